@@ -15,6 +15,7 @@ from kernelscope.base.errors import InvalidRecipe as InvalidRecipe
 from kernelscope.base.errors import NotANumber as NotANumber
 from kernelscope.base.errors import OutOfMemory as OutOfMemory
 from kernelscope.library.comparison import quality as quality
+from kernelscope.library.comparison import residual_correlation as residual_correlation
 from kernelscope.library.functions import denoise as denoise
 from kernelscope.library.heads import noise as noise
 from kernelscope.library.heads import phantom as phantom

@@ -71,3 +71,18 @@ def test_wrong_usage_and_missing_files(specks: Path, capsys: pytest.CaptureFixtu
     assert "denoise INPUT OUTPUT" in capsys.readouterr().err
     assert main(["denoise", "none.png", "out.png"]) == 1
     assert "does not exist" in capsys.readouterr().err
+
+
+def test_the_residual_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    noisy = np.random.default_rng(2).normal(128, 20, (80, 80)).clip(0, 255).astype(np.uint8)
+    Image.fromarray(noisy).save(tmp_path / "a.png")
+    files = [str(tmp_path / "a.png"), str(tmp_path / "b.png"), "--device", "cpu"]
+    rest = ["--sigma", "7.8", "--noise", "white"]
+    assert main(["apply", "sliding-dct", *files, *rest, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["residual"]["correlation"]
+    assert found == pytest.approx(0, abs=0.05)
+    assert main(["apply", "sliding-dct", *files, *rest]) == 0
+    wanted = f"  residual: correlation of neighbours {found:.2f} (of white noise 0)\n"
+    assert wanted in capsys.readouterr().out
+    assert main(["apply", "negative", *files, "--json"]) == 0
+    assert "residual" not in json.loads(capsys.readouterr().out)

@@ -26,7 +26,9 @@ from pytestqt.qtbot import QtBot
 from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
+from kernelscope.files import write_image
 from kernelscope.gui.docks.histogram_plot import pen_of
+from kernelscope.gui.docks.quality_panel import NO_REFERENCE
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View, following, like_output
 from kernelscope.gui.model.drawn_view import DrawnView
@@ -103,6 +105,27 @@ def judged_by(window: MainWindow) -> str:
 def bold(window: MainWindow, row: int) -> list[bool]:
     item = window.findChild(QTreeWidget, "qualityFigures").topLevelItem(row)
     return [item.font(column).bold() for column in range(4)]
+
+
+def test_what_a_denoiser_removed_needs_no_reference(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    noisy = np.random.default_rng(1).normal(128, 20, (60, 60)).clip(0, 255).astype(np.uint8)
+    write_image(Image.from_array(noisy), tmp_path / "noise.png")
+    load(qtbot, window, tmp_path / "noise.png")
+    show_quality(window)
+    window.session.set_filter("mean")
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: bool(figures(window)))
+    assert "Residual" not in figures(window)
+    window.session.set_filter("sliding_dct")
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: "Residual" in figures(window))
+    assert figures(window)["Residual"][0] == "–"
+    # The backend inverts: twice the noise is gone.
+    assert float(figures(window)["Residual"][1]) == pytest.approx(0, abs=0.05)
+    assert figures(window)["PSNR"] == ["–", "–", ""]
+    assert judged_by(window) == NO_REFERENCE
 
 
 # --- the reference ---

@@ -137,3 +137,22 @@ def test_pictures_that_cannot_be_compared() -> None:
 def test_comparing_can_be_cancelled() -> None:
     with pytest.raises(ks.Cancelled):
         ks.quality(photo(), photo(), cancel=lambda: True)
+
+
+def test_correlation_of_what_was_removed() -> None:
+    clean = photo(np.float32)
+    clean = np.tile(clean, (4, 4, 1))
+    noise = np.random.default_rng(1).normal(0, 0.05, clean.shape)
+    neighbours = noise + np.roll(noise, 1, 0)
+    assert ks.residual_correlation(clean + noise, clean) == pytest.approx(0, abs=0.05)
+    assert ks.residual_correlation(clean + neighbours, clean) == pytest.approx(0.5, abs=0.05)
+    grey = ks.greyscale(clean)
+    assert ks.residual_correlation(clean, grey) is None
+    assert ks.residual_correlation(clean + neighbours, grey) == pytest.approx(0.5, abs=0.05)
+    volume = np.full((12, 20, 20), 100.0) + np.arange(12)[:, None, None]
+    noisy = volume + np.random.default_rng(1).normal(0, 3, volume.shape)
+    assert ks.residual_correlation(noisy, volume) == pytest.approx(0, abs=0.1)
+    with pytest.raises(ks.Incomparable, match=r"residual_correlation\(\)"):
+        ks.residual_correlation(clean[:-9], clean)
+    with pytest.raises(ks.Incomparable, match=r"residual_correlation\(\)"):
+        ks.residual_correlation(volume[:-3], volume)

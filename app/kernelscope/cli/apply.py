@@ -114,7 +114,9 @@ def _run(command: ApplyCommand, medium: Medium) -> None:
     record = medium.write(result, status, say)
     if command.outputs.recipe:
         write_recipe(medium.recipe, command.outputs.recipe)
-    say.report(command.files.source, command.outputs.result, medium.recipe, record)
+    say.report(
+        command.files.source, command.outputs.result, medium.recipe, record, result.correlation
+    )
 
 
 def _refuse_picture(spec: FilterSpec, path: Path) -> None:

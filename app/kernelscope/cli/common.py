@@ -20,6 +20,7 @@ from kernelscope.base.errors import AppError, NotANumber
 from kernelscope.base.text import one_line, printable
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.timing import TimeLeft
+from kernelscope.images.judging.whiteness import describe_correlation
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.parameters import Choice, Parameter, read_number
@@ -267,7 +268,14 @@ class Speaker:
         if not (self._quiet or self._as_json):
             show(text)
 
-    def report(self, source: Path, output: Path, recipe: Recipe, record: Record) -> None:
+    def report(
+        self,
+        source: Path,
+        output: Path,
+        recipe: Recipe,
+        record: Record,
+        correlation: float | None = None,
+    ) -> None:
         """Print the report of a command as JSON, if that is wanted."""
         if self._as_json:
             content = {
@@ -276,6 +284,8 @@ class Speaker:
                 "steps": json.loads(recipe.to_json())["steps"],
                 "record": record.as_json(),
             }
+            if correlation is not None:
+                content["residual"] = {"correlation": round(correlation, 4)}
             show(json.dumps(content, indent=2))
 
     def notices(self, notices: Iterable[str]) -> None:
@@ -296,6 +306,8 @@ class Speaker:
             if result.quality.before:
                 self.line(f"  before: {result.quality.before.describe()}")
             self.line(f"  after:  {result.quality.after.describe()}")
+        elif result.correlation is not None:
+            self.line(f"  residual: {describe_correlation(result.correlation)}")
 
 
 def run_steps(

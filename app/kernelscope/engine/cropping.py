@@ -17,7 +17,7 @@ from kernelscope.engine.region import NeededPart, Region, window
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.scaling import with_sign
-from kernelscope.engine.stabilising import with_noise
+from kernelscope.engine.stabilising import reach_of_steps, with_noise
 from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -62,14 +62,16 @@ def crop_of(request: Request) -> tuple[Request, NeededPart]:
     assert isinstance(region, Region)
     image, spec = request.image, step.filter
     radius = spec.radius(step.parameters)
-    part = window(region, image.planes.shape, radius, step.border, spec.crop)
+    request = with_noise(request)
+    more = reach_of_steps(request)
+    part = window(region, image.planes.shape, radius, step.border, spec.crop, more)
     top, left = request.origin
     crop = Request(
         _crops.of(image, part),
         step,
         request.options,
         measured=request.measured,
-        noise=with_noise(request).noise,
+        noise=request.noise,
         origin=(top + part.rows.start, left + part.columns.start),
         live=request.live,
     )

@@ -107,7 +107,12 @@ class NeededPart:
 
 
 def window(
-    region: Region, shape: tuple[int, ...], radius: int, border: Border, crop: Crop
+    region: Region,
+    shape: tuple[int, ...],
+    radius: int,
+    border: Border,
+    crop: Crop,
+    more: int = 0,
 ) -> NeededPart:
     """Return the part of a source of `shape` that `region` of its result needs.
 
@@ -117,9 +122,11 @@ def window(
         Halo of the filter.
     crop : Crop
         Its other needs.
+    more : int
+        How far steps around the filter look.
     """
     # A transparent pixel takes its colour from as far beyond (`engine.transparency`).
-    more = radius if len(shape) == 3 and shape[2] in (2, 4) else 0
+    more += radius if len(shape) == 3 and shape[2] in (2, 4) else 0
     rows = _grown(region.top, region.height, shape[0], radius, more, border, crop.grid)
     columns = _grown(region.left, region.width, shape[1], radius, more, border, crop.grid)
     if crop.rows:

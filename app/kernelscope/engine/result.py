@@ -63,6 +63,8 @@ class Result:
     repeats : Repeats, optional
         Of a measured run, see `kernelscope.engine.measuring`; the stages are then those of its
         median repeat.
+    correlation : float, optional
+        Of neighbours in what a denoiser removed: near 0 if that was white noise alone.
     parts : tuple of Result
         The result of each step, where a request has several.
     """
@@ -79,6 +81,7 @@ class Result:
     estimates: Mapping[str, Any] = field(default_factory=dict)
     first: bool = False
     repeats: Repeats | None = None
+    correlation: float | None = None
     parts: tuple[Result, ...] = ()
 
     @property

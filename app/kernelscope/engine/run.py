@@ -36,12 +36,16 @@ from kernelscope.engine.result import Judgement, Result, estimate_notices
 from kernelscope.engine.scaling import levels_notice, run_scaled, with_sign
 from kernelscope.engine.slices import filter_slices
 from kernelscope.engine.stabilising import noise_notice, run_stabilised, with_noise
-from kernelscope.engine.transparency import run_visible
+from kernelscope.engine.transparency import run_visible, to_grey
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
 from kernelscope.images.judging.metrics import Quality, judge
 from kernelscope.images.judging.volumes import judge_volume
-from kernelscope.images.judging.whiteness import structure_notice
+from kernelscope.images.judging.whiteness import (
+    picture_correlation,
+    removed_correlation,
+    structure_notice,
+)
 from kernelscope.images.reduction import reduced
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
@@ -162,7 +166,7 @@ def _run(
     with shortage_explained(request.source):
         output = _compute(request, backend, level, context)
         quality = _judge(request, output, backend, context)
-        _look_for_structure(request, output, context)
+        correlation = _look_for_structure(request, output, context)
     result = Result(
         request,
         output,
@@ -175,6 +179,7 @@ def _run(
         quality,
         log.estimates,
         log.first,
+        correlation=correlation,
     )
     if result.is_emulated and logged:
         _logger.info("Done: emulated on the processor, not timed")
@@ -285,18 +290,29 @@ def _compute(
     return filter_slices(request, filter_slice, context)
 
 
-def _look_for_structure(request: Request, output: Source, context: RunContext) -> None:
-    """Warn where a denoiser of volumes removed more than noise."""
-    spec, source = request.step.filter, request.source
-    denoises = spec.kind is Kind.VOLUME and spec.category == "Denoising"
-    whole = request.region is None and not request.live and not request.timed
-    if not (denoises and whole and isinstance(source, Scan) and isinstance(output, Scan)):
-        return
+def _look_for_structure(request: Request, output: Source, context: RunContext) -> float | None:
+    """Return the correlation of neighbours in what a denoiser removed; None of other filters.
+
+    A notice warns where one of volumes removed more than noise.
+    """
+    step, source = request.step, request.source
+    whole = request.region is None and step.within is None and request.reduction == 1
+    if step.filter.category != "Denoising" or not whole or request.live:
+        return None
+    found: list[float | None] = []
     with context.log.stage("judge", counted=False):
-        for before, after in zip(source.volumes, output.volumes, strict=True):
-            warning = structure_notice(before.voxels, after.voxels, before.title)
-            if warning:
-                context.log.notices.append(warning)
+        if isinstance(source, Image) and isinstance(output, Image):
+            before = to_grey(source) if output.is_grey else source
+            found.append(picture_correlation(colours(before.planes), colours(output.planes)))
+        elif step.filter.kind is Kind.VOLUME:
+            assert isinstance(source, Scan)
+            assert isinstance(output, Scan)
+            for one, other in zip(source.volumes, output.volumes, strict=True):
+                found.append(removed_correlation(one.voxels, other.voxels))
+                warning = structure_notice(found[-1], one.title)
+                if warning:
+                    context.log.notices.append(warning)
+    return max((each for each in found if each is not None), key=abs, default=None)
 
 
 def _judge(

@@ -14,6 +14,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from kernelscope.base.remembered import remembered
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
@@ -23,6 +25,7 @@ from kernelscope.engine.transparency import to_grey, visible
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
 from kernelscope.images.source import Source
+from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import NoiseSteps
 from kernelscope.schema.samples import UNIT, Pixels
 
@@ -64,10 +67,26 @@ def with_noise(request: Request) -> Request:
 
 def needs_steps(request: Request) -> bool:
     """Return whether `run_stabilised` changes a picture."""
-    choice, model = request.step.filter.noise, request.noise
-    if choice is None or model is None:
-        return False
-    return choice.steps(model, request.step.parameters, request.source.dtype) is not None
+    return _steps_of(request, request.step.parameters, request.source.dtype) is not None
+
+
+def reach_of_steps(request: Request) -> int:
+    """Return how far beyond the filter its steps look, both together; the noise is known."""
+    steps = _steps_of(request, request.step.parameters, request.source.dtype)
+    return 2 * steps.reach if steps is not None else 0
+
+
+def _steps_of(
+    request: Request, parameters: Mapping[str, Any] | None, dtype: np.dtype[Any]
+) -> NoiseSteps | None:
+    step, model = request.step, request.noise
+    if step.filter.noise is None or model is None:
+        return None
+    steps = step.filter.noise.steps(model, parameters, dtype)
+    # Where opposite sides touch, a part of a picture has neighbours that the whole has not.
+    if steps is not None and steps.reach and step.border is Border.WRAP:
+        return None
+    return steps
 
 
 def stabilised(request: Request, pixels: Pixels) -> tuple[Pixels, Mapping[str, Any]]:
@@ -77,7 +96,7 @@ def stabilised(request: Request, pixels: Pixels) -> tuple[Pixels, Mapping[str, A
         return pixels, request.known
     if request.by_slices:
         return pixels, {**request.known, **for_slices(request.step).parameters}
-    steps = choice.steps(request.noise, None, pixels.dtype) if request.noise is not None else None
+    steps = _steps_of(request, None, pixels.dtype)
     if steps is None:
         return pixels, request.known
     return steps.forward(pixels), {**request.known, choice.parameter: choice.white}
@@ -110,7 +129,7 @@ def run_stabilised(
     if choice is None or request.noise is None:
         return run(request)
     image = request.image
-    steps = choice.steps(request.noise, step.parameters, image.dtype)
+    steps = _steps_of(request, step.parameters, image.dtype)
     if steps is None:
         return run(request)
     with context.log.stage("convert"):
@@ -127,7 +146,10 @@ def run_stabilised(
     output = run(inner)
     assert isinstance(output, Image)
     with context.log.stage("convert"):
-        return image.like(steps.backward(output.planes))
+        shift = (image.height - output.height) // 2
+        part = np.s_[shift : image.height - shift, shift : image.width - shift]
+        before = inner.image.planes[part], grey.planes[part]
+        return image.like(steps.backward(output.planes, *before))
 
 
 class _Stable:

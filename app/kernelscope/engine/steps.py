@@ -111,6 +111,7 @@ def joined(request: Request, parts: Sequence[Result]) -> Result:
         tuple(dict.fromkeys(notice for part in parts for notice in part.notices)),
         estimates=first.estimates,
         first=any(part.first for part in parts),
+        correlation=last.correlation,
         parts=tuple(parts),
     )
 

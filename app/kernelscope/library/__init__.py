@@ -36,6 +36,7 @@ MODULES: Mapping[str, str] = {
     "noise": "kernelscope.library.heads",
     "phantom": "kernelscope.library.heads",
     "quality": "kernelscope.library.comparison",
+    "residual_correlation": "kernelscope.library.comparison",
 }
 """The modules of members that are no filters."""
 

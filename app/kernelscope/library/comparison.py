@@ -1,15 +1,18 @@
-"""How close an array is to a reference."""
+"""How close an array is to a reference, and what a denoiser took from it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from kernelscope.base.errors import Incomparable
 from kernelscope.engine.transparency import to_grey
 from kernelscope.images.judging import colours
 from kernelscope.images.judging.metrics import Quality, judge
 from kernelscope.images.judging.volumes import judge_volume
+from kernelscope.images.judging.whiteness import picture_correlation, removed_correlation
 from kernelscope.images.levels import given_levels
 from kernelscope.library import arrays
 from kernelscope.library.functions import named_errors
@@ -63,7 +66,7 @@ def quality(
         first = arrays.host_array(result, "result")
         second = arrays.host_array(reference, "reference")
         if volume is None:
-            volume = first.ndim == 3 and not arrays.is_picture(first.shape)
+            volume = _is_volume(first)
         if not volume and first.shape == second.shape:
             one_slice, other_slice = arrays.as_slice(first), arrays.as_slice(second)
             if one_slice is not None and other_slice is not None:  # white is that of volumes
@@ -76,3 +79,56 @@ def quality(
         if image.is_grey:
             ideal = to_grey(ideal)
         return judge(colours(image.planes), colours(ideal.planes), check, levels=levels)
+
+
+def residual_correlation(
+    source: ArrayLike, result: ArrayLike, *, volume: bool | None = None
+) -> float | None:
+    """Return how much neighbours have in common in what a denoiser removed.
+
+    It is near 0 if that was white noise alone, above 0 where structure was removed with it or the
+    noise itself is correlated, and below 0 where noise stayed: a figure of quality where there is
+    no reference.
+
+    Parameters
+    ----------
+    source, result : array_like, shape (height, width), (height, width, channels) or of a volume
+        Before and after the denoiser. A picture may have lost a rim; alpha does not count.
+    volume : bool, optional
+        Whether the arrays are volumes, see `quality`.
+
+    Returns
+    -------
+    float or None
+        Of the axis and channel where it is farthest from 0; of volumes the largest, where they are
+        brighter than their mean. None where nothing was removed, or of fewer than a thousand
+        pairs of neighbours.
+
+    Raises
+    ------
+    AppError
+        If the arrays cannot be compared.
+    """
+    with named_errors("residual_correlation"):
+        first = arrays.host_array(source, "source")
+        second = arrays.host_array(result, "result")
+        if _is_volume(first) if volume is None else volume:
+            scans = arrays.scan([("source", first)]), arrays.scan([("result", second)])
+            one, other = (scan.volumes[0].voxels for scan in scans)
+            if one.shape != other.shape:
+                raise Incomparable(f"Volumes of {one.shape} and {other.shape} voxels.")
+            return removed_correlation(one, other)
+        image, made = arrays.picture(first, "source"), arrays.picture(second, "result")
+        if made.is_grey:
+            image = to_grey(image)
+        before, after = colours(image.planes), colours(made.planes)
+        if any(a < b for a, b in zip(before.shape, after.shape, strict=True)):
+            raise Incomparable(
+                "The result is larger than the source, or has more channels.",
+                "The source comes first.",
+            )
+        return picture_correlation(before, after)
+
+
+def _is_volume(array: NDArray[Any]) -> bool:
+    return array.ndim == 3 and not arrays.is_picture(array.shape)

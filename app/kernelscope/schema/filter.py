@@ -167,11 +167,17 @@ class Diagnostic:
 class NoiseSteps(Protocol):
     """Steps around a filter that supposes white noise; see `kernelscope.engine.stabilising`."""
 
+    reach: int
+    """How far around a pixel each of them looks."""
+
     def forward(self, pixels: Pixels) -> Pixels:
         """Return float32 samples whose noise is white, where white is 1; alpha stays."""
 
-    def backward(self, stable: Pixels) -> Pixels:
-        """Return samples of the picture's type from those of the result, of any height."""
+    def backward(self, result: Pixels, stable: Pixels, pixels: Pixels) -> Pixels:
+        """Return samples of the picture's type from those of the result, of any height.
+
+        `stable` and `pixels` are those before the filter, at the same places.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)

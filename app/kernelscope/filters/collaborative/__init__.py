@@ -34,7 +34,7 @@ from kernelscope.filters.collaborative.cpu import plan_cpu
 from kernelscope.filters.collaborative.cuda import GAPS, plan_cuda
 from kernelscope.filters.collaborative.model import GRID, SETTING, estimate_sigma, radius
 from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_parameter
-from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS
+from kernelscope.filters.shared.stabilise import NOISE, WHITENING_STEPS
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Crop
 from kernelscope.schema.explanation import Explanation
@@ -53,7 +53,7 @@ SPEC = FilterSpec(
     radius=radius,
     restores=True,
     unit=Unit.WHITE,
-    noise=NOISE_STEPS,
+    noise=WHITENING_STEPS,
     remedy=Remedy(disturbance=Disturbance.NOISE, decibels=30.78),
     # Blocks are parts of the picture and of eight pixels around it. `valid` and `keep` would leave
     # out the 90 pixels that a result may depend on; a block of `reduce` would have fewer cells; and

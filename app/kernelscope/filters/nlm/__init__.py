@@ -28,7 +28,7 @@ from kernelscope.filters.nlm.cuda import GAPS, HOST_PARTITIONS, plan_nlm
 from kernelscope.filters.nlm.search import radius, whole
 from kernelscope.filters.nlm.strength import estimate_patch, estimate_sigma, estimate_strength
 from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_parameter
-from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS
+from kernelscope.filters.shared.stabilise import ALL_STEPS, NOISE
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Example, Explanation
 from kernelscope.schema.filter import BenchDefaults, Cpu, Disturbance, FilterSpec, Remedy, Unit
@@ -167,7 +167,7 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     unit=Unit.WHITE,
-    noise=NOISE_STEPS,
+    noise=ALL_STEPS,
     remedy=Remedy(disturbance=Disturbance.NOISE, decibels=30.03),
     implementations={
         "cpu": Cpu(plan_cpu),

@@ -68,6 +68,11 @@ class NoiseModel:
         """The root of the mean variance of all channels."""
         return math.sqrt(sum(sigma**2 for sigma in self.sigmas) / len(self.sigmas))
 
+    @property
+    def alike(self) -> bool:
+        """Whether the noise of all channels counts as equal."""
+        return max(self.sigmas) <= _ALIKE * min(self.sigmas)
+
     def with_sigma(self, sigma: float) -> NoiseModel:
         """Return noise of the same kind, of this strength in all."""
         if not self.sigma:
@@ -98,14 +103,13 @@ class NoiseModel:
                 for a, b in zip(self.slopes, self.offsets, strict=True)
             ]
             return f"camera noise: variance {'; '.join(dict.fromkeys(lines))}, {sure}"
-        alike = max(self.sigmas) <= _ALIKE * min(self.sigmas)
-        sigmas = (self.sigma,) if alike else self.sigmas
+        sigmas = (self.sigma,) if self.alike else self.sigmas
         numbers = "; ".join(f"{sigma * white:.3g}" for sigma in sigmas)
         return f"{self.kind} noise: sigma {numbers}, {sure}"
 
 
 _ALIKE = 1.1
-"""Sigmas of channels that differ by less than this factor are described by one."""
+"""Sigmas of channels that differ by less than this factor are taken for one."""
 
 
 _SMALL = 2.0**-20
@@ -135,8 +139,9 @@ def find_noise(pixels: Pixels, kind: NoiseKind | None = None) -> NoiseModel:
     if kind is NoiseKind.WHITE:
         return _white(pixels)
     blocks = _blocks(pixels)
-    if blocks is None:
-        return _white(pixels)
+    if blocks is None:  # too few to distinguish channels
+        white_noise = _white(pixels)
+        return replace(white_noise, sigmas=(white_noise.sigma,) * len(white_noise.sigmas))
     clips = pixels.dtype.kind == "u"
     blocks /= white
     if kind is not NoiseKind.CAMERA:

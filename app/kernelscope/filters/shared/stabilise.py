@@ -25,8 +25,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,10 @@ from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Line, Plane, kernel
 from kernelscope.base.parallel import in_parts
+from kernelscope.filters.shared.flat_noise import flat_sigma
 from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel, find_noise
-from kernelscope.schema.filter import NoiseChoice
+from kernelscope.filters.shared.whiten import Whitener
+from kernelscope.schema.filter import NoiseChoice, NoiseSteps
 from kernelscope.schema.parameters import Choice, ChoiceParameter
 from kernelscope.schema.samples import Pixels, colour_count, white_level
 
@@ -58,6 +60,10 @@ _NODES = np.linspace(-6, 6, 241)
 """Of the normal distribution, in units of its sigma."""
 
 _WEIGHTS = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()
+
+_UNEQUAL = 1.3
+"""Sigmas of channels that differ by this factor are made equal: estimates of small pictures differ
+by less, and that of floats takes longer on a GPU than that of bytes."""
 
 _LINEAR = 1e-3
 """A variance that differs by less than this share from black to white is the same everywhere."""
@@ -164,6 +170,8 @@ class Stabiliser:
     `model.sigma` in all channels. Alpha, and channels without noise, stay as they are.
     """
 
+    reach = 0
+
     def __init__(self, model: NoiseModel, dtype: np.dtype[Any]) -> None:
         self._dtype, self._white = dtype, white_level(dtype)
         self._sigma = model.sigma
@@ -211,28 +219,28 @@ class Stabiliser:
         in_parts(work, stable)
         return stable
 
-    def backward(self, stable: NDArray[np.float32]) -> Pixels:
+    def backward(self, result: Pixels, *before: Pixels) -> Pixels:
         """Return the means of the samples whose means, with white noise, these are."""
-        output = np.empty(stable.shape, self._dtype)
-        channels = np.arange(min(len(self._scales), colour_count(stable.shape[2])))
+        output = np.empty(result.shape, self._dtype)
+        channels = np.arange(min(len(self._scales), colour_count(result.shape[2])))
 
         def work(part: slice) -> None:
             # Some rows at a time, which stay in the cache.
             for first in range(part.start, part.stop, _ROWS):
                 rows = slice(first, min(first + _ROWS, part.stop))
-                samples = stable[rows].astype(np.float64)
-                restore(stable[rows], samples, self._scales, self._tables, channels, self._linear)
+                samples = result[rows].astype(np.float64)
+                restore(result[rows], samples, self._scales, self._tables, channels, self._linear)
                 samples[..., : len(channels)] *= self._white
                 if self._clips:
                     np.clip(np.rint(samples, out=samples), 0, self._white, out=samples)
                 output[rows] = samples
 
-        in_parts(work, stable)
+        in_parts(work, result)
         return output
 
 
 @functools.lru_cache(maxsize=16)
-def _steps_for(model: NoiseModel, sigma: float, dtype: np.dtype[Any]) -> Stabiliser | None:
+def _steps_for(model: NoiseModel, sigma: float, dtype: np.dtype[Any]) -> NoiseSteps | None:
     """Return always the same object: by it the engine knows that a picture is stable already."""
     return stabiliser(model.with_sigma(sigma), dtype)
 
@@ -242,6 +250,23 @@ def stabiliser(model: NoiseModel, dtype: np.dtype[Any]) -> Stabiliser | None:
     if model.kind is not NoiseKind.CAMERA or not 0 < model.sigma < math.inf:
         return None
     return Stabiliser(model, dtype)
+
+
+@functools.lru_cache(maxsize=16)
+def _whitening_steps_for(
+    model: NoiseModel, sigma: float, dtype: np.dtype[Any]
+) -> NoiseSteps | None:
+    if model.spectra is not None and 0 < sigma < math.inf:
+        return Whitener(model, dtype)
+    return _steps_for(model, sigma, dtype)
+
+
+@functools.lru_cache(maxsize=16)
+def _all_steps_for(model: NoiseModel, sigma: float, dtype: np.dtype[Any]) -> NoiseSteps | None:
+    unequal = max(model.sigmas) > _UNEQUAL * min(model.sigmas)
+    if model.kind is NoiseKind.WHITE and unequal and 0 < sigma < math.inf:
+        return Stabiliser(model.with_sigma(sigma), dtype)
+    return _whitening_steps_for(model, sigma, dtype)
 
 
 # For the declarations of filters ------------------------------------------------------
@@ -269,7 +294,7 @@ NOISE = ChoiceParameter(
         ),
     ),
 )
-"""The parameter of a filter whose `FilterSpec.noise` is `NOISE_STEPS`."""
+"""The parameter of a filter whose `FilterSpec.noise` is one of the `NoiseChoice`s below."""
 
 MODEL = "noise_model"
 """Name of the `NoiseModel` among the parameters that `FilterSpec.resolve` gets."""
@@ -280,14 +305,17 @@ def _find(pixels: Pixels, noise: str) -> NoiseModel:
 
 
 def _steps(
-    model: NoiseModel, parameters: Mapping[str, Any] | None, dtype: np.dtype[Any]
-) -> Stabiliser | None:
+    steps_for: Callable[[NoiseModel, float, np.dtype[Any]], NoiseSteps | None],
+    model: NoiseModel,
+    parameters: Mapping[str, Any] | None,
+    dtype: np.dtype[Any],
+) -> NoiseSteps | None:
     if parameters and not parameters.get("strength", 1):
         return None  # every sample stays
     sigma = model.sigma
     if parameters and "sigma" in parameters:  # in percent of white
         sigma = parameters["sigma"] / 100
-    return _steps_for(model, sigma, dtype)
+    return steps_for(model, sigma, dtype)
 
 
 def _describe(model: NoiseModel, noise: str, white: float) -> str:
@@ -300,12 +328,25 @@ NOISE_STEPS = NoiseChoice(
     white="white",
     key=MODEL,
     find=_find,
-    steps=_steps,
+    steps=functools.partial(_steps, _steps_for),
     describe=_describe,
 )
+"""For a filter that knows spectra."""
+
+WHITENING_STEPS = replace(NOISE_STEPS, steps=functools.partial(_steps, _whitening_steps_for))
+"""For one that knows a single sigma."""
+
+ALL_STEPS = replace(NOISE_STEPS, steps=functools.partial(_steps, _all_steps_for))
+"""For one that compares channels, too: their noise is made equal."""
 
 
 def estimated_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
     """Return the standard deviation of the noise as a fraction of white, by its model."""
     model: NoiseModel | None = parameters.get(MODEL)
-    return (model or _find(pixels, parameters.get("noise", "auto"))).sigma
+    model = model or _find(pixels, parameters.get("noise", "auto"))
+    if model.spectra is None or parameters["noise"] != NoiseKind.WHITE:
+        return model.sigma
+    # `Whitener` made it white. Texture may have been taken for noise of low frequencies.
+    channels = range(pixels.shape[2])
+    flat = math.sqrt(sum(flat_sigma(pixels[..., c : c + 1]) ** 2 for c in channels) / len(channels))
+    return flat if flat > model.sigma else math.sqrt(flat * model.sigma)

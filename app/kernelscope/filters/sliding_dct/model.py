@@ -31,9 +31,6 @@ _LAMBDA = 2.7
 
 _LARGEST = 3e38
 
-_UNEQUAL = 1.1
-"""The noise of channels is taken for equal if their sigmas differ by less than this factor."""
-
 
 def radius(parameters: Mapping[str, Any]) -> int:
     return MARGIN
@@ -56,7 +53,7 @@ def resolve(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
         return parameters
     if model.spectra is not None:
         return {**parameters, "spectra": model.spectra}
-    if model.kind is NoiseKind.WHITE and max(model.sigmas) > _UNEQUAL * min(model.sigmas):
+    if model.kind is NoiseKind.WHITE and not model.alike:
         powers = opponent_variances(np.square(model.sigmas)) / model.sigma**2
         return {**parameters, "spectra": np.broadcast_to(powers[:, None, None], (3, SIDE, SIDE))}
     return parameters

@@ -30,6 +30,7 @@ from kernelscope.images.judging.histogram import Histogram, as_csv
 from kernelscope.images.judging.metrics import Quality
 
 _COLUMNS = ("Figure", "Input", "Output", "The output is")
+RESIDUAL = "Residual"
 _FIGURES = ("PSNR", "SSIM", "MSE", "MAE")
 _HELP = {
     "PSNR": "Peak signal-to-noise ratio: more is better, equal pictures have ∞ dB",
@@ -37,6 +38,8 @@ _HELP = {
     "MSE": "Mean squared difference: less is better",
     "MAE": "Mean absolute difference: less is better",
     "bias": "Mean difference: above 0 where it is too bright, 0 is best",
+    RESIDUAL: "Correlation of neighbours in what was removed: 0 for white noise alone, above where "
+    "structure went with it or the noise is correlated, below where noise stayed",
 }
 NO_REFERENCE = "No reference: choose one, or add noise and use the output as input."
 _CSV_FILES = "Tables (*.csv);;All files (*)"
@@ -135,8 +138,13 @@ class QualityPanel(QWidget):
         """Show that a comparison with the reference of this title is in progress."""
         self._reference.setText(f"Comparing with {title}…")
 
-    def show_judged(self, title: str, origin: str, judged: Judged) -> None:
-        """Show the title and origin of the reference, and the result of the comparison."""
+    def show_judged(
+        self, title: str, origin: str, judged: Judged, correlation: float | None = None
+    ) -> None:
+        """Show the title and origin of the reference, and the result of the comparison.
+
+        `correlation` is that of neighbours in what a denoiser removed.
+        """
         if not title:
             self._reference.setText(NO_REFERENCE)
         elif judged.problem:
@@ -145,13 +153,15 @@ class QualityPanel(QWidget):
             self._reference.setText(f"Compared with {title} ({origin})")
         self._table.clear()
         before, after = _figures(judged.before), _figures(judged.after)
+        if correlation is not None:
+            after[RESIDUAL] = f"{correlation:.2f}"
         for name in before | after:
             texts = (each.get(name, "–") for each in (before, after))
             item = QTreeWidgetItem([f"{name[0].upper()}{name[1:]}", *texts, ""])
             item.setToolTip(0, _HELP[name])
             for column in (1, 2):
                 item.setTextAlignment(column, RIGHT)
-            if judged.before is not None and judged.after is not None:
+            if name in before and judged.before is not None and judged.after is not None:
                 gain = improvement(name, judged.before, judged.after)
                 item.setText(3, _verdict(name, judged.before, judged.after, gain))
                 if gain:

@@ -32,7 +32,8 @@ class Judging:
         judged = subject.to_judge
         if judged is None or panel.subject == judged:
             return
-        part, _, reference = judged
+        part, result, reference = judged
+        correlation = result.correlation if result is not None else None
         panel.subject = subject.judging = judged
         panel.begin(part)
         title, origin = (reference.image.title, reference.origin) if reference else ("", "")
@@ -43,7 +44,7 @@ class Judging:
             figures, histograms = evaluation
             if figures.after is not None:
                 subject.keep_judgement(judged, Judgement(figures.before, figures.after))
-            panel.show_judged(title, origin, figures)
+            panel.show_judged(title, origin, figures, correlation)
             panel.show_histograms(histograms)
 
         def failed(error: Exception) -> None:

@@ -5,18 +5,22 @@ White noise is independent from sample to sample. What was removed from a pictur
     r = input - result
 
 should be so too: its correlation with itself, moved by one sample along an axis, is near 0. Edges
-and layers that went with the noise raise it: parts of anatomy are larger than a sample.
+and layers that went with the noise raise it: parts of anatomy are larger than a sample. So does
+noise that neighbours have in common from the start. Below 0 it is where the slow part of the noise
+stayed: with sigma 20 in eight pictures, -0.05 to -0.23 at 60 % of the strength of the sliding DCT,
+-0.02 to -0.16 at 100 %, and -0.02 to 0.04 at 150 %.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 _MOST = 2**18
-"""Voxels that are looked at, about: those in the middle of a volume."""
+"""Samples that are looked at, about: those in the middle of a volume or of each channel."""
 
 _STRUCTURE = 0.25
 """Correlation from which on structure was removed. White noise of 1 to 9 % in a phantom and a head
@@ -24,26 +28,51 @@ left 0.05 and 0.16 with the right sigma; with twice that 0.09 to 0.34."""
 
 
 def removed_correlation(source: NDArray[Any], result: NDArray[Any]) -> float | None:
-    """Return the largest correlation of neighbours, over the axes, in the part that was removed.
+    """Return the largest correlation of neighbours, over the axes, in what a volume lost.
 
     Only the object counts, that is results above their mean: where there is no signal, Rician noise
     has a mean, which is removed with it. None if nothing was removed, or where too few voxels are
     in the object.
     """
-    surplus = max(1.0, source.size / _MOST) ** (1 / 3)
-    kept = [max(min(side, 8), int(side / surplus)) for side in source.shape]
-    middle = tuple(
-        slice((side - part) // 2, (side - part) // 2 + part)
-        for side, part in zip(source.shape, kept, strict=True)
-    )
+    middle = _middle(source.shape)
     # Chosen by the noisy voxels, noise would be that of bright ones alone.
     smooth = result[middle].astype(np.float64)
-    removed, inside = source[middle] - smooth, smooth > smooth.mean()
+    return max(_along_axes(source[middle] - smooth, smooth > smooth.mean()), default=None)
+
+
+def picture_correlation(source: NDArray[Any], result: NDArray[Any]) -> float | None:
+    """Return the correlation of neighbours in what a picture lost, of the axis and channel where it
+    is farthest from 0.
+
+    None if nothing was removed, or where there are too few pixels.
+
+    - `source`, `result`: shape (height, width, channels). Colours only; the result may lack a rim.
+    """
+    height, width, channels = result.shape
+    top, left = ((a - b) // 2 for a, b in zip(source.shape, (height, width), strict=False))
+    middle = _middle((height, width))
+    before = source[top : top + height, left : left + width][middle]
+    removed = before - result[middle].astype(np.float64)
+    everywhere = np.ones(removed.shape[:2], bool)
+    found = [each for c in range(channels) for each in _along_axes(removed[..., c], everywhere)]
+    return max(found, key=abs, default=None)
+
+
+def _middle(shape: tuple[int, ...]) -> tuple[slice, ...]:
+    surplus = max(1.0, math.prod(shape) / _MOST) ** (1 / len(shape))
+    kept = [max(min(side, 8), int(side / surplus)) for side in shape]
+    return tuple(
+        slice((side - part) // 2, (side - part) // 2 + part)
+        for side, part in zip(shape, kept, strict=True)
+    )
+
+
+def _along_axes(removed: NDArray[np.float64], inside: NDArray[np.bool_]) -> list[float]:
     found = [
         _correlation(np.moveaxis(removed, axis, 0), np.moveaxis(inside, axis, 0))
-        for axis in range(3)
+        for axis in range(removed.ndim)
     ]
-    return max((each for each in found if each is not None), default=None)
+    return [each for each in found if each is not None]
 
 
 _FEWEST = 1000
@@ -63,9 +92,13 @@ def _correlation(lines: NDArray[np.float64], inside: NDArray[np.bool_]) -> float
     return float((first * second).sum()) / power if power else None
 
 
-def structure_notice(source: NDArray[Any], result: NDArray[Any], title: str) -> str:
+def describe_correlation(found: float) -> str:
+    """Return the figure of a removed part in words."""
+    return f"correlation of neighbours {found:.2f} (of white noise 0)"
+
+
+def structure_notice(found: float | None, title: str) -> str:
     """Return a warning if more than noise was removed from a volume; else nothing."""
-    found = removed_correlation(source, result)
     if found is None or found < _STRUCTURE:
         return ""
     return (
