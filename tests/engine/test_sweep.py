@@ -92,6 +92,23 @@ def test_numbers_measured_for_one_value_do_not_hold_for_others() -> None:
     assert [each.measured for each in found] == [None] * len(found)
 
 
+def test_the_strength_comes_first() -> None:
+    for id_ in ("nlm", "sliding_dct", "collaborative"):
+        offered = [each.name for each in sweepable(Request.create(_noisy(), id_))]
+        assert offered[0] == "strength"
+        assert "sigma" in offered
+
+
+def test_results_that_do_not_differ_are_named(backends: dict[str, CpuBackend]) -> None:
+    request = Request.create(_noisy(), "sliding_dct", {"sigma": 0.0})
+    cells = _cells(request, "strength", backends)
+    assert cells[0].same is None
+    assert [each.same for each in cells[1:]] == [cells[0].variant] * 8
+    assert {each.score for each in cells} == {cells[0].score}
+    noisy = Request.create(_noisy(), "sliding_dct", {"sigma": 5.0, "noise": "white"})
+    assert [each.same for each in _cells(noisy, "strength", backends)] == [None] * 9
+
+
 def test_a_mask_has_no_variants() -> None:
     request = Request.create(_noisy(), "mask")
     assert "mask" not in [each.name for each in sweepable(request)]

@@ -21,14 +21,14 @@ from kernelscope.filters.collaborative.model import (
     STEPS,
     WEIGHT_STEPS,
     WIENER,
+    Numbers,
     estimate_sigma,
-    window,
+    numbers,
 )
 from kernelscope.library.session import session
 from kernelscope.schema.borders import Border
 from tests.filters import apply
 from tests.filters.test_sliding_dct import backward, forward, noisy
-from tests.noise import white_of
 from tests.oracle import PAD_MODES
 
 pytestmark = pytest.mark.slow
@@ -136,12 +136,10 @@ def stage(
     planes: list[Floats],
     guides: list[Floats] | None,
     groups: dict[int, Any],
-    sigma: float,
-    white: float,
+    found: Numbers,
 ) -> list[Floats]:
     """Return what a stage takes off each plane."""
-    curve = np.kaiser(8, 2).astype(F)
-    unit = F(min(sigma, white / 4))
+    curve, unit = found.window, found.unit
     sums = [np.zeros(plane.shape, np.int64) for plane in planes]
     weights = [np.zeros(plane.shape, np.int64) for plane in planes]
     for count, group in groups.items():
@@ -154,14 +152,14 @@ def stage(
             change, back = (forward, backward) if guides else (to_wavelets, from_wavelets)
             spectra = stacked(along(change, along(change, plane[rows, columns], 2), 3))
             if guides is None:
-                threshold = (2.7 * sigma * np.sqrt(added)).astype(F)
+                threshold = found.thresholds[np.log2(added).astype(int)]
                 noise = np.abs(spectra) <= threshold
                 noise[:, 0, 0, 0] = False
                 left = np.where(noise, spectra * (F(1) / added.astype(F)), F(0))
                 weight = F(1) / (~noise).sum((1, 2, 3)).astype(F)
             else:
                 guide = stacked(along(forward, along(forward, guides[c][rows, columns], 2), 3))
-                variance = (sigma**2 * added).astype(F)
+                variance = found.variances[np.log2(added).astype(int)]
                 factor = np.rint(variance / (guide * guide + variance) * F(65535))
                 factor[:, 0, 0, 0] = 0
                 left = spectra * factor * (F(1) / (65536 * added).astype(F))
@@ -176,7 +174,7 @@ def stage(
             whole = np.rint(weight * F(WEIGHT_STEPS)).astype(np.int64)
             np.add.at(weights[c], (ys, xs), np.broadcast_to(whole[:, None], ys.shape))
     quotient = F(float(unit) * (WEIGHT_STEPS // STEPS))
-    found = []
+    taken = []
     for total, weight in zip(sums, weights, strict=True):
         assert max(np.abs(total).max(), weight.max()) < 2**31
         height, width = planes[0].shape
@@ -187,8 +185,8 @@ def stage(
             for k in range(8):
                 line = line + curve[k] * wide[7 - j :, 7 - k :][:height, :width]
             below = below + curve[j] * line
-        found.append(total.astype(F) * quotient / below)
-    return found
+        taken.append(total.astype(F) * quotient / below)
+    return taken
 
 
 def cells_of(plane: Floats, colours: int, dtype: np.dtype[Any]) -> Floats:
@@ -198,9 +196,8 @@ def cells_of(plane: Floats, colours: int, dtype: np.dtype[Any]) -> Floats:
 
 def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
     values = SPEC.validate(parameters)
-    white = float(white_of(source))
-    part = values["sigma"] * values["strength"] / 100 / 100
-    if part == 0:
+    given = numbers(source.dtype, source.shape[2], values)
+    if given is None:
         return source
     pad = ((8, 8), (8, 8), (0, 0))
     image = np.pad(source, pad, mode=PAD_MODES[border])  # type: ignore[call-overload]
@@ -213,19 +210,16 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
             (red - blue) * F(0.70710678),
             (red + blue - (green + green)) * F(0.40824829),
         ]
-    twice = 2 if part > 35 / 255 else 1
-    first = max(twice * 2500 / 255**2, 3.2 * part**2 / colours)
-    most = 32 if part > 40 / 255 else 16
+    first, second = given.tolerances
     cells = cells_of(planes[0], colours, source.dtype)
-    groups = matches(cells, values["setting"], most, F(64 * first * white**2))
-    removed = stage(planes, None, groups, part * white, white)
+    groups = matches(cells, values["setting"], given.most, first)
+    removed = stage(planes, None, groups, given)
     guides = [plane - noise for plane, noise in zip(planes, removed, strict=True)]
     cells = cells_of(guides[0], colours, source.dtype)
     if source.dtype == np.uint8:
         cells = np.clip(cells, 0, 255)
-    second = twice * 400 / 255**2
-    groups = matches(cells, values["setting"], 32, F(64 * second * white**2))
-    removed = stage(planes, guides, groups, part * white, white)
+    groups = matches(cells, values["setting"], 32, second)
+    removed = stage(planes, guides, groups, given)
     taken = [each[8:-8, 8:-8] for each in removed]
     if colours == 3:
         grey, across = taken[0] * F(0.57735027), taken[1] * F(0.70710678)
@@ -253,19 +247,57 @@ def test_the_wavelet_transform_is_bior_1_5() -> None:
     np.testing.assert_allclose(back, np.eye(8), atol=1e-6)
 
 
+NUMBERS = {
+    (5.0, 1): (16, 2500, 400, 2.7, 2.7, 0.7, 1, 2.0),
+    (20.0, 1): (16, 2500, 800, 2.85, 3.1, 0.7, 2, 2.5),
+    (30.0, 1): (32, 2880, 800, 2.85, 3.1, 0.7, 2, 2.5),
+    (50.0, 1): (32, 8000, 800, 2.7, 2.9, 0.7, 2, 2.5),
+    (20.0, 3): (16, 2500, 400, 3.2, 2.9, 0.7, 1, 2.0),
+    (50.0, 4): (32, 5000, 800, 3.2, 2.9, 0.7, 1, 2.0),
+}
+"""By sigma of 255 and channels: blocks, tolerances of a pixel, thresholds and variances of the
+finest and the coarsest sums in units of sigma, and beta."""
+
+
+def found_for(sigma: float, channels: int, dtype: Any = np.uint8) -> Numbers:
+    values = {"sigma": sigma / 2.55, "strength": 100.0}
+    found = numbers(np.dtype(dtype), channels, values)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("case", "wanted"), NUMBERS.items())
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, F])
+def test_givenfollow_the_noise(case: tuple[float, int], wanted: Any, dtype: Any) -> None:
+    found, (sigma, _) = found_for(*case, dtype), case
+    white = 1 if dtype is F else np.iinfo(dtype).max
+    unit = white / 255
+    most, *tolerances, finest, coarsest, least, largest, beta = wanted
+    assert found.most == most
+    np.testing.assert_allclose(np.array(found.tolerances) / 64 / unit**2, tolerances, rtol=1e-5)
+    added = 2.0 ** np.arange(6)
+    thresholds = found.thresholds / np.sqrt(added) / (sigma * unit)
+    np.testing.assert_allclose(thresholds[[0, 1, 4, 5]], [finest] * 2 + [coarsest] * 2, rtol=1e-5)
+    variances = found.variances / added / (sigma * unit) ** 2
+    np.testing.assert_allclose(variances[[0, 1, 4, 5]], [least] * 2 + [largest] * 2, rtol=1e-5)
+    np.testing.assert_array_equal(found.window, np.kaiser(8, beta).astype(F))
+
+
 @pytest.mark.parametrize("setting", SEARCHES)
-def test_sums_fit_into_their_integers(setting: str) -> None:
+@pytest.mark.parametrize(("sigma", "channels"), NUMBERS)
+def test_sums_fit_into_their_integers(setting: str, sigma: float, channels: int) -> None:
     """At the bound that `Numbers` names: all groups that reach a pixel, at their largest."""
+    curve = found_for(sigma, channels).window
     step, reach = SEARCHES[setting]
     groups = (2 * reach + SIDE - 1) // step + 2  # along an axis, the last block's group as well
-    most = np.sort(np.outer(window(), window()).astype(np.float64), axis=None)[-WIENER:].sum()
+    most = np.sort(np.outer(curve, curve).astype(np.float64), axis=None)[-WIENER:].sum()
     assert groups**2 * (most + 1e-3) * LIMIT * STEPS + groups**2 * WIENER < 2**31
     assert (2 * reach // step + 2) ** 2 * WEIGHT_STEPS < 2**31
 
 
 @pytest.mark.parametrize(
     ("picture", "sigma", "least"),
-    [("camera", 20, 30.4), ("coins", 20, 28.85), ("moon", 20, 37.0), ("camera", 50, 26.5)],
+    [("camera", 20, 30.35), ("coins", 20, 28.85), ("moon", 20, 37.1), ("camera", 50, 26.5)],
 )
 def test_removes_noise(picture: str, sigma: float, least: float) -> None:
     """Above the sliding DCT: 30.0, 28.7, 36.8 and 25.9 dB."""

@@ -317,6 +317,20 @@ def test_pinned_results_are_compared(qtbot: QtBot, real: MainWindow) -> None:
     qtbot.waitUntil(lambda: not sheet.findChildren(QDialog))
 
 
+def test_the_sheet_of_a_denoiser_varies_its_strength(qtbot: QtBot, real: MainWindow) -> None:
+    real.session.set_filter("sliding_dct")
+    real.session.set_values("sliding_dct", {"sigma": 5.0, "noise": "white"})
+    sheet = _sheet(qtbot, real)
+    assert sheet.parameters.currentData() == "strength"
+    assert not any(tile.same for tile in sheet.tiles)
+    real.session.set_values("sliding_dct", {"sigma": 0.0})
+    qtbot.waitUntil(lambda: "makes no difference" in sheet.note.text())
+    assert sheet.note.text().startswith("Strength ")
+    first, *others = sheet.tiles
+    assert not first.same
+    assert all(f"same as {first.caption}" in tile.text for tile in others)
+
+
 def test_a_filter_without_such_parameters_says_so(qtbot: QtBot, real: MainWindow) -> None:
     sheet = _sheet(qtbot, real)
     real.session.set_filter("rotating_mask")

@@ -62,17 +62,23 @@ class Cell:
     result: Result | None = None
     score: Score | None = None  # where there is a reference, or noise that looks Gaussian
     problem: str = ""
+    same: Variant | None = None
+    """An earlier variant whose result is the same, sample by sample."""
 
 
 def sweepable(request: Request) -> tuple[Parameter, ...]:
-    """Return the parameters of `request` that have variants, and matter with its settings."""
+    """Return the parameters of `request` that have variants, and matter with its settings.
+
+    The strength of a denoiser comes first.
+    """
     step = request.step
-    return tuple(
+    found = (
         each
         for each in step.filter.parameters
         if each.matters(step.parameters)
         and len(each.variants(step.parameters[each.name], CELLS)) > 1
     )
+    return tuple(sorted(found, key=lambda each: each.name != "strength"))
 
 
 def variants(request: Request, name: str, count: int = CELLS) -> list[Variant]:
@@ -115,15 +121,18 @@ def sweep(
         token.check()
         begun(index, "")
         cell = _run(index, variant, partial(run, progress=_once(partial(begun, index))))
+        cell = replace(cell, same=_same(cell, done))
         report(cell)
         done.append(cell)
     sigma: float | None = None
     requests = [each.request for each in cells if each.request is not None]
     if requests and requests[0].reference is None:
         sigma = gaussian_sigma(_as_floats(_source_of(requests[0]), requests[0].image.levels.span))
+    scores: dict[Variant, Score | None] = {}
     for cell in done:
         token.check()
-        score = _score(cell, sigma, run)
+        score = scores[cell.same] if cell.same else _score(cell, sigma, run)
+        scores[cell.variant] = score
         if score is not None:
             report(replace(cell, score=score))
 
@@ -133,6 +142,17 @@ def why_unscored(request: Request) -> str:
     if is_clipped(_as_floats(_source_of(request), request.image.levels.span)):
         return "noise is clipped at black or white"
     return "the noise does not look Gaussian"
+
+
+def _same(cell: Cell, earlier: Sequence[Cell]) -> Variant | None:
+    """Return the first of the earlier variants whose result does not differ."""
+    if cell.result is None:
+        return None
+    planes = cell.result.image.planes
+    for each in earlier:
+        if each.result is not None and np.array_equal(each.result.image.planes, planes):
+            return each.variant
+    return None
 
 
 def _once(begun: Callable[[str], None]) -> Progress:

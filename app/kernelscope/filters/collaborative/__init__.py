@@ -8,10 +8,12 @@ itself, is now in few coefficients, while the noise of sigma is in all of them a
     g = mean of all blocks that cover a pixel, weighted by 1 / the coefficients that were kept
 
 The first stage compares noisy blocks, stacks up to 16 and keeps the coefficients of wavelets above
-2.7 sigma. The second compares blocks of the first result, the guide, stacks up to 32 of the noisy
-picture, and multiplies the coefficients of the cosine transform by b² / (b² + sigma²), where b is
-that of the guide (Wiener's filter). With sigma 10, a coefficient whose b is 30 has the factor
-900 / 1000 = 0.9. Blocks are weighed by 1 / the sum of the squares of their stack's factors, and by
+about 2.7 sigma. The second compares blocks of the first result, the guide, stacks up to 32 of the
+noisy picture, and multiplies the coefficients of the cosine transform by b² / (b² + v), where b is
+that of the guide (Wiener's filter) and v about sigma². With sigma 10 and v 100, a coefficient whose
+b is 30 has the factor 900 / 1000 = 0.9. Blocks that are alike overlap and share noise: sums of many
+have more of it than those of other blocks would have, and differences less, so v is 0.7 to 2
+sigma² (`model`). Blocks are weighed by 1 / the sum of the squares of their stack's factors, and by
 Kaiser's window, so that the middle of a block counts more than its rim.
 
 Colours are filtered as (R + G + B) / √3, (R - B) / √2 and (R - 2G + B) / √6, in which the noise is

@@ -35,7 +35,6 @@ from kernelscope.filters.collaborative.model import (
     WIENER,
     numbers,
     search,
-    window,
 )
 from kernelscope.filters.shared.border_kernels import border_index
 from kernelscope.filters.shared.correlation import Finish, settle
@@ -719,7 +718,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     picture, guide = np.empty(shape, np.float32), np.empty(shape, np.float32)
     cells, guide_cells = (np.empty((rows, columns), np.float32) for _ in range(2))
     hard, hard_weights, wiener, wiener_weights = (np.zeros(shape, np.int32) for _ in range(4))
-    curve = window()
+    curve = found.window
     factors = np.outer(curve, curve).ravel()
     is_bytes = source.dtype == np.uint8
     high = np.float32(255 if is_bytes else 0)

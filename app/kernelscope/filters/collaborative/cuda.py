@@ -14,7 +14,6 @@ from kernelscope.filters.collaborative.model import (
     Numbers,
     numbers,
     search,
-    window,
 )
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
@@ -164,4 +163,4 @@ def _constants(found: Numbers, stage: int) -> NDArray[np.float32]:
     """Return the constant ``numbers``."""
     levels = found.variances if stage else found.thresholds
     first = [found.tolerances[stage], found.limit, found.steps, found.quotient]
-    return np.concatenate([np.array(first, np.float32), levels, window()])
+    return np.concatenate([np.array(first, np.float32), levels, found.window])

@@ -34,15 +34,55 @@ WEIGHT_STEPS = 2**23
 ONE = 65532
 """What a factor of 1 adds to the sum of squared factors, see `cpu.shrink_wiener`."""
 
-_LAMBDA = 2.7
-"""Coefficients of up to this many sigma are noise."""
-
-_TOLERANCE = 2500 / 255**2, 400 / 255**2
-"""Largest mean squared difference of blocks that are alike, in the picture and in the guide, where
-white is 1; in noticeable noise twice as much."""
-
-_NOTICEABLE, _STRONG = 35 / 255, 40 / 255
+_MEDIUM, _LARGE, _NOTICEABLE, _STRONG = 15 / 255, 25 / 255, 35 / 255, 40 / 255
 """A sigma, where white is 1, above which settings differ."""
+
+_TOLERANCE = 2500 / 255**2
+"""Largest mean squared difference of blocks that are alike, where white is 1; in noticeable noise
+twice as much."""
+
+
+class _Setting(NamedTuple):
+    """What suits a kind of picture and a strength of noise.
+
+    Of coefficients to which 2 to the power of the index were added up, six numbers: like blocks
+    overlap and have noise in common, so that their sums have more of it than the same number of
+    independent blocks, and their differences less.
+    """
+
+    thresholds: tuple[float, ...]
+    """Coefficients of the first stage of up to this many sigma are noise."""
+    variances: tuple[float, ...]
+    """Of the second stage, in units of sigma squared."""
+    tolerance: float
+    """Largest mean squared difference of blocks of the guide, where white is 255."""
+    beta: float
+    """Of Kaiser's window: the larger, the less rims of blocks count."""
+    most: int = HARD
+    """Blocks of a group in the first stage."""
+
+
+_MEDIUM_GREY = _Setting((2.85, 2.85, 2.5, 2.5, 3.1, 3.1), (0.7, 0.7, 0.8, 0.9, 2, 2), 800, 2.5)
+_STRONG_GREY = (2.7, 2.7, 2.55, 2.55, 2.9, 2.9)
+_GREY = {
+    0.0: _Setting((2.7,) * 6, (0.7, 0.7, 0.8, 0.9, 1, 1), 400, 2.0),
+    _MEDIUM: _MEDIUM_GREY,
+    _LARGE: _MEDIUM_GREY._replace(most=WIENER),
+    _STRONG: _MEDIUM_GREY._replace(thresholds=_STRONG_GREY, most=WIENER),
+}
+_OPPONENT = _Setting((3.2, 3.2, 3, 3, 2.9, 2.9), (0.7, 0.7, 0.85, 0.85, 1, 1), 400, 2.0)
+_OPPONENTS = {
+    0.0: _OPPONENT,
+    _NOTICEABLE: _OPPONENT._replace(tolerance=800),
+    _STRONG: _OPPONENT._replace(tolerance=800, most=WIENER),
+}
+"""By the sigma, where white is 1, above which they hold. Found on the pictures of denoisers.md."""
+
+
+def _setting(part: float, colours: int) -> _Setting:
+    settings = _GREY if colours == 1 else _OPPONENTS
+    return settings[max(least for least in settings if least == 0 or part > least)]
+
 
 _LEAST = 1e-12
 """Of white: less noise than that is none."""
@@ -96,11 +136,6 @@ def estimate_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
     return 100 * estimated_sigma(pixels, parameters)
 
 
-def window() -> NDArray[np.float32]:
-    """Return Kaiser's window: pixels in the middle of a block count more than those at its rim."""
-    return np.kaiser(SIDE, 2.0).astype(np.float32)
-
-
 class Numbers(NamedTuple):
     """Values in units of a sample, float32, and the integers of sums.
 
@@ -125,6 +160,8 @@ class Numbers(NamedTuple):
     """Likewise the squared sigma of the second stage."""
     unit: np.float32
     """Sigma, or a quarter of white if that is less."""
+    window: NDArray[np.float32]
+    """Kaiser's: pixels in the middle of a block count more than those at its rim."""
 
     @property
     def limit(self) -> np.float32:
@@ -150,15 +187,18 @@ def numbers(dtype: np.dtype[Any], channels: int, parameters: Mapping[str, Any]) 
     sigma = part * white
     # Blocks are compared in the mean of the colours, where there is less noise. What noise alone
     # makes two blocks differ by, 2 sigma squared, must never exclude a block.
-    noise = part**2 / colour_count(channels)
-    first, second = (each * (2 if part > _NOTICEABLE else 1) for each in _TOLERANCE)
-    first = max(first, 3.2 * noise)
+    colours = colour_count(channels)
+    noise = part**2 / colours
+    first = max(_TOLERANCE * (2 if part > _NOTICEABLE else 1), 3.2 * noise)
+    setting = _setting(part, colours)
+    second = setting.tolerance / 255**2
     block = SIDE**2 * white**2
     added = 2.0 ** np.arange(6)
     return Numbers(
-        WIENER if part > _STRONG else HARD,
+        setting.most,
         (np.float32(first * block), np.float32(second * block)),
-        (_LAMBDA * sigma * np.sqrt(added)).astype(np.float32),
-        (sigma**2 * added).astype(np.float32),
+        (setting.thresholds * (sigma * np.sqrt(added))).astype(np.float32),
+        (setting.variances * (sigma**2 * added)).astype(np.float32),
         np.float32(min(sigma, white / 4)),
+        np.kaiser(SIDE, setting.beta).astype(np.float32),
     )

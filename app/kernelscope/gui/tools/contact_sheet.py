@@ -244,10 +244,17 @@ class ContactSheet(ToolWindow):
 
     def _on_finished(self) -> None:
         self._end()
-        if not any(tile.psnr is not None for tile in self.tiles):
+        if (one := self._all_alike()) and self._shown is not None:
+            self.note.setText(f"{one.label} makes no difference in this part and these settings.")
+        elif not any(tile.psnr is not None for tile in self.tiles):
             assert self._shown is not None
             reason = _NO_SCORES.format(why_unscored(self._shown))
             self.note.setText(f"{self.note.text()} {reason}")
+
+    def _all_alike(self) -> Parameter | None:
+        """Return the parameter, if all of its values give the same result."""
+        shown = [tile for tile in self.tiles if not tile.isHidden()]
+        return shown[0].parameter if len(shown) > 1 and all(t.same for t in shown[1:]) else None
 
     def _on_failed(self, error: Exception) -> None:
         self._end()

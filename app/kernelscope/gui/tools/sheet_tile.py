@@ -23,7 +23,8 @@ class SheetTile(QWidget):
     """A picture with a caption, which can be clicked, pinned and reached by Tab.
 
     `picture`: the result, once it is there. `display`: how it is drawn. `image`: the result as
-    drawn; null until it is there. `psnr`: its score. `caption`: ``mask size 5 px``.
+    drawn; null until it is there. `psnr`: its score. `caption`: ``mask size 5 px``. `same`: that of
+    an earlier tile whose result does not differ, in words.
     """
 
     chosen = Signal(object)
@@ -41,6 +42,7 @@ class SheetTile(QWidget):
         self.display: Display | None = None
         self.image = QImage()
         self.psnr: float | None = None
+        self.same = ""
         self._figures = ""
         self._problem = ""
         self._current = self._best = self._is_pinned = self._is_waiting = False
@@ -71,6 +73,7 @@ class SheetTile(QWidget):
         self.caption = parameter.caption(value)
         self.image, self.psnr = QImage(), None
         self.picture = self.display = None
+        self.same = ""
         self._figures, self._problem, self._best, self._is_pinned = "", "waiting…", False, False
         self._is_waiting = True
         self._refresh()
@@ -100,7 +103,11 @@ class SheetTile(QWidget):
             # A first run also loads code, starts threads and makes plans that are kept.
             kind = "first run" if cell.result.first else "one run"
             time = f"{duration(seconds)}, {kind}" if seconds is not None else EMULATED
-            self._figures = " · ".join(filter(None, (time, _score_text(cell.score))))
+            self.same = ""
+            if cell.same is not None and self.parameter is not None:
+                self.same = f"same as {self.parameter.caption(cell.same.value)}"
+            parts = time, _score_text(cell.score), self.same
+            self._figures = " · ".join(filter(None, parts))
         self._refresh()
 
     def set_best(self, best: bool) -> None:
