@@ -195,8 +195,8 @@ def resolve(source: Pixels | Components, parameters: Mapping[str, Any]) -> Mappi
                 + ("volumes." if components > 1 else "volume."),
                 "Write one for all volumes, or one for each.",
             )
-    raised = tuple(max(pair) for pair in zip(sigma, least, strict=True))
-    return {**parameters, "sigma_from": "given", "sigma": raised}
+    bounded = tuple(min(max(pair), MOST) for pair in zip(sigma, least, strict=True))
+    return {**parameters, "sigma_from": "given", "sigma": bounded}
 
 
 def _global_sigmas(source: Pixels | Components, rician: bool) -> list[float]:
