@@ -6,6 +6,7 @@ anything else             the remedy for noise with the best results, which esti
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -57,14 +58,22 @@ def remedies(disturbance: Disturbance, kind: Kind) -> list[FilterSpec]:
     return [spec for _, spec in sorted(found, key=lambda each: -each[0].decibels)]
 
 
-_ENOUGH = 2048
-"""Rows and columns that are looked at, at most."""
+_ENOUGH = 2**21
+"""Samples that are looked at, about, so that the analysis takes less than a second; a limit in
+samples and not in time, so that a picture has the same proposal on every machine."""
 
 
 def _middle(image: Image) -> NDArray[np.float32]:
     """Return the colours of the middle of a picture, where black is 0 and white is 1."""
-    rows, columns = (slice(max(0, n - _ENOUGH) // 2, (n + _ENOUGH) // 2) for n in image.shape[:2])
-    planes = colours(image.planes)[rows, columns]
+    planes = colours(image.planes)
+    height, width, channels = planes.shape
+    pixels = _ENOUGH // channels
+    side = math.isqrt(pixels)
+    # A long strip has its share as well.
+    tall = max(side, pixels // max(width, 1)) if width < side else side
+    wide = max(side, pixels // max(height, 1)) if height < side else side
+    top, left = max(0, height - tall) // 2, max(0, width - wide) // 2
+    planes = planes[top : top + tall, left : left + wide]
     levels = image.levels
     made: NDArray[np.float32] = ((planes - levels.black) / levels.span).astype(np.float32)
     return made

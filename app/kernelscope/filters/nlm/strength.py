@@ -39,8 +39,8 @@ _FACTORS = 2.0 ** np.arange(-4, 2.01, 0.5)
 _CORRECTED_FACTORS = 2.0 ** np.arange(-4, 0.01, 0.5)
 """The same where what noise adds to a distance does not count."""
 
-_PATCHES = 3, 5, 7
-_MOST_CELLS = 49
+_PATCHES = 3, 5, 7, 9
+_MOST_CELLS = 81
 """Sizes among which a patch is chosen, where what noise adds to a distance does not count."""
 
 _WORK = 1e8
