@@ -1,17 +1,22 @@
 """Change a hundred lines, one at a time, and see whether the tests notice.
 
-    python tests/mutations.py                    # all, about an hour on two cores
+    python tests/mutations.py                    # all, about half an hour on one core
     python tests/mutations.py --only kernels     # those whose file has this in its path
+    python tests/mutations.py --only 37          # one, by its number in the list
     python tests/mutations.py --list             # what there is, and whether each line is there
     python tests/mutations.py --old v1.0.0       # with the tests of another commit
 
 It works in a copy of the checkout. The tests of each change pass without it, or it is reported as
-"fails anyway". Nothing here is part of the suite: run it when tests are removed or made quicker.
+"fails anyway". Ctrl+C stops it; the next call goes on from there, since what was judged is kept in
+build/mutations until the file or its tests change (`--again` judges everything). Nothing here is
+part of the suite: run it when tests are removed or made quicker.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -23,7 +28,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-SECONDS = 900
+KEPT = ROOT / "build" / "mutations"
+"""Has what was judged, and the code that the tests compile."""
+
+SECONDS = 300
 """After which the tests of a change are stopped: it makes them wait for ever."""
 
 APP = "app/kernelscope/"
@@ -274,7 +282,7 @@ _LISTED = [
             ("widgets/editors", "value = self._low + (self._high - self._low) * share",
              "value = (self._high - self._low) * share", "test_controls.py", "wrong unit"),
             ("work/tasks", "if task is None or event.request is not task.work:", "if task is None:",
-             "test_current.py test_relay.py test_live.py", "lost case"),
+             "test_tasks.py", "lost case"),
             ("work/later", "return self._is_posted or self._timer.isActive()",
              "return self._timer.isActive()", "test_later.py", "lost case"),
             ("window/steps", "if pipeline is not None and 0 <= to < len(pipeline.cards):",
@@ -302,6 +310,10 @@ class Copy:
                 shutil.copy(source, folder / name)
         for path in (*ROOT.glob("*.md"), *ROOT.glob("*.cff"), ROOT / "LICENSE"):
             shutil.copy(path, folder)
+        builds = KEPT / "tests"  # kept by content
+        builds.mkdir(parents=True, exist_ok=True)
+        (folder / "build").mkdir()
+        (folder / "build" / "tests").symlink_to(builds)
         if old:
             shutil.rmtree(folder / "tests")
             archive = ("git", "archive", "--format=tar", old, "tests")
@@ -313,7 +325,7 @@ class Copy:
         command = f"{sys.executable} -m pytest -q -x -p no:cacheprovider {self._present(tests)}"
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
         environment = (
-            {"XDG_CACHE_HOME": str(self.folder / "cache")}
+            {"XDG_CACHE_HOME": str(KEPT / "cache")}
             | kept
             | {
                 "QT_QPA_PLATFORM": "offscreen",
@@ -340,14 +352,17 @@ class Copy:
 
     def _present(self, tests: str) -> str:
         """Return the selection; in old commits two modules checked kernels."""
-        words = tests.split(" ")
-        if EMULATED in words and (self.folder / "tests/contract/test_checked.py").exists():
-            words.insert(0, "tests/contract/test_checked.py")
-        folder = next((str(Path(word).parent) for word in words if "/" in word), "")
-        return " ".join(
-            f"{folder}/{word}" if word.endswith(".py") and "/" not in word else word
-            for word in words
-        )
+        checked = "tests/contract/test_checked.py"
+        is_old = EMULATED in tests and (self.folder / checked).exists()
+        return f"{checked} {tests}" if is_old else tests
+
+    def key(self, mutation: Mutation) -> str:
+        """Return a name for a change of these sources with these tests."""
+        digest = hashlib.sha256(repr(mutation).encode())
+        for name in (mutation.file, *_files(mutation.tests)):
+            path = self.folder / name
+            digest.update(path.read_bytes() if path.is_file() else b"")
+        return digest.hexdigest()[:24]
 
     def without(self, tests: str) -> tuple[str, str]:
         """Return how the tests of a change end without it, which is seen once."""
@@ -371,6 +386,32 @@ class Copy:
         return ("MISSED" if found == "passes" else "caught"), line
 
 
+def _files(tests: str) -> list[str]:
+    """Return the files of tests in a selection for pytest."""
+    return [word.partition("::")[0] for word in tests.split(" ") if "/" in word]
+
+
+class Judged:
+    """The words for changes that were judged, in a file."""
+
+    def __init__(self, again: bool) -> None:
+        self._path = KEPT / "judged.json"
+        there = self._path.exists() and not again
+        self._words: dict[str, tuple[str, str, float]] = (
+            json.loads(self._path.read_text(encoding="utf-8")) if there else {}
+        )
+
+    def judge(self, mutation: Mutation, copy: Copy) -> tuple[str, str, float]:
+        """Return the word for a change, the test that noticed it, and the seconds that it took."""
+        key = copy.key(mutation)
+        if self._words.get(key, ("MISSED",))[0] != "caught":
+            start = time.monotonic()
+            word, line = copy.judge(mutation)
+            self._words[key] = word, line, round(time.monotonic() - start, 1)
+            self._path.write_text(json.dumps(self._words, indent=1), encoding="utf-8")
+        return self._words[key]
+
+
 def problem_of(mutation: Mutation, folder: Path = ROOT) -> str:
     """Return why a change cannot be made; nothing if it can."""
     path = folder / mutation.file
@@ -383,20 +424,26 @@ def problem_of(mutation: Mutation, folder: Path = ROOT) -> str:
 def main() -> int:
     """Print a line for each change; return 1 if one was missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", default="", help="of those files whose path has this")
+    parser.add_argument(
+        "--only", default="", help="of those files whose path has this, or a number"
+    )
     parser.add_argument("--old", default="", metavar="COMMIT", help="use the tests of a commit")
     parser.add_argument("--list", action="store_true", help="run nothing")
+    parser.add_argument("--again", action="store_true", help="those that were judged before too")
     given = parser.parse_args()
-    chosen = [each for each in MUTATIONS if given.only in each.file]
     counts: dict[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="kernelscope-mutations-") as name:
         copy = None if given.list else Copy(Path(name), given.old)
-        for number, mutation in enumerate(chosen, start=1):
-            start = time.monotonic()
-            word, line = copy.judge(mutation) if copy else (problem_of(mutation) or "there", "")
+        judged = Judged(given.again)
+        for number, mutation in enumerate(MUTATIONS, start=1):
+            if given.only != str(number) and given.only not in mutation.file:
+                continue
+            word, line, seconds = (
+                judged.judge(mutation, copy) if copy else (problem_of(mutation) or "there", "", 0)
+            )
             counts[word] = counts.get(word, 0) + 1
             old, new = (text.strip().splitlines()[0] for text in (mutation.old, mutation.new))
-            took = f"{time.monotonic() - start:4.0f} s"
+            took = f"{seconds:4.0f} s"
             print(f"{number:3} {word:13} {took} {mutation.file} ({mutation.kind})", flush=True)
             print(f"      - {old}\n      + {new}\n      {line}", flush=True)
     print(", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
@@ -404,4 +451,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    try:
+        raise SystemExit(main())
+    except KeyboardInterrupt:
+        print("stopped; the next call goes on from here", file=sys.stderr)
