@@ -241,8 +241,9 @@ def test_a_device_that_cannot_be_used_is_refused_before_the_first_step_runs() ->
         machine(gpu=False),
         options=RunOptions(Device.GPU),
     )
-    with pytest.raises(DeviceUnavailable, match="fake GPU"):
+    with pytest.raises(DeviceUnavailable, match="fake GPU") as caught:
         next(results)
+    assert "Step" not in caught.value.message
 
 
 # Requests of recipes --------------------------------------------------------------------
@@ -420,6 +421,16 @@ def test_an_estimate_lies_within_the_range() -> None:
     numbers = estimate(Request.create(flat, "nlm"), ["filter_sigma", "sigma"])
     assert isinstance(parameter, FloatParameter)
     assert numbers == {"sigma": 0, "filter_sigma": parameter.minimum}
+
+
+def test_steps_that_are_done_are_not_run_again() -> None:
+    ran: list[str] = []
+    fake = FakeBackend(body=lambda request, token, progress: ran.append(request.step.filter.id))
+    request = recipe_request(recipe("mean", "median"), picture(4, 4))
+    first, _ = run_steps(request, {"cpu": fake})
+    again = list(run_steps(replace(request, done=(first,)), {"cpu": fake}))
+    assert again[0] is first
+    assert ran == ["mean", "median", "median"]
 
 
 def test_results_come_as_they_are_ready() -> None:

@@ -73,6 +73,13 @@ def test_more_specks_get_a_larger_median(share: float, size: int, dtype: str) ->
     assert "specks in" in proposal.line
 
 
+def test_alpha_has_no_specks() -> None:
+    grey = specks(clean("camera"), 0.05)
+    alpha = np.full_like(grey, 0.5)
+    planes = np.concatenate([grey, grey, grey, alpha], axis=2)
+    assert propose(Image.from_array(planes)).line == propose(Image.from_array(planes[..., :3])).line
+
+
 @pytest.mark.parametrize("offset", [0.0, -500.0])
 def test_specks_of_floats_in_any_unit(offset: float) -> None:
     planes = specks(clean("camera"), 0.05) * 1000 + offset

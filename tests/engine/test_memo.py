@@ -58,20 +58,28 @@ def test_a_live_time_does_not_replace_a_measured_one() -> None:
     memo.keep(live)
     assert memo.find(source, step) is live
     assert (memo.facts(live).seconds, memo.facts(live).measured) == (0.1, True)
+    memo.keep(made(source, step, 0.2, repeats=Repeats((0.2,), (0.2,), True)))
+    found = memo.find(source, step)
+    assert found is not None
+    assert memo.facts(found).seconds == 0.2
     elsewhere = made(source, step, 0.4, options=RunOptions(device=Device.CPU, level="serial"))
     memo.keep(elsewhere)
     assert memo.facts(elsewhere).seconds == 0.4
 
 
 def test_memory_is_bounded_and_the_newest_stays() -> None:
-    memo = Memo(limit=500)
+    memo = Memo(limit=432)  # three of them
     step = Step.of_numbers("median")
     results = [made(picture(number), step) for number in range(5)]  # of 144 bytes each
     for result in results:
         memo.keep(result)
-        assert memo.bytes <= 500
+        assert memo.bytes <= 432
     kept = [memo.find(each.request.source, step) is not None for each in results]
     assert kept == [False, False, True, True, True]
+    memo.find(results[2].request.source, step)  # used last, so that the next one goes
+    memo.keep(results[0])
+    kept = [memo.find(each.request.source, step) is not None for each in results]
+    assert kept == [True, False, True, False, True]
     tiny = Memo(limit=1)
     tiny.keep(results[0])
     assert tiny.find(results[0].request.source, step) is results[0]
@@ -105,9 +113,11 @@ def test_the_end_is_there_only_if_every_step_is() -> None:
     memo.keep(first)
     assert memo.end(source, median, then) is None
     assert memo.end(source, median, ()) is first
-    second = made(first.image, mean)
+    second = made(first.image, mean, first=True)
     memo.keep(second)
     end = memo.end(source, median, then)
     assert end is not None
     assert end.output is second.output
     assert end.request.then == then
+    assert [stage.start for stage in end.stages] == [0, 0.5]
+    assert end.first  # one of its steps was compiled
