@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,8 +32,9 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "build" / "mutations"
 """Has what was judged, and the code that the tests compile."""
 
-SECONDS = 300
-"""After which the tests of a change are stopped: it makes them wait for ever."""
+SECONDS, TIMES_AS_LONG = 60, 10
+"""The tests of a change are stopped after these, and so many times as long as they take without
+it: it makes them wait for ever."""
 
 APP = "app/kernelscope/"
 PICTURES = "tests/contract/test_pictures.py"
@@ -301,7 +303,7 @@ class Copy:
     """A copy of the checkout in which lines are changed and tests run."""
 
     def __init__(self, folder: Path, old: str) -> None:
-        self.folder, self._results = folder, dict[str, tuple[str, str]]()
+        self.folder, self._results = folder, dict[str, tuple[str, str, float]]()
         for name in ("app", "tests", "kernels", "resources", "main.py", "pyproject.toml", ".ci"):
             source = ROOT / name
             if source.is_dir():
@@ -320,8 +322,8 @@ class Copy:
             text = subprocess.run(archive, cwd=ROOT, check=True, capture_output=True).stdout
             subprocess.run(("tar", "x", "-C", folder), input=text, check=True)
 
-    def run(self, tests: str) -> tuple[str, str]:
-        """Return "passes", "fails" or "hangs", and the last line."""
+    def run(self, tests: str, seconds: float | None = None) -> tuple[str, str]:
+        """Return "passes", "fails" or, after `seconds`, "hangs", and the last line."""
         command = f"{sys.executable} -m pytest -q -x -p no:cacheprovider {self._present(tests)}"
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
         environment = (
@@ -332,23 +334,29 @@ class Copy:
                 "PYTHONPATH": os.pathsep.join([str(self.folder / "app"), str(self.folder)]),
             }
         )
+        program = subprocess.Popen(
+            command,
+            shell=True,
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
         try:
-            done = subprocess.run(
-                command,
-                shell=True,
-                cwd=self.folder,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=SECONDS,
-            )
-        except subprocess.TimeoutExpired:
-            return "hangs", f"after {SECONDS} s"
-        lines = (done.stdout + done.stderr).strip().splitlines()
-        if done.returncode in (1, 2):  # a test fails, or cannot be collected
+            output, _ = program.communicate(timeout=seconds)
+        except BaseException as error:  # and the programs that it has started end with it
+            os.killpg(program.pid, signal.SIGKILL)
+            program.communicate()
+            if isinstance(error, subprocess.TimeoutExpired):
+                return "hangs", f"after {seconds:.0f} s"
+            raise
+        lines = output.strip().splitlines()
+        if program.returncode in (1, 2):  # a test fails, or cannot be collected
             failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
             return "fails", (failed or lines)[-1].partition(" - ")[0]
-        return ("passes" if done.returncode == 0 else "has no such test"), lines[-1]
+        return ("passes" if program.returncode == 0 else "has no such test"), lines[-1]
 
     def _present(self, tests: str) -> str:
         """Return the selection; in old commits two modules checked kernels."""
@@ -364,10 +372,11 @@ class Copy:
             digest.update(path.read_bytes() if path.is_file() else b"")
         return digest.hexdigest()[:24]
 
-    def without(self, tests: str) -> tuple[str, str]:
-        """Return how the tests of a change end without it, which is seen once."""
+    def without(self, tests: str) -> tuple[str, str, float]:
+        """Return how the tests of a change end without it, which is seen once, and the seconds."""
         if tests not in self._results:
-            self._results[tests] = self.run(tests)
+            start = time.monotonic()
+            self._results[tests] = (*self.run(tests), time.monotonic() - start)
         return self._results[tests]
 
     def judge(self, mutation: Mutation) -> tuple[str, str]:
@@ -375,12 +384,13 @@ class Copy:
         path = self.folder / mutation.file
         if problem := problem_of(mutation, self.folder):
             return "gone", problem
-        if (before := self.without(mutation.tests))[0] != "passes":
-            return f"{before[0]} anyway", before[1]
+        before, said, seconds = self.without(mutation.tests)
+        if before != "passes":
+            return f"{before} anyway", said
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
         try:
-            found, line = self.run(mutation.tests)
+            found, line = self.run(mutation.tests, SECONDS + TIMES_AS_LONG * seconds)
         finally:
             path.write_text(text, encoding="utf-8")
         return ("MISSED" if found == "passes" else "caught"), line
@@ -408,7 +418,9 @@ class Judged:
             start = time.monotonic()
             word, line = copy.judge(mutation)
             self._words[key] = word, line, round(time.monotonic() - start, 1)
-            self._path.write_text(json.dumps(self._words, indent=1), encoding="utf-8")
+            written = self._path.with_suffix(".part")  # it may be stopped at any moment
+            written.write_text(json.dumps(self._words, indent=1), encoding="utf-8")
+            written.replace(self._path)
         return self._words[key]
 
 

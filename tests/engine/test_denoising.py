@@ -63,6 +63,18 @@ def test_specks_of_each_channel_by_itself() -> None:
     assert impulse_share(made) == pytest.approx(0.05, rel=0.25)
 
 
+def test_specks_at_the_edge_have_no_neighbours_but_their_own() -> None:
+    planes = np.full((64, 64, 1), 0.15, np.float32)
+    planes[0, ::2] = 0
+    assert impulse_share(planes) == pytest.approx(32 / 64**2)
+
+
+def test_specks_in_texture_where_no_neighbours_are_alike() -> None:
+    planes = np.tile(np.float32([[0.3, 0.42], [0.54, 0.66]]), (32, 32))[..., None]
+    planes[::8, ::8] = 0
+    assert impulse_share(planes) == pytest.approx(1 / 64)
+
+
 @pytest.mark.parametrize(("share", "size"), [(0.05, 3), (0.3, 5), (0.6, 7)])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
 def test_more_specks_get_a_larger_median(share: float, size: int, dtype: str) -> None:
