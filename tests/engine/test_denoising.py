@@ -69,6 +69,12 @@ def test_specks_at_the_edge_have_no_neighbours_but_their_own() -> None:
     assert impulse_share(planes) == pytest.approx(32 / 64**2)
 
 
+def test_specks_of_pictures_below_eight_rows_are_not_looked_for() -> None:
+    planes = np.full((7, 9, 1), 0.5, np.float32)
+    planes[3, 3] = 0
+    assert impulse_share(planes) == 0
+
+
 def test_specks_in_texture_where_no_neighbours_are_alike() -> None:
     planes = np.tile(np.float32([[0.3, 0.42], [0.54, 0.66]]), (32, 32))[..., None]
     planes[::8, ::8] = 0
