@@ -14,6 +14,7 @@ import pytest
 
 from kernelscope.base.errors import AppError, ImageWriteError
 from kernelscope.big.batch import JOURNAL, Item, Journal, ResultReport
+from kernelscope.big.batch.item import Handling
 from kernelscope.big.batch.journal import state_of
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
@@ -231,6 +232,15 @@ def test_a_journal_begins_with_its_recipe_and_is_forgotten_only_on_demand(
     (line,) = journal.path.read_text("utf-8").splitlines()
     assert json.loads(line).keys() == {"recipe", "version"}
     assert done(items) == [False, False]
+
+
+def test_results_of_other_options_are_not_resumed(items: list[Item]) -> None:
+    with opened(items, handling=Handling(quality=90)) as journal:
+        folder = journal.path.parent
+    with pytest.raises(AppError, match="or other options"):
+        Journal(folder, RECIPE, resume=True)
+    with opened(items, resume=True, handling=Handling(quality=90, lossy=True)):
+        pass  # which decides no result
 
 
 def test_a_new_journal_may_be_resumed_too(items: list[Item]) -> None:

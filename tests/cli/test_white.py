@@ -15,11 +15,14 @@ import tifffile
 from numpy.typing import NDArray
 
 import kernelscope as ks
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.cli.main import main
 from kernelscope.files import read_image
 from kernelscope.files.volumes import read_volume, write_volume
+from kernelscope.images.levels import given_levels, own_levels
 from kernelscope.images.volume import Volume
 from kernelscope.library.session import session
+from kernelscope.schema.samples import Kind
 
 FLOATS = np.linspace(0, 510, 24 * 20, dtype=np.float32).reshape(24, 20)
 SIGNED = {
@@ -230,6 +233,24 @@ def test_the_run_names_black_and_white(tmp_path: Path, capsys: pytest.CaptureFix
     source = picture(tmp_path / "a.tif", signed("int16"))
     assert main(["apply", "negative", str(source), str(tmp_path / "b.tif")]) == 0
     assert "note: Negative: -1000 is black and 3000 is white." in capsys.readouterr().err
+
+
+def test_levels_without_an_end_and_types_with_levels_of_their_own() -> None:
+    for white, black in ((math.inf, 0), (1e308, -1e308)):
+        with pytest.raises(InvalidParameter, match="is not above black"):
+            given_levels(white, black)
+    own = [
+        (kind, dtype)
+        for kind in Kind
+        for dtype in map(np.dtype, ("u1", "u2", "i2", "f4"))
+        if own_levels(kind, dtype)
+    ]
+    assert own == [
+        (Kind.PICTURE, np.uint8),
+        (Kind.PICTURE, np.uint16),
+        (Kind.PICTURE, np.int16),
+        (Kind.VOLUME, np.uint8),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,8 @@ from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work import tasks
 from kernelscope.gui.work.tasks import Task, Tasks
 from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from tests.gui.helpers import FakeCpu, FakeGpu
 
@@ -177,6 +179,57 @@ def test_shown_settings_are_those_of_the_next_run() -> None:
     assert session.within == area
     session.bring_to_front(session.volumes)
     assert session.require().step.within is None, "volumes are filtered as a whole"
+
+
+def test_a_filter_follows_the_region_only_while_it_is_limited_to_it() -> None:
+    session, one, two = made(), Area.parse("rectangle 1,1 5,5"), Area.parse("rectangle 2,2 6,6")
+    session.offer_region("R1", one)
+    assert session.within is None
+    session.limit(True)
+    session.offer_region("R2", two)
+    session.offer_region("", None)
+    assert session.within == two
+
+
+def test_values_that_are_not_valid_are_not_remembered() -> None:
+    session = made()
+    session.edit(Values(session.values.numbers, (), InvalidParameter("No number.", "Type one.")))
+    assert "filters/median" not in session.texts()
+
+
+def test_a_limit_of_memory_is_shown_in_whole_mebibytes() -> None:
+    session = made()
+    step = Step.of_numbers("median")
+    session.show(RunSettings(step, RunOptions(memory_limit=3 * MIB + 5)))
+    assert session.wished.memory_limit == 3 * MIB
+    session.show(RunSettings(step, RunOptions(memory_limit=5)))
+    assert session.wished.memory_limit is None
+
+
+def test_values_differ_in_type_and_masks_unless_they_are_one_object() -> None:
+    mask = ((0.0, 1.0), (2.0, 3.0))
+    assert Values({"size": 3, "mask": mask}).same_as(Values({"size": 3, "mask": mask}))
+    assert not Values({"size": 3}).same_as(Values({"size": 3.0}))
+    assert not Values({"mask": mask}).same_as(Values({"mask": (mask[0], (2.0, 3.0))}))
+
+
+def test_the_emulated_gpu_is_left_behind_where_the_kind_of_filter_changes() -> None:
+    session = made()
+    session.choose_place(RungPlace(Device.EMULATED, "shared"))
+    session.set_filter("mean")
+    assert session.wished.device is Device.EMULATED
+    session.bring_to_front(session.volumes)
+    assert (session.wished.device, session.wished.level) == (Device.AUTO, None)
+    assert session.texts()[""]["filter"] == "mean", "the picture's is remembered"
+
+
+def test_volumes_of_a_microscope_get_no_filter_for_mri() -> None:
+    for microscope in (False, True):
+        session = made()
+        volume = Volume.from_array(np.zeros((3, 4, 5), np.uint8), microscope=microscope)
+        session.volumes.open_volumes(Scan((volume,)))
+        session.bring_to_front(session.volumes)
+        assert (session.filter_id == "median") is microscope
 
 
 def test_settings_survive_as_texts() -> None:
