@@ -116,7 +116,7 @@ def sweep(
     def run(request: Request, progress: Progress = no_progress) -> Result:
         return execute(request, backends, token, progress, learn=False)
 
-    done = []
+    done: list[Cell] = []
     for index, variant in enumerate(cells):
         token.check()
         begun(index, "")
