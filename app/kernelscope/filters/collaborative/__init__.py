@@ -56,7 +56,7 @@ SPEC = FilterSpec(
     restores=True,
     unit=Unit.WHITE,
     noise=WHITENING_STEPS,
-    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=30.78),
+    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=30.82),
     # Blocks are parts of the picture and of eight pixels around it. `valid` and `keep` would leave
     # out the 90 pixels that a result may depend on; a block of `reduce` would have fewer cells; and
     # with `wrap` blocks would have to be compared across both ends.

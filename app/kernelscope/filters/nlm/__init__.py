@@ -168,7 +168,7 @@ SPEC = FilterSpec(
     radius=radius,
     unit=Unit.WHITE,
     noise=ALL_STEPS,
-    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=30.03),
+    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=30.04),
     implementations={
         "cpu": Cpu(plan_cpu),
         "gpu": Cuda(plan_nlm, (GLOBAL, CONSTANT, HOST_PARTITIONS, SHARED, TEXTURE, TUNED), GAPS),
