@@ -162,7 +162,6 @@ def test_results_are_those_of_apply(recipe: Path, tmp_path: Path, out: Path) -> 
     assert rows.keys() == {"a.png", "scan.nii.gz"}
     assert rows["scan.nii.gz"]["size"] == "6×5×4"
     assert rows["scan.nii.gz"]["notices"] == [
-        "Read with all slices of its series in the folder.",
         "scan.nii.gz is saved without DICOM tags of the input.",
     ]
 

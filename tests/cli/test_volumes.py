@@ -323,8 +323,18 @@ def test_judged_by_the_input(capsys: pytest.CaptureFixture[str]) -> None:
         ("median T1.nii.gz out.png", "volumes are not written as .png files"),
         ("mri-nlm T1.nii.gz out.npy", "Or add --lossy."),
         ("mri-nlm T1.nii.gz nowhere/out.nii", "the folder"),
-        ("mri-nlm 4d.nii out.nii", "4d.nii: it holds 2 volumes. Choose one by number: "),
-        ("median 4d.nii out.nii", "That is --volume N. “batch” filters all of them.\n"),
+        ("mri-nlm 4d.nii out.npy --lossy", "several volumes are written to NIfTI and TIFF"),
+        (
+            "mri-nlm 4d.nii out.nii --component T2.nii",
+            "4d.nii: it holds 2 volumes. Choose one by number: 1: volume 1; 2: volume 2. "
+            "That is --volume N.",
+        ),
+        (
+            "median 4d.nii out.nii --reference T1.nii.gz",
+            "--reference is for one volume; 4d.nii holds 2 volumes. Choose one with --volume N, "
+            "or leave it out.",
+        ),
+        ("median 4d.nii out.nii --residual r.nii", "--residual is for one volume; 4d.nii holds 2"),
         ("mri-nlm 4d.nii out.nii --volume 3", "There is 1 to 2"),
         ("mri-nlm T1.nii.gz out.nii --volume 1,1", "--volume has 2 numbers for 1 files"),
         ("mri-nlm T1.nii.gz out.nii --component T2.nii --component a/T2.nii", "written twice"),

@@ -6,6 +6,7 @@ their kind. The steps between, which are the same for both, are here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Protocol
@@ -29,6 +30,7 @@ from kernelscope.engine.result import Result
 from kernelscope.images.image import Image
 from kernelscope.images.record import Record
 from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
@@ -42,8 +44,8 @@ class Medium(Protocol):
     def recipe(self) -> Recipe:
         """The steps, as they apply to this kind of source."""
 
-    def read(self) -> Image | Scan:
-        """Return the source."""
+    def read(self) -> Sequence[Image | Scan]:
+        """Return the sources: all pictures or volumes of a file, if its result can hold them."""
 
     def read_reference(self) -> Image | Volume | None:
         """Return the picture or volume to compare with, after `read`."""
@@ -54,8 +56,8 @@ class Medium(Protocol):
     def advice(self) -> list[str]:
         """Return notices about filters that suit this kind better."""
 
-    def write(self, result: Result, status: StatusLine, say: Speaker) -> Record:
-        """Write the outputs, and report them."""
+    def write(self, results: Sequence[Result], status: StatusLine, say: Speaker) -> Record:
+        """Write the outputs, a result for each source, and report them."""
 
 
 def apply(arguments: list[str]) -> int:
@@ -101,22 +103,42 @@ def _run(command: ApplyCommand, medium: Medium) -> None:
     from kernelscope.files import write_recipe
 
     with nan_option():
-        source = medium.read()
+        sources = medium.read()
+        if len(sources) > 1:
+            _refuse_comparisons(command, sources)
         reference = medium.read_reference()
     medium.check_outputs()
     status = StatusLine(not (command.quiet or command.verbose))
     say = Speaker(command.quiet, as_json=command.json)
-    say.notices(source.notices)
+    say.notices(dict.fromkeys(notice for source in sources for notice in source.notices))
     say.notices(medium.advice())
     if command.files.levels and not (command.files.reference or knows_levels(medium.recipe)):
         say.notices([WITHOUT_LEVELS])
-    result = run_steps(medium.recipe, source, reference, command.options, command.gpus, status, say)
-    record = medium.write(result, status, say)
+    run = command.options, command.gpus, status, say
+    results = run_steps(medium.recipe, sources, reference, *run)
+    record = medium.write(results, status, say)
     if command.outputs.recipe:
         write_recipe(medium.recipe, command.outputs.recipe)
     say.report(
         command.files.source, command.outputs.result, medium.recipe, record, result.correlation
     )
+
+
+def _refuse_comparisons(command: ApplyCommand, sources: Sequence[Source]) -> None:
+    """Refuse options that are for one picture or volume, before several are filtered."""
+    given = {"reference": command.files.reference, "residual": command.outputs.residual}
+    option = next((name for name, value in given.items() if value), None)
+    if option is not None:
+        single, several, one = (
+            ("picture", "pictures", "Write the first to a file of one picture, such as .png")
+            if isinstance(sources[0], Image)
+            else ("volume", "volumes", "Choose one with --volume N")
+        )
+        raise InvalidParameter(
+            f"--{option} is for one {single}; {command.files.source} holds {len(sources)} "
+            f"{several}.",
+            f"{one}, or leave it out.",
+        )
 
 
 def _refuse_picture(spec: FilterSpec, path: Path) -> None:

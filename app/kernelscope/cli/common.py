@@ -293,6 +293,12 @@ class Speaker:
             for notice in notices:
                 print(f"note: {one_line(notice)}", file=sys.stderr)
 
+    def results(self, name: str, results: Sequence[Result]) -> None:
+        """Print the results that a file holds."""
+        for number, result in enumerate(results, 1):
+            several = f", {number} of {len(results)}" if len(results) > 1 else ""
+            self.result(f"{name}{several}", result)
+
     def result(self, name: str, result: Result) -> None:
         *sides, _ = result.request.source.shape
         cells = "pixels" if len(sides) == 2 else "voxels"
@@ -312,40 +318,43 @@ class Speaker:
 
 def run_steps(
     recipe: Recipe,
-    source: Source,
+    sources: Sequence[Source],
     reference: Image | Volume | None,
     options: RunOptions,
     gpus: tuple[int, ...] | None,
     status: StatusLine,
     say: Speaker,
-) -> Result:
-    """Run the steps of a recipe, report each but the last, and return the last result.
+) -> list[Result]:
+    """Run the steps of a recipe on each source, report each but the last; return the last results.
 
     `reference`: every result is compared with it.
     """
     from kernelscope.engine.costs import Costs, default_path
     from kernelscope.engine.steps import execute_recipe
 
+    made = []
     with open_backends(gpus) as backends, interruptible() as token:
         say.notices(missing_gpu(gpus, options.device, backends))
-        results = execute_recipe(
-            recipe,
-            source,
-            backends,
-            token,
-            status.progress,
-            Costs(default_path()),
-            options=options,
-            reference=reference,
-        )
-        try:
-            for number, result in enumerate(results, 1):
+        for source in sources:
+            results = execute_recipe(
+                recipe,
+                source,
+                backends,
+                token,
+                status.progress,
+                Costs(default_path()),
+                options=options,
+                reference=reference,
+            )
+            try:
+                for number, result in enumerate(results, 1):
+                    status.clear()
+                    if number < len(recipe.steps):
+                        say.result(f"step {number}", result)
+            finally:
                 status.clear()
-                if number < len(recipe.steps):
-                    say.result(f"step {number}", result)
-        finally:
-            status.clear()
-    return result
+            made.append(result)
+    return made
 
 
 def missing_gpu(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +36,7 @@ class PictureFiles:
 
     def __init__(self, command: ApplyCommand) -> None:
         self._files, self._outputs = command.files, command.outputs
-        self._image: Image | None = None
+        self._images: tuple[Image, ...] = ()
         self._reference: Image | None = None
         self.recipe: Recipe = command.recipe
         for option, value in (
@@ -52,20 +52,23 @@ class PictureFiles:
                     "Leave it out.",
                 )
 
-    def read(self) -> Image:
-        from kernelscope.files import read_image
+    def read(self) -> tuple[Image, ...]:
+        from kernelscope.files import holds_pages, is_one_of_several, read_image, read_pages
 
-        image = read_image(self._files.source, nan=self._files.nan)
-        self._image = with_levels(image, self._files.levels)
-        return self._image
+        files = self._files
+        found = [read_image(files.source, nan=files.nan)]
+        if is_one_of_several(found[0]) and holds_pages(self._outputs.result):
+            pages = read_pages(files.source, nan=files.nan)
+            found = pages if len(pages) > 1 else found
+        self._images = tuple(with_levels(each, files.levels) for each in found)
+        return self._images
 
     def read_reference(self) -> Image | None:
         from kernelscope.files import read_image
 
         name = self._files.reference
         if name is not None:
-            image = self._image if name == INPUT else read_image(name, nan=self._files.nan)
-            assert image is not None
+            image = self._images[0] if name == INPUT else read_image(name, nan=self._files.nan)
             self._reference = with_levels(image, self._files.levels)
         return self._reference
 
@@ -76,14 +79,16 @@ class PictureFiles:
         from kernelscope.files.write_errors import check_target
         from kernelscope.images.judging import check_comparable, colours
 
-        image, outputs = self._image, self._outputs
-        assert image is not None
-        dtype = image.pixels.dtype
-        before, after = [image.shape, *recipe_request(self.recipe, image).shapes][-2:]
-        try:
-            check_write(outputs.result, after, dtype, lossy=outputs.lossy, quality=outputs.quality)
-        except LossyFormat as error:
-            raise LossyFormat(error.message, f"{error.hint} Or add --lossy.".lstrip()) from None
+        outputs = self._outputs
+        for image in reversed(self._images):
+            dtype = image.pixels.dtype
+            before, after = [image.shape, *recipe_request(self.recipe, image).shapes][-2:]
+            try:
+                check_write(
+                    outputs.result, after, dtype, lossy=outputs.lossy, quality=outputs.quality
+                )
+            except LossyFormat as error:
+                raise LossyFormat(error.message, f"{error.hint} Or add --lossy.".lstrip()) from None
         compared = [(outputs.residual, before, dtype)]
         if self._reference is not None:
             other = self._reference
@@ -105,17 +110,20 @@ class PictureFiles:
     def advice(self) -> list[str]:
         return []
 
-    def write(self, result: Result, status: StatusLine, say: Speaker) -> Record:
-        """Write the result, then the differences, and report each."""
-        from kernelscope.files import write_image
+    def write(self, results: Sequence[Result], status: StatusLine, say: Speaker) -> Record:
+        """Write the results, then the differences of one, and report each."""
+        from kernelscope.files import write_image, write_pages
         from kernelscope.files.record import record_of
 
         path, lossy = self._outputs.result, self._outputs.lossy
-        write_image(result.image, path, lossy=lossy, quality=self._outputs.quality)
-        record = record_of(path, result.image)
+        if len(results) > 1:
+            write_pages([each.image for each in results], path)
+        else:
+            write_image(results[0].image, path, lossy=lossy, quality=self._outputs.quality)
+        record = record_of(path, *(each.output for each in results))
         say.notices(record.losses)
-        say.result(str(path), result)
-        for picture in self._differences(result):
+        say.results(str(path), results)
+        for picture in self._differences(results[0]):
             write_image(picture.image, picture.path, lossy=lossy)
             say.line(picture.describe())
         return record

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kernelscope.base.errors import InvalidParameter, UnknownName
+from kernelscope.base.errors import InvalidParameter, SeveralVolumes, UnknownName
 from kernelscope.cli.command import ApplyCommand
 from kernelscope.cli.common import Speaker, StatusLine, interruptible, open_backends
 from kernelscope.cli.shared_options import WITHOUT_LEVELS, knows_levels, tls_of
-from kernelscope.cli.volumes import across
+from kernelscope.cli.volumes import across, several_volumes
 from kernelscope.engine.costs import Costs, default_path
 from kernelscope.schema.samples import Kind
 
@@ -58,6 +58,8 @@ def apply_streamed(command: ApplyCommand) -> None:
                 workers=workers,
                 levels=files.levels,
             )
+    except SeveralVolumes as error:
+        raise several_volumes(error) from None
     finally:
         status.clear()
     if command.outputs.recipe:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,14 +31,14 @@ class VolumeFiles:
             raise InvalidParameter(
                 f"--quality is for JPEG; {self._files.source} is a volume.", "Leave it out."
             )
-        self._scan: Scan | None = None
+        self._scans: tuple[Scan, ...] = ()
         self.recipe: Recipe = command.recipe
         if self._files.axis:
             self.recipe = across(self.recipe, self._files.axis)
         self._targets = _find_outputs(self._files, self._outputs)
 
-    def read(self) -> Scan:
-        from kernelscope.files.volumes import read_volume
+    def read(self) -> tuple[Scan, ...]:
+        from kernelscope.files.volumes import read_volume, read_volumes
 
         paths = [self._files.source, *self._files.components]
         numbers: list[int | None] = list(self._files.volumes) or [None]
@@ -48,19 +49,26 @@ class VolumeFiles:
                 f"--volume has {len(numbers)} numbers for {len(paths)} files.",
                 "Give one for all files, or one for each.",
             )
+        nan = self._files.nan
         try:
-            volumes = [
-                read_volume(path, number, nan=self._files.nan)
-                for path, number in zip(paths, numbers, strict=True)
-            ]
+            if paths[1:] or self._files.volumes:
+                together = [
+                    [
+                        read_volume(path, number, nan=nan)
+                        for path, number in zip(paths, numbers, strict=True)
+                    ]
+                ]
+            else:
+                together = [[each] for each in read_volumes(paths[0], nan=nan)]
         except SeveralVolumes as error:
-            more = " “batch” filters all of them." if error.alike else ""
-            hint = f"{error.hint} That is --volume N.{more}"
-            raise ImageReadError(error.message, hint) from None
+            raise several_volumes(error) from None
+        self._scans = tuple(Scan(tuple(map(self._prepared, each))) for each in together)
+        return self._scans
+
+    def _prepared(self, volume: Volume) -> Volume:
         if self._files.as_float:
-            volumes = [volume.with_voxels(volume.voxels, as_float=True) for volume in volumes]
-        self._scan = Scan(tuple(with_levels(each, self._files.levels) for each in volumes))
-        return self._scan
+            volume = volume.with_voxels(volume.voxels, as_float=True)
+        return with_levels(volume, self._files.levels)
 
     def read_reference(self) -> Volume | None:
         from kernelscope.files.volumes import read_volume
@@ -68,8 +76,7 @@ class VolumeFiles:
         name = self._files.reference
         if name is None:
             return None
-        assert self._scan is not None
-        volume = self._scan.volumes[0]
+        volume = self._scans[0].volumes[0]
         reference = volume if name == INPUT else read_volume(name, nan=self._files.nan)
         check_reference(volume, reference)
         return with_levels(reference, self._files.levels)
@@ -77,12 +84,13 @@ class VolumeFiles:
     def check_outputs(self) -> None:
         """Refuse, before a long run, outputs that could not be written after it."""
         from kernelscope.engine.steps import recipe_request
-        from kernelscope.files.volumes import check_write_volume
+        from kernelscope.files.volumes import check_write_volume, check_write_volumes
         from kernelscope.files.write_errors import check_target
 
-        scan, outputs = self._scan, self._outputs
-        assert scan is not None
+        scan, outputs = self._scans[0], self._outputs
         recipe_request(self.recipe, scan)
+        if len(self._scans) > 1:
+            check_write_volumes([each.volumes[0] for each in self._scans], outputs.result)
         for volume, path in zip(scan.volumes, self._targets, strict=True):
             try:
                 check_write_volume(volume, path, lossy=outputs.lossy)
@@ -104,23 +112,28 @@ class VolumeFiles:
             if step.filter.kind is Kind.PICTURE
         ]
 
-    def write(self, result: Result, status: StatusLine, say: Speaker) -> Record:
+    def write(self, results: Sequence[Result], status: StatusLine, say: Speaker) -> Record:
         """Write every volume, then report all of them."""
         from kernelscope.files.record import record_of
-        from kernelscope.files.volumes import write_volume
+        from kernelscope.files.volumes import write_volume, write_volumes
 
-        made = list(zip(result.scan.volumes, self._targets, strict=True))
-        changes = self._changes(result)
-        for volume, path in (*made, *((change, path) for change, path, _ in changes)):
-            status.show(f"save {path.name}")
-            write_volume(volume, path, lossy=self._outputs.lossy)
+        first, lossy = results[0], self._outputs.lossy
+        made = list(zip(first.scan.volumes, self._targets, strict=True))
+        changes = self._changes(first)
+        if len(results) > 1:
+            status.show(f"save {self._targets[0].name}")
+            write_volumes([each.scan.volumes[0] for each in results], self._targets[0])
+            records = [record_of(self._targets[0], *(each.output for each in results))]
+        else:
+            for volume, path in (*made, *((change, path) for change, path, _ in changes)):
+                status.show(f"save {path.name}")
+                write_volume(volume, path, lossy=lossy)
+            records = [record_of(path, volume) for volume, path in made]
         status.clear()
-        records = [record_of(path, volume) for volume, path in made]
         for record in records:
             say.notices(record.losses)
-        say.result(str(self._targets[0]), result)
-        assert self._scan is not None
-        for volume, path in zip(self._scan.volumes[1:], self._targets[1:], strict=True):
+        say.results(str(self._targets[0]), results)
+        for volume, path in zip(self._scans[0].volumes[1:], self._targets[1:], strict=True):
             say.line(f"{path}: from {volume.title}")
         for _, path, of in changes:
             say.line(f"{path}: {of}")
@@ -138,6 +151,11 @@ class VolumeFiles:
         if difference and isinstance(reference, Volume):
             found.append((output.minus(reference), difference, "output - reference"))
         return found
+
+
+def several_volumes(error: SeveralVolumes) -> ImageReadError:
+    """Return the error about a file of several volumes with the option that chooses one."""
+    return ImageReadError(error.message, f"{error.hint} That is --volume N.")
 
 
 def across(recipe: Recipe, axis: str) -> Recipe:

@@ -6,10 +6,16 @@ package costs nothing at start-up.
 
 from kernelscope.files.formats import Format
 from kernelscope.files.picture_formats import READABLE, WRITABLE
-from kernelscope.files.reading import read_image, read_pages
+from kernelscope.files.reading import is_one_of_several, read_image, read_pages
 from kernelscope.files.recipes import RECIPE_SUFFIX, read_recipe, write_recipe
 from kernelscope.files.samples import SAMPLES, Sample
-from kernelscope.files.writing import check_write, check_write_pages, write_image, write_pages
+from kernelscope.files.writing import (
+    check_write,
+    check_write_pages,
+    holds_pages,
+    write_image,
+    write_pages,
+)
 
 __all__ = [
     "READABLE",
@@ -20,6 +26,8 @@ __all__ = [
     "Sample",
     "check_write",
     "check_write_pages",
+    "holds_pages",
+    "is_one_of_several",
     "read_image",
     "read_pages",
     "read_recipe",

@@ -13,7 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from kernelscope.base.errors import ImageReadError, OutOfMemory
-from kernelscope.files.formats import Decoded, Format, Unreadable, damage_explained, unreadable
+from kernelscope.files.formats import (
+    ONLY_FIRST,
+    Decoded,
+    Format,
+    Unreadable,
+    damage_explained,
+    unreadable,
+)
 from kernelscope.files.picture_formats import FORMATS, READABLE, PictureFormat
 from kernelscope.files.pictures import dicom
 from kernelscope.files.pictures.exif import turned
@@ -49,6 +56,11 @@ def read_image(path: str | Path, *, nan: float | None = None) -> Image:
     for notice in image.notices:
         _logger.info("%s: %s", title, notice)
     return image
+
+
+def is_one_of_several(image: Image) -> bool:
+    """Return whether the file of a picture has more of them, which `read_pages` reads."""
+    return any(notice.startswith(ONLY_FIRST) for notice in image.notices)
 
 
 def read_pages(path: str | Path, *, nan: float | None = None) -> list[Image]:

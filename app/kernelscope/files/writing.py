@@ -148,10 +148,15 @@ def write_pages(images: Sequence[Image], path: str | Path) -> Path:
     return path
 
 
+def holds_pages(path: Path) -> bool:
+    """Return whether files of that name hold several pictures."""
+    return path.suffix.lower() in (".tif", ".tiff")
+
+
 def check_write_pages(path: str | Path) -> None:
     """Refuse, before a long run, a place that `write_pages` would refuse after it."""
     path = Path(path)
-    if path.suffix.lower() not in (".tif", ".tiff"):
+    if not holds_pages(path):
         raise ImageWriteError(
             f"{path.name}: several pictures are written to TIFF files only.", "Save it as TIFF."
         )

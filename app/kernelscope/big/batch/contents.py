@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import gzip
-import tempfile
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import BinaryIO, cast
 
-from kernelscope.base.errors import SeveralVolumes
 from kernelscope.big.batch.item import Handling, Item
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.steps import recipe_request
 from kernelscope.files import (
     check_write,
     check_write_pages,
+    is_one_of_several,
     read_image,
     read_pages,
     write_image,
     write_pages,
 )
-from kernelscope.files.formats import ONLY_FIRST
 from kernelscope.files.picture_formats import writer_of
 from kernelscope.files.volumes import (
     check_write_volume,
     check_write_volumes,
     is_volume,
-    read_volume,
+    read_volumes,
     write_volume,
     write_volumes,
 )
@@ -36,12 +31,6 @@ from kernelscope.images.image import Image
 from kernelscope.images.levels import with_levels
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
-from kernelscope.images.volume import Volume
-
-_HEADER_BYTES, _VOXEL_BYTES = 1 << 29, 16
-"""More than the header of a NIfTI file takes, and than a voxel does."""
-
-_PART = 1 << 22  # bytes that are unpacked at a time
 
 
 def read_sources(item: Item, handling: Handling) -> tuple[Source, ...]:
@@ -49,34 +38,13 @@ def read_sources(item: Item, handling: Handling) -> tuple[Source, ...]:
     path, nan, levels = item.source, handling.nan, handling.levels
     if not item.slices and not is_volume(path):
         image = read_image(path, nan=nan)
-        if any(notice.startswith(ONLY_FIRST) for notice in image.notices):
-            return tuple(with_levels(page, levels) for page in read_pages(path, nan=nan))
-        return (with_levels(image, levels),)
-    try:
-        volumes = [read_volume(path, nan=nan, slices=item.slices)]
-    except SeveralVolumes as error:
-        if not error.alike:
-            raise
-        volumes = _volumes(item, len(error.names), nan)
+        pages = read_pages(path, nan=nan) if is_one_of_several(image) else [image]
+        return tuple(with_levels(page, levels) for page in pages)
+    named = path.parent if item.by_folder else path
+    volumes = read_volumes(named, nan=nan, slices=item.slices)
     if handling.as_float:
         volumes = [each.with_voxels(each.voxels, as_float=True) for each in volumes]
     return tuple(Scan((with_levels(each, levels),)) for each in volumes)
-
-
-def _volumes(item: Item, count: int, nan: float | None) -> list[Volume]:
-    """Return the volumes of a file; a packed one is unpacked once, and not for each of them."""
-    path, read = item.source, partial(read_volume, nan=nan, slices=item.slices)
-    first = read(path, 1)
-    if not path.name.lower().endswith(".gz"):
-        others = [read(path, number) for number in range(2, count + 1)]
-        return [first, *others]
-    with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
-        plain = Path(folder, path.name[: -len(".gz")])
-        most = _HEADER_BYTES + count * first.voxels.size * _VOXEL_BYTES
-        with gzip.open(path) as packed, plain.open("wb") as unpacked:
-            while most > 0 and (part := cast(BinaryIO, packed).read(min(_PART, most))):
-                most -= unpacked.write(part)
-        return [read(plain, number) for number in range(1, count + 1)]
 
 
 def check_results(

@@ -40,6 +40,8 @@ class Item:
     reference: Path | None = None  # the file that the result is compared with
     slices: tuple[Path, ...] = ()
     """All files of a DICOM series, with those that may be its damaged slices."""
+    by_folder: bool = False
+    """Whether a series was found in a folder, and not by the name of one of its files."""
 
     @property
     def files(self) -> tuple[Path, ...]:

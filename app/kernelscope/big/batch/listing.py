@@ -96,7 +96,8 @@ def find_items(
     library = _References(references) if references is not None else None
     for entry, place in zip(listed, _places(listed, suffix), strict=True):
         reference = library.of(entry) if library is not None else None
-        found.items.append(Item(entry.path, out / place, reference, entry.slices))
+        target = out / place
+        found.items.append(Item(entry.path, target, reference, entry.slices, entry.by_folder))
     return found
 
 
@@ -111,6 +112,7 @@ class _Listed:
     usual: str  # the suffix of the result where none was chosen
     slices: tuple[Path, ...] = ()  # the files of a series
     scan: PurePath | None = None  # the place of the folder that a series has for itself
+    by_folder: bool = False
 
     @classmethod
     def of(cls, path: Path, place: PurePath) -> _Listed:
@@ -136,7 +138,7 @@ class _Listed:
         if not place.name:
             place = PurePath(whole.name or _NAMELESS)
         scan = None if title else below
-        return cls(path, place, whole, place.name, USUAL_VOLUME, slices, scan)
+        return cls(path, place, whole, place.name, USUAL_VOLUME, slices, scan, by_folder=True)
 
 
 class _Lister:

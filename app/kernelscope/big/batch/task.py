@@ -63,6 +63,7 @@ def describe(number: int, item: Item, settings: TaskSettings) -> str:
         number=number,
         recipe=settings.recipe.to_json(),
         options=asdict(settings.options),
+        by_folder=item.by_folder,
         slices=[str(each.absolute()) for each in item.slices],
         target=str(item.target.absolute()),
         reference=reference,
@@ -77,6 +78,7 @@ class _FileTask:
     recipe: str
     options: RunOptions
     source: str
+    by_folder: bool
     slices: tuple[str, ...]
     target: str
     reference: str | None
@@ -96,7 +98,8 @@ def _part(content: Field) -> Task:
     parts = Path(task.parts)
     part = parts / f"{task.number}-{secrets.token_hex(8)}" / Path(task.target).name
     reference = None if task.reference is None else Path(task.reference)
-    item = Item(Path(task.source), part, reference, tuple(map(Path, task.slices)))
+    slices = tuple(map(Path, task.slices))
+    item = Item(Path(task.source), part, reference, slices, task.by_folder)
     noted, outcome = _Noted(), None
     try:
         try:

@@ -2,7 +2,12 @@
 
 from kernelscope.files.volumes.dicom import FORMAT as DICOM
 from kernelscope.files.volumes.dicom import DicomSeries, is_dicom
-from kernelscope.files.volumes.reading import is_volume, read_volume, series_of
+from kernelscope.files.volumes.reading import (
+    is_volume,
+    read_volume,
+    read_volumes,
+    series_of,
+)
 from kernelscope.files.volumes.series import DicomFiles, dicom_files
 from kernelscope.files.volumes.volume_formats import READABLE_VOLUMES, WRITABLE_VOLUMES
 from kernelscope.files.volumes.writing import (
@@ -26,6 +31,7 @@ __all__ = [
     "is_dicom",
     "is_volume",
     "read_volume",
+    "read_volumes",
     "series_of",
     "write_volume",
     "write_volumes",

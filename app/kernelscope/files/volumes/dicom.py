@@ -140,13 +140,16 @@ def decode(path: Path, number: int | None) -> RawVolume:
     return scan
 
 
-def decode_series(files: Sequence[Path], number: int | None) -> RawVolume:
-    """Read the files of one series, all of which must be good."""
+def decode_series(files: Sequence[Path], number: int | None, named: Path) -> RawVolume:
+    """Read the files of one series, all of which must be good.
+
+    `named`: the folder that the user named, or one of the files.
+    """
     for file in files:
         if not is_dicom(file):
             raise stranger(file)
     scan = _chosen([part for file in files for part in _slices(file)], number, "volume")
-    if len(files) > 1:
+    if len(files) > 1 and named in files:
         scan.notices.insert(0, _WITH_ALL)
     return scan
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gzip
 import logging
+import tempfile
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO, cast
 
-from kernelscope.base.errors import ImageReadError, OutOfMemory
+from kernelscope.base.errors import ImageReadError, OutOfMemory, SeveralVolumes
 from kernelscope.files.formats import Unreadable, damage_explained
 from kernelscope.files.reading import open_file
 from kernelscope.files.volumes import dicom, nifti
@@ -23,6 +27,11 @@ from kernelscope.files.volumes.volume_formats import (
 from kernelscope.images.volume import Volume
 
 _logger = logging.getLogger(__name__)
+
+_HEADER_BYTES, _VOXEL_BYTES = 1 << 29, 16
+"""More than the header of a NIfTI file takes, and than a voxel does."""
+
+_PART = 1 << 22  # bytes that are unpacked at a time
 
 
 def read_volume(
@@ -46,7 +55,7 @@ def read_volume(
     nan : float, optional
         Replaces NaN; saved results have NaN there again.
     slices : sequence of Path
-        All files of the DICOM series of `path`, if they are known: the folder is not searched.
+        All files of the DICOM series of `path`, if they are known: no folder is searched.
 
     Raises
     ------
@@ -82,6 +91,42 @@ def read_volume(
     return volume
 
 
+def read_volumes(
+    path: str | Path, *, nan: float | None = None, slices: Sequence[Path] = ()
+) -> list[Volume]:
+    """Read all volumes of a file: its channels and times, if they are of one shape.
+
+    Parameters and errors are those of `read_volume`.
+    """
+    path = Path(path)
+    try:
+        return [read_volume(path, nan=nan, slices=slices)]
+    except SeveralVolumes as error:
+        if not error.alike:
+            raise
+        count = len(error.names)
+    first = read_volume(path, 1, nan=nan, slices=slices)
+    with _unpacked(path, first, count) as plain:  # once, and not for each of them
+        numbers = range(2, count + 1)
+        others = [read_volume(plain, number, nan=nan, slices=slices) for number in numbers]
+    return [first, *(replace(each, path=path, title=first.title) for each in others)]
+
+
+@contextmanager
+def _unpacked(path: Path, first: Volume, count: int) -> Iterator[Path]:
+    """Provide a file of `count` volumes like the `first` that is not packed by gzip."""
+    if not path.name.lower().endswith(".gz"):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
+        plain = Path(folder, path.name[: -len(".gz")])
+        most = _HEADER_BYTES + count * first.voxels.size * _VOXEL_BYTES
+        with gzip.open(path) as packed, plain.open("wb") as unpacked:
+            while most > 0 and (part := cast(BinaryIO, packed).read(min(_PART, most))):
+                most -= unpacked.write(part)
+        yield plain
+
+
 def _decode(
     path: Path, title: str, volume_number: int | None, nan: float | None, slices: Sequence[Path]
 ) -> tuple[Volume, str]:
@@ -89,7 +134,7 @@ def _decode(
     format = dicom.FORMAT if slices else (found := _recognise(path)).format
     with damage_explained(format.name):
         scan = (
-            dicom.decode_series(slices, volume_number)
+            dicom.decode_series(slices, volume_number, path)
             if slices
             else found.decode(path, volume_number)
         )
