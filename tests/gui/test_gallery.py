@@ -250,12 +250,13 @@ def test_chips_name_what_differs_from_the_defaults() -> None:
     assert texts("nlm") == []
     assert texts("nlm", patch=9, search_radius=12, filter_sigma=0.02224) == [
         "9×9",
-        "r 12",
+        "r 12 px",
         "h 0.0222",
     ]
     assert texts("nlm", search="image") == ["search whole image"], "then there is no radius"
     assert texts("sobel", form="single", direction="NE") == ["one direction", "direction NE"]
-    assert texts("mri_nlm", search_radius=(5, 5, 2)) == ["r 5, 5, 2"]
+    assert texts("mri_nlm", search_radius=(5, 5, 2)) == ["r 5, 5, 2 voxels"]
+    assert texts("sliding_dct", sigma=3.1712) == ["σ 3.17 %"]
 
 
 def test_an_estimate_is_a_chip_of_its_own() -> None:

@@ -86,12 +86,12 @@ def test_only_choices_have_named_values_and_only_masks_presets(parameter: Parame
 @pytest.mark.parametrize(
     ("parameter", "value", "chip", "caption", "brief"),
     [
-        (INT, 4, "value 4", "Value 4 px", "value 4"),
+        (INT, 4, "value 4 px", "Value 4 px", "value 4"),
         (ODD, 7, "7×7", "Value 7 px", "value 7"),
-        (FLOAT, 0.123456789, "σ 0.123", "Value 0.123457 px", "value 0.123456789"),
-        (NUMBERS, (1.0, 2.5), "value 1, 2.5", "Value 1, 2.5 px", "value 1, 2.5"),
+        (FLOAT, 0.123456789, "σ 0.123 px", "Value 0.123457 px", "value 0.123456789"),
+        (NUMBERS, (1.0, 2.5), "value 1, 2.5 px", "Value 1, 2.5 px", "value 1, 2.5"),
         (NUMBERS, (), "value estimated", "Value estimated", "value "),
-        (RADII, (1, 2, 3), "value 1, 2, 3", "Value 1, 2, 3 px", "value 1, 2, 3"),
+        (RADII, (1, 2, 3), "value 1, 2, 3 px", "Value 1, 2, 3 px", "value 1, 2, 3"),
         (CHOICE, "a", "first", "First", "value a"),
         (CHOICE, "b", "NLM", "NLM", "value b"),
         (MASK, ONES, "3×3 weights", "Value 1 1 1; 1 1 1; 1 1 1", "3×3"),

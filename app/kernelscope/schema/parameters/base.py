@@ -84,8 +84,8 @@ class Parameter:
         return text[:1].upper() + text[1:]
 
     def chip(self, value: Any) -> str:
-        """Return ``r 10``, ``7×7`` or ``σ 0.0222``: as short as possible, with three digits."""
-        return f"{self._sign} {self.format(value)}"
+        """Return ``7×7`` or ``σ 3.17 %``: as short as possible, with three digits and the unit."""
+        return f"{self._sign} {self.format(value)}{self.behind(value)}"
 
     @property
     def _sign(self) -> str:

@@ -159,7 +159,7 @@ class FloatParameter(Parameter):
         return super().describe(float(f"{value:g}"))
 
     def chip(self, value: float) -> str:
-        return f"{self._sign} {value:.3g}"
+        return f"{self._sign} {value:.3g}{self.behind(value)}"
 
     def allowed(self) -> str:
         return f"{self.minimum:g} to {self.maximum:g}{self._units}"
@@ -255,7 +255,9 @@ class NumbersParameter(Parameter):
 
     def chip(self, value: tuple[float, ...]) -> str:
         numbers = ", ".join(f"{number:.3g}" for number in value)
-        return f"{self._sign} {numbers or self.none}"
+        return (
+            f"{self._sign} {numbers}{self.behind(value)}" if value else f"{self._sign} {self.none}"
+        )
 
     def allowed(self) -> str:
         least, most = f"{self.minimum:g}", f"{self.maximum:g}"
