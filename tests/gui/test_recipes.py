@@ -38,6 +38,7 @@ from kernelscope.gui.widgets.editors import NumberEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.run_bar import RunBar
+from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
@@ -591,7 +592,7 @@ def test_what_has_no_part_in_the_result_is_not_offered(
         next(each for each in session.subjects if each.kind is filters.get(filter_id).kind)
     )
     session.set_filter(filter_id)
-    panel = ParameterPanel(session)
+    panel = ParameterPanel(session, Background())
     qtbot.addWidget(panel)
     form = panel.form
     session.set_values(filter_id, changes)

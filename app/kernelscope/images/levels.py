@@ -47,8 +47,37 @@ def with_levels(source: _Any, levels: Levels | None) -> _Any:
         return source
     notice = own_levels_of(source)
     if not notice:
-        return replace(source, given_levels=levels)
+        return relevelled(source, levels)
     return replace(source, notices=(*source.notices, notice))
+
+
+def relevelled(source: _Any, levels: Levels | None) -> _Any:
+    """Return a source with other levels, or without any given; the same if it has its own."""
+    if own_levels_of(source):
+        return source
+    notices = (_restated(each, levels) for each in source.notices)
+    return replace(source, given_levels=levels, notices=tuple(notices))
+
+
+_RANGE = "Samples run from"
+
+
+def range_notice(low: float, high: float, levels: Levels) -> str:
+    """Return a notice of reading about floats beyond 0 and 1."""
+    return f"{_RANGE} {low:g} to {high:g}; {levels.describe()}."
+
+
+def _restated(notice: str, levels: Levels | None) -> str:
+    """Return a notice of reading with the levels that were given in place of the estimated."""
+    if not notice.startswith(_RANGE):
+        return notice
+    samples = notice.partition(";")[0].removesuffix(".")
+    return f"{samples}; {levels.describe()}." if levels is not None else f"{samples}."
+
+
+def takes_levels(source: Image | Volume) -> bool:
+    """Return whether the type of a source states no black and white."""
+    return not own_levels_of(source)
 
 
 def own_levels_of(source: Image | Volume) -> str:

@@ -25,6 +25,7 @@ from kernelscope.files.pictures.tiff_segments import (
 )
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import MM_PER_INCH, NOTHING, Metadata
+from kernelscope.images.levels import range_notice
 from kernelscope.schema.samples import levels_between
 
 # Photometric interpretations and extra samples, as TIFF 6.0 numbers them.
@@ -117,7 +118,7 @@ def _page(page: Any, size: int, handle: WatchedFile) -> Decoded:
         high = result.pixels.max(where=known, initial=-np.inf)
         if low < 0 or high > 1:  # Also false for NaN, which `Image` refuses.
             levels = levels_between(float(low), float(high))
-            result.notices.append(f"Samples run from {low:g} to {high:g}; {levels.describe()}.")
+            result.notices.append(range_notice(low, high, levels))
     return result
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QStandardItemModel
-from PySide6.QtWidgets import QComboBox, QFrame, QGroupBox, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QFrame, QGroupBox, QScrollArea, QWidget
 
 from kernelscope.engine.result import Result
 from kernelscope.gui.docks.filter_form import FilterForm
+from kernelscope.gui.docks.levels_form import LevelsForm
 from kernelscope.gui.docks.run_options import RunOptionsForm
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.session.session import FILTER, KIND, VALUES, Session
@@ -25,6 +26,7 @@ from kernelscope.gui.widgets.parts import (
     push_button,
     text_label,
 )
+from kernelscope.gui.work.background import Background
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.manual import filter_page
 
@@ -38,7 +40,9 @@ class ParameterPanel(QScrollArea):
     estimate_wanted = Signal(str)
     """The user asks to estimate the parameter of this name from the input."""
 
-    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, session: Session, background: Background, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.setObjectName("panel")
         self._session = session
@@ -54,9 +58,10 @@ class ParameterPanel(QScrollArea):
 
         self._make_parameters()
         run_box = dressed(QGroupBox("Options", self), "runBox")
+        levels = LevelsForm(session, background, run_box)  # first for Tab as well
         self._options = RunOptionsForm(session, run_box)
         self._options.kernel_wanted.connect(self.kernel_wanted)
-        QVBoxLayout(run_box).addWidget(self._options)
+        in_column(levels, self._options, of=run_box)
 
         content = QWidget(self)
         parts = label_of("F&ilter", self._filter), self._filter, self._summary, self._parameters

@@ -11,6 +11,7 @@ from kernelscope.base.text import PROGRAM
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.images.levels import own_levels_of
 from kernelscope.teach.manual import filter_name, option_of
 
 _INPUT, _OUTPUT = "input.png", "output.png"
@@ -27,6 +28,7 @@ def command_line(requests: Sequence[Request | Follower]) -> str:
     first, *others = steps
     words = [PROGRAM, "apply", first[0], str(_path(requests)), _OUTPUT, *first[1:]]
     words += _option_words(requests[-1].options)
+    words += [f"--{name}={number!r}" for name, number in _levels(requests).items()]
     for step in others:
         words += [":", *step]
     return shlex.join(words)
@@ -48,9 +50,23 @@ def python(requests: Sequence[Request | Follower]) -> str:
     ]
     for each in requests:
         arguments = ", ".join(["pixels", *_arguments(each, last=each is requests[-1])])
+        if each.step.filter.unit_for(each.step.parameters).knows_white:
+            levels = (f", {name}={number!r}" for name, number in _levels(requests).items())
+            arguments += "".join(levels)
         lines.append(f"pixels = ks.{each.step.filter.id}({arguments})")
     lines.append(f"write_image(image.like(pixels), Path({_OUTPUT!r}))")
     return "\n".join(lines) + "\n"
+
+
+def _levels(requests: Sequence[Request | Follower]) -> dict[str, float]:
+    """Return white and black of the picture, where the user gave them; black where it is not 0."""
+    first = requests[0]
+    if not isinstance(first, Request) or own_levels_of(first.image):
+        return {}
+    levels = first.image.given_levels
+    if levels is None:
+        return {}
+    return {"white": levels.white} | ({"black": levels.black} if levels.black else {})
 
 
 def _path(requests: Sequence[Request | Follower]) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,6 +68,10 @@ class PictureSubject(Subject[Image, Image]):
             # One that was chosen may be meant for this picture too.
             references[opened] = Reference(reference.image, ReferenceOrigin.KEPT)
         self.open(Moment(opened, f"Open {opened.title}", references=references))
+
+    def _together(self, parts: Sequence[Image]) -> Image:
+        (image,) = parts
+        return image
 
     def push(self, moment: Moment[Image, Image]) -> None:
         had_none = self.reference is None

@@ -22,7 +22,15 @@ from kernelscope.gui.model.comparison import Evaluation, View, quality_of
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.freshness import alike, describe_part
-from kernelscope.gui.model.history import History, Moment, Opened, Part, Reference, ReferenceOrigin
+from kernelscope.gui.model.history import (
+    History,
+    Moment,
+    Opened,
+    Part,
+    Reference,
+    ReferenceOrigin,
+    parts_of,
+)
 from kernelscope.gui.model.pipeline import Pipeline, PipelineStep, card_of
 from kernelscope.gui.model.profiles import ProfiledPicture
 from kernelscope.gui.model.regions import Interest
@@ -30,10 +38,11 @@ from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.images.image import Image
+from kernelscope.images.levels import relevelled, takes_levels
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box
-from kernelscope.schema.samples import Kind
+from kernelscope.schema.samples import Kind, Levels
 
 if TYPE_CHECKING:
     from kernelscope.gui.session.canvas_view import CanvasView
@@ -418,6 +427,46 @@ class Subject(Observed, Generic[Opened, Part]):
         if moment is None:
             return None
         return cast(Opened, moment.steps[0].source) if moment.steps else moment.source
+
+    # --- black and white ---
+
+    @property
+    def takes_levels(self) -> bool:
+        """Whether the type of the input that was opened states no black and white."""
+        return self.base is not None and any(map(takes_levels, parts_of(self.base)))
+
+    @property
+    def levels(self) -> Levels | None:
+        """Black and white as the user gave them; None for those of the samples."""
+        parts = parts_of(self.base) if self.base is not None else ()
+        return next((each.given_levels for each in parts if takes_levels(each)), None)
+
+    def levels_of_samples(self) -> Callable[[], Levels]:
+        """Return a function, for any thread, of black and white where the user gives none."""
+        part = relevelled(self.part, None)
+        return lambda: part.levels
+
+    def set_levels(self, levels: Levels | None) -> None:
+        """Open the input again with other samples as black and white; Undo returns to the old."""
+        base = self.base
+        if base is None or levels == self.levels:
+            return
+        known = self.history.moment_of(base) or self.moment
+        before = cast("tuple[Part, ...]", parts_of(base))
+        parts: dict[Part, Part] = {each: relevelled(each, levels) for each in before}
+        references = {
+            parts[part]: replace(reference, image=relevelled(reference.image, levels))
+            for part, reference in known.references.items()
+            if part in parts
+        }
+        source = self._together(list(parts.values()))
+        name = "Black and White" if levels is not None else "Black and White of the Samples"
+        self.open(Moment(source, name, references=references))
+        self.session.take_notice()  # the steps are those that were there
+
+    def _together(self, parts: Sequence[Part]) -> Opened:
+        """Return the input of these pictures or volumes."""
+        raise NotImplementedError
 
     # --- the screen ---
 

@@ -95,6 +95,10 @@ class VolumeSubject(Subject[Scan, Volume]):
         else:
             self.open(moment)
 
+    def _together(self, parts: Sequence[Volume]) -> Scan:
+        self._chosen = parts[self.component]
+        return Scan(tuple(parts))
+
     def open_each(self, scans: Sequence[Scan]) -> None:
         """Show scans one after the other: Undo returns to each."""
         moments = [

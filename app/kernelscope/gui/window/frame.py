@@ -126,7 +126,7 @@ class Frame(QMainWindow):
         self.background = Background(self)
         self.file_dialogs = Pictures(self, self.settings, self.background)
         self.session = Session(self._backends, self.settings.texts, self.settings.text("filter"))
-        self.panel = ParameterPanel(self.session)
+        self.panel = ParameterPanel(self.session, self.background)
         self.pictures = PicturePage(self.session.pictures, self.background, self._report)
         self.volumes = VolumePage(self.session.volumes, self.background, self._report)
         self._pages: dict[Kind, Page[Any, Any]] = {

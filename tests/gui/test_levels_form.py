@@ -1,0 +1,197 @@
+"""Black and white in the window: the state of the session, and the two fields."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+import tifffile
+from numpy.typing import NDArray
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QLineEdit, QToolButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from kernelscope.engine.request import Request
+from kernelscope.engine.step import Step
+from kernelscope.files import read_image
+from kernelscope.gui.docks.levels_form import LevelsForm
+from kernelscope.gui.model.history import Moment
+from kernelscope.gui.model.replay import command_line, python
+from kernelscope.gui.session.session import Session
+from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
+from kernelscope.images.levels import relevelled
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
+from kernelscope.schema.samples import Levels
+
+RAMP = np.linspace(-100, 3000, 60, dtype=np.float32).reshape(6, 10)
+_Widget = TypeVar("_Widget", bound=QWidget)
+GIVEN = Levels(-200.0, 4095.0)
+
+
+def _session(array: NDArray[Any] = RAMP) -> Session:
+    session = Session({})
+    session.pictures.open_picture(Image.from_array(array, "ramp"))
+    session.pictures.note_moment()
+    return session
+
+
+def test_levels_are_those_of_the_input_and_a_step_for_undo() -> None:
+    session = _session()
+    subject = session.subject
+    truth = Image.from_array(RAMP + 1, "truth")
+    subject.set_reference(truth)
+    assert subject.takes_levels
+    assert subject.levels is None
+    assert subject.levels_of_samples()() == Levels(-100.0, 3000.0)
+    subject.set_levels(GIVEN)
+    assert subject.levels == subject.source.levels == GIVEN
+    assert subject.reference is not None
+    assert subject.reference.image.levels == GIVEN
+    assert subject.levels_of_samples()() == Levels(-100.0, 3000.0)
+    assert subject.history.undo_name == "Black and White"
+    subject.undo()
+    assert subject.levels is None
+    assert subject.source.levels == Levels(-100.0, 3000.0)
+    subject.redo()
+    subject.set_levels(None)
+    assert subject.levels is None
+
+
+def test_levels_that_are_there_are_no_step() -> None:
+    session = _session()
+    session.subject.set_levels(None)
+    assert len(session.subject.history.moments) == 1
+    session.subject.set_levels(GIVEN)
+    session.subject.set_levels(GIVEN)
+    assert len(session.subject.history.moments) == 2
+
+
+def test_types_that_state_their_white_take_none() -> None:
+    session = _session(np.zeros((4, 4), np.uint16))
+    assert not session.subject.takes_levels
+    assert not Session({}).subject.takes_levels, "without an input"
+
+
+def test_steps_work_on_the_input_with_its_levels() -> None:
+    session = _session()
+    subject, source = session.subject, session.subject.source
+    assert source is not None
+    first = Request(source, Step.create("mean"))
+    made = Image.from_array(RAMP * 0.9, "mean of ramp")
+    subject.push(Moment(made, "Use as Input", steps=(first,)))
+    subject.note_moment()
+    subject.set_levels(GIVEN)
+    assert subject.base is subject.source
+    assert subject.levels == GIVEN
+    pipeline = subject.pipeline
+    assert pipeline is not None
+    assert pipeline.cards[0].step.filter.id == "mean"
+
+
+def test_the_chosen_volume_stays() -> None:
+    session = Session({})
+    volumes = [Volume.from_array(np.full((2, 3, 4), n, np.int16), f"v{n}") for n in (5, 7)]
+    session.volumes.open_volumes(Scan(tuple(volumes)))
+    session.volumes.note_moment()
+    session.volumes.choose(1)
+    session.volumes.set_levels(GIVEN)
+    assert session.volumes.component == 1
+    assert session.volumes.part.title == "v7"
+    assert session.volumes.part.levels == session.volumes.levels == GIVEN
+
+
+def test_notices_of_reading_name_the_levels_that_hold(tmp_path: Path) -> None:
+    tifffile.imwrite(tmp_path / "a.tif", RAMP)
+    image = read_image(tmp_path / "a.tif")
+    said = "Samples run from -100 to 3000"
+    assert image.notices == (f"{said}; -100 is black and 3000 is white.",)
+    given = relevelled(image, GIVEN)
+    assert given.notices == (f"{said}; -200 is black and 4095 is white.",)
+    assert relevelled(given, None).notices == (f"{said}.",)
+
+
+def test_replayed_steps_have_the_levels() -> None:
+    image = relevelled(Image.from_array(RAMP, "ramp"), GIVEN)
+    requests = [Request(image, Step.create("mean")), Request(image, Step.create("negative"))]
+    line = command_line(requests)
+    assert "--white=4095.0" in line
+    assert "--black=-200.0" in line
+    lines = python(requests).splitlines()
+    assert "pixels = ks.mean(pixels)" in lines
+    assert "pixels = ks.negative(pixels, white=4095.0, black=-200.0)" in lines
+
+
+class _Form:
+    """The form of a session, under a hand."""
+
+    def __init__(self, qtbot: QtBot, session: Session) -> None:
+        self.session, self.background = session, Background()
+        self.form = LevelsForm(session, self.background)
+        qtbot.addWidget(self.form)
+        self.form.show()
+        self.black, self.white = self._part(QLineEdit, "black"), self._part(QLineEdit, "white")
+        self.problem = self._part(QLabel, "levelsProblem")
+        self.automatic = self._part(QToolButton, "levelsOfSamples")
+
+    def _part(self, kind: type[_Widget], name: str) -> _Widget:
+        found = self.form.findChild(kind, name)
+        assert found is not None
+        return found
+
+    def type(self, field: QLineEdit, text: str) -> None:
+        field.selectAll()
+        QTest.keyClicks(field, text)
+        QTest.keyClick(field, Qt.Key.Key_Return)
+
+
+@pytest.fixture
+def form(qtbot: QtBot) -> _Form:
+    return _Form(qtbot, _session())
+
+
+def test_the_estimate_is_shown_and_a_number_replaces_it(form: _Form, qtbot: QtBot) -> None:
+    qtbot.waitUntil(lambda: form.white.placeholderText() == "3000")
+    assert form.black.placeholderText() == "-100"
+    assert not form.automatic.isEnabled()
+    form.type(form.white, "4095")
+    assert form.session.subject.levels == Levels(0.0, 4095.0)
+    assert form.black.text() == "0"
+    form.type(form.black, "-2,123456789")
+    assert form.session.subject.levels == Levels(-2.123456789, 4095.0)
+    moments = len(form.session.subject.history.moments)
+    form.black.editingFinished.emit()  # the focus leaves
+    assert len(form.session.subject.history.moments) == moments
+    QTest.mouseClick(form.automatic, Qt.MouseButton.LeftButton)
+    assert form.session.subject.levels is None
+    assert (form.white.text(), form.black.text()) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("white", "black", "problem"),
+    [
+        ("-3", "", "White, -3, is not above black, 0."),
+        ("", "5", "Black is given without white."),
+        ("much", "", "“much” is not a number."),
+        ("1e999", "", "White, inf, is not above black, 0."),
+    ],
+)
+def test_what_is_no_range_is_refused(form: _Form, white: str, black: str, problem: str) -> None:
+    form.type(form.white, white)
+    form.type(form.black, black)
+    assert form.problem.text().startswith(problem)
+    assert form.session.subject.levels is None
+    form.type(form.black, "")
+    form.type(form.white, "9")
+    assert not form.problem.isVisible()
+
+
+def test_hidden_where_the_type_states_white(form: _Form) -> None:
+    assert form.form.isVisible()
+    form.session.pictures.open_picture(Image.from_array(np.zeros((4, 4), np.uint8), "bytes"))
+    form.session.pictures.note_moment()
+    assert not form.form.isVisible()
