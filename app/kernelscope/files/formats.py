@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +30,47 @@ ANIMATION = f"{ONLY_FIRST} picture of an animation is shown."
 PALETTE = "Palette colours converted to {}."
 ONE_BIT = "Black and white (1 bit) converted to 8-bit grey."
 CMYK = "CMYK converted to RGB without a colour profile."
+
+
+_AS_NIFTI = "Convert it to NIfTI, with 3D Slicer, ITK-SNAP or SimpleITK for instance."
+_AS_OME_TIFF = "Convert it to OME-TIFF, with Bio-Formats or ImageJ for instance."
+_AS_TIFF = "Export it as TIFF or PNG from another program."
+
+_FOREIGN = (
+    ("NRRD", rb"NRRD\d", _AS_NIFTI),
+    ("MetaImage", rb"\s*(ObjectType|NDims|Comment|ObjectSubType)\s*=", _AS_NIFTI),
+    ("Analyze", rb"\\\x01\0\0.{36}|\0\0\x01\\.{36}", _AS_NIFTI),
+    ("FreeSurfer MGH", rb"\0\0\0\x01\0.{3}\0.{3}\0.{3}\0\0", _AS_NIFTI),
+    ("netCDF (MINC)", rb"CDF[\x01\x02\x05]", _AS_NIFTI),
+    ("HDF5", rb"\x89HDF\r\n", "Save one array of it as .npy or TIFF."),
+    ("Zeiss CZI", rb"ZISRAWFILE", _AS_OME_TIFF),
+    ("Nikon ND2", rb"\xda\xce\xbe\x0a", _AS_OME_TIFF),
+    ("Leica LIF", rb"\x70\0\0\0.{4}\x2a", _AS_OME_TIFF),
+    ("PFM", rb"P[Ff]\s", _AS_TIFF),
+    ("PAM", rb"P7\s", _AS_TIFF),
+    ("FITS", rb"SIMPLE  =", _AS_TIFF),
+    ("OpenEXR", rb"\x76\x2f\x31\x01", _AS_TIFF),
+    ("Radiance HDR", rb"#\?(RADIANCE|RGBE)", _AS_TIFF),
+    ("JPEG 2000", rb"\0\0\0\x0cjP  |\xff\x4f\xff\x51", _AS_TIFF),
+    ("JPEG XL", rb"\0\0\0\x0cJXL |\xff\x0a", _AS_TIFF),
+    ("HEIF or AVIF", rb".{4}ftyp(hei|hev|mif1|msf1|avi[fs])", _AS_TIFF),
+    ("Photoshop", rb"8BPS", _AS_TIFF),
+    ("SVG", rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)?<svg", _AS_TIFF),
+    ("PDF", rb"%PDF-", _AS_TIFF),
+    ("gzip", rb"\x1f\x8b", "Unpack it; a volume of FreeSurfer (.mgz) is converted to NIfTI."),
+    ("ZIP", rb"PK\x03\x04", "Unpack it; arrays of a .npz are saved alone as .npy."),
+)
+"""Formats that are not read: name, the first bytes, and the way out."""
+
+
+def unknown(start: bytes, what: str, readable: Iterable[str]) -> Unreadable:
+    """Return the error about a file of no readable format, which is named if it is known."""
+    others = f"Readable are {', '.join(readable)}."
+    for name, magic, hint in _FOREIGN:
+        if re.match(magic, start, re.DOTALL):
+            cause = f"this is no {what} that is read: its format is {name}."
+            return Unreadable(cause, f"{hint} {others}")
+    return Unreadable(f"this is no {what}, or one of an unknown format.", others)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from kernelscope.files.formats import (
     Format,
     Unreadable,
     damage_explained,
+    unknown,
     unreadable,
 )
 from kernelscope.files.picture_formats import FORMATS, READABLE, PictureFormat
@@ -152,8 +153,7 @@ def _recognise(handle: WatchedFile) -> PictureFormat:
     for each in FORMATS:
         if each.magic.match(start):
             return each
-    names = ", ".join(format.name for format in READABLE)
-    raise Unreadable("this is no image, or one of an unknown format.", f"Readable are {names}.")
+    raise unknown(start, "image", [format.name for format in READABLE])
 
 
 def _decode(found: PictureFormat, handle: WatchedFile) -> Decoded:

@@ -31,6 +31,13 @@ def given_levels(white: float | None, black: float | None = None) -> Levels | No
             f"White, {levels.white:g}, is not above black, {levels.black:g}.",
             "Give a larger white, or a smaller black.",
         )
+    least, most = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+    if max(map(abs, (*levels, levels.span))) > most or levels.span < least:
+        raise InvalidParameter(
+            f"From black, {levels.black:g}, to white, {levels.white:g}, is too far or too near "
+            "for 32-bit floats.",
+            f"Use numbers up to {most:.2g}, at least {least:.2g} apart.",
+        )
     return levels
 
 

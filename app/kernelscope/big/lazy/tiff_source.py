@@ -22,7 +22,7 @@ from kernelscope.big.lazy.source import Head, OpenedFile, Sides, refused
 from kernelscope.files.formats import Unreadable, damage_explained
 from kernelscope.files.pictures.tiff import metadata_of, nodata_of, orientation_of, photometric
 from kernelscope.files.pictures.tiff_exif import parts_of
-from kernelscope.files.pictures.tiff_pages import check_pages
+from kernelscope.files.pictures.tiff_pages import check_pages, check_planes
 from kernelscope.files.pictures.tiff_segments import check_extents, check_segments, prepare
 from kernelscope.files.volumes.raw_volume import Several, spacing_from, spacing_notices
 from kernelscope.files.volumes.tiff_stack import (
@@ -242,9 +242,12 @@ def _opened(file: OpenedFile, kind: Kind, number: int | None) -> TiffSource:
 
     count = check_pages(file.handle)
     tiff = tifffile.TiffFile(file.handle)
+    check_planes(tiff)
     if len(tiff.pages) != count or not tiff.series:
         raise Unreadable("its chain of pages is damaged.")
     opened = _picture(file, tiff, count) if kind is Kind.PICTURE else _stack(file, tiff, number)
+    if min(opened.shape) < 1:
+        raise Unreadable("the image has no pixels.")
     file.handle.trust()
     return opened
 

@@ -32,12 +32,14 @@ _SPARE = 1 << 16  # bytes by which a codec may make a chunk larger than its samp
 
 
 def inside(folder: Path, place: Path) -> Path:
-    """Return `place`; refuse one that lies outside of `folder`, also by a link."""
+    """Return `place`; refuse one that lies outside of `folder`, also by a link, and pipes."""
     if not place.resolve().is_relative_to(folder.resolve()):
         raise Unreadable(
             f"its data are to be read from outside of the folder ({place.name}).",
             "Put all of its files into the folder.",
         )
+    if place.exists() and not (place.is_file() or place.is_dir()):
+        raise Unreadable(f"its {place.name} is no ordinary file.")  # it might never end
     return place
 
 

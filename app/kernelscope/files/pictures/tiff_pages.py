@@ -6,12 +6,20 @@ page, and a library that follows it would never end.
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import struct
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from kernelscope.files.formats import Unreadable
+
+_MOST_PLANES = 1 << 20
+"""Most planes of an OME-TIFF, some of which may lie in other files; the library lists them all."""
+
+_PIXELS = re.compile(r"<(?:\w+:)?Pixels\b[^>]*>")
+_COUNT = re.compile(r"\bSize[CTZ]\s*=\s*[\"'](\d+)[\"']")
 
 
 @dataclass(frozen=True)
@@ -63,3 +71,13 @@ def check_pages(handle: BinaryIO) -> int:
         raise Unreadable("it has no page.")
     handle.seek(0)
     return len(seen)
+
+
+def check_planes(file: Any) -> None:
+    """Refuse an OME-TIFF that claims far more planes than it can have, before they are listed."""
+    for pixels in _PIXELS.findall(file.ome_metadata or ""):
+        planes = math.prod(int(count[:20]) for count in _COUNT.findall(pixels))
+        if planes > _MOST_PLANES:
+            raise Unreadable(
+                f"its OME-XML claims {planes:.4g} planes; it has {len(file.pages)} pages."
+            )

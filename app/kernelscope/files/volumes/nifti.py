@@ -204,7 +204,10 @@ def _affine(header: Any, notices: list[str]) -> NDArray[np.float64] | None:
     if header["sform_code"] > 0:
         affine = header.get_sform()
     elif header["qform_code"] > 0:
-        affine = header.get_qform()
+        try:
+            affine = header.get_qform()
+        except ValueError:  # its quaternion is longer than 1
+            affine = np.zeros((4, 4))
     else:
         return None
     affine = np.asarray(affine, np.float64)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from kernelscope.base.errors import ImageReadError, OutOfMemory, SeveralVolumes
-from kernelscope.files.formats import Unreadable, damage_explained
+from kernelscope.files.formats import Unreadable, damage_explained, unknown
 from kernelscope.files.reading import open_file
 from kernelscope.files.volumes import dicom, nifti
 from kernelscope.files.volumes.raw_volume import Several, spacing_notices
@@ -78,7 +78,7 @@ def read_volume(
     except Several as error:
         raise error.of(title) from error
     except Unreadable as error:
-        raise ImageReadError(f"{title}: {error.cause}", error.hint) from error
+        raise ImageReadError(f"{title}: {_nameless(error.cause, title)}", error.hint) from error
     except MemoryError as error:
         raise OutOfMemory(
             f"{title}: there is not enough memory to open it.",
@@ -158,6 +158,12 @@ def _decode(
     return volume, format.name
 
 
+def _nameless(cause: str, title: str) -> str:
+    """Return the cause of a failure behind the name of the file, which it need not repeat."""
+    cause = cause.replace(f"DICOM file {title}'s data", "DICOM data")
+    return f"it{cause.removeprefix(title)}" if cause.startswith(f"{title} ") else cause
+
+
 def is_volume(path: str | Path) -> bool:
     """Return whether to open a path with `read_volume` rather than `read_image`.
 
@@ -203,7 +209,5 @@ def _recognise(path: Path) -> VolumeFormat:
     for each in FORMATS:
         if each.matches(start):
             return each
-    names = ", ".join(format.name for format in READABLE_VOLUMES)
-    raise Unreadable(
-        "this is no volume, or one of an unknown format.", f"Readable are {names} and folders."
-    )
+    *names, last = (format.name for format in READABLE_VOLUMES)
+    raise unknown(start, "volume", [*names, f"{last} and folders"])

@@ -31,7 +31,7 @@ from kernelscope.files.pictures.tiff import (
 )
 from kernelscope.files.pictures.tiff_description import Description, description_of, ome, ours
 from kernelscope.files.pictures.tiff_exif import parts_of
-from kernelscope.files.pictures.tiff_pages import check_pages
+from kernelscope.files.pictures.tiff_pages import check_pages, check_planes
 from kernelscope.files.pictures.tiff_segments import (
     are_cut_off,
     check_extents,
@@ -60,6 +60,7 @@ def is_stack(path: Path) -> bool:
     with open_file(path) as handle:
         check_pages(handle)
         with tifffile.TiffFile(handle) as file:
+            check_planes(file)
             series = file.series[0]
             page = series.keyframe
             grey = page.samplesperpixel == 1 and photometric(page, []) in _GREYS
@@ -75,6 +76,7 @@ def decode(path: Path, number: int | None) -> RawVolume:
         handle = opened.enter_context(open_file(path))
         pages = check_pages(handle)
         file = opened.enter_context(tifffile.TiffFile(handle))
+        check_planes(file)
         if len(file.pages) != pages or not file.series:
             raise Unreadable("its chain of pages is damaged.")
         chosen, notices = chosen_stack(file, number)
