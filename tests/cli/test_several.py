@@ -117,6 +117,16 @@ def test_one_picture_of_several_goes_where_only_one_fits(
     assert "--reference is for one picture; in.tif holds 3" in capsys.readouterr().err
 
 
+def test_zarr_is_refused_with_the_way_out(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("in.zarr").mkdir()
+    Path("in.zarr/.zgroup").write_text('{"zarr_format": 2}')
+    assert main(["apply", "mean", "in.zarr", "o.tif"]) == 1
+    assert capsys.readouterr().err == (
+        "error: in.zarr: OME-Zarr is filtered in blocks, and not as a whole. "
+        "Filter it in blocks: --memory 2G.\n"
+    )
+
+
 def test_blocks_name_the_option_that_chooses(capsys: pytest.CaptureFixture[str]) -> None:
     _ome("in.ome.tif")
     assert main(["apply", "mean", "in.ome.tif", "o.tif", "--memory", "1G"]) == 1

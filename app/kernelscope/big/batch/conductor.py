@@ -44,7 +44,6 @@ from kernelscope.big.batch.item import (
     Item,
     Pause,
     ResultReport,
-    is_zarr,
 )
 from kernelscope.big.batch.journal import Journal, state_of
 from kernelscope.engine.backend import Backend
@@ -57,6 +56,7 @@ from kernelscope.engine.steps import execute_recipe
 from kernelscope.files import read_image
 from kernelscope.files.record import record_of
 from kernelscope.files.volumes import read_volume
+from kernelscope.files.volumes.folder import is_zarr
 from kernelscope.files.write_errors import explained
 from kernelscope.images.image import Image
 from kernelscope.images.judging.metrics import Quality

@@ -21,15 +21,6 @@ PARTS = ".kernelscope-batch-parts"
 """Folder in the output folder, for results of workers that are not at their places yet."""
 
 
-_ZARR = ("zarr.json", ".zattrs", ".zgroup", ".zarray")
-"""Files of which a folder in the format Zarr has one."""
-
-
-def is_zarr(path: Path) -> bool:
-    """Return whether a path is a folder in the format Zarr: one file to users."""
-    return any((path / name).is_file() for name in _ZARR)
-
-
 @dataclass(frozen=True)
 class Item:
     """A file of a batch."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from kernelscope.base.errors import AppError
-from kernelscope.big.batch.item import JOURNAL, Item, is_zarr
+from kernelscope.big.batch.item import JOURNAL, Item
 from kernelscope.files import READABLE, WRITABLE
 from kernelscope.files.volumes import (
     DICOM,
@@ -21,6 +21,7 @@ from kernelscope.files.volumes import (
     dicom_files,
     is_dicom,
 )
+from kernelscope.files.volumes.folder import is_zarr
 
 _READABLE = tuple(
     suffix for kind in (*READABLE, *READABLE_VOLUMES) for suffix in kind.suffixes if suffix

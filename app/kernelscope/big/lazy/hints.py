@@ -22,5 +22,6 @@ def blocks_mentioned(source: Path, way: str) -> Iterator[None]:
         with suppress(OSError, ValueError):
             large = isinstance(error, OutOfMemory) or source.stat().st_size >= _LARGE
             if large or is_zarr(source):
-                error.hint = f"{error.hint} Or filter it in blocks: {way}.".lstrip()
+                other = f"{error.hint} Or f" if error.hint else "F"
+                error.hint = f"{other}ilter it in blocks: {way}."
         raise

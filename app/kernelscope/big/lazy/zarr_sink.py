@@ -22,8 +22,9 @@ from kernelscope.base.errors import ImageWriteError
 from kernelscope.big.lazy.blocks import AT_ONCE
 from kernelscope.big.lazy.ome import LATEST, VERSIONS, attributes_of, axes_for, omero_for
 from kernelscope.big.lazy.source import Head, Sides
-from kernelscope.big.lazy.zarr_source import METADATA, install_hint
+from kernelscope.big.lazy.zarr_source import install_hint
 from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.files.volumes.folder import ZARR
 from kernelscope.files.write_errors import check_folder, explained, resolved
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
@@ -153,7 +154,7 @@ def zarr_sink(
 
 
 def _ours(name: str) -> bool:
-    return name in METADATA or name.isdecimal()
+    return name in ZARR or name.isdecimal()
 
 
 def _laid_out(

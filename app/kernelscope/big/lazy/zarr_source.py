@@ -23,15 +23,13 @@ from kernelscope.big.lazy.ome import VERSIONS, Multiscale, parsed
 from kernelscope.big.lazy.source import Head, Sides, refused
 from kernelscope.big.lazy.zarr_bounds import Codecs, check_chunk, check_declared, inside, read_json
 from kernelscope.files.formats import Unreadable, damage_explained
+from kernelscope.files.volumes import folder
 from kernelscope.files.volumes.raw_volume import Several, choose, spacing_from, spacing_notices
 from kernelscope.images.image import DTYPES as PICTURE_DTYPES
 from kernelscope.images.image import MM_PER_INCH
 from kernelscope.images.volume import DTYPES as VOLUME_DTYPES
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
-
-METADATA = ("zarr.json", ".zgroup", ".zattrs", ".zmetadata", ".zarray")
-"""Files of which a folder with Zarr data has some."""
 
 _COLOURS = 3  # channels of a picture that is read as RGB; other numbers are pictures of their own
 
@@ -41,9 +39,7 @@ _DECODING = 3
 
 def is_zarr(path: Path) -> bool:
     """Return whether a folder has, or by its name should have, Zarr data."""
-    return path.is_dir() and (
-        path.name.lower().endswith(".zarr") or any((path / name).is_file() for name in METADATA)
-    )
+    return path.is_dir() and (path.name.lower().endswith(".zarr") or folder.is_zarr(path))
 
 
 def install_hint() -> str:
@@ -195,7 +191,7 @@ class ZarrSource:
             ) from error
 
     def _metadata(self) -> list[bytes]:
-        places = [folder / name for folder in (self._folder, self._place) for name in METADATA]
+        places = [at / name for at in (self._folder, self._place) for name in folder.ZARR]
         try:
             return [place.read_bytes() for place in places if place.is_file()]
         except OSError:
