@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.engine.memo import Memo
+from kernelscope.engine.memo import MOST_RESULTS, Memo
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Follower, Request
 from kernelscope.engine.result import Result
@@ -83,6 +83,16 @@ def test_memory_is_bounded_and_the_newest_stays() -> None:
     tiny = Memo(limit=1)
     tiny.keep(results[0])
     assert tiny.find(results[0].request.source, step) is results[0]
+
+
+def test_results_of_small_pictures_are_bounded_by_their_number() -> None:
+    memo, step = Memo(), Step.of_numbers("median")
+    sources = [picture(number % 200) for number in range(MOST_RESULTS + 3)]
+    for source in sources:
+        memo.keep(made(source, step))
+    assert [memo.find(source, step) is not None for source in sources] == [
+        number >= 3 for number in range(MOST_RESULTS + 3)
+    ]
 
 
 def test_a_slider_that_moves_leaves_few_memo() -> None:

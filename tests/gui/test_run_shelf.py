@@ -76,6 +76,21 @@ def test_return_shows_a_run_with_its_picture_and_form(
     assert window.session.freshness is Freshness.EXACT
 
 
+def test_where_runs_go_is_said_once(
+    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernelscope.gui.model.runs.MAX_RUNS", 3)
+    load(qtbot, window, picture)
+    median_of(qtbot, window, 3, 5, 7)
+    assert "makes room" not in window.statusBar().currentMessage()
+    median_of(qtbot, window, 9)
+    said = "The list holds 3 runs: from now on the oldest makes room"
+    qtbot.waitUntil(lambda: window.statusBar().currentMessage().startswith(said))
+    assert [each.number for each in window.session.gallery] == [4, 3, 2]
+    median_of(qtbot, window, 11)
+    assert not window.statusBar().currentMessage().startswith(said)
+
+
 def test_a_dropped_picture_leaves_its_settings_and_a_word(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:

@@ -28,6 +28,10 @@ _MOST_OF_SOURCE = 3
 """Results on one input: while a slider moves, those it leaves behind are dropped at once."""
 
 
+MOST_RESULTS = 100
+"""Results of all inputs: those of small pictures never reach the limit of bytes."""
+
+
 @dataclass(eq=False)
 class Facts:
     """The time, the thumbnail and the quality of the output of a step."""
@@ -163,6 +167,7 @@ class Memo:
             counts[id(entry.result.request.source)] += 1
             if counts[id(entry.result.request.source)] > _MOST_OF_SOURCE:
                 self._entries.remove(entry)
+        del self._entries[:-MOST_RESULTS]
         while len(self._entries) > 1 and self.bytes > self.limit:
             del self._entries[0]
 

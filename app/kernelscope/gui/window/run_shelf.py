@@ -17,6 +17,7 @@ from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.docks.headline import Headline
 from kernelscope.gui.docks.runs_panel import RunsPanel
 from kernelscope.gui.docks.timing_panel import TimingPanel
+from kernelscope.gui.model import runs
 from kernelscope.gui.model.figures import figures_of
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import Examined, judge_run
@@ -76,6 +77,7 @@ class RunShelf(QObject):
         self.gallery = views.session.gallery
         self._files, self._background, self._session = files, background, views.session
         self._judging = judging
+        self._told_of_room = False  # once is enough
         self._show_again, self._show_status, self._report = show_again, show_status, report
         views.runs.set_actions(actions, menus.actions_of(menus.RUNS))
         views.runs.wanted.connect(self._show)
@@ -97,6 +99,7 @@ class RunShelf(QObject):
 
     def add(self, result: Result, form: RunSettings | None = None) -> None:
         """Keep a finished run; its thumbnail comes a little later."""
+        full = len(self.gallery) >= runs.MAX_RUNS
         run = self.gallery.add(result, form)
         self.views.runs.refresh()
         self.views.runs.choose(run)
@@ -108,6 +111,12 @@ class RunShelf(QObject):
                 self.judge()  # a run aside, as of all levels, comes without a reference
             if dropped:
                 self._show_status(self._dropped(dropped))
+            elif full and not self._told_of_room:
+                self._told_of_room = True
+                self._show_status(
+                    f"The list holds {runs.MAX_RUNS} runs: from now on the oldest makes room for "
+                    "each new one. Runs with a star, and those that others are compared with, stay."
+                )
 
         self._background.start(
             f"run {run.number}", lambda: self.gallery.examine(run), keep, self._report
@@ -119,9 +128,9 @@ class RunShelf(QObject):
         if run is not None:
             self.views.runs.choose(run)
 
-    def _dropped(self, runs: list[Run]) -> str:
-        numbers = ", ".join(str(run.number) for run in runs)
-        pictures = "picture of run" if len(runs) == 1 else "pictures of runs"
+    def _dropped(self, dropped: list[Run]) -> str:
+        numbers = ", ".join(str(run.number) for run in dropped)
+        pictures = "picture of run" if len(dropped) == 1 else "pictures of runs"
         return (
             f"The {pictures} {numbers} made room: runs keep {self.gallery.limit / 1e6:,.0f} MB. "
             "Settings and times stay."
