@@ -270,12 +270,12 @@ _LISTED = [
     *[
         (f"{APP}gui/{file}.py", old, new, f"tests/gui/{tests}", kind)
         for file, old, new, tests, kind in (
-            ("viewer/camera", "return min(max(centre, low + length / 2), high - length / 2)",
-             "return max(centre, low + length / 2)", "test_camera.py", "bound"),
-            ("viewer/camera", "self.zoom = min(max(self.zoom * factor, 1.0), _MOST_PLANE_ZOOM)",
-             "self.zoom = max(self.zoom * factor, 1.0)", "test_camera.py", "bound"),
-            ("viewer/layer", "if 0 <= x < self.image.width and 0 <= y < self.image.height:",
-             "if 0 <= x < self.image.width and 0 <= y <= self.image.height:", "test_layer.py",
+            ("model/camera", "return min(max(centre, length / 2), size - length / 2)",
+             "return max(centre, length / 2)", "test_camera.py", "bound"),
+            ("model/camera", "return min(max(scale, self._least), _MOST / self._unit)",
+             "return max(scale, self._least)", "test_camera.py", "bound"),
+            ("viewer/layer", "middle = QPointF(x + 0.5, y + 0.5)",
+             "middle = QPointF(x + 0.5, y - 0.5)", "test_layer.py",
              "off by one"),
             ("viewer/layer", "return range(max(0, first), min(length, last))",
              "return range(max(0, first + 2), min(length, last))", "test_layer.py", "bound"),

@@ -28,8 +28,7 @@ from shiboken6 import isValid
 
 from kernelscope.engine.options import Device
 from kernelscope.gui.model.rungs import RungPlace
-from kernelscope.gui.viewer.picture_canvas import PictureCanvas
-from kernelscope.gui.viewer.volume_plane_view import PlaneView
+from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.messages import BugDialog
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import FakeCpu
@@ -327,7 +326,7 @@ class Hand:
         self.window.findChild(QAction, name).trigger()
         found = [
             each
-            for kind in (PictureCanvas, PlaneView)
+            for kind in (PlaneCanvas, PlaneCanvas)
             for each in self.window.findChildren(kind)
             if each.isVisible()
         ]

@@ -3,145 +3,152 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPointF, QRectF, QSizeF
 
-from kernelscope.gui.viewer.camera import PictureCamera, PlaneCamera, centre_holding, fitting_scale
+from kernelscope.gui.model.camera import Camera, Room
 
-
-def test_fits_the_narrower_view_and_leaves_a_margin() -> None:
-    views = [QSizeF(120, 420), QSizeF(420, 220)]
-    assert fitting_scale(views, QSizeF(50, 100), 10) == 2
-    assert fitting_scale([QSizeF(5, 5)], QSizeF(50, 100), 10) == 1 / 100  # not below a pixel
+PLANES = [(100, 50), (100, 40), (50, 40)]
 
 
-def test_point_under_the_cursor_stays() -> None:
-    assert centre_holding(QPointF(10, 4), QPointF(6, 8), 1, 2) == QPointF(8, 6)
+def camera(
+    *planes: tuple[float, float], side: float = 208, ratio: float = 1, unit: float = 1
+) -> Camera:
+    """Return a camera of planes (by default, of a picture) in square views."""
+    made = Camera()
+    made.lay_out([Room(number, side, side) for number in range(len(planes) or 1)], ratio)
+    made.show(planes or [(100, 50)], unit)
+    return made
 
 
-def test_picture_camera_fits_until_it_is_moved() -> None:
-    camera = PictureCamera()
-    assert camera.fitted
-    camera.fit(QSizeF(100, 50), [QSizeF(216, 216)])
-    assert (camera.centre, camera.scale) == (QPointF(50, 25), 2)
-    camera.look_at(QPointF(1, 2), 1000)
-    assert not camera.fitted
-    assert (camera.centre, camera.scale) == (QPointF(1, 2), 64)
-    camera.look_at(QPointF(1, 2), 1e-6)
-    assert camera.scale == 1 / 64
+def test_the_narrowest_view_decides_with_a_margin() -> None:
+    made = Camera()
+    made.show([(50, 100)])
+    made.lay_out([Room(0, 108, 408), Room(0, 408, 208)], 1)
+    assert made.scale == 2
+    made.lay_out([Room(0, 5, 5)], 1)
+    assert made.scale == 1 / 100  # not below a pixel
+
+
+@pytest.mark.parametrize("planes", [[(100, 50)], PLANES], ids=["picture", "volume"])
+def test_whole_planes_lie_in_the_middle_until_the_camera_is_moved(
+    planes: list[tuple[float, float]],
+) -> None:
+    made = camera(*planes)
+    assert made.fitted
+    assert made.scale == 2
+    assert [made.centre(number) for number in range(len(planes))] == [
+        (width / 2, height / 2) for width, height in planes
+    ]
+    made.lay_out([Room(number, 308, 308) for number in range(len(planes))], 1)
+    assert made.scale == 3
+    made.look_at({0: (10, 20)}, 1000)
+    assert not made.fitted
+    assert (made.centre(), made.scale) == ((10, 20), 64)
+    made.lay_out([Room(number, 208, 208) for number in range(len(planes))], 1)
+    assert made.scale == 64
+    made.fit()
+    assert (made.centre(), made.scale) == ((50, 25), 2)
 
 
 @pytest.mark.parametrize(
     ("side", "ratio", "device"),
     [
-        (466, 1, 4),  # 4.5 fits
-        (466, 2, 9),  # 9.0 on the device
-        (266, 1, 2.5),  # smooth below 3
-        (236, 1, 2),  # 2.2 fits; whole costs little
-        (66, 1, 0.5),  # reduced: as large as there is room
+        (458, 1, 4),  # 4.5 fits
+        (458, 2, 9),  # 9.0 on the device
+        (258, 1, 2.5),  # smooth below 3
+        (228, 1, 2),  # 2.2 fits; whole costs little
+        (58, 1, 0.5),  # reduced: as large as there is room
     ],
 )
+@pytest.mark.parametrize("unit", [1, 0.5])
 def test_fitted_pixels_are_alike_where_that_costs_little(
-    side: float, ratio: float, device: float
+    side: float, ratio: float, device: float, unit: float
 ) -> None:
-    camera = PictureCamera()
-    camera.fit(QSizeF(100, 100), [QSizeF(side, side)], ratio)
-    assert camera.scale * ratio == pytest.approx(device)
+    made = camera((100 * unit, 100 * unit), side=side, ratio=ratio, unit=unit)
+    assert made.device_scale == pytest.approx(device)
 
 
-def test_zoom_keeps_a_point_and_stops_at_whole_multiples() -> None:
-    camera = PictureCamera()
-    camera.look_at(QPointF(6, 8), 1)
-    fixed, kept = QPointF(10, 4), QPointF(4, -4)
+@pytest.mark.parametrize("planes", [[(100, 50)], PLANES], ids=["picture", "volume"])
+def test_zoom_keeps_a_point_and_stops_at_whole_multiples(
+    planes: list[tuple[float, float]],
+) -> None:
+    made = camera(*planes)
+    fixed = 60.0, 20.0
+    kept = [(p - c) * made.scale for p, c in zip(fixed, made.centre(), strict=True)]
     scales = []
     for _ in range(12):
-        camera.zoom(1, fixed)
-        scales.append(camera.scale)
-        moved = (fixed - camera.centre) * camera.scale - kept
-        assert abs(moved.x()) + abs(moved.y()) < 1e-9
-    assert scales == sorted(set(scales))
-    assert all(scale == round(scale) for scale in scales if scale >= 2)
+        made.zoom_about(1, 0, fixed)
+        scales.append(made.scale)
+        now = [(p - c) * made.scale for p, c in zip(fixed, made.centre(), strict=True)]
+        assert now == pytest.approx(kept)
+    assert scales == sorted(scales)
+    assert all(scale == round(scale) for scale in scales)
+    others = [made.centre(number) for number in range(1, len(planes))]
+    assert others == [(width / 2, height / 2) for width, height in planes[1:]]
     for _ in range(12):
-        camera.zoom(-1, fixed)
-    assert camera.scale == 1
+        made.zoom_about(-1, 0, fixed)
+    assert made.scale == 2
+    assert made.centre() == pytest.approx((50, 25))
+
+
+def test_several_planes_are_no_smaller_than_whole_ones() -> None:
+    picture, volume = camera(), camera(*PLANES)
+    for made in (picture, volume):
+        made.zoom_about(-1000, 0, (0, 0))
+    assert picture.scale == 1 / 64
+    assert volume.scale == 2
+    assert volume.fitted
 
 
 def test_fine_wheels_add_up() -> None:
-    camera = PictureCamera()
-    camera.look_at(QPointF(5, 5), 8)
+    made = camera()
+    made.look_at({0: (5, 5)}, 8)
     for _ in range(10):
-        camera.zoom(0.1, QPointF(5, 5))
-    assert camera.scale == 10
-    camera.zoom(100, QPointF(5, 5))
-    assert camera.scale == 64
-    camera.zoom(-1000, QPointF(5, 5))
-    assert camera.scale == 1 / 64
+        made.zoom_about(0.1, 0, (5, 5))
+    assert made.scale == 10
+    made.zoom_about(100, 0, (5, 5))
+    assert made.scale == 64
 
 
 def test_zoom_is_whole_on_the_device() -> None:
-    camera = PictureCamera()
-    camera.look_at(QPointF(5, 5), 2)
-    camera.zoom(1, QPointF(5, 5), 1.5)
-    assert camera.scale * 1.5 == 4
+    made = camera(ratio=1.5)
+    made.look_at({0: (5, 5)}, 2)
+    made.zoom(1, {0: (5, 5)})
+    assert made.device_scale == 4
 
 
-def test_panning_leaves_the_picture_in_the_view() -> None:
-    camera, picture = PictureCamera(), QRectF(0, 0, 100, 50)
-    camera.look_at(QPointF(10, 10), 4)
-    camera.pan(QPointF(5, 7), picture)
-    assert camera.centre == QPointF(15, 17)
-    camera.pan(QPointF(-500, 500), picture)
-    assert camera.centre == QPointF(0, 50)
+def test_commands_bring_the_crosshair_into_the_middle() -> None:
+    made, points = camera(*PLANES), {0: (1.0, 2.0), 1: (3.0, 4.0), 2: (5.0, 6.0)}
+    made.zoom(2, points)
+    assert made.scale == 3
+    assert {number: made.centre(number) for number in points} == points
 
 
-def test_picture_settles_in_the_view() -> None:
-    camera, picture = PictureCamera(), QRectF(0, 0, 100, 50)
-    camera.look_at(QPointF(1, 49), 1)
-    camera.settle(picture, [QSizeF(40, 80), QSizeF(60, 80)])
-    assert camera.centre == QPointF(20, 25)  # x: filled; y: smaller than the view
-    camera.look_at(QPointF(99, 25), 1)
-    camera.settle(picture, [QSizeF(40, 80)])
-    assert camera.centre == QPointF(80, 25)
+@pytest.mark.parametrize("plane", [0, 2])
+def test_panning_leaves_the_plane_in_the_view(plane: int) -> None:
+    made, (width, height) = camera(*PLANES), PLANES[plane]
+    made.look_at({plane: (10, 10)}, 4)
+    made.pan(plane, (5, 7))
+    assert made.centre(plane) == (15, 17)
+    made.pan(plane, (-500, 500))
+    assert made.centre(plane) == (0, height)
+    made.pan(plane, (500, -500))
+    assert made.centre(plane) == (width, 0)
 
 
-@pytest.fixture
-def planes() -> PlaneCamera:
-    camera = PlaneCamera()
-    camera.set_extents([QSizeF(100, 50), QSizeF(100, 40), QSizeF(50, 40)])
-    return camera
+def test_the_picture_settles_in_its_views() -> None:
+    made = camera()
+    made.lay_out([Room(0, 40, 80), Room(0, 60, 80)], 1)
+    for start, settled in (((1, 49), (20, 25)), ((99, 25), (80, 25))):
+        made.look_at({0: start}, 1)
+        made.settle()
+        assert made.centre() == settled  # x: filled; y: smaller than the view
 
 
-VIEW = QSizeF(208, 208)
-
-
-def test_whole_slices_lie_in_the_middle(planes: PlaneCamera) -> None:
-    fit = planes.fit_of([(0, VIEW), (2, VIEW)])
-    assert fit == 2
-    assert planes.area(0, VIEW, fit) == QRectF(4, 54, 200, 100)
-    assert planes.area(2, VIEW, fit) == QRectF(54, 64, 100, 80)
-
-
-def test_planes_zoom_about_a_point_and_back(planes: PlaneCamera) -> None:
-    planes.zoom_at(0, QPointF(20, -10), 4, 2)
-    assert planes.zoom == 4
-    # 20 pixels right of the middle lay 60 mm, 10 above it 20 mm; they still do.
-    assert planes.centre(0) == QPointF(60 - 20 / 8, 20 + 10 / 8)
-    assert planes.centre(1) == QPointF(50, 20)
-    planes.pan(1, QPointF(8, 16), 2)
-    assert planes.centre(1) == QPointF(49, 18)
-    planes.zoom_at(0, QPointF(20, -10), 1 / 8, 2)
-    assert planes.zoom == 1
-    assert planes.centre(0) == QPointF(50, 25)
-    assert planes.centre(1) == QPointF(50, 20)
-
-
-def test_planes_zoom_about_the_crosshair_within_limits(planes: PlaneCamera) -> None:
-    points = {0: QPointF(1, 2), 1: QPointF(3, 4), 2: QPointF(5, 6)}
-    planes.zoom_about(points, 1000)
-    assert planes.zoom == 32
-    assert [planes.centre(number) for number in range(3)] == list(points.values())
-    planes.zoom_about(points, 1e-3)
-    assert planes.centre(0) == QPointF(50, 25)
-    planes.zoom_about(points, 2)
-    planes.reset()
-    assert planes.zoom == 1
-    assert planes.centre(2) == QPointF(25, 20)
+def test_actual_size_is_one_pixel_of_the_screen() -> None:
+    made = camera((50, 25), side=40, ratio=2, unit=0.5)
+    made.one_to_one({0: (20, 20)})
+    assert made.device_scale == 1
+    assert camera(*PLANES).device_scale == 2
+    larger = camera(*PLANES)
+    larger.one_to_one({0: (20, 20)})
+    assert larger.scale == 2, "whole slices fit"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, QRect
+from PySide6.QtCore import QPointF, QRect, QSizeF
 from PySide6.QtGui import QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
 
@@ -30,7 +30,13 @@ def paint(
     room.fill(GROUND)
     painter = QPainter(room)
     wanted: list[object] = []
-    layer.paint(painter, QPointF(*origin), scale, room.rect(), lambda *each: wanted.append(each))
+    layer.paint(
+        painter,
+        QPointF(*origin),
+        QSizeF(scale, scale),
+        room.rect(),
+        lambda *each: wanted.append(each),
+    )
     painter.end()
     assert not wanted
     pixels = np.frombuffer(room.constBits(), np.uint8).reshape(side, side, 4)
@@ -40,7 +46,7 @@ def paint(
 def layer_of(pixels: np.ndarray, display: Display | None = None, offset: int = 0) -> Layer:
     image = Image.from_array(pixels)
     pyramid = Pyramid(image.planes).prepare(1 / 8)
-    return Layer(image, pyramid, offset, display or Display.full(image.pixels.dtype))
+    return Layer(image.planes, pyramid, offset, display or Display.full(image.pixels.dtype))
 
 
 @pytest.mark.parametrize(
@@ -172,13 +178,14 @@ def test_large_pictures_are_drawn_aliased_until_they_are_averaged(
     pixels = RANDOM.integers(0, 256, (120, 120), np.uint8)
     image = Image.from_array(pixels)
     pyramid = Pyramid(image.planes)
-    layer = Layer(image, pyramid, 0, Display(0, 255))
+    layer = Layer(image.planes, pyramid, 0, Display(0, 255))
     room = QImage(60, 60, QImage.Format.Format_RGB32)
     wanted = []
 
     def draw() -> np.ndarray:
         painter = QPainter(room)
-        layer.paint(painter, QPointF(), 0.5, QRect(0, 0, 60, 60), lambda *each: wanted.append(each))
+        half, seen = QSizeF(0.5, 0.5), QRect(0, 0, 60, 60)
+        layer.paint(painter, QPointF(), half, seen, lambda *each: wanted.append(each))
         painter.end()
         return np.frombuffer(room.constBits(), np.uint8).reshape(60, 60, 4)[:, :, 0]
 

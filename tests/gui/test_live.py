@@ -32,7 +32,7 @@ from kernelscope.gui.session.canvas_view import SEEN
 from kernelscope.gui.session.subject import JUDGED, Fields
 from kernelscope.gui.viewer.image_view import ImageView
 from kernelscope.gui.viewer.pane import COMPILING, RUNNING
-from kernelscope.gui.viewer.picture_canvas import PictureCanvas
+from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import estimates, live
 from kernelscope.gui.window.dock_list import DockName
@@ -100,13 +100,13 @@ def test_a_change_is_painted_before_lists_and_headline_follow(
         each.findChildren(QTimer)[0].setInterval(round(1000 * PATIENCE))
     seen: list[str] = []
     canvas = window.pictures.images.output.canvas
-    real = PictureCanvas._draw_pictures
+    real = PlaneCanvas._draw_pictures
 
-    def draw(canvas_: PictureCanvas, ratio: float) -> None:
+    def draw(canvas_: PlaneCanvas, ratio: float) -> None:
         seen.append("drawn" if canvas_ is canvas else "input drawn")
         real(canvas_, ratio)
 
-    monkeypatch.setattr(PictureCanvas, "_draw_pictures", draw)
+    monkeypatch.setattr(PlaneCanvas, "_draw_pictures", draw)
     monkeypatch.setattr(Ladder, "show_entries", lambda *_, **__: seen.append("ladder"))
     window.live.refreshed.connect(lambda: seen.append("refreshed"))
     size(window, 7)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from PySide6.QtCore import QPoint
+from PySide6.QtCore import QPoint, QPointF
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel, QListWidget
 from pytestqt.qtbot import QtBot
@@ -276,7 +276,7 @@ def test_the_probe_reads_previews(qtbot: QtBot, window: MainWindow, scan: Path) 
     said: list[str] = []
     viewer = window.volumes.viewer
     viewer.described.connect(said.append)
-    viewer._hover(1, (0, 0))
+    viewer.output.views[1].hovered.emit(QPointF(0, 0))
     position = viewer.view.planes[1].moved(viewer.view.position, 0, 0, SHAPE)
     value = window.session.volumes.part.voxels[position]
     half = window.session.volumes.part.with_voxels(
@@ -342,15 +342,15 @@ def test_slow_slices_are_shown_in_part(
     assert kept is not None
     assert kept.part == part
     assert notes(window) == ["Part of the slice", "", ""]
-    image = viewer.output.views[0].grab().toImage()
-    middle, corner = (viewer.output.views[0]._area for _ in range(2))
-    assert image.pixelColor(middle.center().toPoint()) != QColor(theme.CANVAS_GROUND)
-    outside = corner.topLeft().toPoint() + QPoint(4, 4)
+    view = viewer.output.views[0]
+    image = view.grab().toImage()
+    assert image.pixelColor(view.point_of(300, 200).toPoint()) != QColor(theme.CANVAS_GROUND)
+    outside = view.point_of(0, 0).toPoint() + QPoint(4, 4)
     assert image.pixelColor(outside) == QColor(theme.CANVAS_GROUND)
     said: list[str] = []
     viewer.described.connect(said.append)
     for place, there in (((300, 200), True), ((10, 10), False)):
-        viewer._hover(0, place)
+        view.hovered.emit(QPointF(*place))
         assert ("output" in said[-1]) is there, said[-1]
     before = len(cpu.requests)
     window.live.touch()

@@ -53,13 +53,13 @@ from kernelscope.engine.steps import estimate
 from kernelscope.files import SAMPLES, read_image
 from kernelscope.gui.application import BugCatcher
 from kernelscope.gui.docks import run_table
+from kernelscope.gui.model.camera import ZOOM_STEP
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.rungs import Rung
 from kernelscope.gui.tools import file_dialogs, saving
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.preferences import Preferences
-from kernelscope.gui.viewer.camera import ZOOM_STEP
 from kernelscope.gui.viewer.image_view import ImageView
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.icons import NAMES, icon
@@ -772,12 +772,12 @@ def test_arrow_keys_move_both_pictures(qtbot: QtBot, window: MainWindow, picture
         (Qt.Key.Key_Up, 0, -1),
         (Qt.Key.Key_Down, 0, 1),
     ):
-        before, scale = window.pictures.images.input.camera()
+        before, scale = window.pictures.images.input.canvas.camera
         qtbot.keyClick(child(window, QWidget, "outputCanvas"), key)
         for view in (window.pictures.images.input, window.pictures.images.output):
-            after, new_scale = view.camera()
+            after, new_scale = view.canvas.camera
             assert new_scale == pytest.approx(scale)
-            moved, size = (after - before) * scale, view.canvas_size
+            moved, size = (after - before) * scale, view.canvas.size()
             assert moved.x() == pytest.approx(0.1 * x * size.width()), key
             assert moved.y() == pytest.approx(0.1 * y * size.height()), key
 
@@ -978,18 +978,18 @@ def test_views_move_as_one(qtbot: QtBot, window: MainWindow, picture: Path) -> N
     load(qtbot, window, picture)
     run(qtbot, window)
     left, right = window.pictures.images.input, window.pictures.images.output
-    fitted = right.camera()
+    fitted = right.canvas.camera
     left.canvas.zoomed.emit(3, fitted[0])
     left.canvas.panned.emit(QPointF(3, 2))
     for view in (left, right):
-        centre, scale = view.camera()
+        centre, scale = view.canvas.camera
         assert scale == round(fitted[1] * ZOOM_STEP**3)
         assert (centre.x(), centre.y()) == pytest.approx((fitted[0].x() + 3, fitted[0].y() + 2))
     press(qtbot, window, "Ctrl+1")
-    assert right.camera()[1] * window.devicePixelRatioF() == pytest.approx(1)
+    assert right.canvas.camera[1] * window.devicePixelRatioF() == pytest.approx(1)
     assert child(window, QLabel, "zoom").text() == "100 %"
     press(qtbot, window, "Ctrl+0")
-    assert right.camera()[1] == pytest.approx(fitted[1])
+    assert right.canvas.camera[1] == pytest.approx(fitted[1])
 
 
 def test_the_wheel_keeps_what_is_under_the_cursor(
@@ -1012,13 +1012,13 @@ def turn_the_wheel(window: MainWindow, view: ImageView, x: float, y: float) -> N
     def under_the_cursor(each: ImageView) -> QPointF:
         return each.canvas.to_scene(cursor)
 
-    centre, scale = view.camera()
+    centre, scale = view.canvas.camera
     before = centre + (cursor - QPointF(port.width(), port.height()) / 2) / scale
-    scales = [view.camera()[1]]
+    scales = [view.canvas.camera[1]]
     for notches in (3, 3, -4, *[3] * 12):  # to the largest scale and on
         place = QPointF(port.mapTo(window, cursor.toPoint()))
         QTest.wheelEvent(window.windowHandle(), place, QPoint(0, 120 * notches))
-        scales.append(view.camera()[1])
+        scales.append(view.canvas.camera[1])
         for each in (window.pictures.images.input, window.pictures.images.output):
             moved = under_the_cursor(each) - before
             # Pixels are drawn on whole ones of the screen, at most half of one away.
@@ -1062,7 +1062,7 @@ def test_far_end_of_a_very_wide_picture_is_drawn_right(
 def test_magnified_pixels_stay_sharp(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     load(qtbot, window, picture)
     view = window.pictures.images.input
-    assert view.camera()[1] > 4
+    assert view.canvas.camera[1] > 4
     drawn = view.canvas.grab().toImage()
     corner = view.canvas.to_widget(QPointF(0, 0)).toPoint()
     row = {drawn.pixelColor(corner.x() + x, corner.y() + 2).red() for x in range(100)}

@@ -17,7 +17,7 @@ from kernelscope.gui.model.measurements import measure, slices, steps_of
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.model.slice_drawing import Look
-from kernelscope.gui.viewer.volume_plane_view import PlaneView
+from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.planes import GreyWindow, planes_of
 from kernelscope.images.volume import Volume
@@ -40,11 +40,11 @@ def scanned(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> MainWindow:
     return window
 
 
-def view_of(window: MainWindow, plane: int) -> PlaneView:
+def view_of(window: MainWindow, plane: int) -> PlaneCanvas:
     return window.volumes.viewer.output.views[plane]
 
 
-def at(view: PlaneView, column: float, row: float) -> QPointF:
+def at(view: PlaneCanvas, column: float, row: float) -> QPointF:
     """Return where a point of a slice is drawn; whole numbers are edges of voxels."""
     return view.point_of(0, 0) + QPointF(
         (column - 0.5) * (view.point_of(1, 0) - view.point_of(0, 0)).x(),
@@ -52,7 +52,7 @@ def at(view: PlaneView, column: float, row: float) -> QPointF:
     )
 
 
-def draw(view: PlaneView, start: tuple[float, float], end: tuple[float, float]) -> None:
+def draw(view: PlaneCanvas, start: tuple[float, float], end: tuple[float, float]) -> None:
     first, last = at(view, *start), at(view, *end)
     drag(view, first, last - first, LEFT)
 
@@ -364,7 +364,7 @@ def test_the_magnifier_has_the_input_on_its_side_of_the_line(
     place = at(view, brightest[1] + 0.5, brightest[0] + 0.5)
     greys = []
     for share in (0.99, 0.01):  # the line is right of the voxel, then left of it
-        viewer.set_divide(share)
+        viewer.view.set_divide(share)
         mouse(view, QEvent.Type.MouseMove, place, Qt.MouseButton.NoButton)
         greys.append(view.grab().toImage().pixelColor(place.toPoint()).red())
     expected = [cut(scanned, AXIAL, name)[brightest] for name in ("input", "output")]

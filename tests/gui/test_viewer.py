@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tifffile
 from PIL import Image as Pillow
-from PySide6.QtCore import QEvent, QPoint, QPointF, QSize, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, QSize, QSizeF, Qt
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen
 from PySide6.QtWidgets import (
     QApplication,
@@ -33,7 +33,7 @@ from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.drawn_view import draw
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer
-from kernelscope.gui.viewer.picture_canvas import PictureCanvas
+from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.viewer.tools import OverlayPlace, Touch
 from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.window.dock_list import DockName
@@ -52,7 +52,7 @@ def ran(qtbot: QtBot, window: MainWindow, picture: Path) -> MainWindow:
     return window
 
 
-def colour(canvas: PictureCanvas, x: float, y: float) -> tuple[int, int, int]:
+def colour(canvas: PlaneCanvas, x: float, y: float) -> tuple[int, int, int]:
     """Return the colour in which the middle of a pixel of the input is drawn."""
     drawn = canvas.grab().toImage()
     place = canvas.to_widget(QPointF(x + 0.5, y + 0.5)).toPoint()
@@ -60,7 +60,7 @@ def colour(canvas: PictureCanvas, x: float, y: float) -> tuple[int, int, int]:
     return found.red(), found.green(), found.blue()
 
 
-def grey(canvas: PictureCanvas, x: float, y: float) -> int:
+def grey(canvas: PlaneCanvas, x: float, y: float) -> int:
     (value,) = set(colour(canvas, x, y))
     return value
 
@@ -489,8 +489,8 @@ def test_grid_and_values_from_2000_percent(qtbot: QtBot, ran: MainWindow) -> Non
     assert line(20) != value(20, 15)
     assert colours(19) == {value(20, 15)}
     assert len(colours(40)) > 5  # digits
-    assert marks.value_font(ran.font(), ["65535"], 1, 20) is None  # unreadable
-    assert marks.value_font(ran.font(), ["65535"], 1, 40) is not None
+    assert marks.value_font(ran.font(), ["65535"], 1, QSizeF(20, 20)) is None  # unreadable
+    assert marks.value_font(ran.font(), ["65535"], 1, QSizeF(40, 40)) is not None
 
 
 def test_cells_of_a_residual_have_the_change(qtbot: QtBot, ran: MainWindow) -> None:
@@ -615,7 +615,7 @@ def test_actual_size_keeps_the_picture_in_view(qtbot: QtBot, ran: MainWindow) ->
     pair = ran.pictures.images
     pair.look_at(QPointF(1, 29), 64)
     press(qtbot, ran, "Ctrl+1")
-    assert pair.camera.scale * ran.devicePixelRatioF() == 1
+    assert pair.view.camera.scale * ran.devicePixelRatioF() == 1
     for view in (pair.input, pair.output):
         assert view.canvas.seen().contains(view.layer.area)
     pair.look_at(QPointF(1, 29), 64)
@@ -626,11 +626,11 @@ def test_actual_size_keeps_the_picture_in_view(qtbot: QtBot, ran: MainWindow) ->
 
 def test_double_click_fits(ran: MainWindow) -> None:
     pair = ran.pictures.images
-    fitted = pair.camera.scale
+    fitted = pair.view.camera.scale
     pair.look_at(QPointF(1, 29), 64)
     mouse(pair.input.canvas, QEvent.Type.MouseButtonDblClick, QPointF(60, 60), LEFT)
-    assert pair.camera.fitted
-    assert pair.camera.scale == fitted
+    assert pair.view.camera.fitted
+    assert pair.view.camera.scale == fitted
 
 
 def test_moves_of_the_camera_are_reported(qtbot: QtBot, ran: MainWindow) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QComboBox, QSlider, QSpinBox, QToolButton
 from pytestqt.qtbot import QtBot
@@ -18,7 +18,7 @@ from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.viewer import slices
-from kernelscope.gui.viewer.volume_plane_view import PlaneView
+from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.images.planes import GreyWindow
 from kernelscope.images.volume import Volume
@@ -35,10 +35,10 @@ def shown(viewer: VolumeViewer) -> VolumeViewer:
     return viewer
 
 
-def at(view: PlaneView, x: float, y: float) -> QColor:
+def at(view: PlaneCanvas, x: float, y: float) -> QColor:
     """Return the colour on the screen at shares of the width and height of the slice."""
-    assert view.image is not None
-    column, row = int(x * view.image.width()), int(y * view.image.height())
+    assert view.front is not None
+    column, row = int(x * view.front.area.width()), int(y * view.front.area.height())
     picture = view.grab().toImage()
     point = view.point_of(column, row) * picture.devicePixelRatio()
     return picture.pixelColor(point.toPoint())
@@ -48,13 +48,10 @@ def test_a_colour_map_colours_input_and_output(shown: VolumeViewer) -> None:
     before = grey(shown.input.views[0]).copy()
     shown.view.choose_look(replace(shown.view.look, colour_map=ColourMap.VIRIDIS))
     for pane in (shown.input, shown.output):
-        image = pane.views[0].image
-        assert image is not None
-        row, column = 5, 7
-        step = grey(pane.views[0])[row, column]
-        pixel = image.pixelColor(column, row)
+        pane.views[0].set_camera(QPointF(7.5, 5.5), 9)
+        pixel = pane.views[0].grab().toImage().pixelColor(pane.views[0].rect().center())
         colour = (pixel.red(), pixel.green(), pixel.blue())
-        assert colour == tuple(table(ColourMap.VIRIDIS)[step])
+        assert colour == tuple(table(ColourMap.VIRIDIS)[grey(pane.views[0])[5, 7]])
     assert np.array_equal(grey(shown.input.views[0]), before)
 
 
@@ -86,10 +83,10 @@ def test_space_shows_the_input_while_it_is_held(qtbot: QtBot, shown: VolumeViewe
     own = grey(view).copy()
     qtbot.keyPress(view, Qt.Key.Key_Space)
     assert np.array_equal(grey(view), grey(shown.input.views[0]))
-    assert view.note == "Input"
+    assert view.name == "Input"
     qtbot.keyRelease(view, Qt.Key.Key_Space)
     assert np.array_equal(grey(view), own)
-    assert not view.note
+    assert not view.name
 
 
 def test_the_probe_names_input_output_and_residual_in_both_panes(shown: VolumeViewer) -> None:
@@ -101,7 +98,7 @@ def test_the_probe_names_input_output_and_residual_in_both_panes(shown: VolumeVi
     shown.show_output(second, minus=first)
     plane, place = shown.view.planes[0], (10, 3, 4)
     column, row = plane.place(place, SHAPE)
-    shown.output.views[0].hovered.emit((column, row))
+    shown.output.views[0].hovered.emit(QPointF(column, row))
     values = first.voxels[place].item(), second.voxels[place].item()
     expected = f"input {values[0]:.4g}   output {values[1]:.4g}   "
     assert expected + f"residual {values[1] - values[0]:.4g}" in texts[-1]
@@ -148,13 +145,15 @@ def test_a_maximum_of_a_slab_is_drawn_and_named(qtbot: QtBot, shown: VolumeViewe
     thickness.setValue(4)
     view, source = shown.input.views[0], shown.input.volume
     assert source is not None
-    expected = shown.view.window.grey(shown.view.planes[0].cut(source.voxels[9:13].max(0)[None], 0))
+    expected = shown.view.display.steps(
+        shown.view.planes[0].cut(source.voxels[9:13].max(0)[None], 0)
+    )
     assert np.array_equal(grey(view), expected)
     assert view.note == "Maximum of slices 10–13"
     texts: list[str] = []
     shown.described.connect(texts.append)
     column, row = shown.view.planes[0].place((10, 3, 4), SHAPE)
-    view.hovered.emit((column, row))
+    view.hovered.emit(QPointF(column, row))
     assert f"(maximum {source.voxels[9:13, 3, 4].max()})" in texts[-1]
 
 
@@ -166,11 +165,11 @@ def test_a_large_slab_is_computed_elsewhere_first(
     shown.wanted.connect(works.append)
     shown.view.choose_look(replace(shown.view.look, projection=Projection.MEAN))
     view = shown.output.views[2]
-    assert view.image is None
+    assert view.front is None
     assert view.note.endswith("computing…")
     assert len(works) == 1
     shown.take(works[0]())
-    assert view.image is not None
+    assert view.front is not None
     assert view.note == "Mean of slices 1–40"
     assert len(works) == 1
 

@@ -1069,7 +1069,7 @@ def test_commands_of_the_view_reach_volumes_in_front(
     assert window.findChild(QAction, "mapMagma").isChecked()
     press(qtbot, window, "Ctrl+I")
     assert viewer.view.shows_input
-    assert viewer.output.views[0].note == "Input"
+    assert viewer.output.views[0].name == "Input"
     window.findChild(QAction, "fullDisplay").trigger()
     low, high = window.session.volumes.part.value_range
     assert viewer.view.window.width == high - low

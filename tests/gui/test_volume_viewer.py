@@ -7,11 +7,13 @@ import time
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QImage, QWheelEvent
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication, QDoubleSpinBox, QLabel, QSlider
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.viewer.volume_plane_view import PlaneView
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.viewer import slices
+from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.gui.widgets.switch import Switch
 from kernelscope.images.planes import GreyWindow
@@ -38,16 +40,15 @@ def viewer(qtbot: QtBot) -> VolumeViewer:
     return viewer
 
 
-def grey(view: PlaneView) -> np.ndarray:
-    """Return the drawing of a view, shape (rows, columns)."""
-    assert isinstance(view.image, QImage)
-    rows, columns = view.image.height(), view.image.width()
-    bits = np.frombuffer(view.image.constBits(), np.uint8)
-    return bits.reshape(rows, view.image.bytesPerLine())[:, :columns]
+def grey(view: PlaneCanvas) -> np.ndarray:
+    """Return the steps in which a slice is drawn, shape (rows, columns)."""
+    assert view.front is not None
+    assert view.front.planes is not None
+    return view.front.display.steps(view.front.planes)[:, :, 0]
 
 
 def wheel(
-    view: PlaneView,
+    view: PlaneCanvas,
     delta: int,
     modifiers=Qt.KeyboardModifier.NoModifier,
     at: QPointF | None = None,
@@ -80,7 +81,7 @@ def test_a_click_moves_the_crosshair_in_all_planes(qtbot: QtBot, viewer: VolumeV
     for side, data in ((viewer.input, shown), (viewer.output, viewer.output.volume)):
         for view, plane in zip(side.views, viewer.view.planes, strict=True):
             cut = plane.cut(data.voxels, target[plane.axis])
-            np.testing.assert_array_equal(grey(view), viewer.view.window.grey(cut))
+            np.testing.assert_array_equal(grey(view), viewer.view.display.steps(cut))
     sliders = [viewer.findChild(QSlider, f"slice{n}Slider").value() for n in range(3)]
     assert sliders == [10, 7, 33]
 
@@ -164,7 +165,7 @@ def test_window_is_set_dragged_and_automatic(qtbot: QtBot, viewer: VolumeViewer)
     assert not auto.isChecked()
     plane = viewer.view.planes[2]
     cut = plane.cut(viewer.output.volume.voxels, viewer.view.position[plane.axis])
-    np.testing.assert_array_equal(grey(viewer.output.views[2]), GreyWindow(300, 200).grey(cut))
+    np.testing.assert_array_equal(grey(viewer.output.views[2]), Display(200, 400).steps(cut))
 
     view = viewer.input.views[0]
     middle = view.rect().center()
@@ -211,7 +212,7 @@ def test_one_plane_alone_shows_both_sides_beside_each_other(
     assert all(view.isVisible() for view in viewer.input.views)
     plane = viewer.view.planes[0]  # which was out of sight when the crosshair moved
     cut = plane.cut(viewer.input.volume.voxels, 1)
-    np.testing.assert_array_equal(grey(viewer.input.views[0]), viewer.view.window.grey(cut))
+    np.testing.assert_array_equal(grey(viewer.input.views[0]), viewer.view.display.steps(cut))
 
 
 @pytest.mark.parametrize(("x", "y"), [(0.3, 0.4), (0.7, 0.35), (0.25, 0.65), (0.5, 0.6)])
@@ -227,12 +228,14 @@ def test_zoom_keeps_what_is_under_the_cursor_wherever_that_is(
     places = [(2, 3), (0, 0), (11, 7)]
     start = [view.point_of(*place) for place in places]
     for notches in (1, 5, -2, 3):
-        before = [view.point_of(*place) for place in places]
+        before, scale = [view.point_of(*place) for place in places], viewer.view.camera.scale
         wheel(view, 120 * notches, Qt.KeyboardModifier.ControlModifier, cursor)
+        grown = viewer.view.camera.scale / scale
+        assert grown == pytest.approx(1.25**notches, rel=0.2)
         after = [view.point_of(*place) for place in places]
         for old, new in zip(before, after, strict=True):
-            wanted = cursor + (old - cursor) * 1.25**notches
-            assert (new - wanted).manhattanLength() < 1e-6
+            wanted = cursor + (old - cursor) * grown
+            assert (new - wanted).manhattanLength() < 2 + grown  # whole pixels of the screen
     wheel(view, -12 * 120, Qt.KeyboardModifier.ControlModifier, cursor)
     for place, point in zip(places, start, strict=True):  # whole slices are in the middle again
         assert (view.point_of(*place) - point).manhattanLength() < 1e-6
@@ -242,25 +245,26 @@ def test_zoom_about_the_middle_is_linked(viewer: VolumeViewer) -> None:
     viewer.show_input(volume(), "")
     view = viewer.input.views[0]
     middle = QPointF(view.width() / 2, view.height() / 2)
-    before = view.place_under(middle)
+    before = view.to_scene(middle)
     size = view.point_of(1, 0) - view.point_of(0, 0)
     for _ in range(5):
         wheel(view, 120, Qt.KeyboardModifier.ControlModifier)
-    assert view.place_under(middle) == before
+    assert (view.to_scene(middle) - before).manhattanLength() < 1  # whole pixels of the screen
     grown = view.point_of(1, 0) - view.point_of(0, 0)
-    assert grown.x() == pytest.approx(size.x() * 1.25**5)
+    assert grown.x() == pytest.approx(size.x() * 1.25**5, rel=0.1)
     linked = viewer.output.views[0]
     viewer.show_output(volume(1))
     assert linked.point_of(3, 4) == view.point_of(3, 4)
-    view.panned.emit(10.0, -4.0)
-    assert linked.point_of(3, 4) == view.point_of(3, 4)
+    before = view.point_of(3, 4)
+    view.panned.emit(QPointF(3, -2))
+    assert linked.point_of(3, 4) == view.point_of(3, 4) != before
     viewer.fit()
     assert (view.point_of(1, 0) - view.point_of(0, 0)).x() == pytest.approx(size.x())
     viewer.go_to((10, 5, 5))
     viewer.zoom_in()
     viewer.zoom_in()
     column, row = viewer.view.planes[0].place(viewer.view.position, SHAPE)
-    assert (view.point_of(column, row) - middle).manhattanLength() < 1e-6
+    assert (view.point_of(column, row) - middle).manhattanLength() < 2  # whole pixels
 
 
 def test_only_slices_that_changed_are_drawn_again(
@@ -269,9 +273,9 @@ def test_only_slices_that_changed_are_drawn_again(
     viewer.show_input(volume(), "")
     viewer.show_output(volume(1))
     drawn: list[tuple[int, ...]] = []
-    real = GreyWindow.grey
+    real = slices.layer_of
     monkeypatch.setattr(
-        GreyWindow, "grey", lambda self, plane: drawn.append(plane.shape) or real(self, plane)
+        slices, "layer_of", lambda *each: drawn.append(each[0].shape) or real(*each)
     )
     viewer.go_to((10, 15, 25))  # within the axial and the coronal plane
     assert len(drawn) == 2

@@ -28,7 +28,7 @@ MOST_FILES = 15
 HANDED_OVER = {
     ("engine/worker.py", "submit"),
     ("backends/cpu.py", "run"),
-    ("gui/viewer/picture_canvas.py", "redraw"),
+    ("gui/viewer/plane_canvas.py", "redraw"),
     ("gui/viewer/layer.py", "paint"),
 }
 """The last call of each stack, which the walk has."""
@@ -101,7 +101,7 @@ def test_a_live_change_is_followed_in_few_files(
         walk.on = size == 7
         box.setValue(size)
         qtbot.waitUntil(lambda: is_shown() and window.live.resting)
-    window.canvas.output.canvas.repaint()
+    window.pictures.images.output.canvas.repaint()
     walk.on = False
     assert walk.places == HANDED_OVER
     assert len(walk.counted) <= MOST_FILES, "\n".join(walk.counted)

@@ -99,6 +99,14 @@ class Display:
         narrowest = max(abs(low), abs(high), 1e-6) * 1e-6
         return replace(self, low=low, high=max(high, low + narrowest))
 
+    def of_change(self, gain: int, colour_map: ColourMap) -> Display:
+        """Return the display of differences of values that are drawn so, around the middle step.
+
+        With a gain of 1 a difference of half the width saturates.
+        """
+        width = self.width / gain
+        return Display(-128 / 255 * width, 127 / 255 * width, 1.0, colour_map)
+
     def is_full(self, dtype: np.dtype[Any]) -> bool:
         """Return whether black is drawn black, white white, and the rest in proportion."""
         return self == Display.full(dtype)

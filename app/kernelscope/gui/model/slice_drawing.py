@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.gui.model.colour_maps import ColourMap, table
-from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.projection import Projection
 from kernelscope.images.image import Image
 from kernelscope.images.planes import GreyWindow, Plane
@@ -39,27 +37,19 @@ class Look:
     threshold: float = 0.0
     """Smaller differences are not drawn over the anatomy, in units of the voxels."""
 
-    def steps(self, plane: NDArray[Any], window: GreyWindow) -> NDArray[np.uint8]:
-        """Return the steps of the colour map in which a slice is drawn, C-ordered."""
-        if self.gamma == 1:
-            return window.grey(plane)
-        display = Display(window.low, window.low + window.width, self.gamma)
-        return np.ascontiguousarray(display.steps(plane))
-
-    def layer(
-        self, change: NDArray[np.float32], window: GreyWindow, gain: int
-    ) -> NDArray[np.uint8]:
+    def layer(self, change: NDArray[np.float32], width: float, gain: int) -> NDArray[np.uint8]:
         """Return differences as colours to be drawn over anatomy.
 
         The size of a difference decides on its opacity, so that the anatomy shows through where
-        little changed; `opacity` is reached where the difference alone would saturate.
+        little changed; `opacity` is reached where the difference alone would saturate. `width`:
+        from black to white, in the anatomy.
 
         Returns
         -------
         ndarray of uint8, shape (rows, columns, 4)
             Red, green, blue and opacity; not premultiplied.
         """
-        share = np.clip(change * np.float32(2 * gain / window.width), -1, 1)
+        share = np.clip(change * np.float32(2 * gain / width), -1, 1)
         size = np.abs(share)
         middle = np.where(share < 0, 128 - _FAINTEST, 127 + _FAINTEST)
         steps = middle + np.rint(share * (127 - _FAINTEST)).astype(int)

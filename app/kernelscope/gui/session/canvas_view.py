@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from kernelscope.gui.model.arrangement import Arrangement, Units
+from kernelscope.gui.model.camera import Camera
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.session.subject import Observed
 
-DRAWN, PANES, SEEN, SLICES = "drawn", "panes", "seen", "slices"
-"""Of a view: other levels or colours; another arrangement or units; another part of pictures is in
-view; other slices of volumes."""
+DRAWN, PANES, DIVIDED, SEEN, SLICES = "drawn", "panes", "divided", "seen", "slices"
+"""Of a view: other levels or colours; another arrangement or units; the line between input and
+output is elsewhere; another part of the planes is in view; other slices of volumes."""
+
+_LEVEL_DRAG = 1 / 300  # share of the window by which one pixel of a drag changes it
+
+Edges: TypeAlias = tuple[float, float, float, float]
+"""Left, top, right and bottom."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,11 @@ class CanvasView(Observed):
     def __init__(self) -> None:
         super().__init__()
         self.panes = Panes()
+        self.camera = Camera()
+        self.divide = 0.5
+        """Place of the line between input and output, as a share of the width or height."""
+        self.seen: Edges = (0.0, 0.0, 0.0, 0.0)
+        """The part of the input that is in view, in pixels of the plane that was clicked last."""
         self._instead = self._held = False
 
     def arrange(self, **changes: object) -> None:
@@ -55,6 +67,11 @@ class CanvasView(Observed):
         if held != self._held:
             with self.changing(PANES):
                 self._held = held
+
+    def set_divide(self, share: float) -> None:
+        """Move the line between input and output."""
+        with self.changing(DIVIDED):
+            self.divide = min(max(share, 0.0), 1.0)
 
     @property
     def measured_note(self) -> str:
@@ -100,6 +117,25 @@ class CanvasView(Observed):
 
     def show_full_range(self) -> None:
         """Draw 0 black and the largest value white; of volumes, the smallest voxel black."""
+        raise NotImplementedError
+
+    def drag(self, side: PaneSide, right: float, up: float) -> None:
+        """Widen the window by a drag to the right, lower the level by one upwards, in pixels.
+
+        Viewers of medical scans agree on these directions.
+        """
+        display = self.display_of(side)
+        if display is not None:
+            step = display.width * _LEVEL_DRAG
+            level, width = display.level - up * step, max(display.width + right * step, step)
+            self.choose_for(side, display.spanning(level - width / 2, level + width / 2))
+
+    def display_of(self, side: PaneSide) -> Display | None:
+        """Return how the input or the output is drawn."""
+        raise NotImplementedError
+
+    def choose_for(self, side: PaneSide, display: Display) -> None:
+        """Draw the input or the output so."""
         raise NotImplementedError
 
     @property

@@ -116,7 +116,7 @@ class PictureSubject(Subject[Image, Image]):
         super().note_output(gain, has_difference=has_difference)
 
     def reduction(self) -> int:
-        return max(1, math.floor(1 / self.view.scale))
+        return max(1, math.floor(1 / self.view.camera.device_scale))
 
     def scene(self) -> ViewedPicture | None:
         if self.source is None:

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeAlias
 
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import Displays, PaneSide
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 
-Edges: TypeAlias = tuple[float, float, float, float]
-"""Left, top, right and bottom."""
-
 
 class PictureView(CanvasView):
-    """The part in view, and the displays of input and output.
+    """The displays of input and output, and the pixel that is read off.
 
     Attributes
     ----------
     displays : Displays
     difference_map : ColourMap
         For residuals and differences of grey pictures.
-    seen : tuple of float
-        The part of the input that is in view, in its pixels.
-    scale : float
-        Device pixels per pixel of the picture.
     place : tuple of int, or None
         The pixel under the pointer or at the probe: column and row.
     """
@@ -34,8 +26,6 @@ class PictureView(CanvasView):
         super().__init__()
         self.displays = Displays()
         self.difference_map = ColourMap.DIVERGING
-        self.seen: Edges = (0.0, 0.0, 0.0, 0.0)
-        self.scale = 1.0
         self.place: tuple[int, int] | None = None
         self._side = PaneSide.OUTPUT
 
@@ -76,6 +66,12 @@ class PictureView(CanvasView):
 
     def choose_automatic(self) -> None:
         self.choose_display(self.side, None)
+
+    def display_of(self, side: PaneSide) -> Display | None:
+        return self.displays.of(side)
+
+    def choose_for(self, side: PaneSide, display: Display) -> None:
+        self.choose_display(side, display)
 
     def choose_display(self, side: PaneSide, display: Display | None) -> None:
         """Draw a picture so from now on, or automatically for None."""

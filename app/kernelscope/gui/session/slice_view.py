@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.session.canvas_view import DRAWN, SLICES, CanvasView
@@ -42,6 +43,8 @@ class SliceView(CanvasView):
         self.look = Look()
         self.window = GreyWindow(0.5, 1)
         self.volume: Volume | None = None
+        self.probe: tuple[int, Position] | None = None
+        """The plane and the voxel under the cursor, or where keys have moved the probe to."""
         self._chosen: WeakKeyDictionary[Volume, GreyWindow] = WeakKeyDictionary()
         self._automatic: WeakKeyDictionary[Volume, GreyWindow] = WeakKeyDictionary()
 
@@ -81,6 +84,12 @@ class SliceView(CanvasView):
     @property
     def is_whole(self) -> bool:
         return self.volume is not None and self.volume.voxels.dtype.kind in "iu"
+
+    def display_of(self, side: PaneSide) -> Display | None:
+        return self.display
+
+    def choose_for(self, side: PaneSide, display: Display) -> None:
+        self.choose(display)
 
     def choose(self, display: Display) -> None:
         old = self.display

@@ -48,6 +48,7 @@ class PicturePair(QWidget):
         for view, half in ((images.input, first), (images.output, second)):
             pyramid = Pyramid(half.image.planes)
             view.show_picture(half.image, pyramid, half.offset, half.title, half.details)
+        images.view.camera.show([(first.image.width, first.image.height)])
         images.view.displays.show_input(first.image, display, follows=False)
         images.view.displays.show_output(second.image, display)
         images.view.note(DRAWN)

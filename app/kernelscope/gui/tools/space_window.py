@@ -22,9 +22,9 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QLabel, QWidget
 
+from kernelscope.gui.model.camera import ZOOM_STEP
 from kernelscope.gui.model.shear_warp import Camera, Rendering, SpaceStyle, ViewedVolume, render
 from kernelscope.gui.viewer import marks
-from kernelscope.gui.viewer.camera import ZOOM_STEP
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, Slider
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row, labelled, push_button

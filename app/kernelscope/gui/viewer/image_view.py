@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QSizeF, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope.engine.region import Region
@@ -16,7 +16,7 @@ from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.viewer.pane import Pane
-from kernelscope.gui.viewer.picture_canvas import PictureCanvas
+from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.parts import dressed
@@ -33,7 +33,6 @@ class ImageView(Pane):
     """
 
     patched = Signal(object)  # `Image`: A region of another result is shown
-    resized = Signal()
 
     def __init__(
         self, side: PaneSide, heading: str, hint: str, parent: QWidget | None = None
@@ -43,7 +42,8 @@ class ImageView(Pane):
         self.layer: Layer | None = None
 
         self._details = dressed(ElidedLabel(self), f"{side}Details")
-        self.canvas = dressed(PictureCanvas(side, self), f"{side}Canvas", heading)
+        self.canvas = dressed(PlaneCanvas(side, self), f"{side}Canvas", heading)
+        self.views = (self.canvas,)
         self.hint.setParent(self.canvas)
 
         layout = QVBoxLayout(self)
@@ -55,7 +55,7 @@ class ImageView(Pane):
         layout.addSpacing(4)
         layout.addWidget(self.canvas, 1)
 
-        self.canvas.resized.connect(self._on_resized)
+        self.canvas.resized.connect(lambda: self.hint.setGeometry(self.canvas.rect()))
         self.clear()
         self.follow_palette()
 
@@ -67,11 +67,6 @@ class ImageView(Pane):
     def offset(self) -> int:
         """Scene coordinate of the first row and column."""
         return self.layer.offset if self.layer is not None else 0
-
-    @property
-    def canvas_size(self) -> QSizeF:
-        """Size of the drawing area in device-independent pixels."""
-        return self.canvas.room
 
     def show_picture(
         self,
@@ -90,7 +85,9 @@ class ImageView(Pane):
         which its tooltip has.
         """
         self.image = image
-        self.layer = Layer(image, pyramid, offset, display or Display.full(image.pixels.dtype))
+        self.layer = Layer(
+            image.planes, pyramid, offset, display or Display.full(image.pixels.dtype)
+        )
         self.hint.hide()
         self.set_caption(title)
         self._details.set_full_text(details, brief)
@@ -128,22 +125,10 @@ class ImageView(Pane):
         """Return the samples of all channels at a scene pixel; None where there are none."""
         return self.layer.samples_at(x, y) if self.layer is not None else None
 
-    def camera(self) -> tuple[QPointF, float]:
-        """Return the centre in scene coordinates, and screen pixels per picture pixel."""
-        return self.canvas.camera
-
-    def set_camera(self, centre: QPointF, scale: float) -> None:
-        self.canvas.set_camera(centre, scale)
-
     def follow_palette(self) -> None:
         super().follow_palette()
         quiet = theme.quiet_text(self.palette()).name()
         self._details.setStyleSheet(f"color: {quiet}")
-        self.canvas.redraw()
-
-    def _on_resized(self) -> None:
-        self.hint.setGeometry(self.canvas.rect())
-        self.resized.emit()
 
 
 def words_of(samples: NDArray[Any], units: Units = Units.STORED) -> list[str]:

@@ -3,82 +3,54 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, QSizeF, Signal
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from kernelscope.gui.model.arrangement import Arrangement
+from kernelscope.gui.model.camera import Point
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.pyramid import Pyramid
-from kernelscope.gui.session.canvas_view import DRAWN, PANES, SEEN
+from kernelscope.gui.session.canvas_view import DRAWN
 from kernelscope.gui.session.picture_view import PictureView
-from kernelscope.gui.viewer.camera import PictureCamera
 from kernelscope.gui.viewer.image_view import ImageView, text_of, words_of
 from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.viewer.marks import ProbeLine
-from kernelscope.gui.viewer.picture_canvas import Probe
-from kernelscope.gui.viewer.tools import Overlay, Tool
+from kernelscope.gui.viewer.pair_view import PairView, pixel_of
+from kernelscope.gui.viewer.plane_canvas import Probe
 from kernelscope.images.image import Image
 
-_LEVEL_DRAG = 1 / 300  # share of the window by which one pixel of a drag changes it, as for volumes
 
+class ImagePair(PairView):
+    """Input and output of a picture, side by side or one over the other.
 
-class ImagePair(QWidget):
-    """Input and output, with one camera for both.
-
-    `reference`: a picture whose values under the cursor are shown too. `view`: how the two are
-    drawn and arranged. `names` is written at the divide and beside values; to be set before the
-    pictures.
+    `reference`: a picture whose values under the cursor are shown too.
     """
 
-    described = Signal(str)
-    """Position and values under the cursor; empty when there are none."""
-    zoomed = Signal(float)
-    """Device pixels per picture pixel; also when other parts of the pictures are in view."""
-    wanted = Signal(object, int)
-    """`Pyramid, int`: A level is to be made on another thread; call `redraw` then."""
+    view: PictureView
 
     def __init__(self, parent: QWidget | None = None, state: PictureView | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("images")
-        self.view = state or PictureView()
         self.input = ImageView(PaneSide.INPUT, "Input", "Open a picture (Ctrl+O) or drop one here")
         self.output = ImageView(PaneSide.OUTPUT, "Output", "Press Run (F5)")
+        super().__init__(state or PictureView(), (self.input, self.output), parent)
+        self.setObjectName("images")
         self.reference: Image | None = None
-        self.names = "Input", "Output"
-        self.camera = PictureCamera()
         self._views = (self.input, self.output)
-        self._overlays: list[Overlay] = []
-        self._divide = 0.5
-        self._ordered: set[tuple[Pyramid, int]] = set()
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(8)
         for view in self._views:
             row.addWidget(view, 1)
-            view.resized.connect(self._apply_camera)
-            self._connect(view)
+            view.canvas.values = self._cell
+            view.canvas.chosen.connect(self.fit)
         self.output.patched.connect(self._on_patched)
         self.view.when({DRAWN}, self._apply_displays)
-        self.view.when({PANES}, self._arrange)
-
-    def _connect(self, view: ImageView) -> None:
-        canvas = view.canvas
-        canvas.values = self._cell
-        canvas.panned.connect(self._pan)
-        canvas.zoomed.connect(self._zoom)
-        canvas.levelled.connect(lambda right, up: self.level(canvas.side, right, up))
-        canvas.divided.connect(self.set_divide)
-        canvas.hovered.connect(self._hover)
-        canvas.probed.connect(self.move_probe)
-        canvas.held.connect(self.view.hold_input)
-        canvas.chosen.connect(self.fit)
-        canvas.wanted.connect(self._order)
 
     # --- pictures ---
 
@@ -96,6 +68,7 @@ class ImagePair(QWidget):
         with self.view.changing(DRAWN):
             self.view.displays.show_input(image, automatic, follows=follows)
             self.input.show_picture(image, pyramid, 0, title, details)
+            self.view.camera.show([(image.width, image.height)])
             self.fit()
 
     def show_output(
@@ -115,13 +88,13 @@ class ImagePair(QWidget):
             self.view.displays.show_output(image, automatic)
             self.output.show_picture(image, pyramid, offset, *caption)
             assert self.output.layer is not None
-            self.output.layer.minus = minus
+            self.output.layer.minus = minus.planes if minus is not None else None
 
     def _on_patched(self, image: Image) -> None:
         """Draw a region of a result, of which no other part may be known."""
         layer = self.output.layer
         with self.view.changing(DRAWN):
-            if layer is not None and layer.image is None:
+            if layer is not None and layer.planes is None:
                 self.view.displays.show_output(image, Display.full(image.pixels.dtype))
 
     def clear_output(self) -> None:
@@ -129,21 +102,6 @@ class ImagePair(QWidget):
         with self.view.changing(DRAWN):
             self.view.displays.show_output(None, None)
             self.output.clear()
-
-    def set_running(self, running: bool) -> None:
-        """Show in place of an output whether it is being computed."""
-        self.output.set_running(running)
-
-    def redraw(self) -> None:
-        """Draw the visible part again."""
-        for view in self._views:
-            view.canvas.redraw()
-
-    def _order(self, pyramid: Pyramid, level: int) -> None:
-        """Pass on that a level is wanted, once."""
-        if (pyramid, level) not in self._ordered:
-            self._ordered = {(pyramid, level)}
-            self.wanted.emit(pyramid, level)
 
     # --- displays ---
 
@@ -154,7 +112,7 @@ class ImagePair(QWidget):
             if layer is None:
                 continue
             if layer.minus is not None:
-                grey = layer.minus.is_grey
+                grey = layer.minus.shape[2] < 3
                 layer.display = Display(
                     0, 255, 1, self.view.difference_map if grey else ColourMap.GREY
                 )
@@ -163,71 +121,31 @@ class ImagePair(QWidget):
         self._compose()
         self._describe()
 
-    def level(self, side: PaneSide, right: float, up: float) -> None:
-        """Widen the window by a drag to the right, lower the level by one upwards, in pixels."""
-        display = self.view.displays.of(side)
-        if display is None:
-            return
-        step = display.width * _LEVEL_DRAG
-        level, width = display.level - up * step, max(display.width + right * step, step)
-        self.view.choose_display(side, display.spanning(level - width / 2, level + width / 2))
-
     # --- arrangement ---
 
-    def _arrange(self) -> None:
-        """Arrange input and output, and their values, as `view` says."""
-        panes = self.view.panes
-        self.input.setVisible(panes.arrangement is Arrangement.SIDE_BY_SIDE)
-        for each in self._views:
-            each.canvas.magnified = panes.magnified
-        self._compose()
-        self._apply_camera()
-        self._describe()
-        self.redraw()
-
-    def set_divide(self, share: float) -> None:
-        """Move the line between input and output."""
-        self._divide = min(max(share, 0.0), 1.0)
-        self._compose()
+    def _show_panes(self) -> None:
+        self.input.setVisible(self.view.panes.arrangement is Arrangement.SIDE_BY_SIDE)
 
     def _compose(self) -> None:
-        """Give each canvas the pictures that it draws."""
         first, second = self.input.canvas, self.output.canvas
+        instead = self.shows_input_instead
         first.front = self.input.layer
-        arrangement = self.view.panes.arrangement
-        instead = self.view.shows_input and not self.output.is_empty
         second.front = self.input.layer if instead else self.output.layer
-        divided = arrangement.is_divided and not instead
-        second.behind = self.input.layer if divided else None
-        second.arrangement = arrangement
-        second.divide = self._divide
+        second.behind = self.input.layer if self.is_divided else None
+        second.arrangement = self.view.panes.arrangement
+        second.divide = self.view.divide
         second.name = self.names[0] if instead else ""
         second.names = self.names
         for view in self._views:  # a result leaves the input as it was drawn
             view.canvas.refresh()
 
-    # --- overlays and tools ---
-
-    def add_overlay(self, overlay: Overlay) -> None:
-        """Draw over the pictures from now on; call `update_overlays` after each change."""
-        self._overlays = [*self._overlays, overlay]
-        for view in self._views:
-            view.canvas.overlays = self._overlays
-        self.update_overlays()
-
-    def update_overlays(self) -> None:
-        for view in self._views:
-            view.canvas.update()
-
-    def set_tool(self, tool: Tool | None) -> None:
-        """Give the left button and the keys to a tool; None gives them back."""
-        for view in self._views:
-            view.canvas.set_tool(tool)
-
     # --- camera ---
 
+    @property
+    def _middles(self) -> Mapping[int, Point]:
+        return {0: self.view.camera.centre()}
+
     def in_view(self) -> tuple[QRectF, None]:
-        """Return the part of the input that is in view; pictures have no planes."""
         return self.visible(), None
 
     def visible(self) -> QRectF:
@@ -238,72 +156,10 @@ class ImagePair(QWidget):
 
     def fitting_scale(self, image: Image) -> float:
         """Return the device pixels per pixel of a picture when it is fitted."""
-        camera = PictureCamera()
-        sizes, ratio = self._sizes(), self.devicePixelRatioF()
-        camera.fit(QSizeF(image.width, image.height), sizes, ratio)
-        return camera.scale * ratio
-
-    @property
-    def device_scale(self) -> float:
-        """Device pixels per pixel of the picture."""
-        return self.camera.scale * self.devicePixelRatioF()
-
-    def fit(self) -> None:
-        """Show the whole picture, and keep doing so when the window is resized."""
-        self.camera.fitted = True
-        self._apply_camera()
-
-    def one_to_one(self) -> None:
-        """Show each pixel of the picture as exactly one of the screen."""
-        self.camera.look_at(self.camera.centre, 1 / self.devicePixelRatioF())
-        self._settle()
-
-    def zoom_in(self) -> None:
-        self._zoom(1, self.camera.centre)
-
-    def zoom_out(self) -> None:
-        self.camera.zoom(-1, self.camera.centre, self.devicePixelRatioF())
-        self._settle()
-
-    def look_at(self, centre: QPointF, scale: float) -> None:
-        """Show the surroundings of a point of the picture, magnified by `scale`."""
-        self.camera.look_at(centre, scale)
-        self._apply_camera()
-
-    def _settle(self) -> None:
-        if self.input.layer is not None:
-            self.camera.settle(self.input.layer.area, self._sizes())
-        self._apply_camera()
-
-    def _zoom(self, notches: float, fixed: QPointF) -> None:
-        self.camera.zoom(notches, fixed, self.devicePixelRatioF())
-        self._apply_camera()
-
-    def _pan(self, offset: QPointF) -> None:
-        if self.input.layer is not None:
-            self.camera.pan(offset, self.input.layer.area)
-            self._apply_camera()
-
-    def _sizes(self) -> list[QSizeF]:
-        side_by_side = self.view.panes.arrangement is Arrangement.SIDE_BY_SIDE
-        views = self._views if side_by_side else (self.output,)
-        return [view.canvas_size for view in views]
-
-    def _apply_camera(self) -> None:
-        sizes = self._sizes()
-        if any(size.isEmpty() for size in sizes):
-            return
-        if self.camera.fitted and self.input.image is not None:
-            image = self.input.image
-            size = QSizeF(image.width, image.height)
-            self.camera.fit(size, sizes, self.devicePixelRatioF())
-        for view in self._views:
-            view.set_camera(self.camera.centre, self.camera.scale)
-        seen = self.visible()
-        with self.view.changing(SEEN):
-            self.view.seen = seen.left(), seen.top(), seen.right(), seen.bottom()
-            self.view.scale = self.device_scale
-        self.zoomed.emit(self.device_scale)
+        camera = self.view.camera
+        if not self.lay_out_camera():
+            return 1.0
+        return camera.fitting_scale([(image.width, image.height)]) * self.devicePixelRatioF()
 
     # --- probe ---
 
@@ -313,22 +169,22 @@ class ImagePair(QWidget):
         if image is None:
             return
         if self.view.place is None:
-            centre = self.camera.centre
-            self.view.place = math.floor(centre.x()), math.floor(centre.y())
+            across, along = self.view.camera.centre()
+            self.view.place = math.floor(across), math.floor(along)
             right = down = 0
         x = min(max(self.view.place[0] + right, 0), image.width - 1)
         y = min(max(self.view.place[1] + down, 0), image.height - 1)
         self.view.place = x, y
         self._describe()
 
-    def _hover(self, position: QPointF | None) -> None:
-        self.view.place = None
-        if position is not None:
-            self.view.place = math.floor(position.x()), math.floor(position.y())
+    def _move_probe(self, number: int, right: int, down: int) -> None:
+        self.move_probe(right, down)
+
+    def _hover(self, number: int, point: QPointF | None) -> None:
+        self.view.place = pixel_of(point)
         self._describe()
 
     def _describe(self) -> None:
-        """Mark the probe in both pictures and write their values there."""
         values = self._values()
         if self.view.place is None or not values:
             for view in self._views:
@@ -398,10 +254,10 @@ class ImagePair(QWidget):
             return []
         if layer.minus is None:
             return words_of(samples, self.view.panes.units)
-        return _change(samples, layer.minus.planes[y - layer.offset, x - layer.offset])
+        return change_words(samples, layer.minus[y - layer.offset, x - layer.offset])
 
 
-def _change(samples: NDArray[Any], other: NDArray[Any]) -> list[str]:
+def change_words(samples: NDArray[Any], other: NDArray[Any]) -> list[str]:
     """Return the signed differences of two pixels, without alpha, as texts."""
     change = (samples.astype(np.float64) - other)[: 3 if samples.size >= 3 else 1]
     return [f"{value:+.4g}" if value else "0" for value in change]

@@ -1,4 +1,4 @@
-"""Draws a picture of any type as it is displayed: only the visible part, at its scale.
+"""Draws a picture or a slice of any type as it is displayed: only the visible part, at its scale.
 
 Samples become bytes when they are painted, as many as the screen has pixels. So a run, a change
 of level or a colour map costs nothing for the rest of the picture.
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRect, QRectF, Qt
+from PySide6.QtCore import QPointF, QRect, QRectF, QSizeF, Qt
 from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPixmap
 
 from kernelscope.engine.region import Region
@@ -33,31 +33,40 @@ class _Part(NamedTuple):
 
     pyramid: Pyramid
     area: QRectF
-    image: Image | None
+    planes: NDArray[Any] | None = None
+    """The samples to read off, of a region that is newer than the picture."""
+    display: Display | None = None
+    """How it is drawn over the picture, if that differs."""
 
 
 class Layer:
-    """A picture at its place in the scene, with regions that are newer than the rest.
+    """A picture or a slice at its place in the scene, with regions that are newer than the rest.
 
-    `image` provides the values to read off; None where only regions are known. `pyramid` is drawn;
-    other samples than those of `image` for a difference. `offset`: scene coordinate of its first
-    row and column. `display`: how the samples of `pyramid` are drawn. `revision`: another number
-    after each change of the drawn picture.
+    `planes` (shape (height, width, channels)): the values to read off; None where only regions are
+    known. `pyramid` is drawn; other samples than `planes` for a difference. `offset`: scene
+    coordinate of its first row and column. `display`: how the samples of `pyramid` are drawn.
+    `part`: the pixels of the scene that are known, if not all. `revision`: another number after
+    each change of the drawn picture.
     """
 
     def __init__(
-        self, image: Image | None, pyramid: Pyramid | None, offset: int, display: Display
+        self,
+        planes: NDArray[Any] | None,
+        pyramid: Pyramid | None,
+        offset: int,
+        display: Display,
+        part: QRectF | None = None,
     ) -> None:
-        self.image, self.offset = image, offset
-        self.minus: Image | None = None
-        """Another picture of the same size, if the difference to it is drawn."""
+        self.planes, self.offset, self.part = planes, offset, part
+        self.minus: NDArray[Any] | None = None
+        """Other samples of the same shape, if the difference to them is drawn."""
         self.revision = 0
         self._display = display
         self._parts: list[_Part] = []
         self._drawn: dict[object, QImage] = {}
         if pyramid is not None:
             area = QRectF(offset, offset, pyramid.width, pyramid.height)
-            self._parts.append(_Part(pyramid, area, None))
+            self._parts.append(_Part(pyramid, area))
 
     @property
     def display(self) -> Display:
@@ -73,8 +82,9 @@ class Layer:
     @property
     def area(self) -> QRectF:
         """Where the picture lies in the scene, or the region if that is all."""
-        if self.image is not None:
-            return QRectF(self.offset, self.offset, self.image.width, self.image.height)
+        if self.planes is not None:
+            height, width = self.planes.shape[:2]
+            return QRectF(self.offset, self.offset, width, height)
         return self._parts[-1].area if self._parts else QRectF()
 
     def put_region(self, region: Region, image: Image, offset: int) -> None:
@@ -84,9 +94,14 @@ class Layer:
         `offset`: scene coordinate of the first row and column of that result.
         """
         area = QRectF(offset + region.left, offset + region.top, region.width, region.height)
-        self._parts = [part for part in self._parts if part.image is None]
-        self._parts.append(_Part(Pyramid(image.planes), area, image))
+        self._parts = [part for part in self._parts if part.planes is None]
+        self._parts.append(_Part(Pyramid(image.planes), area, image.planes))
         self.revision += 1
+
+    def put_over(self, colours: NDArray[np.uint8]) -> None:
+        """Draw red, green, blue and opacity over all of the picture."""
+        pyramid, display = Pyramid(colours), Display.full(colours.dtype)
+        self._parts.append(_Part(pyramid, self.area, display=display))
 
     def samples_at(self, x: int, y: int) -> NDArray[Any] | None:
         """Return the samples of all channels at a scene pixel; None where there are none.
@@ -94,39 +109,40 @@ class Layer:
         Around a region there are none: those of the earlier picture have other settings.
         """
         latest = self._parts[-1] if self._parts else None
-        if latest is not None and latest.image is not None:
-            area, image = latest.area, latest.image
+        if latest is not None and latest.planes is not None:
+            area, planes = latest.area, latest.planes
             if not area.contains(QPointF(x + 0.5, y + 0.5)):
                 return None
-            column = (x + 0.5 - area.x()) * image.width / area.width()
-            row = (y + 0.5 - area.y()) * image.height / area.height()
-            return np.asarray(image.planes[int(row), int(column)])
-        if self.image is None:
+            column = (x + 0.5 - area.x()) * planes.shape[1] / area.width()
+            row = (y + 0.5 - area.y()) * planes.shape[0] / area.height()
+            return np.asarray(planes[int(row), int(column)])
+        if self.planes is None or not self._is_known(x, y):
             return None
-        x, y = x - self.offset, y - self.offset
-        if 0 <= x < self.image.width and 0 <= y < self.image.height:
-            return np.asarray(self.image.planes[y, x])
-        return None
+        return np.asarray(self.planes[y - self.offset, x - self.offset])
+
+    def _is_known(self, x: int, y: int) -> bool:
+        middle = QPointF(x + 0.5, y + 0.5)
+        return self.area.contains(middle) and (self.part is None or self.part.contains(middle))
 
     def paint(
         self,
         painter: QPainter,
         origin: QPointF,
-        scale: float,
+        cell: QSizeF,
         room: QRect,
         want: Callable[[Pyramid, int], None],
     ) -> None:
         """Draw the visible part.
 
         `painter`: on device pixels. `origin`: scene point at the top left corner of `room`.
-        `scale`: device pixels per scene pixel. `room`: device pixels to draw in. `want` is called
+        `cell`: device pixels per scene pixel. `room`: device pixels to draw in. `want` is called
         with a level that has to be made on another thread first.
         """
         drawn: dict[object, QImage] = {}
         for part in self._parts:
-            if part.image is not None:
+            if part.planes is not None:
                 painter.fillRect(room, _VEIL)
-            self._paint_part(painter, part, origin, scale, room, want, drawn)
+            self._paint_part(painter, part, origin, cell, room, want, drawn)
         self._drawn = drawn
 
     def _paint_part(
@@ -134,45 +150,56 @@ class Layer:
         painter: QPainter,
         part: _Part,
         origin: QPointF,
-        scale: float,
+        cell: QSizeF,
         room: QRect,
         want: Callable[[Pyramid, int], None],
         drawn: dict[object, QImage],
     ) -> None:
         pyramid, area = part.pyramid, part.area
-        own = scale * area.width() / pyramid.width  # device pixels per pixel of this picture
-        level = pyramid.level_for(own)
+        # Device pixels per pixel of this picture.
+        across = cell.width() * area.width() / pyramid.width
+        down = cell.height() * area.height() / pyramid.height
+        level = pyramid.level_for(max(across, down))
         factor = 1 << level
         if ready := pyramid.is_ready(level):
             samples = pyramid.samples(level)
         else:
             samples = pyramid.aliased(level)
             want(pyramid, level)
-        block = own * factor  # device pixels per sample
-        left = room.left() + (area.x() - origin.x()) * scale
-        top = room.top() + (area.y() - origin.y()) * scale
-        columns = _span(room.left() - left, room.right() + 1 - left, block, samples.shape[1])
-        rows = _span(room.top() - top, room.bottom() + 1 - top, block, samples.shape[0])
+        wide, high = across * factor, down * factor  # device pixels per sample
+        left = room.left() + (area.x() - origin.x()) * cell.width()
+        top = room.top() + (area.y() - origin.y()) * cell.height()
+        columns = _span(room.left() - left, room.right() + 1 - left, wide, samples.shape[1])
+        rows = _span(room.top() - top, room.bottom() + 1 - top, high, samples.shape[0])
         if not columns or not rows:
             return
         key = pyramid, level, ready, columns, rows
         cached = self._drawn.get(key)
         if cached is None:
             crop = samples[rows.start : rows.stop, columns.start : columns.stop]
-            cached = as_qimage(crop, self._display)
+            cached = as_qimage(crop, part.display or self._display)
         drawn[key] = cached
         target = QRectF(
-            left + columns.start * block,
-            top + rows.start * block,
-            len(columns) * block,
-            len(rows) * block,
+            left + columns.start * wide,
+            top + rows.start * high,
+            len(columns) * wide,
+            len(rows) * high,
         )
         painter.save()
-        edge = QRectF(left, top, area.width() * scale, area.height() * scale)
+        edge = QRectF(left, top, area.width() * cell.width(), area.height() * cell.height())
         painter.setClipRect(edge, Qt.ClipOperation.IntersectClip)
-        if pyramid.planes.shape[2] in (2, 4):
+        if self.part is not None:
+            known = QRectF(
+                left + (self.part.x() - area.x()) * cell.width(),
+                top + (self.part.y() - area.y()) * cell.height(),
+                self.part.width() * cell.width(),
+                self.part.height() * cell.height(),
+            )
+            painter.setClipRect(known, Qt.ClipOperation.IntersectClip)
+        if part.display is None and pyramid.planes.shape[2] in (2, 4):
             painter.fillRect(edge & QRectF(room), _chequers())
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, is_smooth(own))
+        smooth = is_smooth(max(across, down)) or min(across, down) < 1
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, smooth)
         painter.drawImage(target, cached)
         painter.restore()
 

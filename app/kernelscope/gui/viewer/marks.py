@@ -34,31 +34,25 @@ class ProbeLine(NamedTuple):
     bold: bool = False
 
 
-def draw_grid(
-    painter: QPainter, seen: QRectF, to_screen: Callable[[QPointF], QPointF], cell: float
-) -> None:
-    """Draw lines between the pixels of `seen`, each `cell` wide on the screen."""
-    left, right = math.floor(seen.left()), math.ceil(seen.right())
-    top, bottom = math.floor(seen.top()), math.ceil(seen.bottom())
-    first, last = to_screen(QPointF(left, top)), to_screen(QPointF(right, bottom))
-    lines = [
-        QLineF(first.x() + i * cell, first.y(), first.x() + i * cell, last.y())
-        for i in range(right - left + 1)
-    ]
-    lines += [
-        QLineF(first.x(), first.y() + i * cell, last.x(), first.y() + i * cell)
-        for i in range(bottom - top + 1)
-    ]
+def draw_grid(painter: QPainter, seen: QRectF, to_screen: Callable[[QPointF], QPointF]) -> None:
+    """Draw lines between the pixels of `seen`."""
+    columns = range(math.floor(seen.left()), math.ceil(seen.right()) + 1)
+    rows = range(math.floor(seen.top()), math.ceil(seen.bottom()) + 1)
+    ends = [(QPointF(x, rows[0]), QPointF(x, rows[-1])) for x in columns]
+    ends += [(QPointF(columns[0], y), QPointF(columns[-1], y)) for y in rows]
+    lines = [QLineF(to_screen(first), to_screen(last)) for first, last in ends]
     painter.setPen(QPen(_GRID, 0))
     painter.drawLines(lines)
 
 
-def value_font(font: QFont, texts: Sequence[str], lines: int, cell: float) -> QFont | None:
+def value_font(font: QFont, texts: Sequence[str], lines: int, cell: QSizeF) -> QFont | None:
     """Return a font in which all `texts` fit into a cell; None if it would be unreadable."""
     longest = max(map(len, texts), default=1)
     small = QFont(font)
     # Digits are about 0.6 as wide as the font is high, and a line takes 1.25 of its height.
-    pixels = min(0.86 * cell / (0.62 * longest), 0.86 * cell / (1.25 * lines), 15.0)
+    pixels = min(
+        0.86 * cell.width() / (0.62 * longest), 0.86 * cell.height() / (1.25 * lines), 15.0
+    )
     if pixels < _SMALLEST_TEXT:
         return None
     small.setPixelSize(int(pixels))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
-from PySide6.QtCore import QEvent, QRectF, Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QWidget
 
-from kernelscope.gui.viewer.tools import Overlay, Tool
+from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.parts import dressed, text_label
@@ -28,6 +26,9 @@ class Pane(QWidget):
     while nothing is shown. `hint` is shown in place of a picture at first. `padding`: pixels around
     hints.
     """
+
+    views: tuple[PlaneCanvas, ...]
+    """The drawing areas: of a picture one, of a volume one for each plane."""
 
     def __init__(
         self, name: str, heading: str, hint: str, parent: QWidget | None, padding: int
@@ -82,6 +83,8 @@ class Pane(QWidget):
     def follow_palette(self) -> None:
         """Take the colours of the current theme."""
         self._draw_caption()
+        for view in self.views:
+            view.redraw()
         quiet = theme.canvas_quiet(self.palette()).name()
         self.hint.setStyleSheet(f"color: {quiet}; padding: {self._padding}px")
 
@@ -96,20 +99,3 @@ class Pane(QWidget):
         if colours != self._title_colours:
             self._title_colours = colours
             self.title.setPalette(colours)
-
-
-class Canvas(Protocol):
-    """The views of input and output."""
-
-    input: Any
-    output: Any
-
-    def set_running(self, running: bool) -> None: ...
-    def fit(self) -> None: ...
-    def one_to_one(self) -> None: ...
-    def zoom_in(self) -> None: ...
-    def zoom_out(self) -> None: ...
-    def add_overlay(self, overlay: Overlay) -> None: ...
-    def update_overlays(self) -> None: ...
-    def set_tool(self, tool: Tool | None) -> None: ...
-    def in_view(self) -> tuple[QRectF, int | None]: ...

@@ -1,47 +1,102 @@
-"""Mouse, keys, tools and overlays of one plane, that of a picture or a slice of a volume.
+"""The drawing area of one plane, that of a picture or a slice of a volume.
 
-Input and output may share the canvas, divided by a line::
+Paints the visible part, and emits requests of mouse and keys. Input and output may share the
+canvas, divided by a line::
 
     points of the widget --to_scene--> pixels of the plane, where tools and overlays work
+                         --to_units--> millimetres of a slice, where the camera works
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSizeF, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPalette, QResizeEvent
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSizeF, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QFont,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QPen,
+    QPixmap,
+    QResizeEvent,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.viewer import marks
+from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.viewer.tools import Overlay, OverlayPlace, Tool, Touch
+from kernelscope.gui.widgets import theme
 
-NOTCH = 120  # angle that Qt reports for one notch of a mouse wheel, in eighths of a degree
+_NOTCH = 120  # angle that Qt reports for one notch of a mouse wheel, in eighths of a degree
 
-ARROWS: dict[int, tuple[int, int]] = {
+_ARROWS: dict[int, tuple[int, int]] = {
     Qt.Key.Key_Left: (-1, 0),
     Qt.Key.Key_Right: (1, 0),
     Qt.Key.Key_Up: (0, -1),
     Qt.Key.Key_Down: (0, 1),
 }
 
+_PAGE = 10
+
+_STEPS: dict[int, int] = {
+    Qt.Key.Key_Up: 1,
+    Qt.Key.Key_Right: 1,
+    Qt.Key.Key_Down: -1,
+    Qt.Key.Key_Left: -1,
+    Qt.Key.Key_PageUp: _PAGE,
+    Qt.Key.Key_PageDown: -_PAGE,
+}
+"""Slices by which a key goes on."""
+
 _GRIP = 7  # pixels on each side of the divide at which it can be taken
 
 _DIVIDES: dict[int, float] = {Qt.Key.Key_BracketLeft: -0.02, Qt.Key.Key_BracketRight: 0.02}
 
 
-class PlaneCanvas(QWidget):
-    """Emits the requests of mouse and keys, and leaves acting on them to others.
+_GAP = 8  # pixels of the crosshair left out around its centre, so that the voxel can be seen
 
-    `side`: the picture or volume that this canvas is for. `plane`: its number in a volume.
+_CROSS = QColor(61, 174, 233, 200)
+_LETTER = QColor(255, 208, 96)
+_MARGIN = 4  # pixels between the edge and what is written there
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A pixel of the plane that is read off, and the lines written beside it."""
+
+    x: int
+    y: int
+    lines: tuple[marks.ProbeLine, ...] = ()
+
+
+class PlaneCanvas(QWidget):
+    """Draws one plane, or two divided by a line, with all that lies over them.
+
+    Leaves acting on the requests of mouse and keys to others. `side`: the picture or volume that
+    this canvas is for. `plane`: its number in a volume, through whose slices wheel and keys go;
+    None for a picture, which they move and magnify.
     """
 
+    pressed = Signal()  # a button of the mouse went down
+    pointed = Signal(int, int)  # a column and a row of a slice were clicked or dragged to
+    stepped = Signal(int)  # by a number of slices
+    panned = Signal(QPointF)  # by an offset in units
+    zoomed = Signal(float, QPointF)  # by notches, about a point in units
+    wanted = Signal(object, int)  # `Pyramid, int`: A level is to be made on another thread
     levelled = Signal(float, float)  # the right button was dragged: pixels to the right and upwards
     divided = Signal(float)  # the line is wanted elsewhere: a share of the width or height
     hovered = Signal(object)
-    """The place under the cursor, as `place_under` returns it; None when the cursor left."""
+    """`QPointF or None`: The point of the plane under the cursor; None when the cursor left."""
     probed = Signal(int, int)  # the keyboard moves the probe by that many pixels
     held = Signal(bool)  # the key for the input in place of the output goes down or up
     chosen = Signal()  # double-clicked
@@ -52,11 +107,29 @@ class PlaneCanvas(QWidget):
     ) -> None:
         super().__init__(parent)
         self.side, self.plane = side, plane
+        self.front: Layer | None = None
+        self.behind: Layer | None = None
+        """The picture on the other side of the line, in a divided arrangement."""
         self.arrangement = Arrangement.SIDE_BY_SIDE
         self.divide = 0.5  # place of the line, as a share of the width or height
+        self.names = "Input", "Output"  # written on the two sides of the line
+        self.name = ""  # written into the corner, where the picture is not the one of the heading
+        self.note = ""  # written into the lower left corner
+        self.cross: tuple[int, int] | None = None  # column and row of the crosshair
+        self.letters = ""  # of the directions, as in `Plane`
+        self.values: Callable[[Layer, int, int], list[str]] = lambda layer, x, y: []
+        """The text in a pixel's cell at high magnification, by layer, x and y."""
+        self.probe: Probe | None = None
         self.magnified = False  # whether a magnifier is drawn at the probe
         self.overlays: Sequence[Overlay] = ()
         self.tool: Tool | None = None
+        self._spacing = QSizeF(1, 1)
+        self._centre, self._scale = QPointF(), 1.0
+        self._pixmap = QPixmap()
+        self._is_current = False
+        self._scene: object = None
+        """The pictures and their arrangement as `refresh` last found them."""
+        self._wheel = 0
         self._from = QPointF()
         self._taken = ""
         """The use of the button that is down: “divide”, “tool”, “left”, “middle” or “right”."""
@@ -64,53 +137,100 @@ class PlaneCanvas(QWidget):
         self.setMouseTracking(True)
         self.setCursor(Qt.CursorShape.CrossCursor)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setMinimumSize(100, 80)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
 
-    # --- of subclasses ---
+    # --- state ---
+
+    def redraw(self) -> None:
+        self._is_current = False
+        self.update()
+
+    def refresh(self) -> None:
+        """Draw again if a layer, its display, the arrangement or a text has changed."""
+        layers = (self.front, self.behind)
+        revisions = [layer.revision if layer is not None else 0 for layer in layers]
+        texts = self.name, self.names, self.note, self.letters
+        scene = layers, revisions, self.arrangement, self.divide, texts, self.cross
+        if scene != self._scene:
+            self._scene = scene
+            self.redraw()
+
+    def set_camera(self, centre: QPointF, scale: float) -> None:
+        """Look at a point in units, magnified by `scale` in device-independent pixels."""
+        if (centre, scale) != (self._centre, self._scale):
+            self._centre, self._scale = centre, scale
+            self.redraw()
+
+    def set_spacing(self, across: float, down: float) -> None:
+        """Draw pixels of this width and height, in units."""
+        self._spacing = QSizeF(across, down)
+        self.redraw()
+
+    def set_probe(self, probe: Probe | None) -> None:
+        """Mark a pixel and write the lines beside it."""
+        if probe != self.probe:
+            self.probe = probe
+            self.update()
+
+    @property
+    def camera(self) -> tuple[QPointF, float]:
+        """The centre, and device-independent pixels per unit."""
+        return self._centre, self._scale
 
     @property
     def has_picture(self) -> bool:
         """Whether there is something for tools and overlays to work on."""
-        raise NotImplementedError
-
-    @property
-    def has_behind(self) -> bool:
-        """Whether there is a picture for the other side of the line."""
-        raise NotImplementedError
+        return bool(self._rooms())
 
     @property
     def cell(self) -> QSizeF:
         """Size of a pixel of the plane on the screen, in device-independent pixels."""
-        raise NotImplementedError
+        return self._spacing * self._scale
 
     def to_scene(self, point: QPointF) -> QPointF:
         """Return the point of the plane at a point of the widget; whole numbers are edges."""
-        raise NotImplementedError
+        origin, cell = self._origin(), self.cell
+        return origin + QPointF(point.x() / cell.width(), point.y() / cell.height())
 
     def to_widget(self, point: QPointF) -> QPointF:
-        raise NotImplementedError
+        way, cell = point - self._origin(), self.cell
+        return QPointF(way.x() * cell.width(), way.y() * cell.height())
+
+    def to_units(self, point: QPointF) -> QPointF:
+        # Without the rounding of `to_scene`, which would add up.
+        middle = QPointF(self.width(), self.height()) / 2
+        return self._centre + (point - middle) / self._scale
+
+    def point_of(self, column: int, row: int) -> QPointF:
+        """Return the middle of a pixel, where it is drawn."""
+        return self.to_widget(QPointF(column + 0.5, row + 0.5))
 
     def seen(self) -> QRectF:
-        """Return the part of the plane that is in view."""
-        raise NotImplementedError
+        """Return the part of the plane that is in view, with what lies around a picture."""
+        return QRectF(self.to_scene(QPointF()), self.to_scene(QPointF(self.width(), self.height())))
 
-    def place_under(self, point: QPointF) -> object:
-        """Return the place of the plane that `hovered` has for a point of the widget."""
-        raise NotImplementedError
+    def _origin(self) -> QPointF:
+        """Return the scene point in the upper left corner; whole multiples hit whole pixels."""
 
-    def drag(self, button: str, point: QPointF, way: QPointF) -> None:
-        """Act on a drag of the “left” or the “middle” button; its press has no way yet."""
-        raise NotImplementedError
+        def first(centre: float, side: int, cell: float, spacing: float) -> float:
+            origin = centre / spacing - side / (2 * cell)
+            device = cell * self.devicePixelRatioF()
+            whole = device >= 1 and device == round(device)
+            return round(origin * device) / device if whole else origin
 
-    def press_key(self, event: QKeyEvent) -> bool:
-        """Return whether a key was for the picture."""
-        raise NotImplementedError
+        cell, spacing = self.cell, self._spacing
+        return QPointF(
+            first(self._centre.x(), self.width(), cell.width(), spacing.width()),
+            first(self._centre.y(), self.height(), cell.height(), spacing.height()),
+        )
 
     # --- the line between input and output ---
 
     @property
     def is_divided(self) -> bool:
-        return self.arrangement.is_divided and self.has_behind
+        return self.arrangement.is_divided and self.behind is not None
 
     @property
     def is_upright(self) -> bool:
@@ -140,7 +260,88 @@ class PlaneCanvas(QWidget):
 
     # --- painting ---
 
-    def draw_overlays(self, painter: QPainter) -> None:
+    def paintEvent(self, event: QPaintEvent) -> None:
+        ratio = self.devicePixelRatioF()
+        size = self.size() * ratio
+        if self._pixmap.size() != size:
+            self._pixmap = QPixmap(size)
+            self._is_current = False
+        if not self._is_current:
+            self._draw_pictures(ratio)
+            self._is_current = True
+        painter = QPainter(self)
+        self._pixmap.setDevicePixelRatio(ratio)
+        painter.drawPixmap(0, 0, self._pixmap)
+        self._draw_cross(painter)
+        self._draw_overlays(painter)
+        self._draw_letters(painter)
+        self._draw_names(painter)
+        self._draw_probe(painter)
+        if self.hasFocus():
+            painter.setPen(self.palette().color(QPalette.ColorRole.Highlight))
+            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+        painter.end()
+
+    def _draw_pictures(self, ratio: float) -> None:
+        self._pixmap.setDevicePixelRatio(1)
+        self._pixmap.fill(theme.canvas_ground(self.palette()))
+        painter = QPainter(self._pixmap)
+        cell = self.cell * ratio
+        for layer, room in self._rooms():
+            device = QRect(
+                round(room.x() * ratio),
+                round(room.y() * ratio),
+                round(room.right() * ratio) - round(room.x() * ratio),
+                round(room.bottom() * ratio) - round(room.y() * ratio),
+            )
+            origin = self._origin()
+            origin += QPointF(device.x() / cell.width(), device.y() / cell.height())
+            painter.setClipRect(device)
+            layer.paint(painter, origin, cell, device, self.wanted.emit)
+            if min(cell.width(), cell.height()) >= marks.GRID_FROM:
+                self._draw_values(painter, layer, origin, cell, device)
+        painter.end()
+
+    def _rooms(self) -> list[tuple[Layer, QRectF]]:
+        front = [self.front] if self.front is not None else []
+        if self.behind is None or not self.is_divided:
+            return [(layer, QRectF(self.rect())) for layer in front]
+        first, second = self.halves()
+        return [(self.behind, first), *((layer, second) for layer in front)]
+
+    def _draw_values(
+        self, painter: QPainter, layer: Layer, origin: QPointF, cell: QSizeF, room: QRect
+    ) -> None:
+        """Draw the grid, and the values in its cells where they can be read."""
+
+        def place(point: QPointF) -> QPointF:
+            way = point - origin
+            across, down = way.x() * cell.width(), way.y() * cell.height()
+            return QPointF(room.topLeft()) + QPointF(across, down)
+
+        size = QSizeF(room.width() / cell.width(), room.height() / cell.height())
+        seen = QRectF(origin, size).intersected(layer.area)
+        if seen.isEmpty():
+            return
+        marks.draw_grid(painter, seen, place)
+        columns = range(math.floor(seen.left()), math.ceil(seen.right()))
+        rows = range(math.floor(seen.top()), math.ceil(seen.bottom()))
+        texts = {(x, y): self.values(layer, x, y) for y in rows for x in columns}
+        most = max(map(len, texts.values()))
+        words = [word for text in texts.values() for word in text]
+        font = marks.value_font(self.font(), words, most, cell) if most else None
+        if font is None:
+            return
+        painter.setFont(font)
+        ground = self._pixmap.toImage()
+        for (x, y), text in texts.items():
+            corner = place(QPointF(x, y))
+            x_inside = min(max(round(corner.x() + 2), 0), ground.width() - 1)
+            y_inside = min(max(round(corner.y() + 2), 0), ground.height() - 1)
+            colour = ground.pixelColor(x_inside, y_inside)
+            marks.draw_value(painter, QRectF(corner, cell), "\n".join(text), colour)
+
+    def _draw_overlays(self, painter: QPainter) -> None:
         if not self.overlays or not self.has_picture:
             return
         cell = self.cell
@@ -154,15 +355,101 @@ class PlaneCanvas(QWidget):
             painter.restore()
         painter.restore()
 
-    def draw_focus(self, painter: QPainter) -> None:
-        if self.hasFocus():
-            painter.setPen(self.palette().color(QPalette.ColorRole.Highlight))
-            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+    def _draw_cross(self, painter: QPainter) -> None:
+        if self.cross is None or self.front is None:
+            return
+        cell = self.cell
+        if min(cell.width(), cell.height()) >= marks.GRID_FROM:  # lines would cross the values
+            painter.setPen(QPen(_CROSS, 2))
+            painter.drawRect(QRectF(self.to_widget(QPointF(*self.cross)), cell))
+            return
+        centre, area = self.point_of(*self.cross), self.front.area
+        x, y = centre.x(), centre.y()
+        first, last = self.to_widget(area.topLeft()), self.to_widget(area.bottomRight())
+        painter.setPen(QPen(_CROSS, 1))
+        for start, stop in ((first.x(), x - _GAP), (x + _GAP, last.x())):
+            if start < stop:
+                painter.drawLine(QPointF(start, y), QPointF(stop, y))
+        for start, stop in ((first.y(), y - _GAP), (y + _GAP, last.y())):
+            if start < stop:
+                painter.drawLine(QPointF(x, start), QPointF(x, stop))
 
-    def beside_lens(self, cell: QRectF) -> QRectF:
-        """Return the room that the marked cell takes, or the magnifier around it."""
-        reach = marks.LENS / 2 - 10 if self.magnified else 0
-        return cell.adjusted(-reach, -reach, reach, reach)
+    def _draw_letters(self, painter: QPainter) -> None:
+        if self.front is None or not self.letters:
+            return
+        font = QFont(self.font())
+        font.setBold(True)
+        painter.setFont(font)
+        room = QRectF(self.rect()).adjusted(_MARGIN, _MARGIN, -_MARGIN, -_MARGIN)
+        centre, middle = Qt.AlignmentFlag.AlignHCenter, Qt.AlignmentFlag.AlignVCenter
+        sides = (
+            centre | Qt.AlignmentFlag.AlignTop,
+            centre | Qt.AlignmentFlag.AlignBottom,
+            middle | Qt.AlignmentFlag.AlignLeft,
+            middle | Qt.AlignmentFlag.AlignRight,
+        )
+        for letter, side in zip(self.letters, sides, strict=False):
+            painter.setPen(QColor("black"))  # a shadow: the ground may be light or dark
+            painter.drawText(room.translated(1, 1), side, letter)
+            painter.setPen(_LETTER)
+            painter.drawText(room, side, letter)
+        painter.setFont(self.font())
+
+    def _draw_names(self, painter: QPainter) -> None:
+        corner, room = QPointF(8, 8), float(self.width())
+        if self.is_divided:
+            (first, second), line = self.names, self.line
+            marks.draw_divide(painter, line, QRectF(self.rect()), upright=self.is_upright)
+            if self.is_upright:
+                left, right = QPointF(line - 8, 8), QPointF(line + 8, 8)
+                marks.draw_name(painter, first, left, right=True, room=line)
+                marks.draw_name(painter, second, right, right=False, room=room - line)
+            else:
+                above = QPointF(8, line - 8 - painter.fontMetrics().height() - 4)
+                below = QPointF(8, line + 8)
+                marks.draw_name(painter, first, above, right=False, room=room)
+                marks.draw_name(painter, second, below, right=False, room=room)
+        elif self.name:
+            marks.draw_name(painter, self.name, corner, right=False, room=room)
+        if self.note:
+            below = QPointF(_MARGIN, self.height() - _MARGIN - self.fontMetrics().height() - 4)
+            marks.draw_name(painter, self.note, below, right=False, room=room)
+
+    def _draw_probe(self, painter: QPainter) -> None:
+        probe = self.probe
+        if probe is None or not self._rooms():
+            return
+        corner = self.to_widget(QPointF(probe.x, probe.y))
+        cell = QRectF(corner, self.cell)
+        room = QRectF(self.rect()).adjusted(4, 4, -4, -4)
+        if not room.intersects(cell):
+            return
+        if self.magnified:
+            self._draw_lens(painter, cell.center(), probe)
+        else:
+            marks.draw_marker(painter, cell)
+        if probe.lines:
+            reach = marks.LENS / 2 - 10 if self.magnified else 0
+            taken = cell.adjusted(-reach, -reach, reach, reach)
+            marks.draw_chip(painter, taken, room, probe.lines)
+
+    def _draw_lens(self, painter: QPainter, middle: QPointF, probe: Probe) -> None:
+        """Draw the surroundings of the probe larger; the pixel that is read off is marked."""
+        device = self.cell * self.devicePixelRatioF()
+        least = min(device.width(), device.height())
+        cell = device * (round(marks.lens_factor(least) * least) / least)
+        centre = QPointF(probe.x + 0.5, probe.y + 0.5)
+
+        def draw(inner: QPainter, room_in_lens: QRect) -> None:
+            half = QPointF(
+                room_in_lens.width() / cell.width(), room_in_lens.height() / cell.height()
+            )
+            for layer, room in self._rooms():
+                if room.contains(middle):
+                    layer.paint(inner, centre - half / 2, cell, room_in_lens, self.wanted.emit)
+
+        ground = theme.canvas_ground(self.palette())
+        marks.draw_lens(painter, middle, ground, cell, draw)
 
     # --- mouse ---
 
@@ -171,17 +458,14 @@ class PlaneCanvas(QWidget):
         self.tool = tool
         self._choose_cursor(QPointF(self.mapFromGlobal(self.cursor().pos())))
 
-    def usable_tool(self) -> Tool | None:
-        """Return the tool, where points of the widget are points of a plane."""
-        return self.tool
-
     def _touch(self, event: QMouseEvent) -> Touch:
         point, cell = self.to_scene(event.position()), self.cell
         aspect = cell.height() / cell.width()
         return Touch(point, self.side, cell.width(), event.modifiers(), self.plane, aspect)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        self._from, tool = event.position(), self.usable_tool()
+        self.pressed.emit()
+        self._from, tool = event.position(), self.tool
         left = event.button() == Qt.MouseButton.LeftButton
         if left and self._is_at_line(event.position()):
             self._taken = "divide"
@@ -189,12 +473,12 @@ class PlaneCanvas(QWidget):
             self._taken = "tool"
         elif left or event.button() == Qt.MouseButton.MiddleButton:
             self._taken = "left" if left else "middle"
-            self.drag(self._taken, event.position(), QPointF())
+            self._drag(self._taken, event.position(), QPointF())
         elif event.button() == Qt.MouseButton.RightButton:
             self._taken = "right"
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        point, way, tool = event.position(), event.position() - self._from, self.usable_tool()
+        point, way, tool = event.position(), event.position() - self._from, self.tool
         self._from = point
         match self._taken:
             case "divide":
@@ -203,17 +487,17 @@ class PlaneCanvas(QWidget):
             case "tool" if tool is not None:
                 tool.drag(self._touch(event))
             case "left" | "middle":
-                self.drag(self._taken, point, way)
+                self._drag(self._taken, point, way)
             case "right":
                 self.levelled.emit(way.x(), -way.y())
             case "":
                 self._choose_cursor(point)
                 if tool is not None:
                     tool.hover(self._touch(event))
-        self.hovered.emit(self.place_under(point))
+        self.hovered.emit(self.to_scene(point) if self.has_picture else None)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        tool = self.usable_tool()
+        tool = self.tool
         if self._taken == "tool" and tool is not None:
             tool.release(self._touch(event))
         self._taken = ""
@@ -235,22 +519,52 @@ class PlaneCanvas(QWidget):
         if self.cursor().shape() != cursor:
             self.setCursor(cursor)
 
+    def _drag(self, button: str, point: QPointF, way: QPointF) -> None:
+        """Act on a drag of the “left” or the “middle” button; its press has no way yet."""
+        if button == "left" and self.plane is not None:
+            if self.has_picture:
+                place = self.to_scene(point)
+                self.pointed.emit(math.floor(place.x()), math.floor(place.y()))
+        elif way.isNull():
+            self.setCursor(Qt.CursorShape.ClosedHandCursor)
+        else:
+            self.panned.emit(-way / self._scale)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Zoom in a picture, or with Ctrl; go through slices: fine wheels add up to whole ones."""
+        angle = event.angleDelta().y()
+        if self.plane is None or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            self.zoomed.emit(angle / _NOTCH, self.to_units(event.position()))
+        else:
+            self._wheel += angle
+            notches = int(self._wheel / _NOTCH)
+            self._wheel -= notches * _NOTCH
+            if notches:
+                self.stepped.emit(notches)
+        event.accept()
+
     # --- keys, size ---
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        tool = self.usable_tool()
+        tool = self.tool
         if tool is not None and tool.key(event, self.plane):
             return
-        arrow, modifiers = ARROWS.get(event.key()), event.modifiers()
+        arrow, modifiers = _ARROWS.get(event.key()), event.modifiers()
+        ctrl = Qt.KeyboardModifier.ControlModifier
         if event.key() == Qt.Key.Key_Space:
             if not event.isAutoRepeat():
                 self.held.emit(True)
         elif event.key() in _DIVIDES and self.is_divided:
             self.divided.emit(self.divide + _DIVIDES[event.key()])
         elif arrow is not None and modifiers & Qt.KeyboardModifier.ShiftModifier:
-            far = 10 if modifiers & Qt.KeyboardModifier.ControlModifier else 1
+            far = 10 if modifiers & ctrl else 1
             self.probed.emit(far * arrow[0], far * arrow[1])
-        elif not self.press_key(event):
+        elif self.plane is not None and event.key() in _STEPS and not modifiers & ctrl:
+            self.stepped.emit(_STEPS[event.key()])
+        elif arrow is not None:  # a tenth of the view
+            across, down = arrow[0] * self.width(), arrow[1] * self.height()
+            self.panned.emit(QPointF(across, down) / (10 * self._scale))
+        else:
             super().keyPressEvent(event)
 
     def keyReleaseEvent(self, event: QKeyEvent) -> None:

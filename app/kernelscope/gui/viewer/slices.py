@@ -3,57 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtGui import QColor, QImage, qRgb
+from PySide6.QtCore import QRectF
 
-from kernelscope.gui.model.colour_maps import ColourMap, table
+from kernelscope.gui.model.colour_maps import ColourMap
+from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.projection import Projection, project, project_change, slab
+from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.model.slice_drawing import Look
-from kernelscope.gui.widgets import theme
-from kernelscope.images.planes import GreyWindow, Plane, Position
+from kernelscope.gui.viewer.layer import Layer
+from kernelscope.images.planes import Plane, Position
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box
-
-
-class Drawn(NamedTuple):
-    """A slice as it is painted.
-
-    `steps` (shape (rows, columns)): steps of the colour map, C-ordered; None for no slice. `layer`
-    (shape (rows, columns, 4)): colours with opacity, painted over it.
-    """
-
-    steps: NDArray[np.uint8] | None = None
-    colour_map: ColourMap = ColourMap.GREY
-    layer: NDArray[np.uint8] | None = None
-
-
-def picture_of(drawn: Drawn) -> QImage | None:
-    """Return a slice without its layer; None without a slice."""
-    if drawn.steps is None:
-        return None
-    rows, columns = drawn.steps.shape
-    grey = drawn.colour_map is ColourMap.GREY
-    layout = QImage.Format.Format_Grayscale8 if grey else QImage.Format.Format_Indexed8
-    # A copy: Qt does not keep the array alive.
-    image = QImage(drawn.steps.data, columns, rows, columns, layout).copy()
-    if not grey:
-        image.setColorTable([qRgb(*colour) for colour in table(drawn.colour_map).tolist()])
-    return image
-
-
-def layer_of(drawn: Drawn) -> QImage | None:
-    """Return the layer over a slice; None without one."""
-    if drawn.layer is None:
-        return None
-    rows, columns = drawn.layer.shape[:2]
-    layout = QImage.Format.Format_RGBA8888
-    return QImage(drawn.layer.data, columns, rows, 4 * columns, layout).copy()
-
 
 _AT_ONCE = 1 << 20
 """Voxels of a slab that is projected on the GUI thread. Of seven times as many, a maximum took 2 ms
@@ -69,7 +35,7 @@ class PaneContent:
     volume: Volume | None = None
     minus: Volume | None = None  # subtracted from it, to show a difference
     gain: int = 1  # by which that is amplified
-    window: GreyWindow | None = None  # in place of the common one
+    display: Display | None = None  # in place of the common one
     part: Box | None = None  # the voxels that were computed, if not all of a slice
 
     def at(self, voxel: Position) -> Volume | None:
@@ -164,40 +130,48 @@ class Slabs:
         made[key] = values
 
     def draw(
-        self, content: PaneContent, plane: Plane, index: int, window: GreyWindow, look: Look
-    ) -> Drawn | None:
-        """Return a slice or a projection as it is painted; None if it is computed elsewhere.
+        self, content: PaneContent, plane: Plane, index: int, display: Display, look: Look
+    ) -> tuple[Layer | None, bool]:
+        """Return a slice or a projection as it is drawn, and False while it is computed elsewhere.
 
-        `window`: for a content without one of its own.
+        `display`: for a content without one of its own.
         """
         volume, minus = content.volume, content.minus
-        window = content.window or window
+        if content.display is not None:
+            display = replace(display, low=content.display.low, high=content.display.high)
         if volume is None:
-            return Drawn()
+            return None, True
         values = self.values(volume, minus, plane, index, look)
         if minus is None:
             if values is None:
-                return None
-            cover = None if content.part is None else _cover(content.part, plane, volume)
-            return Drawn(look.steps(values, window), look.colour_map, cover)
+                return None, False
+            part = None if content.part is None else _place(content.part, plane, volume)
+            return layer_of(values, display, part), True
         anatomy = self.values(minus, None, plane, index, look) if look.overlaid else values
         if values is None or anatomy is None:
-            return None
+            return None, False
         if look.overlaid:
-            layer = look.layer(values, window, content.gain)
-            return Drawn(look.steps(anatomy, window), ColourMap.GREY, layer)
-        zero = np.zeros((), np.float32)
-        return Drawn(window.difference(values, zero, content.gain), look.difference_map)
+            layer = layer_of(anatomy, replace(display, colour_map=ColourMap.GREY))
+            layer.put_over(look.layer(values, display.width, content.gain))
+        else:
+            layer = layer_of(values, display.of_change(content.gain, look.difference_map))
+        layer.planes = values[:, :, np.newaxis]
+        layer.minus = np.broadcast_to(np.float32(0), layer.planes.shape)
+        return layer, True
 
 
-def _cover(part: Box, plane: Plane, volume: Volume) -> NDArray[np.uint8]:
-    """Return a layer that hides the voxels of a slice that were not computed."""
+def layer_of(values: NDArray[Any], display: Display, part: QRectF | None = None) -> Layer:
+    """Return a slice as it is drawn; `part`: the pixels that are known, if not all."""
+    planes = values[:, :, np.newaxis]
+    # Signed numbers are drawn as floats: pictures have none.
+    drawn = planes.astype(np.float32) if planes.dtype.kind == "i" else planes
+    return Layer(planes, Pyramid(drawn), 0, display, part)
+
+
+def _place(part: Box, plane: Plane, volume: Volume) -> QRectF:
+    """Return where the voxels of a box lie in a slice."""
     shape = volume.voxels.shape
     last = [first + side - 1 for first, side in zip(part.first, part.sides, strict=True)]
     corners = plane.place(part.first, shape), plane.place((last[0], last[1], last[2]), shape)
     (left, right), (top, bottom) = (sorted(both) for both in zip(*corners, strict=True))
-    layer = np.empty((shape[plane.rows], shape[plane.columns], 4), np.uint8)
-    ground = QColor(theme.CANVAS_GROUND)
-    layer[:] = ground.red(), ground.green(), ground.blue(), 255
-    layer[top : bottom + 1, left : right + 1] = 0
-    return layer
+    return QRectF(left, top, right + 1 - left, bottom + 1 - top)

@@ -59,11 +59,6 @@ class PlaneSwitches(QWidget):
         self.chosen.emit(number)
 
 
-_DRAG = 1 / 300  # share of the window's width by which one pixel of a drag changes it
-
-_NARROWEST = 1e-6
-
-
 class WindowControl(QWidget):
     """Chooses the values that are drawn black and white."""
 
@@ -94,16 +89,6 @@ class WindowControl(QWidget):
             box.valueChanged.connect(self._on_boxes)
         self.auto_button.clicked.connect(self._on_auto)
         view.when({DRAWN}, self._refresh)
-
-    def drag(self, right: float, up: float) -> None:
-        """Change the width by a drag to the right and the level by one upwards, in pixels.
-
-        Viewers of medical scans agree on these directions.
-        """
-        window = self._view.window
-        step = window.width * _DRAG
-        width = max(window.width + right * step, _NARROWEST)
-        self._view.choose_window(GreyWindow(window.level - up * step, width))
 
     def _refresh(self) -> None:
         window = self._view.window

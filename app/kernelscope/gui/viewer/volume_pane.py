@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QSignalBlocker, QSize, QSizeF, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLabel, QWidget
 
+from kernelscope.gui.model.camera import Point
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.plane_rows import lies_beside
 from kernelscope.gui.viewer.pane import Pane
-from kernelscope.gui.viewer.volume_plane_view import PlaneView
+from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.images.planes import Plane
@@ -30,12 +31,14 @@ def numbers(part: range) -> str:
 class VolumePane(Pane):
     """The planes of one volume under their caption."""
 
-    def __init__(self, name: str, side: PaneSide, heading: str, hint: str, parent: QWidget) -> None:
+    def __init__(
+        self, name: str, side: PaneSide, heading: str, hint: str, parent: QWidget | None
+    ) -> None:
         super().__init__(name, heading, hint, parent, padding=12)
         self.volume: Volume | None = None
         self._has_parts = False  # whether single slices are shown
         self.views = tuple(
-            PlaneView(f"{name}Plane{number}", number, side, self) for number in range(3)
+            dressed(PlaneCanvas(side, self, number), f"{name}Plane{number}") for number in range(3)
         )
         column = in_column(self.title, of=self, margins=0, spacing=2)
         row = QHBoxLayout()
@@ -83,9 +86,9 @@ class PaneBox(QWidget):
         for pane in panes:
             self._box.addWidget(pane, 1)
 
-    def show_planes(self, extents: Iterable[QSizeF]) -> None:
+    def show_planes(self, extents: Iterable[Point]) -> None:
         """Make room for slices of these sizes in millimetres."""
-        self._extents = [(extent.width(), extent.height()) for extent in extents]
+        self._extents = list(extents)
         self._arrange()
 
     def show_alone(self, alone: bool) -> None:

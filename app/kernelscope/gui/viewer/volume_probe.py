@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.session.slice_view import SliceView
 from kernelscope.gui.viewer import volume_values as values
+from kernelscope.gui.viewer.plane_canvas import Probe
 from kernelscope.gui.viewer.slices import PaneContent, Slabs
 from kernelscope.gui.viewer.volume_pane import VolumePane
 from kernelscope.images.planes import Plane, Position
@@ -18,28 +19,19 @@ class VolumeProbe:
 
     def __init__(self, panes: Sequence[VolumePane], view: SliceView) -> None:
         self._panes, self._view = panes, view
-        self._place: tuple[int, Position] | None = None
-        """Number of the plane, and the voxel."""
-
-    def show_magnifier(self) -> None:
-        """Draw a magnifier at the probe, or none."""
-        for pane in self._panes:
-            for view in pane.views:
-                view.magnified = self._view.panes.magnified
-                view.update()
 
     def clear(self) -> None:
         """Read off the crosshair again."""
-        self._place = None
+        self._view.probe = None
 
     def follow(self, position: Position, planes: Sequence[Plane]) -> None:
         """Stay in the slice that is shown when another one is; `position` is the crosshair."""
-        if self._place is not None:
-            number, voxel = self._place
+        if self._view.probe is not None:
+            number, voxel = self._view.probe
             moved = list(voxel)
             moved[planes[number].axis] = position[planes[number].axis]
             z, y, x = moved
-            self._place = number, (z, y, x)
+            self._view.probe = number, (z, y, x)
 
     def hover(
         self,
@@ -50,11 +42,11 @@ class VolumeProbe:
         shape: tuple[int, ...],
     ) -> None:
         """Read off the voxel at a column and row of a plane, or none outside of the volume."""
-        self._place = None
+        self._view.probe = None
         if place is not None:
             column, row = place
             if 0 <= column < shape[plane.columns] and 0 <= row < shape[plane.rows]:
-                self._place = number, plane.moved(position, column, row, shape)
+                self._view.probe = number, plane.moved(position, column, row, shape)
 
     def move(
         self,
@@ -65,12 +57,12 @@ class VolumeProbe:
         shape: tuple[int, ...],
     ) -> None:
         """Move the probe by columns and rows; where there is none, begin at the crosshair."""
-        if self._place is None or self._place[0] != number:
-            self._place = number, position
+        if self._view.probe is None or self._view.probe[0] != number:
+            self._view.probe = number, position
             return
-        column, row = plane.place(self._place[1], shape)
+        column, row = plane.place(self._view.probe[1], shape)
         right, down = steps
-        self._place = number, plane.moved(position, column + right, row + down, shape)
+        self._view.probe = number, plane.moved(position, column + right, row + down, shape)
 
     def show(
         self,
@@ -85,7 +77,7 @@ class VolumeProbe:
 
         `content_at` returns the content of the output pane at a voxel of some planes.
         """
-        number, voxel = self._place or (None, position)
+        number, voxel = self._view.probe or (None, position)
         plane = planes[number] if number is not None else None
         index = position[plane.axis] if plane is not None else 0
         content = content_at(voxel, planes if plane is None else (plane,))
@@ -96,9 +88,9 @@ class VolumeProbe:
             own = "input" if pane is self._panes[0] else found[-1][0]
             for each, view in enumerate(pane.views):
                 if each != number:
-                    view.show_probe(None, ())
+                    view.set_probe(None)
                     continue
                 lines = values.probe_lines(found, own, view.height()) if shows_values else ()
-                view.show_probe(planes[each].place(voxel, volume.voxels.shape), lines)
+                view.set_probe(Probe(*planes[each].place(voxel, volume.voxels.shape), lines))
         facts = (values.place_text(volume, voxel), *(f"{name} {text}" for name, text in found))
         return "   ".join(facts)

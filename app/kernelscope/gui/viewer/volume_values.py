@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPointF, QSizeF
-
 from kernelscope.gui.model.arrangement import Units
+from kernelscope.gui.model.camera import Point
 from kernelscope.gui.model.measurements import white_of
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
@@ -34,7 +33,7 @@ def values_at(
     `plane` and `index`: the slice in which the voxel is looked at: where it is projected, the value
     that is drawn follows in brackets. `factor`: by which values are multiplied; see `factor_of`.
     """
-    second = "map" if content.window else "output"
+    second = "map" if content.display else "output"
     contents = [("input", PaneContent(volume)), (second, PaneContent(content.at(position)))]
     if content.minus is not None:
         contents.append(("residual" if content.minus is volume else "difference", content))
@@ -48,7 +47,7 @@ def values_at(
         drawn = ""
         if plane is not None and look.projection is not Projection.SLICE:
             drawn = _projected(each, slabs, look, plane, index, position, factor)
-        texts.append((name, f"{_text(value, factor)}{drawn}"))
+        texts.append((name, f"{text_of(value, factor)}{drawn}"))
     return texts
 
 
@@ -76,7 +75,7 @@ def factor_of(volume: Volume, units: Units) -> float | None:
     return (255 if units is Units.BYTES else 1) / white_of(volume)
 
 
-def _text(value: float, factor: float | None) -> str:
+def text_of(value: float, factor: float | None) -> str:
     if factor is None:
         return str(value) if isinstance(value, int) else f"{value:.4g}"
     return f"{value * factor:.4g}"
@@ -99,16 +98,16 @@ def _projected(
     column, row = plane.place(position, content.volume.voxels.shape)
     largest = content.minus is not None and look.projection is not Projection.MEAN
     name = "largest" if largest else look.projection.value.lower()
-    return f" ({name} {_text(values[row, column].item(), factor)})"
+    return f" ({name} {text_of(values[row, column].item(), factor)})"
 
 
-def note_of(projection: Projection, part: range, state: str, *, drawn: bool, named: str) -> str:
+def note_of(projection: Projection, part: range, state: str, *, drawn: bool) -> str:
     """Return the content of a view, unless that is the slice of its pane.
 
     `state`: how it relates to the settings, where that is not the same for all views. `drawn`:
-    false while the projection is computed. `named`: the volume, where it is not that of the pane.
+    false while the projection is computed.
     """
-    words = [named] if named else []
+    words = []
     if projection is not Projection.SLICE:
         words.append(f"{projection.value} of slices {numbers(part)}")
     if not drawn:
@@ -118,19 +117,17 @@ def note_of(projection: Projection, part: range, state: str, *, drawn: bool, nam
     return ", ".join(words)
 
 
-def middles(volume: Volume, planes: Sequence[Plane], position: Position) -> dict[int, QPointF]:
+def middles(volume: Volume, planes: Sequence[Plane], position: Position) -> dict[int, Point]:
     """Return where the middle of a voxel is drawn in each plane, in millimetres."""
     points = {}
     for number, plane in enumerate(planes):
         column, row = plane.place(position, volume.voxels.shape)
         across, down = volume.spacing[plane.columns], volume.spacing[plane.rows]
-        points[number] = QPointF((column + 0.5) * across, (row + 0.5) * down)
+        points[number] = (column + 0.5) * across, (row + 0.5) * down
     return points
 
 
-def extent(volume: Volume, plane: Plane) -> QSizeF:
+def extent(volume: Volume, plane: Plane) -> Point:
     """Return the size of a slice in millimetres."""
     shape, steps = volume.voxels.shape, volume.spacing
-    return QSizeF(
-        shape[plane.columns] * steps[plane.columns], shape[plane.rows] * steps[plane.rows]
-    )
+    return shape[plane.columns] * steps[plane.columns], shape[plane.rows] * steps[plane.rows]

@@ -15,19 +15,22 @@ from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
-from PySide6.QtCore import QRectF, QSize, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope.gui.model.arrangement import Arrangement
+from kernelscope.gui.model.camera import Point
+from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.projection import Projection, slab
-from kernelscope.gui.session.canvas_view import DRAWN, PANES, SLICES
+from kernelscope.gui.session.canvas_view import DRAWN, SLICES
 from kernelscope.gui.session.slice_view import SliceView
 from kernelscope.gui.viewer import volume_values as values
-from kernelscope.gui.viewer.camera import ZOOM_STEP
-from kernelscope.gui.viewer.slices import Drawn, Key, OutputContent, PaneContent, Slabs
-from kernelscope.gui.viewer.tools import Overlay, Tool
-from kernelscope.gui.viewer.volume_camera import VolumeCamera
+from kernelscope.gui.viewer.image_views import change_words
+from kernelscope.gui.viewer.layer import Layer
+from kernelscope.gui.viewer.pair_view import PairView, pixel_of
+from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
+from kernelscope.gui.viewer.slices import Key, OutputContent, PaneContent, Slabs
 from kernelscope.gui.viewer.volume_controls import (
     OverlayBar,
     PlaneSwitches,
@@ -35,42 +38,37 @@ from kernelscope.gui.viewer.volume_controls import (
     WindowControl,
 )
 from kernelscope.gui.viewer.volume_pane import PaneBox, SliceSliders, VolumePane
-from kernelscope.gui.viewer.volume_plane_view import PlaneView
 from kernelscope.gui.viewer.volume_probe import VolumeProbe
 from kernelscope.gui.widgets.folding_row import FoldingRow
-from kernelscope.images.planes import GreyWindow, Plane, Position, planes_of
+from kernelscope.images.planes import Plane, Position, planes_of
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box
 
 
-class VolumeViewer(QWidget):
+class VolumeViewer(PairView):
     """Input and output, each as three planes, or one plane of each side by side.
 
     Only visible slices are converted to grey levels; the size of the volume does not matter.
     """
 
-    described = Signal(str)
-    """Position and values under the cursor, or else under the crosshair."""
     wanted = Signal(object)
     """`callable`: Computes projections, off the GUI thread; `take` draws its answer."""
 
+    view: SliceView
+
     def __init__(self, parent: QWidget | None = None, view: SliceView | None = None) -> None:
-        super().__init__(parent)
+        hint = "Open a volume (Ctrl+O)"
+        self.input = VolumePane("volumeInput", PaneSide.INPUT, "Input", hint, None)
+        self.output = VolumePane("volumeOutput", PaneSide.OUTPUT, "Output", "Press Run (F5)", None)
+        super().__init__(view or SliceView(), (self.input, self.output), parent)
         self.setObjectName("volumeViewer")
-        self.view = view or SliceView()
-        self._divide = 0.5
         self.content = OutputContent()
         self._slabs = Slabs()
-        self._drawn: dict[tuple[PlaneView, str], tuple[object, ...]] = {}
-        """The state that each view was last drawn from; an equal one is not drawn again."""
-
-        hint = "Open a volume (Ctrl+O)"
-        self.input = VolumePane("volumeInput", PaneSide.INPUT, "Input", hint, self)
-        self.output = VolumePane("volumeOutput", PaneSide.OUTPUT, "Output", "Press Run (F5)", self)
-        self._panes = (self.input, self.output)
-        self._views = (*self.input.views, *self.output.views)
-        self._camera, self.probe = VolumeCamera(self._panes), VolumeProbe(self._panes, self.view)
-        self._overlays: tuple[Overlay, ...] = ()
+        self._drawn: dict[
+            tuple[PlaneCanvas, PaneSide], tuple[tuple[object, ...], Layer | None]
+        ] = {}
+        """The state that each layer was last made from; an equal one is not made again."""
+        self.probe = VolumeProbe((self.input, self.output), self.view)
         self._lay_out()
         self._connect()
         self.choose_plane(None)
@@ -84,7 +82,7 @@ class VolumeViewer(QWidget):
         if old is None or old.voxels.shape != volume.voxels.shape or not self.view.planes:
             z, y, x = (side // 2 for side in volume.voxels.shape)
             self.view.position = z, y, x
-            self._camera.reset()
+            self.view.camera.fit()
             self.probe.clear()
             self.show_output(None)  # it may have no voxel there
         self.view.planes = planes_of(volume)
@@ -94,9 +92,14 @@ class VolumeViewer(QWidget):
             for pane in self._panes:
                 name = pane.heading.lower()
                 pane.views[number].setAccessibleName(f"{plane.name} plane of the {name}")
+                pane.views[number].set_spacing(
+                    volume.spacing[plane.columns], volume.spacing[plane.rows]
+                )
         self.view.show_volume(volume)
-        self._camera.show(volume, self.view.planes)
-        self._both.show_planes(values.extent(volume, plane) for plane in self.view.planes)
+        extents = [values.extent(volume, plane) for plane in self.view.planes]
+        self.view.camera.show(extents, min(volume.spacing))
+        self.apply_camera()
+        self._both.show_planes(extents)
 
     def show_output(
         self,
@@ -105,16 +108,16 @@ class VolumeViewer(QWidget):
         *,
         minus: Volume | None = None,
         gain: int = 1,
-        window: GreyWindow | None = None,
+        display: Display | None = None,
         hint: str = "",
         brief: str = "",
     ) -> None:
         """Show `volume`, or how it differs from another one of its shape, amplified.
 
-        `window` replaces that of the input, for values of another kind. `hint` is shown where there
-        is no volume. `brief` is shown in place of `caption`, which its tooltip has.
+        `display` has other levels than that of the input, for values of another kind. `hint` is
+        shown where there is no volume, `brief` in place of `caption`, which its tooltip has.
         """
-        self.content = OutputContent(PaneContent(volume, minus, gain, window))
+        self.content = OutputContent(PaneContent(volume, minus, gain, display))
         self.output.show_volume(volume, caption, hint, brief)
         self._show_panes()
         self.output.place_hint()
@@ -154,25 +157,6 @@ class VolumeViewer(QWidget):
             self.view.position = z, y, x
             self.probe.follow(self.view.position, self.view.planes)
 
-    def set_running(self, running: bool) -> None:
-        """Show in place of an output whether it is being computed."""
-        self.output.set_running(running)
-
-    def fit(self) -> None:
-        """Show whole slices."""
-        self._camera.reset()
-        self._camera.apply()
-
-    def one_to_one(self) -> None:
-        """Show the smallest side of a voxel as one pixel, or larger if whole slices fit then."""
-        self._camera.one_to_one(self.view.position, self.devicePixelRatioF())
-
-    def zoom_in(self) -> None:
-        self._camera.zoom_all(self.view.position, ZOOM_STEP)
-
-    def zoom_out(self) -> None:
-        self._camera.zoom_all(self.view.position, 1 / ZOOM_STEP)
-
     # --- building ---
 
     def _lay_out(self) -> None:
@@ -181,7 +165,7 @@ class VolumeViewer(QWidget):
         self.control = WindowControl(self.view, self)
         tools = FoldingRow((self._switches, self.projection), (self.control,), self, apart=True)
 
-        self._both = PaneBox(self._panes, self)
+        self._both = PaneBox((self.input, self.output), self)
         self._sliders = SliceSliders(self)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
@@ -194,35 +178,21 @@ class VolumeViewer(QWidget):
     def _connect(self) -> None:
         for place, pane in enumerate(self._panes):
             for number, view in enumerate(pane.views):
+                view.values = self._cell
                 view.pressed.connect(partial(self._activate, 3 * place + number))
                 view.pointed.connect(partial(self._point, number))
-                view.hovered.connect(partial(self._hover, number))
                 view.stepped.connect(partial(self._step, number))
-                view.levelled.connect(self.control.drag)
-                view.panned.connect(partial(self._camera.pan, number))
-                view.zoomed.connect(partial(self._camera.zoom_at, number))
-                view.probed.connect(partial(self._move_probe, number))
                 view.chosen.connect(partial(self._alternate, number))
-                view.resized.connect(self._camera.apply)
-                view.divided.connect(self.set_divide)
-                view.held.connect(self.view.hold_input)
         self._sliders.chosen.connect(self._slide)
         self._switches.chosen.connect(self.choose_plane)
         self.projection.chosen.connect(self.view.choose_look)
         self.overlay.chosen.connect(self.view.choose_look)
         self.view.when({DRAWN}, self._show_look)
         self.view.when({DRAWN, SLICES}, self._draw)
-        self.view.when({PANES}, self._arrange)
 
     def _show_look(self) -> None:
         self.projection.show_look(self.view.look)
         self.overlay.show_look(self.view.look)
-
-    def _arrange(self) -> None:
-        self.probe.show_magnifier()
-        self._show_panes()
-        self._draw()
-        self._camera.apply()
 
     def _activate(self, number: int) -> None:
         self.view.clicked = number
@@ -245,31 +215,26 @@ class VolumeViewer(QWidget):
 
     # --- arrangement ---
 
-    def set_divide(self, share: float) -> None:
-        """Move the line between input and output."""
-        self._divide = min(max(share, 0.0), 1.0)
-        self._draw()
-
     def _show_panes(self) -> None:
         """Show the panes of the arrangement; both while there is no output to share the room."""
         beside = self.view.panes.arrangement is Arrangement.SIDE_BY_SIDE or self.output.is_empty
         self.input.setVisible(beside)
 
-    def _hover(self, number: int, place: tuple[int, int] | None) -> None:
+    def _hover(self, number: int, point: QPointF | None) -> None:
         volume = self.input.volume
         if volume is not None:
             plane, shape = self.view.planes[number], volume.voxels.shape
-            self.probe.hover(number, place, plane, self.view.position, shape)
-            self._show_probe()
+            self.probe.hover(number, pixel_of(point), plane, self.view.position, shape)
+            self._describe()
 
     def _move_probe(self, number: int, right: int, down: int) -> None:
         volume = self.input.volume
         if volume is not None:
             plane, shape = self.view.planes[number], volume.voxels.shape
             self.probe.move(number, (right, down), plane, self.view.position, shape)
-            self._show_probe()
+            self._describe()
 
-    def _show_probe(self) -> None:
+    def _describe(self) -> None:
         volume = self.input.volume
         if volume is not None:
             look = self.view.look
@@ -283,47 +248,38 @@ class VolumeViewer(QWidget):
             )
             self.described.emit(text)
 
-    # --- overlays and tools ---
-
-    def add_overlay(self, overlay: Overlay) -> None:
-        """Draw over the slices from now on; call `update_overlays` after each change."""
-        self._overlays = (*self._overlays, overlay)
-        for view in self._views:
-            view.overlays = self._overlays
-        self.update_overlays()
-
-    def update_overlays(self) -> None:
-        for view in self._views:
-            view.update()
-
-    def set_tool(self, tool: Tool | None) -> None:
-        """Give the left button and the keys to a tool; None gives them back."""
-        for view in self._views:
-            view.tool = tool
+    def _cell(self, layer: Layer, x: int, y: int) -> list[str]:
+        """Return the value to write into a voxel."""
+        samples, volume = layer.samples_at(x, y), self.input.volume
+        if samples is None or volume is None:
+            return []
+        factor = values.factor_of(volume, self.view.panes.units)
+        if layer.minus is not None:
+            return change_words(samples * (factor or 1), layer.minus[y, x])
+        return [values.text_of(samples[0].item(), factor)]
 
     def focus(self) -> None:
         """Give the keyboard to the slice that was clicked last, or shown in its place."""
-        pane = self._panes[self.view.clicked // 3]
-        if pane.isHidden() or pane.views[self.view.active_plane].image is None:
+        pane: VolumePane = (self.input, self.output)[self.view.clicked // 3]
+        if pane.isHidden() or pane.views[self.view.active_plane].front is None:
             pane = self.output if pane.isHidden() else self.input
         pane.views[self.view.active_plane].setFocus()
 
     def in_view(self) -> tuple[QRectF, int]:
         """Return the part in view of the plane that was clicked last, and its number."""
         pane = self.output if self.input.isHidden() else self.input
-        return pane.views[self.view.active_plane].seen(), self.view.active_plane
+        view = pane.views[self.view.active_plane]
+        area = view.front.area if view.front is not None else QRectF()
+        return view.seen().intersected(area), self.view.active_plane
 
     # --- drawing ---
 
-    def _draw(self) -> None:
+    def _compose(self) -> None:
         """Draw the visible slices that have changed."""
         volume = self.input.volume
         if volume is None:
             return
         shape, look = volume.voxels.shape, self.view.look
-        arrangement = self.view.panes.arrangement
-        instead = self.view.shows_input and not self.output.is_empty
-        divided = arrangement.is_divided and not instead and not self.output.is_empty
         for number, plane in enumerate(self.view.planes):
             index = self.view.position[plane.axis]
             part = range(index, index + 1)
@@ -332,45 +288,65 @@ class VolumeViewer(QWidget):
             self._sliders[number].show_slice(plane, index, part)
             if self.view.plane_number not in (None, number):
                 continue
-            for pane in self._panes:
-                view = pane.views[number]
-                own = pane is self.output and not instead
+            for pane in (self.input, self.output):
+                view, own = pane.views[number], pane is self.output
                 content = PaneContent(volume)
-                if own:
+                if own and not self.shows_input_instead:
                     content = self.content.at(self.view.position, (plane,), look)
-                view.show_marks(plane.place(self.view.position, shape), plane.letters)
-                drawn = self._draw_slice(view, "front", content, plane, index)
-                if pane is self.output:
-                    behind = PaneContent(volume) if divided else PaneContent()
-                    drawn = self._draw_slice(view, "behind", behind, plane, index) and drawn
-                    view.show_divide(arrangement, self._divide)
-                named = "Input" if instead and pane is self.output else ""
-                state = self.content.state(plane, content) if own else ""
-                note = values.note_of(look.projection, part, state, drawn=drawn, named=named)
-                view.show_note(note)
+                view.cross, view.letters = plane.place(self.view.position, shape), plane.letters
+                view.front, drawn = self._layer(view, PaneSide.OUTPUT, content, plane, index)
+                view.behind = None
+                if own and self.is_divided and not self.output.is_empty:
+                    behind = PaneContent(volume)
+                    view.behind, made = self._layer(view, PaneSide.INPUT, behind, plane, index)
+                    drawn = drawn and made
+                view.arrangement, view.divide = self.view.panes.arrangement, self.view.divide
+                instead = own and self.shows_input_instead
+                view.name, view.names = self.names[0] if instead else "", self.names
+                state = self.content.state(plane, content) if own and not instead else ""
+                view.note = values.note_of(look.projection, part, state, drawn=drawn)
+                view.refresh()
         work = self._slabs.take_work()
         if work is not None:
             self.wanted.emit(work)
-        self._show_probe()
 
-    def _draw_slice(
-        self, view: PlaneView, layer: str, content: PaneContent, plane: Plane, index: int
-    ) -> bool:
-        """Draw a slice unless it is drawn already; return False if it is computed elsewhere."""
-        state = (content, plane, index, self.view.window, self.view.look)
-        if self._drawn.get((view, layer)) == state:
-            return True
-        drawn = self._slabs.draw(content, plane, index, self.view.window, self.view.look)
-        show = view.show_slice if layer == "front" else view.show_behind
-        if drawn is None:  # the earlier picture would be taken for this one
-            self._drawn.pop((view, layer), None)
-            show(Drawn())
-            return False
-        self._drawn[(view, layer)] = state
-        show(drawn)
-        return True
+    def _draw(self) -> None:
+        self._compose()
+        self._describe()
+
+    def _layer(
+        self, view: PlaneCanvas, side: PaneSide, content: PaneContent, plane: Plane, index: int
+    ) -> tuple[Layer | None, bool]:
+        """Return a slice, as before if nothing has changed; False while it is computed elsewhere.
+
+        `side`: that of the line on which it is drawn.
+        """
+        display = self.view.display
+        assert display is not None
+        state = (content, plane, index, display, self.view.look)
+        known = self._drawn.get((view, side))
+        if known is not None and known[0] == state:
+            return known[1], True
+        layer, drawn = self._slabs.draw(content, plane, index, display, self.view.look)
+        if drawn:
+            self._drawn[(view, side)] = state, layer
+        else:  # the earlier picture would be taken for this one
+            self._drawn.pop((view, side), None)
+        return layer, drawn
 
     # --- camera ---
+
+    @property
+    def _middles(self) -> Mapping[int, Point]:
+        volume = self.input.volume
+        if volume is None:
+            return {}
+        return values.middles(volume, self.view.planes, self.view.position)
+
+    def apply_camera(self) -> None:
+        for pane in (self.input, self.output):
+            pane.place_hint()
+        super().apply_camera()
 
     def _alternate(self, number: int) -> None:
         self.choose_plane(number if self.view.plane_number is None else None)

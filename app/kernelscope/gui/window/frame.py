@@ -32,7 +32,7 @@ from kernelscope.gui.docks.view_bar import ViewBar
 from kernelscope.gui.session.session import Session
 from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.tools.recipe_dialogs import Recipes
-from kernelscope.gui.viewer.pane import Canvas
+from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.boundary import Boundary
@@ -90,7 +90,7 @@ class Frame(QMainWindow):
         return self._pages[self.session.kind]
 
     @property
-    def canvas(self) -> Canvas:
+    def canvas(self) -> PairView:
         """The views of the page in front."""
         return self.page.canvas
 

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QWidget
 
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.history import Moment, Opened, Part
+from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.session.canvas_view import SLICES
 from kernelscope.gui.session.session import KIND, SETTINGS, VIEW
@@ -27,7 +28,8 @@ from kernelscope.gui.session.subject import (
     Fields,
     Subject,
 )
-from kernelscope.gui.viewer.pane import Canvas, Pane
+from kernelscope.gui.viewer.pair_view import PairView
+from kernelscope.gui.viewer.pane import Pane
 from kernelscope.gui.work.background import Background
 
 _MARKED = frozenset({KIND, SETTINGS, MOMENT, RESULT, SHOWN, PART, SLICES})
@@ -47,6 +49,7 @@ class Page(QWidget, Generic[Opened, Part]):
     def __init__(
         self,
         subject: Subject[Opened, Part],
+        canvas: PairView,
         background: Background,
         report: Callable[[Exception], None],
         parent: QWidget | None = None,
@@ -54,16 +57,15 @@ class Page(QWidget, Generic[Opened, Part]):
         super().__init__(parent)
         self._session, self._background, self._report = subject.session, background, report
         self._subject: Subject[Opened, Part] = subject
+        self.canvas = canvas
+        canvas.setParent(self)
+        canvas.zoomed.connect(lambda zoom: self.zoomed.emit(f"{100 * zoom:.0f} %"))
+        canvas.reduction_wanted.connect(self._reduce)
         subject.when({MOMENT, RESULT}, self._show_moment)
         subject.when({REFERENCE}, self._redraw)
         subject.when({PART}, self._show_part)
         subject.when({WORK}, self._show_work)
         subject.session.follow(self._on_session)
-
-    @property
-    def canvas(self) -> Canvas:
-        """The views of input and output."""
-        raise NotImplementedError
 
     @property
     def output_pane(self) -> Pane:
@@ -73,6 +75,12 @@ class Page(QWidget, Generic[Opened, Part]):
     def take_focus(self) -> None:
         """Give the keyboard to the view of the output."""
         raise NotImplementedError
+
+    def _reduce(self, pyramid: Pyramid, level: int) -> None:
+        """Average a large picture for a magnification at which it is looked at first."""
+        self._background.start(
+            "reduce", lambda: pyramid.samples(level), lambda _: self.canvas.redraw(), self._report
+        )
 
     # --- from the subject to the screen ---
 

@@ -50,22 +50,16 @@ class PicturePage(Page[Image, Image]):
         report: Callable[[Exception], None],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(subject, background, report, parent)
+        self.images = ImagePair(state=subject.view)
+        super().__init__(subject, self.images, background, report, parent)
         self.subject = subject
         self.setObjectName("picturePage")
         set_help(self, "window#looking")
-        self.images = ImagePair(self, subject.view)
         subject.when({REFERENCE}, self._show_reference)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.images)
         self.images.described.connect(self.described)
-        self.images.zoomed.connect(lambda zoom: self.zoomed.emit(f"{100 * zoom:.0f} %"))
-        self.images.wanted.connect(self._reduce)
-
-    @property
-    def canvas(self) -> ImagePair:
-        return self.images
 
     @property
     def output_pane(self) -> ImageView:
@@ -86,7 +80,7 @@ class PicturePage(Page[Image, Image]):
         view, gain = self._session.view, self._session.wanted_gain
         image, result = moment.source, moment.result
         new = self.subject.is_behind
-        scale = self.images.fitting_scale(image) if new else self.images.device_scale
+        scale = self.images.fitting_scale(image) if new else self.subject.view.camera.device_scale
 
         def work() -> tuple[_Input | None, DrawnView | None]:
             drawing = draw(view, result, reference, gain, scale) if result else None
@@ -119,18 +113,12 @@ class PicturePage(Page[Image, Image]):
         result, view, gain = self.subject.result, self._session.view, self._session.wanted_gain
         if result is None:
             return
-        reference, scale = self.subject.reference, self.images.device_scale
+        reference, scale = self.subject.reference, self.subject.view.camera.device_scale
         self._background.start(
             "draw",
             lambda: draw(view, result, reference, gain, scale),
             self._show_drawing,
             self._report,
-        )
-
-    def _reduce(self, pyramid: Pyramid, level: int) -> None:
-        """Average a large picture for a magnification at which it is looked at first."""
-        self._background.start(
-            "reduce", lambda: pyramid.samples(level), lambda _: self.images.redraw(), self._report
         )
 
     def _show_input(

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from kernelscope import filters
 from kernelscope.gui.docks.volume_components import ComponentsPanel
 from kernelscope.gui.model.comparison import NO_REFERENCE, View
+from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.noise_map import figures_of, noise_map
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.slice_previews import place_of
@@ -46,13 +47,13 @@ class VolumePage(Page[Scan, Volume]):
         report: Callable[[Exception], None],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(subject, background, report, parent)
+        self.viewer = VolumeViewer(view=subject.view)
+        super().__init__(subject, self.viewer, background, report, parent)
         self.subject = subject
         self.setObjectName("volumePage")
         set_help(self, "volumes")
         self._wanted: tuple[Volume, ...] = ()
         """The volumes that are being opened, or are open."""
-        self.viewer = VolumeViewer(self, subject.view)
         self.controls = self.components = ComponentsPanel()
         self._has_previews = False
         """Whether slices are shown over those of the output."""
@@ -85,10 +86,6 @@ class VolumePage(Page[Scan, Volume]):
     def _describe(self, values: str) -> None:
         self._values = values
         self.described.emit("   ".join(filter(None, (self._member, values))))
-
-    @property
-    def canvas(self) -> VolumeViewer:
-        return self.viewer
 
     @property
     def output_pane(self) -> VolumePane:
@@ -260,6 +257,8 @@ class VolumePage(Page[Scan, Volume]):
     def _show_map(self) -> None:
         shown = self.subject.map
         if shown is not None:
-            self.viewer.show_output(shown, self.subject.map_caption, window=auto_window(shown))
+            window = auto_window(shown)
+            display = Display(window.low, window.low + window.width)
+            self.viewer.show_output(shown, self.subject.map_caption, display=display)
             self._has_previews = False
             self.subject.note_output(has_difference=True)

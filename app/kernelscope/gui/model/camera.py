@@ -1,0 +1,193 @@
+"""Where views look, and how closely: zooming, panning and fitting, of pictures and volumes.
+
+A camera has a centre, the point of a plane in the middle of its views, and a scale, in screen
+pixels per unit of the plane. A point p is drawn at
+
+    middle of the view + (p - centre) * scale
+
+To magnify and keep p under the cursor, the centre moves towards p by the factor of the zoom:
+
+    (p - new) * after = (p - old) * before    so    new = p - (p - old) * before / after
+
+With p = 10, a centre of 6 and a scale that goes from 1 to 2, the new centre is 8: p stays four
+pixels to the right of the middle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+ZOOM_STEP = 1.25  # factor of one step of zoom by a key, the menu or the wheel
+
+_MOST = 64.0  # device-independent pixels per pixel of a picture
+_LITTLE_LOSS = 0.85  # a fitted picture is shown at least so large, as a share, to have sharp pixels
+_MARGIN = 4  # screen pixels left free around a fitted plane
+
+Point: TypeAlias = tuple[float, float]
+"""To the right and down."""
+
+
+class Room(NamedTuple):
+    """The size of a view in device-independent pixels, and the plane that it shows."""
+
+    plane: int
+    width: float
+    height: float
+
+
+def snapped(device: float) -> float:
+    """Return the magnification to show in place of one that was asked for.
+
+    Pixels are sharp and alike only at whole multiples, so from 200 % on there are no others.
+    `device`: device pixels per pixel of the picture.
+    """
+    if device >= 2:
+        return float(math.floor(device + 0.5))
+    return 1.0 if 0.93 < device < 1.07 else device
+
+
+class Camera:
+    """Looks at the planes of an input, of which a picture has one, in all of its views alike.
+
+    Units are pixels of a picture, or millimetres of a slice from its upper left corner. `scale`:
+    device-independent pixels of the screen per unit, the same for all planes. `fitted`: whether
+    whole planes are shown, whatever the size of the views.
+    """
+
+    def __init__(self) -> None:
+        self.scale = 1.0
+        self.fitted = True
+        self._planes: tuple[Point, ...] = ()
+        self._unit = 1.0
+        self._rooms: tuple[Room, ...] = ()
+        self._ratio = 1.0
+        self._centres: dict[int, Point] = {}
+        self._wanted = 1.0, 1.0
+        """The scale that the wheel has added up to, and the one that is shown instead."""
+
+    def show(self, planes: Sequence[Point], unit: float = 1.0) -> None:
+        """Look at planes of these sizes; `unit` is the smallest side of their pixels."""
+        self._planes, self._unit = tuple(planes), unit
+        self._settle_scale()
+
+    def lay_out(self, rooms: Sequence[Room], ratio: float) -> None:
+        """Look through views of these sizes; `ratio`: device pixels per device-independent one."""
+        self._rooms, self._ratio = tuple(rooms), ratio
+        self._settle_scale()
+
+    @property
+    def device_scale(self) -> float:
+        """Device pixels per pixel of the picture, or per smallest side of a voxel."""
+        return self.scale * self._unit * self._ratio
+
+    def centre(self, plane: int = 0) -> Point:
+        """Return the point of a plane in the middle of its views."""
+        if plane in self._centres or not self._planes:
+            return self._centres.get(plane, (0.0, 0.0))
+        width, height = self._planes[plane]
+        return width / 2, height / 2
+
+    def fit(self) -> None:
+        """Show whole planes, and keep doing so when the views are resized."""
+        self.fitted = True
+        self._centres.clear()
+        self._settle_scale()
+
+    def fitting_scale(self, planes: Sequence[Point], unit: float = 1.0) -> float:
+        """Return the scale at which each of these planes fits into its views.
+
+        Where that costs little, and in a picture from threefold on, pixels are magnified by a
+        whole number, so that they are sharp and alike. Slices have less room to give away.
+        """
+        device = (unit * self._ratio) * min(
+            min(
+                max(1, room.width - 2 * _MARGIN) / planes[room.plane][0],
+                max(1, room.height - 2 * _MARGIN) / planes[room.plane][1],
+            )
+            for room in self._rooms
+        )
+        whole = math.floor(device + 1e-9)
+        if (device >= 3 and len(planes) == 1) or (whole >= 1 and whole / device > _LITTLE_LOSS):
+            device = whole
+        return device / (unit * self._ratio)
+
+    def look_at(self, points: Mapping[int, Point], scale: float) -> None:
+        """Look there; a scale out of range becomes the nearest one in range."""
+        self.fitted = False
+        self._centres |= points
+        self.scale = self._in_range(scale)
+        self._settle_scale()
+
+    def zoom(self, notches: float, points: Mapping[int, Point]) -> None:
+        """Magnify by steps of `ZOOM_STEP`, with these points in the middle; see `snapped`.
+
+        Fractions of a step, as a touchpad reports them, add up.
+        """
+        wanted, after = self._after(notches)
+        self.look_at(points, after)
+        self._wanted = wanted, self.scale
+
+    def zoom_about(self, notches: float, plane: int, fixed: Point) -> None:
+        """Magnify as `zoom`; a point of one of the planes stays where it is."""
+        _, after = self._after(notches)
+        share = self.scale / after
+        x, y = (p - (p - c) * share for p, c in zip(fixed, self.centre(plane), strict=True))
+        self.zoom(notches, {plane: (x, y)})
+
+    def one_to_one(self, points: Mapping[int, Point]) -> None:
+        """Show each pixel as one of the screen, or larger where whole slices fit then."""
+        self.look_at(points, 1 / (self._unit * self._ratio))
+        self.settle()
+
+    def pan(self, plane: int, offset: Point) -> None:
+        """Move by an offset in units; a point of the plane stays in the middle of the view."""
+        moved = zip(self.centre(plane), offset, self._planes[plane], strict=True)
+        x, y = (min(max(centre + way, 0.0), size) for centre, way, size in moved)
+        self.look_at({plane: (x, y)}, self.scale)
+
+    def settle(self) -> None:
+        """Move so that planes fill their views, or lie in the middle of larger ones."""
+        for plane, size in enumerate(self._planes):
+            rooms = [room for room in self._rooms if room.plane == plane]
+            if rooms:
+                x, y = self.centre(plane)
+                width = min(room.width for room in rooms) / self.scale
+                height = min(room.height for room in rooms) / self.scale
+                self._centres[plane] = _settled(x, size[0], width), _settled(y, size[1], height)
+
+    def _after(self, notches: float) -> tuple[float, float]:
+        """Return the scale after some steps, and the one to be shown in its place."""
+        wanted, shown = self._wanted
+        wanted = wanted if shown == self.scale else self.scale
+        wanted, device = self._in_range(wanted * ZOOM_STEP**notches), self._unit * self._ratio
+        shown = wanted if wanted == self._least else snapped(wanted * device) / device
+        return wanted, self._in_range(shown)
+
+    def _in_range(self, scale: float) -> float:
+        return min(max(scale, self._least), _MOST / self._unit)
+
+    @property
+    def _least(self) -> float:
+        """The smallest scale: of several planes, which share the room, that of whole ones."""
+        if len(self._planes) > 1 and self._rooms:
+            return self.fitting_scale(self._planes, self._unit)
+        return 1 / _MOST / self._unit
+
+    def _settle_scale(self) -> None:
+        """Fit the planes, if they are fitted or have become as small as that."""
+        if not self._planes or not self._rooms:
+            return
+        if len(self._planes) > 1 and self.scale <= self._least:
+            self.fitted = True
+        if self.fitted:
+            self._centres.clear()
+            self.scale = self.fitting_scale(self._planes, self._unit)
+
+
+def _settled(centre: float, size: float, length: float) -> float:
+    """Return the nearest centre of a view of this length that lies within; else the middle."""
+    if length >= size:
+        return size / 2
+    return min(max(centre, length / 2), size - length / 2)
