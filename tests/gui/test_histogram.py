@@ -21,7 +21,6 @@ from kernelscope.gui.model.histogram_plot import Handle, HeightScale, place_of
 from kernelscope.gui.session.canvas_view import DRAWN
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.images.planes import GreyWindow
 from tests.gui.helpers import child, load, run
 from tests.gui.test_volume_page import open_scan, voxels, write
 
@@ -271,16 +270,16 @@ def test_handles_draw_volumes_too(qtbot: QtBot, window: MainWindow, tmp_path: Pa
     assert reading(window).endswith(" of the input) exceed the scale.")
     drag(plot, Handle.LOW, 300)
     release(plot, Handle.LOW)
-    assert viewer.view.window.low == pytest.approx(300, abs=20)
-    high = viewer.view.window.low + viewer.view.window.width
-    drag(plot, Handle.MIDDLE, viewer.view.window.low + 100)
+    assert viewer.view.display.low == pytest.approx(300, abs=20)
+    high = viewer.view.display.high
+    drag(plot, Handle.MIDDLE, viewer.view.display.low + 100)
     release(plot, Handle.MIDDLE)
-    qtbot.waitUntil(lambda: viewer.view.look.gamma < 0.5)
-    assert viewer.view.window.low + viewer.view.window.width == pytest.approx(high)
-    viewer.view.choose_window(GreyWindow(1000, 200))
+    qtbot.waitUntil(lambda: viewer.view.display.gamma < 0.5)
+    assert viewer.view.display.high == pytest.approx(high)
+    viewer.view.choose(Display(900, 1100))
     assert (plot.display.low, plot.display.high) == (900, 1100)
     QTest.mouseDClick(plot, LEFT, pos=plot.area.center().toPoint())
-    assert viewer.view.look.gamma == 1
+    assert viewer.view.display.gamma == 1
     assert window.volumes.viewer.control.auto_button.isChecked()
 
 
@@ -294,4 +293,4 @@ def test_the_page_in_front_decides_what_handles_draw(
     drag(plot, Handle.LOW, plot.plot.axis.value(0.5))
     release(plot, Handle.LOW)
     assert shown(window) == before
-    assert window.volumes.viewer.view.window.low > 500
+    assert window.volumes.viewer.view.display.low > 500

@@ -13,13 +13,14 @@ from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.docks.run_options import WithinBox
+from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.measurements import measure, slices, steps_of
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.images.planes import GreyWindow, planes_of
+from kernelscope.images.planes import planes_of
 from kernelscope.images.volume import Volume
 from tests.gui.helpers import child, load, press
 from tests.gui.test_viewer import drag, mouse
@@ -356,7 +357,7 @@ def test_the_magnifier_has_the_input_on_its_side_of_the_line(
     viewer = scanned.volumes.viewer
     viewer.view.arrange(shows_values=False)
     viewer.choose_plane(AXIAL)
-    viewer.view.choose_window(GreyWindow(1000, 2000))
+    viewer.view.choose(Display(0, 2000))
     press(qtbot, scanned, "Alt+2")
     press(qtbot, scanned, "Ctrl+M")
     view = view_of(scanned, AXIAL)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.shear_warp import Camera, Rendering, SpaceStyle, ViewedVolume, render
 from kernelscope.images.phantom import affine
-from kernelscope.images.planes import GreyWindow
 from kernelscope.images.volume import Volume
 
 SHAPE = (20, 24, 28)
 SPACING = (2.0, 1.0, 1.5)
-WINDOW = GreyWindow(127.5, 255)
+WINDOW = Display(0, 255)
 
 
 def scene(*points: tuple[int, int, int], value: int = 200, patient: bool = False) -> ViewedVolume:

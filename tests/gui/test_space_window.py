@@ -10,11 +10,11 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QComboBox, QPushButton, QSlider
 from pytestqt.qtbot import QtBot
 
+from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.shear_warp import Camera
 from kernelscope.gui.tools.space_window import SpaceWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.images.planes import GreyWindow
 from tests.gui.test_volume_viewer import volume
 
 
@@ -24,7 +24,7 @@ def space(qtbot: QtBot) -> Iterator[SpaceWindow]:
     background = Background()
     window = SpaceWindow(background, failures.append)
     qtbot.addWidget(window)
-    window.show_volumes(volume(0), volume(1), GreyWindow(500, 1000))
+    window.show_volumes(volume(0), volume(1), Display(0, 1000))
     window.open()
     qtbot.waitUntil(lambda: window.settled)
     yield window
@@ -90,7 +90,7 @@ def test_threshold_and_surface_change_the_picture(qtbot: QtBot, space: SpaceWind
 
 def test_an_output_that_is_missing_says_how_to_get_one(qtbot: QtBot, space: SpaceWindow) -> None:
     full = space.views[1].grab().toImage()
-    space.show_volumes(volume(0), None, GreyWindow(500, 1000))
+    space.show_volumes(volume(0), None, Display(0, 1000))
     qtbot.waitUntil(lambda: space.settled)
     assert space.views[1].grab().toImage() != full
 

@@ -13,14 +13,13 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QComboBox, QSlider, QSpinBox, QToolButton
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.docks.display_panel import VolumeDisplayPanel
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.colour_maps import ColourMap, table
+from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.viewer import slices
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
-from kernelscope.images.planes import GreyWindow
 from kernelscope.images.volume import Volume
 from tests.gui.test_volume_viewer import LEFT, SHAPE, grey, viewer, volume
 
@@ -31,7 +30,7 @@ __all__ = ["viewer"]
 def shown(viewer: VolumeViewer) -> VolumeViewer:
     viewer.show_input(volume(), "Input: v")
     viewer.show_output(volume(1), "Output: w")
-    viewer.view.choose_window(GreyWindow(500, 1000))
+    viewer.view.choose(Display(0, 1000))
     return viewer
 
 
@@ -46,7 +45,7 @@ def at(view: PlaneCanvas, x: float, y: float) -> QColor:
 
 def test_a_colour_map_colours_input_and_output(shown: VolumeViewer) -> None:
     before = grey(shown.input.views[0]).copy()
-    shown.view.choose_look(replace(shown.view.look, colour_map=ColourMap.VIRIDIS))
+    shown.view.choose_map(ColourMap.VIRIDIS)
     for pane in (shown.input, shown.output):
         pane.views[0].set_camera(QPointF(7.5, 5.5), 9)
         pixel = pane.views[0].grab().toImage().pixelColor(pane.views[0].rect().center())
@@ -61,7 +60,7 @@ def test_a_swipe_shows_the_input_on_its_side(qtbot: QtBot, viewer: VolumeViewer)
     viewer.view.arrange(arrangement=Arrangement.SWIPE)
     assert viewer.input.isVisible()  # there is nothing yet to share the room with
     viewer.show_output(Volume.from_array(white), "Output")
-    viewer.view.choose_window(GreyWindow(500, 1000))
+    viewer.view.choose(Display(0, 1000))
     view = viewer.output.views[0]
     assert not viewer.input.isVisible()
     assert at(view, 0.2, 0.2).lightness() < 30
@@ -114,7 +113,7 @@ def test_differences_are_drawn_over_the_anatomy(qtbot: QtBot, viewer: VolumeView
     changed[:, :, 30:] += 400
     first, second = Volume.from_array(anatomy), Volume.from_array(changed)
     viewer.show_input(first, "Input")
-    viewer.view.choose_window(GreyWindow(500, 1000))
+    viewer.view.choose(Display(0, 1000))
     viewer.show_output(second, "Output")
     assert not viewer.overlay.isVisible()
     viewer.show_output(second, "Residual", minus=first)
@@ -172,24 +171,6 @@ def test_a_large_slab_is_computed_elsewhere_first(
     assert view.front is not None
     assert view.note == "Mean of slices 1–40"
     assert len(works) == 1
-
-
-def test_the_panel_chooses_gamma_and_colours(qtbot: QtBot, shown: VolumeViewer) -> None:
-    panel = VolumeDisplayPanel(shown.view)
-    qtbot.addWidget(panel)
-    box = panel.findChild(QComboBox, "volumeMap")
-    assert box is not None
-    box.setCurrentText(ColourMap.MAGMA)
-    assert shown.view.look.colour_map is ColourMap.MAGMA
-    shown.view.choose_look(replace(shown.view.look, colour_map=ColourMap.INVERTED))
-    assert box.currentText() == ColourMap.INVERTED
-    shown.view.choose_window(GreyWindow(5, 5))
-    shown.view.show_full_range()
-    assert shown.input.volume is not None
-    low, high = shown.input.volume.value_range
-    assert shown.view.window == GreyWindow((low + high) / 2, high - low)
-    shown.view.show_automatic()
-    assert shown.view.window.width < high - low
 
 
 def test_hovering_the_line_shows_that_it_can_be_dragged(qtbot: QtBot, shown: VolumeViewer) -> None:

@@ -40,6 +40,7 @@ from kernelscope.gui.model import comparison
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.comparison import View
+from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.session import volume_subject
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
@@ -53,7 +54,6 @@ from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.judging.volumes import judge_volume
 from kernelscope.images.phantom import Contrast, ScannerNoise, head
-from kernelscope.images.planes import GreyWindow
 from kernelscope.images.volume import Volume
 from kernelscope.schema.parameters import FloatParameter
 from tests.files.test_volumes_dicom import OTHER, pixels
@@ -810,7 +810,7 @@ def test_a_slice_goes_to_the_filters_of_pictures_as_it_is_shown(
     viewer = window.volumes.viewer
     viewer.input.views[1].pressed.emit()
     viewer.go_to((2, 3, 4))
-    plane, shades = viewer.view.planes[1], viewer.view.window
+    plane, shades = viewer.view.planes[1], viewer.view.display
     window.findChild(QAction, "openSlice").trigger()
     qtbot.waitUntil(window.pictures.images.isVisible)
     image = window.pictures.images.input.image
@@ -1049,7 +1049,7 @@ def test_the_view_in_3d_follows_the_page_and_closes_with_the_window(
     run(qtbot, window)
     qtbot.waitUntil(lambda: space.settled and space.views[1].grab().toImage() != empty)
     before = space.views[0].grab().toImage()
-    window.volumes.viewer.view.choose_window(GreyWindow(300, 100))
+    window.volumes.viewer.view.choose(Display(250, 350))
     qtbot.waitUntil(lambda: space.settled and space.views[0].grab().toImage() != before)
     window.close()
     assert not space.isVisible()
@@ -1065,15 +1065,15 @@ def test_commands_of_the_view_reach_volumes_in_front(
     assert viewer.view.panes.arrangement is Arrangement.SWIPE
     assert window.findChild(QAction, "swipe").isChecked()
     window.findChild(QAction, "mapMagma").trigger()
-    assert viewer.view.look.colour_map is ColourMap.MAGMA
+    assert viewer.view.display.colour_map is ColourMap.MAGMA
     assert window.findChild(QAction, "mapMagma").isChecked()
     press(qtbot, window, "Ctrl+I")
     assert viewer.view.shows_input
     assert viewer.output.views[0].name == "Input"
     window.findChild(QAction, "fullDisplay").trigger()
     low, high = window.session.volumes.part.value_range
-    assert viewer.view.window.width == high - low
+    assert viewer.view.display.width == high - low
     press(qtbot, window, "Ctrl+D")
-    panel = window.viewer.volume_panel
+    panel = window.viewer.panel
     qtbot.waitUntil(panel.isVisible)
     panel.close()

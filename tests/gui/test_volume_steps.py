@@ -119,10 +119,10 @@ def test_level_window_and_place_stay(qtbot: QtBot, window: MainWindow, file: Pat
     open_scan(qtbot, window, file)
     viewer = window.volumes.viewer
     viewer.go_to((1, 2, 3))
-    before = viewer.view.window
+    before = viewer.view.display
     press(qtbot, window, "Alt+.")
     shows(qtbot, window, 1)
-    assert viewer.view.window == before
+    assert viewer.view.display == before
     assert viewer.view.position == (1, 2, 3)
 
 

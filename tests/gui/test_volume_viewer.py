@@ -16,7 +16,6 @@ from kernelscope.gui.viewer import slices
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.gui.widgets.switch import Switch
-from kernelscope.images.planes import GreyWindow
 from kernelscope.images.volume import Volume
 
 SHAPE = (20, 30, 40)
@@ -155,13 +154,13 @@ def test_window_is_set_dragged_and_automatic(qtbot: QtBot, viewer: VolumeViewer)
     shown = volume()
     viewer.show_input(shown, "")
     viewer.show_output(volume(1))
-    automatic = viewer.view.window
+    automatic = viewer.view.display
     auto = viewer.findChild(Switch, "autoWindow")
     assert auto.isChecked()
-    assert automatic.width == pytest.approx(980, abs=15)
+    assert automatic.width == pytest.approx(996, abs=3)
     viewer.findChild(QDoubleSpinBox, "windowLevel").setValue(300)
     viewer.findChild(QDoubleSpinBox, "windowWidth").setValue(200)
-    assert viewer.view.window == GreyWindow(300, 200)
+    assert viewer.view.display == Display(200, 400)
     assert not auto.isChecked()
     plane = viewer.view.planes[2]
     cut = plane.cut(viewer.output.volume.voxels, viewer.view.position[plane.axis])
@@ -171,27 +170,27 @@ def test_window_is_set_dragged_and_automatic(qtbot: QtBot, viewer: VolumeViewer)
     middle = view.rect().center()
     qtbot.mousePress(view, RIGHT, pos=middle)
     qtbot.mouseMove(view, middle + QPoint(30, 0))
-    assert viewer.view.window.width == pytest.approx(220)
-    assert viewer.view.window.level == pytest.approx(300)
+    assert viewer.view.display.width == pytest.approx(220)
+    assert viewer.view.display.level == pytest.approx(300)
     qtbot.mouseMove(view, middle + QPoint(30, 30))
-    assert viewer.view.window.level > 300
+    assert viewer.view.display.level > 300
     qtbot.mouseRelease(view, RIGHT)
     assert viewer.view.position == (10, 15, 20)
 
-    mine = viewer.view.window
+    mine = viewer.view.display
     viewer.show_input(volume(2), "")  # another component has a window of its own
     assert auto.isChecked()
     viewer.show_input(shown, "")
-    assert viewer.view.window == mine
+    assert viewer.view.display == mine
     qtbot.mouseClick(auto, LEFT)
-    assert viewer.view.window == automatic
+    assert viewer.view.display == automatic
 
 
 def test_residual_shows_the_change(viewer: VolumeViewer) -> None:
     before = volume()
     after = before.with_voxels(before.voxels + np.int16(5))
     viewer.show_input(before, "")
-    viewer.view.choose_window(GreyWindow(500, 255))
+    viewer.view.choose(Display(372.5, 627.5))
     viewer.show_output(after, minus=before, gain=10)
     assert {int(value) for view in viewer.output.views for value in np.unique(grey(view))} == {178}
     viewer.show_output(after, minus=before, gain=20)

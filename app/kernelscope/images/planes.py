@@ -1,4 +1,4 @@
-"""The three planes through a volume, and how their voxels become grey on the screen."""
+"""The three planes through a volume, and where their voxels lie on the screen."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ Position = tuple[int, int, int]
 
 _SAMPLE = 1 << 18
 """About how many voxels decide on windows and gains."""
-
-_SHARES = (1, 99)
-"""Percentiles between which the automatic window lies."""
 
 _GAIN_SHARE = 99.5
 """Percentage of the differences that an automatic gain keeps from saturating."""
@@ -115,53 +112,15 @@ def planes_of(volume: Volume) -> tuple[Plane, Plane, Plane]:
     return plane("S", "A", "R"), plane("A", "S", "R"), plane("R", "S", "A")
 
 
-@dataclass(frozen=True)
-class GreyWindow:
-    """The values that are drawn black and white."""
+def auto_gain(volume: Volume, other: Volume, width: float, gains: Sequence[int]) -> int:
+    """Return the largest of `gains` with which few differences saturate.
 
-    level: float
-    """The value of mid-grey."""
-    width: float
-    """From black to white; more than 0."""
-
-    @property
-    def low(self) -> float:
-        return self.level - self.width / 2
-
-    def share(self, plane: NDArray[Any]) -> NDArray[np.float32]:
-        """Return a slice with 0 for black and 1 for white; values beyond stay beyond."""
-        scale, shift = np.float32(1 / self.width), np.float32(self.low / self.width)
-        share: NDArray[np.float32] = np.multiply(plane, scale, dtype=np.float32, order="C")
-        share -= shift
-        return share
-
-    def grey(self, plane: NDArray[Any]) -> NDArray[np.uint8]:
-        """Return a slice as grey levels, C-ordered."""
-        return _bytes(plane, 255 / self.width, -255 * self.low / self.width)
-
-    def difference(self, plane: NDArray[Any], other: NDArray[Any], gain: int) -> NDArray[np.uint8]:
-        """Return ``plane - other`` around mid-grey.
-
-        With a gain of 1 a difference of half the window's width saturates.
-        """
-        change = plane.astype(np.float32) - other
-        return _bytes(change, 255 * gain / self.width, 128.0)
-
-
-def auto_window(volume: Volume) -> GreyWindow:
-    """Return a window from the 1st to the 99th percentile of the values."""
-    low, high = np.percentile(_sample(volume.voxels), _SHARES).tolist()
-    if low == high:  # mostly background
-        low, high = volume.value_range
-    return GreyWindow((low + high) / 2, (high - low) or 1.0)
-
-
-def auto_gain(volume: Volume, other: Volume, window: GreyWindow, gains: Sequence[int]) -> int:
-    """Return the largest of `gains` with which few differences saturate."""
-    change = _sample(volume.voxels).astype(np.float32) - _sample(other.voxels)
+    `width`: from black to white; with a gain of 1, half of it saturates.
+    """
+    change = sampled(volume.voxels).astype(np.float32) - sampled(other.voxels)
     sizes = np.abs(change)
     size = float(np.percentile(sizes, _GAIN_SHARE)) or float(sizes.max())
-    most = window.width / 2 / size if size else 1
+    most = width / 2 / size if size else 1
     return max((gain for gain in gains if gain <= most), default=gains[0])
 
 
@@ -173,14 +132,7 @@ def millimetres(volume: Volume, position: Position) -> tuple[float, float, float
     return x, y, z
 
 
-def _bytes(plane: NDArray[Any], scale: float, shift: float) -> NDArray[np.uint8]:
-    grey: NDArray[np.float32] = np.multiply(plane, np.float32(scale), dtype=np.float32, order="C")
-    grey += np.float32(shift + 0.5)
-    np.clip(grey, 0, 255, out=grey)
-    return grey.astype(np.uint8)
-
-
-def _sample(voxels: NDArray[Any]) -> NDArray[Any]:
+def sampled(voxels: NDArray[Any]) -> NDArray[Any]:
     """Return voxels from all over the volume."""
     step = max(1, round((voxels.size / _SAMPLE) ** (1 / 3)))
     return voxels[::step, ::step, ::step]

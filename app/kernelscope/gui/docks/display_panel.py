@@ -1,4 +1,4 @@
-"""Level, window, gamma and colours of pictures and of volumes, in panels that pop up."""
+"""Level, window, gamma and colours of pictures and of volumes, in a panel that pops up."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import replace
 
 from PySide6.QtCore import QPoint, QSignalBlocker, Qt
 from PySide6.QtGui import QStandardItemModel
-from PySide6.QtWidgets import QCheckBox, QFormLayout, QFrame, QGridLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QFrame, QGridLayout, QWidget
 
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import GAMMAS, Display
-from kernelscope.gui.model.displays import PaneSide
-from kernelscope.gui.session.canvas_view import DRAWN
-from kernelscope.gui.session.picture_view import PictureView
-from kernelscope.gui.session.slice_view import SliceView
+from kernelscope.gui.model.displays import PaneSide, dtype_of
+from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
+from kernelscope.gui.session.session import KIND, Session
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.parts import dressed, in_row, label_of, push_button, text_label
+from kernelscope.images.image import Image
 
 
 def place_below(panel: QWidget, button: QWidget) -> None:
@@ -32,22 +32,22 @@ def place_below(panel: QWidget, button: QWidget) -> None:
 
 
 _NOTE = (
-    "Only the view changes, never the data. In a picture, drag with the right button: across for "
-    "the window, up and down for the level."
+    "Only the view changes, never the data. In a picture or slice, drag with the right button: "
+    "across for the window, up and down for the level."
 )
 
 _LIMIT = 1e12
 
 
 class DisplayPanel(QFrame):
-    """Boxes for the display of input and output; follows the view."""
+    """Boxes for the display of input and output; follows the view in front."""
 
-    def __init__(self, view: PictureView, parent: QWidget | None = None) -> None:
+    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
         dressed(self, "displayPanel", "Level and colours")
         set_help(self, "window#looking")
         self.setFrameShape(QFrame.Shape.StyledPanel)
-        self._view = view
+        self._session = session
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(12, 10, 12, 10)
         self._grid.setVerticalSpacing(6)
@@ -73,7 +73,9 @@ class DisplayPanel(QFrame):
         self._difference = self._choice(
             "displayDifference", "&Differences", [ColourMap.DIVERGING, ColourMap.GREY], 5
         )
-        self._difference.setToolTip("Colours of the residual and the difference of grey pictures")
+        self._difference.setToolTip(
+            "Colours of the residual and the difference of grey pictures and volumes"
+        )
         self._buttons()
         self._grid.addWidget(text_label(_NOTE, "", "note"), 7, 0, 1, 4)
         self._connect()
@@ -84,6 +86,10 @@ class DisplayPanel(QFrame):
         self.refresh()
         place_below(self, widget)
         self._low.setFocus()
+
+    @property
+    def _view(self) -> CanvasView:
+        return self._session.subject.view
 
     @property
     def side(self) -> PaneSide:
@@ -100,13 +106,13 @@ class DisplayPanel(QFrame):
                 self._side.setCurrentText(PaneSide.INPUT)
         with QSignalBlocker(self._difference):
             self._difference.setCurrentText(self._view.difference_map)
-        display, image = displays.of(self.side), displays.image(self.side)
-        known = display is not None and image is not None
+        display = displays.of(self.side)
         for widget in self._settings():
-            widget.setEnabled(known)
-        if display is None or image is None:
+            widget.setEnabled(display is not None)
+        if display is None:
             return
-        whole = image.pixels.dtype.kind == "u" and display.width >= 100
+        image = displays.image(self.side)
+        whole = image is not None and dtype_of(image).kind in "iu" and display.width >= 100
         digits = 0 if whole else 2 if display.width >= 10 else 4 if display.width >= 0.1 else 7
         for box, value in (
             (self._low, display.low),
@@ -121,7 +127,7 @@ class DisplayPanel(QFrame):
                 box.setValue(value)
         with QSignalBlocker(self._gamma):
             self._gamma.setValue(display.gamma)
-        self._show_maps(display, grey=image.is_grey)
+        self._show_maps(display, grey=not isinstance(image, Image) or image.is_grey)
 
     def _show_maps(self, display: Display, *, grey: bool) -> None:
         """Offer the maps that suit the picture: one in colour can only be inverted."""
@@ -137,7 +143,7 @@ class DisplayPanel(QFrame):
         return (self._low, self._high, self._level, self._width, self._gamma, self._map)
 
     def _connect(self) -> None:
-        self._view.when({DRAWN}, self._follow)
+        self._session.when({DRAWN, KIND}, self._follow)
         self._side.currentTextChanged.connect(self.refresh)
         self._linked.toggled.connect(self._link)
         for box in (self._low, self._high):
@@ -198,81 +204,3 @@ class DisplayPanel(QFrame):
     def _place(self, label: str, box: QWidget, row: int, column: int) -> None:
         self._grid.addWidget(label_of(label, box), row, column)
         self._grid.addWidget(box, row, column + 1)
-
-
-_VOLUME_NOTE = (
-    "Only the view changes, never the data. In a slice, drag with the right button: across for "
-    "the window, up and down for the level."
-)
-
-
-class VolumeDisplayPanel(QFrame):
-    """Boxes for the look of volumes; follows the view."""
-
-    def __init__(self, view: SliceView, parent: QWidget | None = None) -> None:
-        super().__init__(parent, Qt.WindowType.Popup)
-        dressed(self, "volumeDisplayPanel", "Level and colours of volumes")
-        self.setFrameShape(QFrame.Shape.StyledPanel)
-        self._view = view
-        form = QFormLayout(self)
-        form.setContentsMargins(12, 10, 12, 10)
-        form.setVerticalSpacing(6)
-        self._gamma = dressed(
-            NumberBox(self),
-            "volumeGamma",
-            "Gamma",
-            tip="Below 1 the middle becomes lighter, above 1 darker",
-        )
-        self._gamma.setRange(*GAMMAS)
-        self._gamma.setSingleStep(0.1)
-        self._gamma.setKeyboardTracking(False)
-        self._map = _choice("volumeMap", "Colours", list(ColourMap), self)
-        differences = [ColourMap.DIVERGING, ColourMap.GREY]
-        self._difference = _choice("volumeDifference", "Colours of differences", differences, self)
-        form.addRow("&Gamma", self._gamma)
-        form.addRow("&Colours", self._map)
-        form.addRow("&Differences", self._difference)
-        buttons = (
-            push_button("&Automatic", "volumeAutomatic", view.show_automatic),
-            push_button("&Full Range", "volumeFull", view.show_full_range),
-        )
-        form.addRow(in_row(*buttons, 1))
-        note = text_label(_VOLUME_NOTE, "", "note", parent=self)
-        note.setMinimumWidth(280)
-        form.addRow(note)
-        view.when({DRAWN}, self.refresh)
-        self._gamma.valueChanged.connect(self._choose)
-        self._map.currentTextChanged.connect(self._choose)
-        self._difference.currentTextChanged.connect(self._choose)
-        self.refresh()
-
-    def open_below(self, widget: QWidget) -> None:
-        """Pop up under a button, inside of its screen."""
-        self.refresh()
-        place_below(self, widget)
-        self._gamma.setFocus()
-
-    def refresh(self) -> None:
-        """Show the look as it is now."""
-        look = self._view.look
-        blockers = [QSignalBlocker(each) for each in (self._gamma, self._map, self._difference)]
-        self._gamma.setValue(look.gamma)
-        self._map.setCurrentText(look.colour_map)
-        self._difference.setCurrentText(look.difference_map)
-        del blockers
-
-    def _choose(self) -> None:
-        self._view.choose_look(
-            replace(
-                self._view.look,
-                gamma=self._gamma.value(),
-                colour_map=ColourMap(self._map.currentText()),
-                difference_map=ColourMap(self._difference.currentText()),
-            )
-        )
-
-
-def _choice(name: str, title: str, maps: list[ColourMap], parent: QWidget) -> ChoiceBox:
-    box = dressed(ChoiceBox(parent), name, title)
-    box.addItems([each.value for each in maps])
-    return box

@@ -77,12 +77,23 @@ class Display:
         sample = planes[::step, ::step, : colour_count(planes.shape[2])]
         if planes.dtype == np.uint16 and sample.max() >= _HALF_OF_16_BITS:
             return full  # percentiles take milliseconds, with every change of a setting
-        low, high = np.percentile(sample, _SHARES).tolist()
-        if planes.dtype.kind == "f" and _UNIT[0] <= low and _DARK <= high <= _UNIT[1]:
+        found = cls.between_percentiles(sample)
+        if planes.dtype.kind == "f" and _UNIT[0] <= found.low and _DARK <= found.high <= _UNIT[1]:
             return full
-        if low == high:  # nearly all pixels are equal: take in the others
-            low, high = float(sample.min()), float(sample.max())
-        return full.spanning(low, high)
+        return found
+
+    @classmethod
+    def between_percentiles(
+        cls, sample: NDArray[Any], limits: tuple[float, float] | None = None
+    ) -> Display:
+        """Return a display from the 0.2nd to the 99.8th percentile, of pictures and of volumes.
+
+        `limits`: the smallest and the largest value, if not all are in the sample.
+        """
+        low, high = np.percentile(sample, _SHARES).tolist()
+        if low == high:  # nearly all values are equal: take in the others
+            low, high = limits or (float(sample.min()), float(sample.max()))
+        return cls(0, 1).spanning(low, high)
 
     @property
     def level(self) -> float:

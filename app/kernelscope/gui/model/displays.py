@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from kernelscope.gui.model.display import Display
 from kernelscope.images.image import Image
+from kernelscope.images.planes import sampled
+from kernelscope.images.volume import Volume
+
+Shown: TypeAlias = Image | Volume
 
 
 class PaneSide(StrEnum):
-    """A picture of the two."""
+    """A picture or a volume of the two."""
 
     INPUT = "input"
     OUTPUT = "output"
+
+
+def dtype_of(image: Shown) -> np.dtype[Any]:
+    return image.pixels.dtype if isinstance(image, Image) else image.voxels.dtype
+
+
+def automatic_of(image: Shown) -> Display:
+    """Return the display with which a picture or a volume is well seen."""
+    if isinstance(image, Image):
+        return Display.automatic(image.planes)
+    return Display.between_percentiles(sampled(image.voxels), image.value_range)
+
+
+def full_of(image: Shown) -> Display:
+    """Return the display from black to white; of a volume, from its smallest to largest voxel."""
+    if isinstance(image, Image):
+        return Display.full(image.pixels.dtype)
+    return Display(0, 1).spanning(*image.value_range)
 
 
 class Displays:
@@ -21,57 +47,63 @@ class Displays:
 
     Linked, the output is drawn as the input is: the two can be compared, and a change of
     brightness by the filter is seen. A choice belongs to its input and returns with it.
-
-    Attributes
-    ----------
-    linked : bool
     """
 
     def __init__(self) -> None:
         self.linked = True
-        self._images: dict[PaneSide, Image | None] = dict.fromkeys(PaneSide)
-        self._automatic: dict[PaneSide, Display] = {}
-        self._chosen: WeakKeyDictionary[Image, dict[PaneSide, Display]] = WeakKeyDictionary()
+        self._images: dict[PaneSide, Shown | None] = dict.fromkeys(PaneSide)
+        self._automatic: WeakKeyDictionary[Shown, Display] = WeakKeyDictionary()
+        self._chosen: WeakKeyDictionary[Shown, dict[PaneSide, Display]] = WeakKeyDictionary()
 
-    def show_input(self, image: Image, automatic: Display, *, follows: bool) -> None:
+    def remember(self, image: Shown, automatic: Display) -> None:
+        """Store the automatic display of an image, which takes a while to find."""
+        self._automatic[image] = automatic
+
+    def show_input(self, image: Shown, *, follows: bool, beside: bool = False) -> None:
         """Draw another input, automatically unless a display was chosen for it.
 
-        Parameters
-        ----------
-        automatic : Display
-            As `Display.automatic` returns it.
-        follows : bool
-            The picture was made from the one before, and keeps a display chosen for that.
+        `follows`: it was made from the one before, and keeps a display chosen for that. `beside`:
+        it is another component of its scan, and has levels of its own in the same colours.
         """
-        before = self._images[PaneSide.INPUT]
-        if follows and before is not None and before.pixels.dtype == image.pixels.dtype:
+        before, display = self._images[PaneSide.INPUT], self.of(PaneSide.INPUT)
+        if beside and display is not None:
+            gamma, colours = display.gamma, display.colour_map
+            self._automatic[image] = replace(self._found(image), gamma=gamma, colour_map=colours)
+        if follows and before is not None and dtype_of(before) == dtype_of(image):
             self._chosen.setdefault(image, dict(self._chosen.get(before, {})))
         self._images = {PaneSide.INPUT: image, PaneSide.OUTPUT: None}
-        self._automatic = {PaneSide.INPUT: automatic}
 
-    def show_output(self, image: Image | None, automatic: Display | None) -> None:
+    def show_output(self, image: Shown | None) -> None:
         """Draw another output."""
         self._images[PaneSide.OUTPUT] = image
-        self._automatic.pop(PaneSide.OUTPUT, None)
-        if automatic is not None:
-            self._automatic[PaneSide.OUTPUT] = automatic
 
     def of(self, side: PaneSide) -> Display | None:
         """Return how a picture is drawn; None where there is none."""
         side = self.ruling(side)
-        return self._choices.get(side) or self._automatic.get(side)
+        image = self._images[side]
+        return None if image is None else self._choices.get(side) or self._found(image)
+
+    def _found(self, image: Shown) -> Display:
+        if image not in self._automatic:
+            self._automatic[image] = automatic_of(image)
+        return self._automatic[image]
 
     def ruling(self, side: PaneSide) -> PaneSide:
         """Return the side whose display holds for `side`."""
         first, second = self._images[PaneSide.INPUT], self._images[side]
         if first is None or second is None:
             return side
-        same_type = first.pixels.dtype == second.pixels.dtype
-        return PaneSide.INPUT if self.linked and same_type else side
+        # The numbers of volumes mean the same in each type; the white of pictures depends on it.
+        alike = isinstance(first, Volume) or dtype_of(first) == dtype_of(second)
+        return PaneSide.INPUT if self.linked and alike else side
 
-    def image(self, side: PaneSide) -> Image | None:
+    def image(self, side: PaneSide) -> Shown | None:
         """Return the picture whose display holds for `side`."""
         return self._images[self.ruling(side)]
+
+    def is_automatic(self, side: PaneSide) -> bool:
+        """Return whether the program chose the display of a picture."""
+        return self.ruling(side) not in self._choices
 
     def choose(self, side: PaneSide, display: Display | None) -> None:
         """Draw a picture so, or automatically for None."""

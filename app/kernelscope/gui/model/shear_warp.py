@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.images.planes import GreyWindow, planes_of
+from kernelscope.gui.model.display import Display
+from kernelscope.images.planes import planes_of
 from kernelscope.images.volume import Volume
 
 _FLATTEST = 89.0
@@ -98,9 +99,9 @@ class ViewedVolume:
     """Of `slices`."""
 
     @classmethod
-    def of(cls, volume: Volume, window: GreyWindow) -> ViewedVolume:
+    def of(cls, volume: Volume, display: Display) -> ViewedVolume:
         """Return the scene of a volume; takes a while for large ones."""
-        return cls(window.grey(volume.voxels), np.array(volume.spacing), _front(volume))
+        return cls(display.steps(volume.voxels), np.array(volume.spacing), _front(volume))
 
     def slices(self, axis: int) -> NDArray[np.uint8]:
         """Return the slices across an axis; they are kept in order of memory, which is faster."""

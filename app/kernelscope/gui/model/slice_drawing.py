@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.gui.model.colour_maps import ColourMap, table
+from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.projection import Projection
 from kernelscope.images.image import Image
-from kernelscope.images.planes import GreyWindow, Plane
+from kernelscope.images.planes import Plane
 from kernelscope.images.volume import Volume
 
 _FAINTEST = 64
@@ -20,13 +21,8 @@ the colours are too dark to be distinguished."""
 
 @dataclass(frozen=True)
 class Look:
-    """The choices of the user on how volumes are drawn, apart from level and window."""
+    """The choices of the user on how slices are made of volumes, and differences are drawn."""
 
-    gamma: float = 1.0
-    """As in `Display`."""
-    # Of values and of differences.
-    colour_map: ColourMap = ColourMap.GREY
-    difference_map: ColourMap = ColourMap.DIVERGING
     projection: Projection = Projection.SLICE
     slices: int = 0
     """Thickness of the slab that is projected; 0 for all slices."""
@@ -60,7 +56,7 @@ class Look:
         return result
 
 
-def drawn_slice(volume: Volume, plane: Plane, index: int, window: GreyWindow) -> Image:
+def drawn_slice(volume: Volume, plane: Plane, index: int, display: Display) -> Image:
     """Return a slice as it is drawn, for the filters for pictures.
 
     Bytes stay as they are; other values become floats from 0, drawn black, to 1, drawn white.
@@ -69,5 +65,7 @@ def drawn_slice(volume: Volume, plane: Plane, index: int, window: GreyWindow) ->
     cut = plane.cut(volume.voxels, index)
     if cut.dtype == np.uint8:
         return Image.from_array(cut.copy(), title)
-    notice = f"Values from {window.low:.4g} to {window.low + window.width:.4g} became 0 to 1."
-    return Image.from_array(window.share(cut), title, notices=(notice,))
+    notice = f"Values from {display.low:.4g} to {display.high:.4g} became 0 to 1."
+    share = np.multiply(cut, np.float32(1 / display.width), dtype=np.float32, order="C")
+    share -= np.float32(display.low / display.width)
+    return Image.from_array(share, title, notices=(notice,))

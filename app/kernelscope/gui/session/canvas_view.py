@@ -9,8 +9,9 @@ from kernelscope.gui.model.arrangement import Arrangement, Units
 from kernelscope.gui.model.camera import Camera
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import PaneSide
+from kernelscope.gui.model.displays import Displays, PaneSide, dtype_of, full_of
 from kernelscope.gui.session.subject import Observed
+from kernelscope.images.image import Image
 
 DRAWN, PANES, DIVIDED, SEEN, SLICES = "drawn", "panes", "divided", "seen", "slices"
 """Of a view: other levels or colours; another arrangement or units; the line between input and
@@ -40,6 +41,10 @@ class CanvasView(Observed):
     def __init__(self) -> None:
         super().__init__()
         self.panes = Panes()
+        self.displays = Displays()
+        self.difference_map = ColourMap.DIVERGING
+        """For residuals and differences of grey pictures and of volumes."""
+        self._side = PaneSide.OUTPUT
         self.camera = Camera()
         self.divide = 0.5
         """Place of the line between input and output, as a share of the width or height."""
@@ -81,68 +86,109 @@ class CanvasView(Observed):
     # --- level, window, gamma and colours ---
 
     @property
-    def display(self) -> Display | None:
-        """How values are drawn; None while nothing is open."""
-        raise NotImplementedError
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether values are whole numbers."""
-        raise NotImplementedError
-
-    @property
-    def colour_map(self) -> ColourMap:
-        """The colours that are drawn: a picture in colour has only the grey maps."""
-        return self.display.colour_map if self.display is not None else ColourMap.GREY
+    def side(self) -> PaneSide:
+        """The picture that `display` is of."""
+        return self._side if self.sides else PaneSide.INPUT
 
     @property
     def sides(self) -> tuple[PaneSide, ...]:
         """The pictures to choose from where they are drawn separately; else empty."""
-        return ()
+        displays = self.displays
+        known = displays.of(PaneSide.INPUT) is not None and displays.of(PaneSide.OUTPUT) is not None
+        separate = known and displays.ruling(PaneSide.OUTPUT) is PaneSide.OUTPUT
+        return tuple(PaneSide) if separate else ()
+
+    @property
+    def display(self) -> Display | None:
+        """How values are drawn; None while nothing is open."""
+        return self.displays.of(self.side)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether values are whole numbers."""
+        image = self.displays.image(self.side)
+        return image is not None and dtype_of(image).kind in "iu"
+
+    @property
+    def is_grey(self) -> bool:
+        """Whether all colour maps suit; a picture in colour has only the grey ones."""
+        image = self.displays.image(self.side)
+        return not isinstance(image, Image) or image.is_grey
+
+    @property
+    def colour_map(self) -> ColourMap:
+        """The colours that are drawn."""
+        chosen = self.display.colour_map if self.display is not None else ColourMap.GREY
+        return chosen if chosen.is_grey or self.is_grey else ColourMap.GREY
+
+    @property
+    def chosen_map(self) -> ColourMap:
+        """The colours of grey pictures and of volumes."""
+        display = self.displays.of(PaneSide.INPUT)
+        return display.colour_map if display is not None else ColourMap.GREY
 
     def choose_side(self, side: PaneSide) -> None:
         """Let `display` be that of the input or the output, where they are drawn separately."""
+        if side is not self._side:
+            with self.changing(DRAWN):
+                self._side = side
 
     def choose(self, display: Display) -> None:
         """Draw values so."""
-        raise NotImplementedError
+        self.choose_display(self.side, display)
 
     def choose_automatic(self) -> None:
         """Draw values with the contrast that the program finds."""
-        raise NotImplementedError
+        self.choose_display(self.side, None)
+
+    def choose_display(self, side: PaneSide, display: Display | None) -> None:
+        """Draw a picture so from now on, or automatically for None."""
+        with self.changing(DRAWN):
+            self.displays.choose(side, display)
+
+    def choose_full(self, side: PaneSide) -> None:
+        """Draw black black, white white, and the rest in proportion."""
+        image = self.displays.image(side)
+        if image is not None:
+            self.choose_display(side, full_of(image))
 
     def show_automatic(self) -> None:
         """Draw input and output with the contrast that the program finds."""
-        raise NotImplementedError
+        with self.changing():
+            for side in PaneSide:
+                self.choose_display(side, None)
 
     def show_full_range(self) -> None:
         """Draw 0 black and the largest value white; of volumes, the smallest voxel black."""
-        raise NotImplementedError
+        with self.changing():
+            for side in PaneSide:
+                self.choose_full(side)
+
+    def choose_map(self, colour_map: ColourMap) -> None:
+        """Draw grey pictures and volumes in these colours."""
+        with self.changing():
+            for side in PaneSide:
+                display = self.displays.of(side)
+                if display is not None:
+                    self.choose_display(side, replace(display, colour_map=colour_map))
+
+    def link(self, linked: bool) -> None:
+        """Draw the output with the levels of the input, or with its own."""
+        with self.changing(DRAWN):
+            self.displays.linked = linked
+
+    def choose_difference_map(self, colour_map: ColourMap) -> None:
+        """Draw residuals and differences of grey pictures and of volumes in these colours."""
+        with self.changing(DRAWN):
+            self.difference_map = colour_map
 
     def drag(self, side: PaneSide, right: float, up: float) -> None:
         """Widen the window by a drag to the right, lower the level by one upwards, in pixels.
 
         Viewers of medical scans agree on these directions.
         """
-        display = self.display_of(side)
+        display = self.displays.of(side)
         if display is not None:
             step = display.width * _LEVEL_DRAG
             level, width = display.level - up * step, max(display.width + right * step, step)
-            self.choose_for(side, display.spanning(level - width / 2, level + width / 2))
-
-    def display_of(self, side: PaneSide) -> Display | None:
-        """Return how the input or the output is drawn."""
-        raise NotImplementedError
-
-    def choose_for(self, side: PaneSide, display: Display) -> None:
-        """Draw the input or the output so."""
-        raise NotImplementedError
-
-    @property
-    def chosen_map(self) -> ColourMap:
-        """The colours of grey pictures and of volumes."""
-        raise NotImplementedError
-
-    def choose_map(self, colour_map: ColourMap) -> None:
-        """Draw grey pictures and volumes in these colours."""
-        raise NotImplementedError
+            self.choose_display(side, display.spanning(level - width / 2, level + width / 2))

@@ -360,4 +360,6 @@ class VolumeSubject(Subject[Scan, Volume]):
         if self.source is None:
             return None
         volume, plane, index = self.active
-        return drawn_slice(volume, plane, index, self.view.window)
+        display = self.view.display
+        assert display is not None
+        return drawn_slice(volume, plane, index, display)

@@ -49,8 +49,10 @@ class PicturePair(QWidget):
             pyramid = Pyramid(half.image.planes)
             view.show_picture(half.image, pyramid, half.offset, half.title, half.details)
         images.view.camera.show([(first.image.width, first.image.height)])
-        images.view.displays.show_input(first.image, display, follows=False)
-        images.view.displays.show_output(second.image, display)
+        for half in (first, second):
+            images.view.displays.remember(half.image, display)
+        images.view.displays.show_input(first.image, follows=False)
+        images.view.displays.show_output(second.image)
         images.view.note(DRAWN)
         in_column(self._tools(), (images, 1), of=self, margins=0)
         images.view.arrange(arrangement=Arrangement.SWIPE)

@@ -23,6 +23,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QLabel, QWidget
 
 from kernelscope.gui.model.camera import ZOOM_STEP
+from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.shear_warp import Camera, Rendering, SpaceStyle, ViewedVolume, render
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.widgets import theme
@@ -31,7 +32,6 @@ from kernelscope.gui.widgets.parts import dressed, in_column, in_row, labelled, 
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.images.planes import GreyWindow
 from kernelscope.images.volume import Volume
 
 _DEGREES = 0.4  # degrees by which a pixel of a drag turns the volume
@@ -146,10 +146,8 @@ class SpaceWindow(ToolWindow):
         self._background, self._report = background, report
         self.camera, self.style_ = Camera(), SpaceStyle(surface=True, threshold=_THRESHOLD)
         self._volumes: tuple[Volume | None, ...] = (None, None)
-        self._window = GreyWindow(0.5, 1)
-        self._scenes: WeakKeyDictionary[Volume, tuple[GreyWindow, ViewedVolume]] = (
-            WeakKeyDictionary()
-        )
+        self._display = Display(0, 1)
+        self._scenes: WeakKeyDictionary[Volume, tuple[Display, ViewedVolume]] = WeakKeyDictionary()
         self._busy = self._late = False
         self.views = (SpaceView("Input", self), SpaceView("Output", self))
         self._lay_out()
@@ -157,12 +155,10 @@ class SpaceWindow(ToolWindow):
             view.turned.connect(self._turn)
             view.zoomed.connect(self._zoom)
 
-    def show_volumes(
-        self, source: Volume | None, output: Volume | None, window: GreyWindow
-    ) -> None:
+    def show_volumes(self, source: Volume | None, output: Volume | None, display: Display) -> None:
         """Show these volumes, with level and window of the slices."""
-        if (source, output, window) != (*self._volumes, self._window):
-            self._volumes, self._window = (source, output), window
+        if (source, output, display) != (*self._volumes, self._display):
+            self._volumes, self._display = (source, output), display
             if self.isVisible():
                 self._render()
 
@@ -266,7 +262,7 @@ class SpaceWindow(ToolWindow):
             self._late = True
             return
         self._busy, self._late = True, False
-        volumes, window, camera, style = self._volumes, self._window, self.camera, self.style_
+        volumes, display, camera, style = self._volumes, self._display, self.camera, self.style_
 
         def work() -> list[tuple[Rendering | None, float]]:
             answers: list[tuple[Rendering | None, float]] = []
@@ -274,7 +270,7 @@ class SpaceWindow(ToolWindow):
                 if volume is None:
                     answers.append((None, 1.0))
                     continue
-                scene = self._scene(volume, window)
+                scene = self._scene(volume, display)
                 answers.append((render(scene, camera, style), scene.radius))
             return answers
 
@@ -291,11 +287,11 @@ class SpaceWindow(ToolWindow):
 
         self._background.start("space", work, show, failed)
 
-    def _scene(self, volume: Volume, window: GreyWindow) -> ViewedVolume:
+    def _scene(self, volume: Volume, display: Display) -> ViewedVolume:
         """Return the scene of a volume; called on one thread at a time."""
         known = self._scenes.get(volume)
-        if known is None or known[0] != window:
-            known = window, ViewedVolume.of(volume, window)
+        if known is None or known[0] != display:
+            known = display, ViewedVolume.of(volume, display)
             self._scenes[volume] = known
         return known[1]
 

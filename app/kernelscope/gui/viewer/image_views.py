@@ -66,7 +66,8 @@ class ImagePair(PairView):
     ) -> None:
         """Show a picture as the input; see `Displays.show_input`."""
         with self.view.changing(DRAWN):
-            self.view.displays.show_input(image, automatic, follows=follows)
+            self.view.displays.remember(image, automatic)
+            self.view.displays.show_input(image, follows=follows)
             self.input.show_picture(image, pyramid, 0, title, details)
             self.view.camera.show([(image.width, image.height)])
             self.fit()
@@ -85,7 +86,8 @@ class ImagePair(PairView):
         `caption`: title, details, and details in brief.
         """
         with self.view.changing(DRAWN):
-            self.view.displays.show_output(image, automatic)
+            self.view.displays.remember(image, automatic)
+            self.view.displays.show_output(image)
             self.output.show_picture(image, pyramid, offset, *caption)
             assert self.output.layer is not None
             self.output.layer.minus = minus.planes if minus is not None else None
@@ -95,12 +97,13 @@ class ImagePair(PairView):
         layer = self.output.layer
         with self.view.changing(DRAWN):
             if layer is not None and layer.planes is None:
-                self.view.displays.show_output(image, Display.full(image.pixels.dtype))
+                self.view.displays.remember(image, Display.full(image.pixels.dtype))
+                self.view.displays.show_output(image)
 
     def clear_output(self) -> None:
         """Show the first hint in place of an output."""
         with self.view.changing(DRAWN):
-            self.view.displays.show_output(None, None)
+            self.view.displays.show_output(None)
             self.output.clear()
 
     # --- displays ---

@@ -130,11 +130,17 @@ class Slabs:
         made[key] = values
 
     def draw(
-        self, content: PaneContent, plane: Plane, index: int, display: Display, look: Look
+        self,
+        content: PaneContent,
+        plane: Plane,
+        index: int,
+        display: Display,
+        changes: ColourMap,
+        look: Look,
     ) -> tuple[Layer | None, bool]:
         """Return a slice or a projection as it is drawn, and False while it is computed elsewhere.
 
-        `display`: for a content without one of its own.
+        `display`: for a content without levels of its own. `changes`: the colours of differences.
         """
         volume, minus = content.volume, content.minus
         if content.display is not None:
@@ -154,7 +160,7 @@ class Slabs:
             layer = layer_of(anatomy, replace(display, colour_map=ColourMap.GREY))
             layer.put_over(look.layer(values, display.width, content.gain))
         else:
-            layer = layer_of(values, display.of_change(content.gain, look.difference_map))
+            layer = layer_of(values, display.of_change(content.gain, changes))
         layer.planes = values[:, :, np.newaxis]
         layer.minus = np.broadcast_to(np.float32(0), layer.planes.shape)
         return layer, True

@@ -16,7 +16,7 @@ from kernelscope.gui.session.slice_view import SliceView
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
 from kernelscope.gui.widgets.parts import dressed, in_row, label_of
 from kernelscope.gui.widgets.switch import Switch
-from kernelscope.images.planes import GreyWindow, Plane
+from kernelscope.images.planes import Plane
 
 _ALL = 3  # the choice of all planes in place of a single one
 
@@ -79,7 +79,7 @@ class WindowControl(QWidget):
             Switch(self),
             "autoWindow",
             "Choose level and window automatically",
-            tip="From the 1st to the 99th percentile of the input",
+            tip="From the 0.2nd to the 99.8th percentile, as in pictures",
         )
         self.auto_button.setText("Auto")
         self.auto_button.setCheckable(True)
@@ -91,21 +91,25 @@ class WindowControl(QWidget):
         view.when({DRAWN}, self._refresh)
 
     def _refresh(self) -> None:
-        window = self._view.window
-        self.auto_button.setChecked(self._view.is_automatic)
-        digits = 0 if window.width >= 100 else 2 if window.width >= 1 else 5
-        for box, value in ((self._level, window.level), (self._width, window.width)):
+        display = self._view.display
+        if display is None:
+            return
+        self.auto_button.setChecked(self._view.displays.is_automatic(self._view.side))
+        digits = 0 if display.width >= 100 else 2 if display.width >= 1 else 5
+        for box, value in ((self._level, display.level), (self._width, display.width)):
             with QSignalBlocker(box):
                 box.setDecimals(digits)
                 box.setRange(-1e9 if box is self._level else 10.0**-digits, 1e9)
-                box.setSingleStep(max(window.width / 20, 10.0**-digits))
+                box.setSingleStep(max(display.width / 20, 10.0**-digits))
                 box.setValue(round(value, digits))
 
     def _on_boxes(self) -> None:
-        self._view.choose_window(GreyWindow(self._level.value(), self._width.value()))
+        level, half, display = self._level.value(), self._width.value() / 2, self._view.display
+        if display is not None:
+            self._view.choose(display.spanning(level - half, level + half))
 
     def _on_auto(self, checked: bool) -> None:
-        self._view.choose_window(None if checked else self._view.window)
+        self._view.choose_display(self._view.side, None if checked else self._view.display)
 
     def _box(self, name: str, label: str, tip: str, row: QHBoxLayout) -> NumberBox:
         box = dressed(NumberBox(self), name, label.replace("&", ""), tip=tip)

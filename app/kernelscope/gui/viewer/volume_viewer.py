@@ -64,9 +64,7 @@ class VolumeViewer(PairView):
         self.setObjectName("volumeViewer")
         self.content = OutputContent()
         self._slabs = Slabs()
-        self._drawn: dict[
-            tuple[PlaneCanvas, PaneSide], tuple[tuple[object, ...], Layer | None]
-        ] = {}
+        self._drawn: dict[tuple[PlaneCanvas, bool], tuple[tuple[object, ...], Layer | None]] = {}
         """The state that each layer was last made from; an equal one is not made again."""
         self.probe = VolumeProbe((self.input, self.output), self.view)
         self._lay_out()
@@ -75,8 +73,13 @@ class VolumeViewer(PairView):
 
     # --- content ---
 
-    def show_input(self, volume: Volume, caption: str) -> None:
-        """Show `volume`; the crosshair stays where it is in a volume of the same shape."""
+    def show_input(
+        self, volume: Volume, caption: str, *, follows: bool = False, beside: bool = False
+    ) -> None:
+        """Show `volume`; the crosshair stays where it is in a volume of the same shape.
+
+        `follows` and `beside`: as for `Displays.show_input`.
+        """
         old, self.input.volume = self.input.volume, volume
         self.input.show_volume(volume, caption)
         if old is None or old.voxels.shape != volume.voxels.shape or not self.view.planes:
@@ -95,7 +98,8 @@ class VolumeViewer(PairView):
                 pane.views[number].set_spacing(
                     volume.spacing[plane.columns], volume.spacing[plane.rows]
                 )
-        self.view.show_volume(volume)
+        with self.view.changing(DRAWN):
+            self.view.displays.show_input(volume, follows=follows, beside=beside)
         extents = [values.extent(volume, plane) for plane in self.view.planes]
         self.view.camera.show(extents, min(volume.spacing))
         self.apply_camera()
@@ -118,6 +122,8 @@ class VolumeViewer(PairView):
         shown where there is no volume, `brief` in place of `caption`, which its tooltip has.
         """
         self.content = OutputContent(PaneContent(volume, minus, gain, display))
+        with self.view.changing(DRAWN):
+            self.view.displays.show_output(volume if display is None else None)
         self.output.show_volume(volume, caption, hint, brief)
         self._show_panes()
         self.output.place_hint()
@@ -290,15 +296,17 @@ class VolumeViewer(PairView):
                 continue
             for pane in (self.input, self.output):
                 view, own = pane.views[number], pane is self.output
-                content = PaneContent(volume)
+                content, side = PaneContent(volume), PaneSide.INPUT
                 if own and not self.shows_input_instead:
                     content = self.content.at(self.view.position, (plane,), look)
+                    side = PaneSide.OUTPUT
                 view.cross, view.letters = plane.place(self.view.position, shape), plane.letters
-                view.front, drawn = self._layer(view, PaneSide.OUTPUT, content, plane, index)
+                view.front, drawn = self._layer(view, side, content, plane, index)
                 view.behind = None
                 if own and self.is_divided and not self.output.is_empty:
-                    behind = PaneContent(volume)
-                    view.behind, made = self._layer(view, PaneSide.INPUT, behind, plane, index)
+                    view.behind, made = self._layer(
+                        view, PaneSide.INPUT, PaneContent(volume), plane, index, behind=True
+                    )
                     drawn = drawn and made
                 view.arrangement, view.divide = self.view.panes.arrangement, self.view.divide
                 instead = own and self.shows_input_instead
@@ -315,23 +323,33 @@ class VolumeViewer(PairView):
         self._describe()
 
     def _layer(
-        self, view: PlaneCanvas, side: PaneSide, content: PaneContent, plane: Plane, index: int
+        self,
+        view: PlaneCanvas,
+        pane: PaneSide,
+        content: PaneContent,
+        plane: Plane,
+        index: int,
+        *,
+        behind: bool = False,
     ) -> tuple[Layer | None, bool]:
         """Return a slice, as before if nothing has changed; False while it is computed elsewhere.
 
-        `side`: that of the line on which it is drawn.
+        `pane`: whose content it is. `behind`: it is drawn on the other side of the line.
         """
-        display = self.view.display
+        # Gains are relative to the levels of the input.
+        ruling = PaneSide.INPUT if content.minus is not None or content.display else pane
+        display = self.view.displays.of(ruling) or self.view.displays.of(PaneSide.INPUT)
         assert display is not None
-        state = (content, plane, index, display, self.view.look)
-        known = self._drawn.get((view, side))
+        look = display, self.view.difference_map, self.view.look
+        state = (content, plane, index, *look)
+        known = self._drawn.get((view, behind))
         if known is not None and known[0] == state:
             return known[1], True
-        layer, drawn = self._slabs.draw(content, plane, index, display, self.view.look)
+        layer, drawn = self._slabs.draw(content, plane, index, *look)
         if drawn:
-            self._drawn[(view, side)] = state, layer
+            self._drawn[(view, behind)] = state, layer
         else:  # the earlier picture would be taken for this one
-            self._drawn.pop((view, side), None)
+            self._drawn.pop((view, behind), None)
         return layer, drawn
 
     # --- camera ---

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QWidget
 
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.session.canvas_view import DRAWN
 from kernelscope.gui.session.subject import SHOWN
 from kernelscope.gui.tools.file_dialogs import Pictures
@@ -60,7 +62,9 @@ class SpaceOpener(QObject):
         if self.window is not None:
             subject = self._volumes.subject
             source = subject.part if subject.source is not None else None
-            self.window.show_volumes(source, subject.shown_output, subject.view.window)
+            shown = subject.view.displays.of(PaneSide.INPUT)
+            display = Display(shown.low, shown.high) if shown is not None else Display(0, 1)
+            self.window.show_volumes(source, subject.shown_output, display)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Close the view with the main window; a spontaneous event only minimises that."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
-from kernelscope.gui.docks.display_panel import DisplayPanel, VolumeDisplayPanel
+from kernelscope.gui.docks.display_panel import DisplayPanel
 from kernelscope.gui.model.arrangement import Arrangement, Units
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.session.canvas_view import DRAWN, PANES, CanvasView, Panes
@@ -14,7 +14,6 @@ from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action, choice
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.actions import Actions
-from kernelscope.schema.samples import Kind
 
 _ARRANGEMENT, _UNITS, _PROBE = "viewer/arrangement", "viewer/units", "viewer/probe"
 
@@ -22,7 +21,7 @@ _ARRANGEMENT, _UNITS, _PROBE = "viewer/arrangement", "viewer/units", "viewer/pro
 class Viewer(QObject):
     """Carries out the commands on the page in front, and keeps the ticks of the menu true.
 
-    Arrangement, probe and units are common to pictures and volumes; colours are not.
+    Arrangement, probe and units are common to pictures and volumes; each has its own colours.
 
     Parameters
     ----------
@@ -41,8 +40,7 @@ class Viewer(QObject):
         self._session = session
         self._actions = actions
         self._button, self._settings = button, settings
-        self.panel = DisplayPanel(session.pictures.view, button)
-        self.volume_panel = VolumeDisplayPanel(session.volumes.view, button)
+        self.panel = DisplayPanel(session, button)
         session.when({KIND, DRAWN, PANES}, self.refresh)
         self._restore()
 
@@ -130,8 +128,7 @@ class Viewer(QObject):
     )
     def show_controls(self) -> None:
         """Pop up the panel of levels and colours."""
-        panel = self.panel if self._session.kind is Kind.PICTURE else self.volume_panel
-        panel.open_below(self._button)
+        self.panel.open_below(self._button)
 
     @Action(
         "automaticDisplay",
@@ -159,14 +156,13 @@ class Viewer(QObject):
         "linkDisplays",
         "&Output as Input",
         tip="Draw the output with the levels of the input, so that the two can be compared",
-        need=commands.PICTURE,
+        need=commands.SOURCE,
         checkable=True,
-        ticked=lambda viewer: viewer._session.pictures.view.displays.linked,
+        ticked=lambda viewer: viewer._view.displays.linked,
     )
     def toggle_link(self) -> None:
         """Draw the output with the levels of the input, or with its own."""
-        view = self._session.pictures.view
-        view.link(not view.displays.linked)
+        self._view.link(not self._view.displays.linked)
 
     @choice(
         "map",

@@ -12,6 +12,7 @@ from kernelscope import filters
 from kernelscope.gui.docks.volume_components import ComponentsPanel
 from kernelscope.gui.model.comparison import NO_REFERENCE, View
 from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.displays import PaneSide, automatic_of
 from kernelscope.gui.model.noise_map import figures_of, noise_map
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.slice_previews import place_of
@@ -23,7 +24,7 @@ from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.work.background import Background
 from kernelscope.images.judging.gains import GAINS
-from kernelscope.images.planes import GreyWindow, auto_gain, auto_window
+from kernelscope.images.planes import auto_gain
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 
@@ -102,16 +103,16 @@ class VolumePage(Page[Scan, Volume]):
         """Show `volumes` as one scan, if they are of one head; see `VolumeSubject.open_volumes`."""
         self._wanted = tuple(volumes)
 
-        def show(stacked: tuple[Scan, list[GreyWindow]]) -> None:
-            scan, windows = stacked
-            self._keep(scan, windows)
+        def show(stacked: tuple[Scan, list[Display]]) -> None:
+            scan, displays = stacked
+            self._keep(scan, displays)
             self.subject.open_volumes(scan, truth, name=name)
 
         def failed(error: Exception) -> None:
             self._show_components()
             self._report(error)
 
-        def stack() -> tuple[Scan, list[GreyWindow]]:
+        def stack() -> tuple[Scan, list[Display]]:
             scan = Scan(tuple(volumes))
             return scan, self._examine(scan)
 
@@ -120,13 +121,13 @@ class VolumePage(Page[Scan, Volume]):
     def open_each(self, volumes: Sequence[Volume]) -> None:
         """Show `volumes` as scans of their own, one after the other: Undo returns to each."""
 
-        def work() -> tuple[list[Scan], list[GreyWindow]]:
+        def work() -> tuple[list[Scan], list[Display]]:
             scans = [Scan((volume,)) for volume in volumes]
-            return scans, [*map(auto_window, volumes[:-1]), *self._examine(scans[-1])]
+            return scans, [*map(automatic_of, volumes[:-1]), *self._examine(scans[-1])]
 
-        def show(answer: tuple[list[Scan], list[GreyWindow]]) -> None:
-            for scan, window in zip(*answer, strict=True):
-                self._keep(scan, [window])
+        def show(answer: tuple[list[Scan], list[Display]]) -> None:
+            for scan, display in zip(*answer, strict=True):
+                self._keep(scan, [display])
             self.subject.open_each(answer[0])
 
         self._background.start("scan", work, show, self._report)
@@ -134,21 +135,23 @@ class VolumePage(Page[Scan, Volume]):
     def show_member(self, volume: Volume, name: str) -> None:
         """Show another volume of the same file; several such steps are one for Undo."""
         scan = Scan((volume,))
-        self._keep(scan, [self.subject.view.window])  # the same greys for all
+        display = self.subject.view.displays.of(PaneSide.INPUT)
+        if display is not None:
+            self._keep(scan, [display])  # the same greys for all
         self.subject.show_member(scan, name)
 
     def add(self, volume: Volume) -> None:
         """Filter `volume` together with those that are open."""
         self.open([*self._wanted, volume], name=f"Add {volume.title}")
 
-    def _examine(self, source: Scan) -> list[GreyWindow]:
+    def _examine(self, source: Scan) -> list[Display]:
         """Return how volumes are shown at first; raises `AppError` if their shapes differ."""
         _ = source.planes
-        return [auto_window(volume) for volume in source.volumes]
+        return [automatic_of(volume) for volume in source.volumes]
 
-    def _keep(self, source: Scan, examined: Sequence[GreyWindow]) -> None:
-        for volume, window in zip(source.volumes, examined, strict=True):
-            self.subject.view.remember(volume, window)
+    def _keep(self, source: Scan, examined: Sequence[Display]) -> None:
+        for volume, display in zip(source.volumes, examined, strict=True):
+            self.subject.view.displays.remember(volume, display)
 
     # --- from the subject to the screen ---
 
@@ -165,9 +168,11 @@ class VolumePage(Page[Scan, Volume]):
 
     def _show_component(self) -> None:
         """Show the component that is chosen."""
-        part, steps = self.subject.part, self.subject.moment.describe_steps()
-        details = ", ".join(filter(None, (part.describe(), steps)))
-        self.viewer.show_input(part, f"Input: {details}")
+        part, moment, before = self.subject.part, self.subject.moment, self.viewer.input.volume
+        details = ", ".join(filter(None, (part.describe(), moment.describe_steps())))
+        beside = before in moment.source.volumes
+        follows = bool(moment.steps) and not beside
+        self.viewer.show_input(part, f"Input: {details}", follows=follows, beside=beside)
         self._redraw()
 
     def _redraw(self) -> None:
@@ -194,7 +199,9 @@ class VolumePage(Page[Scan, Volume]):
             self.viewer.show_output(None, "Difference", hint=NO_REFERENCE)
             return None, False
         gain = self._session.wanted_gain
-        gain = gain or auto_gain(output, other, self.subject.view.window, GAINS)
+        display = self.subject.view.displays.of(PaneSide.INPUT)
+        assert display is not None
+        gain = gain or auto_gain(output, other, display.width, GAINS)
         minus = "input" if view is View.RESIDUAL else "reference"
         caption = f"{view.value.capitalize()}: output – {minus}, ×{gain}"
         self.viewer.show_output(output, caption, minus=other, gain=gain)
@@ -257,8 +264,7 @@ class VolumePage(Page[Scan, Volume]):
     def _show_map(self) -> None:
         shown = self.subject.map
         if shown is not None:
-            window = auto_window(shown)
-            display = Display(window.low, window.low + window.width)
+            display = automatic_of(shown)
             self.viewer.show_output(shown, self.subject.map_caption, display=display)
             self._has_previews = False
             self.subject.note_output(has_difference=True)
