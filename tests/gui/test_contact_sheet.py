@@ -304,7 +304,7 @@ def test_pinned_results_are_compared(qtbot: QtBot, real: MainWindow) -> None:
     assert images.input.image is sheet.tiles[0].picture
     assert images.output.image is sheet.tiles[4].picture
     assert images.output.canvas.names == ("Mask size 3 px", "Mask size 11 px")
-    images.move_probe(0, 0)
+    images.move_probe(0, 0, 0)
     assert images.output.canvas.probe is not None
     values = [line.name for line in images.output.canvas.probe.lines]
     assert values[1:3] == ["mask size 3 px", "mask size 11 px"]

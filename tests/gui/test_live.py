@@ -121,7 +121,7 @@ def test_the_first_output_is_announced_while_it_is_computed(
 ) -> None:
     """Compiling may take seconds, during which nobody has to press Run."""
     window = live_window
-    hint = window.page.output_pane.hint
+    hint = window.page.canvas.output.hint
     assert "Run" in hint.text()
     cpu.go.clear()
     load(qtbot, window, picture)
@@ -140,7 +140,7 @@ def test_code_that_is_compiled_is_announced_over_the_output(
     cpu: FakeCpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    window, hint = live_window, live_window.page.output_pane.hint
+    window, hint = live_window, live_window.page.canvas.output.hint
     monkeypatch.setattr(live, "COMPILING_SECONDS", 0.0)
     window.live._watch.setInterval(10)
     cpu.stage = "compile"

@@ -50,6 +50,8 @@ class CanvasView(Observed):
         """Place of the line between input and output, as a share of the width or height."""
         self.seen: Edges = (0.0, 0.0, 0.0, 0.0)
         """The part of the input that is in view, in pixels of the plane that was clicked last."""
+        self.probe: tuple[int, tuple[int, int]] | None = None
+        """The plane (0 of a picture), column and row under the pointer, or where keys moved it."""
         self._instead = self._held = False
 
     def arrange(self, **changes: object) -> None:

@@ -29,7 +29,7 @@ from kernelscope.gui.model.measurements import pictures
 from kernelscope.gui.model.profiles import ProfiledPicture
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.sketches import ViewedPicture
-from kernelscope.gui.session.picture_view import PictureView
+from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.session.subject import PART, REFERENCED, Savable, Subject
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
@@ -43,11 +43,9 @@ class PictureSubject(Subject[Image, Image]):
     """A picture, its output and its reference."""
 
     kind = Kind.PICTURE
-    view: PictureView
 
     def __init__(self, session: Session) -> None:
-        self.view = PictureView()
-        super().__init__(session, self.view)
+        super().__init__(session, CanvasView())
         self.drawing: DrawnView | None = None
         """The output or the difference on the screen."""
         self.preview: Result | None = None

@@ -32,8 +32,6 @@ class SliceView(CanvasView):
         self.plane_number: int | None = None
         self.clicked = 0
         self.look = Look()
-        self.probe: tuple[int, Position] | None = None
-        """The plane and the voxel under the cursor, or where keys have moved the probe to."""
 
     @property
     def active_plane(self) -> int:

@@ -149,7 +149,7 @@ class Subject(Observed, Generic[Opened, Part]):
 
     def __init__(self, session: Session, view: CanvasView) -> None:
         super().__init__()
-        self.session = session
+        self.session, self.view = session, view
         view.follow(self._on_view)
         self.history: History[Opened, Part] = self._owned(History())
         self.input: Opened | None = None

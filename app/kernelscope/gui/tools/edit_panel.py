@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QInputDialog,
     QPushButton,
+    QTabWidget,
     QTreeWidgetItem,
     QWidget,
 )
@@ -462,18 +463,23 @@ def make_keys(
     window: QDialog,
     panel: EditPanel,
     find: FindBar,
-    in_editor: Callable[[Callable[[CodeEditor], None]], None],
-    in_view: Callable[[], CodeView | None],
+    tabs: QTabWidget,
+    source: Callable[[], int] = lambda: 0,
 ) -> None:
     """Make the keys, which work everywhere in `window`.
 
-    `in_editor` brings the editor to the front, if there is one, and calls a function with it.
-    `in_view` returns the source to find text in.
+    `source` returns the number of the tab with the code that is edited.
     """
 
+    def in_editor(action: Callable[[CodeEditor], None]) -> None:
+        view = tabs.widget(source())
+        if isinstance(view, CodeEditor):
+            tabs.setCurrentIndex(source())
+            action(view)
+
     def open_find() -> None:
-        view = in_view()
-        if view is not None:
+        view = tabs.currentWidget()
+        if isinstance(view, CodeView):
             find.open_for(view)
 
     for keys, action in (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QTabWidget, QTextBrowser, QWidget
 
@@ -63,7 +61,7 @@ class ExerciseWindow(ToolWindow):
         box.button(box.StandardButton.Close).setAutoDefault(False)
         in_column((splitter, 1), self._find, self.panel, box, of=self)
         self.take_room(200, 46, QSize(1280, 720))
-        make_keys(self, self.panel, self._find, self._in_editor, self._in_view)
+        make_keys(self, self.panel, self._find, self._tabs)
         self._list.setCurrentRow(0)
 
     def _make_side(self) -> QWidget:
@@ -175,15 +173,3 @@ class ExerciseWindow(ToolWindow):
         item = self._list.item(row)
         if item is not None:
             item.setText(self._title(row + 1, self._exercise))
-
-    # --- keys ---
-
-    def _in_editor(self, action: Callable[[CodeEditor], None]) -> None:
-        view = self._tabs.widget(0)
-        if isinstance(view, CodeEditor):
-            self._tabs.setCurrentIndex(0)
-            action(view)
-
-    def _in_view(self) -> CodeView | None:
-        view = self._tabs.currentWidget()
-        return view if isinstance(view, CodeView) else None

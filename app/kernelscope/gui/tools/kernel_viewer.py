@@ -252,7 +252,7 @@ class KernelViewer(ToolWindow):
         size = QSize(210 * unit, 40 * self.fontMetrics().height())
         self.resize(size.boundedTo(self.screen().availableSize()))
         splitter.setSizes([152 * unit, 58 * unit])
-        make_keys(self, self.panel, self._find, self._in_editor, self._in_view)
+        make_keys(self, self.panel, self._find, self._tabs, self._source_place)
 
     def _make_middle(self) -> QSplitter:
         """Return the files, and the facts beside them."""
@@ -564,18 +564,6 @@ class KernelViewer(ToolWindow):
             if isinstance(view, CodeView) and self._tabs.tabText(number) == message.file:
                 self._tabs.show_place(number)
                 view.go_to_line(message.line - 1)
-
-    def _in_editor(self, action: Callable[[CodeEditor], None]) -> None:
-        """Do something in the editor, if a version is in view."""
-        place = self._source_place()
-        view = self._tabs.widget(place)
-        if isinstance(view, CodeEditor):
-            self._tabs.setCurrentIndex(place)
-            action(view)
-
-    def _in_view(self) -> CodeView | None:
-        view = self._tabs.currentWidget()
-        return view if isinstance(view, CodeView) else None
 
     def _on_failed(self, error: Exception) -> None:
         self._allow_compiling()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QRectF
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from kernelscope.gui.model.arrangement import Arrangement
@@ -17,13 +17,10 @@ from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.pyramid import Pyramid
-from kernelscope.gui.session.canvas_view import DRAWN
-from kernelscope.gui.session.picture_view import PictureView
+from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.viewer.image_view import ImageView, text_of, words_of
 from kernelscope.gui.viewer.layer import Layer
-from kernelscope.gui.viewer.marks import ProbeLine
-from kernelscope.gui.viewer.pair_view import PairView, pixel_of
-from kernelscope.gui.viewer.plane_canvas import Probe
+from kernelscope.gui.viewer.pair_view import PairView, Reading
 from kernelscope.images.image import Image
 
 
@@ -33,15 +30,19 @@ class ImagePair(PairView):
     `reference`: a picture whose values under the cursor are shown too.
     """
 
-    view: PictureView
+    input: ImageView
+    output: ImageView
 
-    def __init__(self, parent: QWidget | None = None, state: PictureView | None = None) -> None:
-        self.input = ImageView(PaneSide.INPUT, "Input", "Open a picture (Ctrl+O) or drop one here")
-        self.output = ImageView(PaneSide.OUTPUT, "Output", "Press Run (F5)")
-        super().__init__(state or PictureView(), (self.input, self.output), parent)
+    def __init__(self, parent: QWidget | None = None, state: CanvasView | None = None) -> None:
+        hint = "Open a picture (Ctrl+O) or drop one here"
+        panes = (
+            ImageView(PaneSide.INPUT, "Input", hint),
+            ImageView(PaneSide.OUTPUT, "Output", "Press Run (F5)"),
+        )
+        super().__init__(state or CanvasView(), panes, parent)
         self.setObjectName("images")
         self.reference: Image | None = None
-        self._views = (self.input, self.output)
+        self._views = panes
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(8)
@@ -166,68 +167,30 @@ class ImagePair(PairView):
 
     # --- probe ---
 
-    def move_probe(self, right: int, down: int) -> None:
-        """Move the probe by pixels, from the middle of the view where there is none."""
+    def focus(self) -> None:
+        self.output.canvas.setFocus()
+
+    def _size(self, number: int) -> tuple[int, int]:
         image = self.input.image
-        if image is None:
-            return
-        if self.view.place is None:
-            across, along = self.view.camera.centre()
-            self.view.place = math.floor(across), math.floor(along)
-            right = down = 0
-        x = min(max(self.view.place[0] + right, 0), image.width - 1)
-        y = min(max(self.view.place[1] + down, 0), image.height - 1)
-        self.view.place = x, y
-        self._describe()
+        return (image.width, image.height) if image is not None else (0, 0)
 
-    def _move_probe(self, number: int, right: int, down: int) -> None:
-        self.move_probe(right, down)
+    def _start(self, number: int) -> tuple[int, int]:
+        x, y = self.view.camera.centre()
+        return math.floor(x), math.floor(y)
 
-    def _hover(self, number: int, point: QPointF | None) -> None:
-        self.view.place = pixel_of(point)
-        self._describe()
-
-    def _describe(self) -> None:
-        values = self._values()
-        if self.view.place is None or not values:
-            for view in self._views:
-                view.canvas.set_probe(None)
-            self.described.emit("")
-            return
-        x, y = self.view.place
-        display = self._display_text()
-        text = "   ".join([f"x {x}, y {y}", *(f"{name} {value}" for name, value in values)])
-        self.described.emit(f"{text}   {display}" if display else text)
-        for view in self._views:
-            lines = [ProbeLine(f"x {x}, y {y}", "")]
-            own = (
-                "" if self.view.panes.arrangement.is_divided else self._spoken[view is self.output]
-            )
-            lines += [ProbeLine(name, value, name == own) for name, value in values]
-            if display:
-                lines.append(ProbeLine(display, ""))
-            view.canvas.set_probe(Probe(x, y, tuple(lines) if self.view.panes.shows_values else ()))
-
-    def _values(self) -> list[tuple[str, str]]:
-        """Return the names and values of the pictures at the probe."""
-        if self.view.place is None:
-            return []
-        before, after = (view.samples_at(*self.view.place) for view in self._views)
-        values = zip(self._spoken, (before, after), strict=True)
-        texts = [
+    def _read(self, number: int, pixel: tuple[int, int]) -> Reading | None:
+        before, after = (view.samples_at(*pixel) for view in self._views)
+        values = [
             (name, text_of(samples, self.view.panes.units))
-            for name, samples in values
+            for name, samples in zip(self.spoken, (before, after), strict=True)
             if samples is not None
         ]
         if self.reference is not None and before is not None:
-            texts.append(("reference", self._reference_text(*self.view.place)))
-        return texts
-
-    @property
-    def _spoken(self) -> tuple[str, str]:
-        """The names within a line of text."""
-        first, second = (name[:1].lower() + name[1:] for name in self.names)
-        return first, second
+            values.append(("reference", self._reference_text(*pixel)))
+        x, y = pixel
+        return (
+            Reading(f"x {x}, y {y}", values, self.spoken, self._display_text()) if values else None
+        )
 
     def _reference_text(self, x: int, y: int) -> str:
         image = self.reference
@@ -246,7 +209,7 @@ class ImagePair(PairView):
                 full = display.is_full(image.pixels.dtype)
                 texts.append("" if full else display.describe())
         if len(texts) == 2 and texts[0] != texts[1]:
-            named = zip(self._spoken, texts, strict=True)
+            named = zip(self.spoken, texts, strict=True)
             return ", ".join(f"{name}: {text or 'display 1:1'}" for name, text in named)
         return texts[0] if texts else ""
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF, Signal
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.gui.model.camera import Point, Room
+from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.session.canvas_view import DIVIDED, PANES, SEEN, CanvasView
+from kernelscope.gui.viewer.marks import ProbeLine
 from kernelscope.gui.viewer.pane import Pane
-from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
+from kernelscope.gui.viewer.plane_canvas import PlaneCanvas, Probe
 from kernelscope.gui.viewer.tools import Overlay, Tool
+
+_LOW = 200  # pixels of height below which a view has only its own value beside the cursor
 
 
 class PairView(QWidget):
@@ -31,13 +37,18 @@ class PairView(QWidget):
     reduction_wanted = Signal(object, int)
     """`Pyramid, int`: A level is to be made on another thread; call `redraw` then."""
 
+    input: Pane
+    output: Pane
+    reference: Any
+    """A picture or a volume whose values are read off too, or None."""
+
     def __init__(
         self, view: CanvasView, panes: tuple[Pane, Pane], parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self.view = view
         self.names = "Input", "Output"
-        self._panes = panes
+        self.input, self.output = self._panes = panes
         self._overlays: tuple[Overlay, ...] = ()
         self._ordered: set[tuple[Pyramid, int]] = set()
         for canvas in self.canvases():
@@ -47,7 +58,7 @@ class PairView(QWidget):
             canvas.levelled.connect(partial(self.view.drag, canvas.side))
             canvas.divided.connect(self.view.set_divide)
             canvas.hovered.connect(partial(self._hover, number))
-            canvas.probed.connect(partial(self._move_probe, number))
+            canvas.probed.connect(partial(self.move_probe, number))
             canvas.held.connect(self.view.hold_input)
             canvas.wanted.connect(self._order)
             canvas.resized.connect(self.apply_camera)
@@ -64,16 +75,24 @@ class PairView(QWidget):
         """Give each canvas the pictures that it draws."""
         raise NotImplementedError
 
-    def _describe(self) -> None:
-        """Mark the probe in input and output, and write their values there."""
+    def _read(self, number: int, pixel: tuple[int, int]) -> Reading | None:
+        """Return what there is to read off at a pixel of a plane; None for nothing."""
         raise NotImplementedError
 
-    def _hover(self, number: int, point: QPointF | None) -> None:
-        """Read off the pixel at a point of a plane, or none."""
+    def _read_unpointed(self) -> Reading | None:
+        """Return what there is to read off where nothing is pointed at."""
+        return None
+
+    def _size(self, number: int) -> tuple[int, int]:
+        """Return the columns and rows of a plane of the input; none without an input."""
         raise NotImplementedError
 
-    def _move_probe(self, number: int, right: int, down: int) -> None:
-        """Move the probe by pixels of a plane."""
+    def _start(self, number: int) -> tuple[int, int]:
+        """Return the pixel of a plane at which keys begin to move the probe."""
+        raise NotImplementedError
+
+    def focus(self) -> None:
+        """Give the keyboard to the view that was clicked last, or to the output."""
         raise NotImplementedError
 
     @property
@@ -85,7 +104,7 @@ class PairView(QWidget):
 
     @property
     def shows_input_instead(self) -> bool:
-        return self.view.shows_input and not self._panes[1].is_empty
+        return self.view.shows_input and not self.output.is_empty
 
     @property
     def is_divided(self) -> bool:
@@ -112,7 +131,7 @@ class PairView(QWidget):
 
     def set_running(self, running: bool) -> None:
         """Show in place of an output whether it is being computed."""
-        self._panes[1].set_running(running)
+        self.output.set_running(running)
 
     def _order(self, pyramid: Pyramid, level: int) -> None:
         """Pass on that a level is wanted, once."""
@@ -173,7 +192,7 @@ class PairView(QWidget):
         self.apply_camera()
 
     def _pan(self, number: int, offset: QPointF) -> None:
-        if not self._panes[0].is_empty:
+        if not self.input.is_empty:
             self.view.camera.pan(number, (offset.x(), offset.y()))
             self.apply_camera()
 
@@ -200,10 +219,76 @@ class PairView(QWidget):
         with self.view.changing(SEEN):
             seen = self.in_view()[0]
             self.view.seen = seen.left(), seen.top(), seen.right(), seen.bottom()
-        if not self._panes[0].is_empty:
+        if not self.input.is_empty:
             self.zoomed.emit(camera.device_scale)
 
+    # --- probe ---
 
-def pixel_of(point: QPointF | None) -> tuple[int, int] | None:
-    """Return the column and the row of the pixel at a point; None for none."""
-    return None if point is None else (math.floor(point.x()), math.floor(point.y()))
+    def _hover(self, number: int, point: QPointF | None) -> None:
+        """Read off the pixel at a point of a plane, or none outside of the input."""
+        self.view.probe = None
+        if point is not None:
+            columns, rows = self._size(number)
+            column, row = math.floor(point.x()), math.floor(point.y())
+            if 0 <= column < columns and 0 <= row < rows:
+                self.view.probe = number, (column, row)
+        self._describe()
+
+    def move_probe(self, number: int, right: int, down: int) -> None:
+        """Move the probe by pixels of a plane; where there is none, begin in the middle."""
+        size = self._size(number)
+        if not all(size):
+            return
+        place = self._start(number)
+        if self.view.probe is not None and self.view.probe[0] == number:
+            (column, row), (columns, rows) = self.view.probe[1], size
+            place = min(max(column + right, 0), columns - 1), min(max(row + down, 0), rows - 1)
+        self.view.probe = number, place
+        self._describe()
+
+    def _describe(self) -> None:
+        """Mark the probe in input and output, and write their values there."""
+        number, pixel = self.view.probe or (-1, (0, 0))
+        reading = self._read(number, pixel) if number >= 0 else self._read_unpointed()
+        self.described.emit(reading.text if reading is not None else "")
+        for pane in self._panes:
+            for canvas in pane.views:
+                if reading is None or (canvas.plane or 0) != number:
+                    canvas.set_probe(None)
+                    continue
+                lines = reading.lines(canvas.side, canvas.height(), divided=canvas.is_divided)
+                canvas.set_probe(Probe(*pixel, lines if self.view.panes.shows_values else ()))
+
+    @property
+    def spoken(self) -> tuple[str, str]:
+        """The names within a line of text."""
+        first, second = (name[:1].lower() + name[1:] for name in self.names)
+        return first, second
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is read off at a pixel.
+
+    `own`: the names of the values of the two panes, which are bold there. `note`: how values are
+    drawn, unless that is as they are.
+    """
+
+    place: str
+    values: Sequence[tuple[str, str]]
+    own: tuple[str, str]
+    note: str = ""
+
+    @property
+    def text(self) -> str:
+        parts = (self.place, *(f"{name} {value}" for name, value in self.values), self.note)
+        return "   ".join(filter(None, parts))
+
+    def lines(self, side: PaneSide, height: int, *, divided: bool) -> tuple[ProbeLine, ...]:
+        """Return the lines beside the cursor in a view; in a low one, all would cover it."""
+        own = "" if divided else self.own[side is PaneSide.OUTPUT]
+        values = [ProbeLine(*value, value[0] == own) for value in self.values]
+        if height < _LOW:
+            return tuple(line for line in values if line.bold or divided)
+        notes = [ProbeLine(self.note, "")] if self.note else []
+        return (ProbeLine(self.place, ""), *values, *notes)

@@ -9,13 +9,10 @@ from kernelscope.gui.model.camera import Point
 from kernelscope.gui.model.measurements import white_of
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
-from kernelscope.gui.viewer.marks import ProbeLine
 from kernelscope.gui.viewer.slices import PaneContent, Slabs
 from kernelscope.gui.viewer.volume_pane import numbers
 from kernelscope.images.planes import Plane, Position, millimetres
 from kernelscope.images.volume import Volume
-
-_LOW = 200  # pixels of height below which a view has only its own value beside the cursor
 
 
 def values_at(
@@ -49,13 +46,6 @@ def values_at(
             drawn = _projected(each, slabs, look, plane, index, position, factor)
         texts.append((name, f"{text_of(value, factor)}{drawn}"))
     return texts
-
-
-def probe_lines(values: Sequence[tuple[str, str]], own: str, height: int) -> tuple[ProbeLine, ...]:
-    """Return the lines beside the cursor in a view of this height; `own` names its value."""
-    lines = tuple(ProbeLine(*value, value[0] == own) for value in values)
-    # In a low view, all lines would cover the slice.
-    return tuple(line for line in lines if line.bold or height >= _LOW)
 
 
 def place_text(volume: Volume, position: Position) -> str:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, QSize, Signal
+from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope.gui.model.arrangement import Arrangement
@@ -28,7 +28,7 @@ from kernelscope.gui.session.slice_view import SliceView
 from kernelscope.gui.viewer import volume_values as values
 from kernelscope.gui.viewer.image_views import change_words
 from kernelscope.gui.viewer.layer import Layer
-from kernelscope.gui.viewer.pair_view import PairView, pixel_of
+from kernelscope.gui.viewer.pair_view import PairView, Reading
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.viewer.slices import Key, OutputContent, PaneContent, Slabs
 from kernelscope.gui.viewer.volume_controls import (
@@ -38,7 +38,6 @@ from kernelscope.gui.viewer.volume_controls import (
     WindowControl,
 )
 from kernelscope.gui.viewer.volume_pane import PaneBox, SliceSliders, VolumePane
-from kernelscope.gui.viewer.volume_probe import VolumeProbe
 from kernelscope.gui.widgets.folding_row import FoldingRow
 from kernelscope.images.planes import Plane, Position, planes_of
 from kernelscope.images.volume import Volume
@@ -55,18 +54,22 @@ class VolumeViewer(PairView):
     """`callable`: Computes projections, off the GUI thread; `take` draws its answer."""
 
     view: SliceView
+    input: VolumePane
+    output: VolumePane
 
     def __init__(self, parent: QWidget | None = None, view: SliceView | None = None) -> None:
         hint = "Open a volume (Ctrl+O)"
-        self.input = VolumePane("volumeInput", PaneSide.INPUT, "Input", hint, None)
-        self.output = VolumePane("volumeOutput", PaneSide.OUTPUT, "Output", "Press Run (F5)", None)
-        super().__init__(view or SliceView(), (self.input, self.output), parent)
+        panes = (
+            VolumePane("volumeInput", PaneSide.INPUT, "Input", hint, None),
+            VolumePane("volumeOutput", PaneSide.OUTPUT, "Output", "Press Run (F5)", None),
+        )
+        super().__init__(view or SliceView(), panes, parent)
         self.setObjectName("volumeViewer")
         self.content = OutputContent()
         self._slabs = Slabs()
         self._drawn: dict[tuple[PlaneCanvas, bool], tuple[tuple[object, ...], Layer | None]] = {}
         """The state that each layer was last made from; an equal one is not made again."""
-        self.probe = VolumeProbe((self.input, self.output), self.view)
+        self.reference: Volume | None = None
         self._lay_out()
         self._connect()
         self.choose_plane(None)
@@ -86,7 +89,7 @@ class VolumeViewer(PairView):
             z, y, x = (side // 2 for side in volume.voxels.shape)
             self.view.position = z, y, x
             self.view.camera.fit()
-            self.probe.clear()
+            self.view.probe = None
             self.show_output(None)  # it may have no voxel there
         self.view.planes = planes_of(volume)
         self._switches.name(self.view.planes)
@@ -161,7 +164,6 @@ class VolumeViewer(PairView):
         z, y, x = (min(max(p, 0), side - 1) for p, side in zip(position, sides, strict=True))
         with self.view.changing(SLICES):
             self.view.position = z, y, x
-            self.probe.follow(self.view.position, self.view.planes)
 
     # --- building ---
 
@@ -226,33 +228,40 @@ class VolumeViewer(PairView):
         beside = self.view.panes.arrangement is Arrangement.SIDE_BY_SIDE or self.output.is_empty
         self.input.setVisible(beside)
 
-    def _hover(self, number: int, point: QPointF | None) -> None:
-        volume = self.input.volume
-        if volume is not None:
-            plane, shape = self.view.planes[number], volume.voxels.shape
-            self.probe.hover(number, pixel_of(point), plane, self.view.position, shape)
-            self._describe()
+    # --- probe ---
 
-    def _move_probe(self, number: int, right: int, down: int) -> None:
-        volume = self.input.volume
-        if volume is not None:
-            plane, shape = self.view.planes[number], volume.voxels.shape
-            self.probe.move(number, (right, down), plane, self.view.position, shape)
-            self._describe()
+    def _size(self, number: int) -> tuple[int, int]:
+        if self.input.volume is None:
+            return 0, 0
+        plane, shape = self.view.planes[number], self.input.volume.voxels.shape
+        return shape[plane.columns], shape[plane.rows]
 
-    def _describe(self) -> None:
-        volume = self.input.volume
-        if volume is not None:
-            look = self.view.look
-            text = self.probe.show(
-                volume,
-                self.view.planes,
-                self.view.position,
-                lambda position, planes: self.content.at(position, planes, look),
-                self._slabs,
-                look,
-            )
-            self.described.emit(text)
+    def _start(self, number: int) -> tuple[int, int]:
+        assert self.input.volume is not None
+        return self.view.planes[number].place(self.view.position, self.input.volume.voxels.shape)
+
+    def _read(self, number: int, pixel: tuple[int, int]) -> Reading | None:
+        if self.input.volume is None:
+            return None
+        plane = self.view.planes[number]
+        shape = self.input.volume.voxels.shape
+        return self._reading(plane.moved(self.view.position, *pixel, shape), plane)
+
+    def _read_unpointed(self) -> Reading | None:
+        return self._reading(self.view.position, None) if self.input.volume is not None else None
+
+    def _reading(self, voxel: Position, plane: Plane | None) -> Reading:
+        """Return the values of a voxel, as it is looked at in a plane or by the crosshair."""
+        volume, look = self.input.volume, self.view.look
+        assert volume is not None
+        index = self.view.position[plane.axis] if plane is not None else 0
+        content = self.content.at(voxel, self.view.planes if plane is None else (plane,), look)
+        factor = values.factor_of(volume, self.view.panes.units)
+        found = values.values_at(voxel, volume, content, self._slabs, look, plane, index, factor)
+        own = found[0][0], found[-1][0]
+        if self.reference is not None and self.reference is not content.minus:
+            found.append(("reference", values.text_of(self.reference.voxels[voxel].item(), factor)))
+        return Reading(values.place_text(volume, voxel), found, own)
 
     def _cell(self, layer: Layer, x: int, y: int) -> list[str]:
         """Return the value to write into a voxel."""
@@ -266,7 +275,7 @@ class VolumeViewer(PairView):
 
     def focus(self) -> None:
         """Give the keyboard to the slice that was clicked last, or shown in its place."""
-        pane: VolumePane = (self.input, self.output)[self.view.clicked // 3]
+        pane = (self.input, self.output)[self.view.clicked // 3]
         if pane.isHidden() or pane.views[self.view.active_plane].front is None:
             pane = self.output if pane.isHidden() else self.input
         pane.views[self.view.active_plane].setFocus()

@@ -219,7 +219,8 @@ class Companions:
             if request is None:
                 raise AppError("There is no picture to look at.", "Open one.")
             in_view = self.runner.in_view()
-            pixel = self.session.pictures.view.place
+            probe = self.session.pictures.view.probe
+            pixel = probe[1] if probe is not None else None
             if pixel is None and in_view is not None and (region := in_view[1]) is not None:
                 pixel = region.left + region.width // 2, region.top + region.height // 2
             level = place.level if place is not None else None

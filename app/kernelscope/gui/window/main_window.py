@@ -476,7 +476,7 @@ class MainWindow(Frame):
             self._refresh_actions()
 
     def _focus_output(self) -> None:
-        self.page.take_focus()
+        self.page.canvas.focus()
 
     def _warm_up(self) -> None:
         """Compile for the first run as soon as there is an input."""

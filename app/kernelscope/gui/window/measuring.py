@@ -144,7 +144,7 @@ class Measuring(QObject):
         self._actions.tick(self)
         if name:
             self._show_panel()
-            self._pages[self._session.kind].take_focus()
+            self._pages[self._session.kind].canvas.focus()
 
     def add(self, shape: Shape) -> None:
         """Add a region in the middle of the view, ready to be moved."""

@@ -29,7 +29,6 @@ from kernelscope.gui.session.subject import (
     Subject,
 )
 from kernelscope.gui.viewer.pair_view import PairView
-from kernelscope.gui.viewer.pane import Pane
 from kernelscope.gui.work.background import Background
 
 _MARKED = frozenset({KIND, SETTINGS, MOMENT, RESULT, SHOWN, PART, SLICES})
@@ -63,18 +62,10 @@ class Page(QWidget, Generic[Opened, Part]):
         canvas.reduction_wanted.connect(self._reduce)
         subject.when({MOMENT, RESULT}, self._show_moment)
         subject.when({REFERENCE}, self._redraw)
+        subject.when({REFERENCE}, self.show_reference)
         subject.when({PART}, self._show_part)
         subject.when({WORK}, self._show_work)
         subject.session.follow(self._on_session)
-
-    @property
-    def output_pane(self) -> Pane:
-        """The view of the output."""
-        raise NotImplementedError
-
-    def take_focus(self) -> None:
-        """Give the keyboard to the view of the output."""
-        raise NotImplementedError
 
     def _reduce(self, pyramid: Pyramid, level: int) -> None:
         """Average a large picture for a magnification at which it is looked at first."""
@@ -84,10 +75,15 @@ class Page(QWidget, Generic[Opened, Part]):
 
     # --- from the subject to the screen ---
 
+    def show_reference(self) -> None:
+        """Show values of the reference under the cursor."""
+        reference = self._subject.reference
+        self.canvas.reference = reference.image if reference is not None else None
+
     def _show_work(self) -> None:
         self.canvas.set_running(self._subject.at_work)
         if self._subject.compiling:
-            self.output_pane.show_compiling()
+            self.canvas.output.show_compiling()
 
     def _on_session(self, fields: Fields) -> None:
         if self._subject.is_front and self._subject.source is not None:
@@ -112,7 +108,7 @@ class Page(QWidget, Generic[Opened, Part]):
         """Mark the output if a run with the present settings would produce another one."""
         previewed, settings = self._subject.previewed, self._session.settings
         preview = previewed is not None and settings is not None and settings.made(previewed)
-        self.output_pane.set_stale(self._subject.is_stale and not preview)
+        self.canvas.output.set_stale(self._subject.is_stale and not preview)
 
     # --- commands ---
 

@@ -16,8 +16,6 @@ from kernelscope.gui.model.drawn_view import DrawnView, draw
 from kernelscope.gui.model.history import Moment
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.session.picture_subject import PictureSubject
-from kernelscope.gui.session.subject import REFERENCE
-from kernelscope.gui.viewer.image_view import ImageView
 from kernelscope.gui.viewer.image_views import ImagePair
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.window.pages.page import Page
@@ -55,25 +53,12 @@ class PicturePage(Page[Image, Image]):
         self.subject = subject
         self.setObjectName("picturePage")
         set_help(self, "window#looking")
-        subject.when({REFERENCE}, self._show_reference)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.images)
         self.images.described.connect(self.described)
 
-    @property
-    def output_pane(self) -> ImageView:
-        return self.images.output
-
-    def take_focus(self) -> None:
-        self.images.output.canvas.setFocus()
-
     # --- from the subject to the screen ---
-
-    def _show_reference(self) -> None:
-        """Show values of the reference under the cursor."""
-        reference = self.subject.reference
-        self.images.reference = reference.image if reference else None
 
     def _show_moment(self) -> None:
         moment, reference = self.subject.moment, self.subject.reference
@@ -96,7 +81,7 @@ class PicturePage(Page[Image, Image]):
                     self._show_input(moment, *source)
                 self.subject.note_moment()
                 self._show_drawing(drawing)
-                self._show_reference()
+                self.show_reference()
 
         def failed(error: Exception) -> None:
             self.subject.revert()

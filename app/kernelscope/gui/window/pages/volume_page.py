@@ -18,7 +18,6 @@ from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.slice_previews import place_of
 from kernelscope.gui.session.canvas_view import SLICES
 from kernelscope.gui.session.volume_subject import COMPONENT, MAP, VolumeSubject
-from kernelscope.gui.viewer.volume_pane import VolumePane
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.window.pages.page import Page
@@ -87,13 +86,6 @@ class VolumePage(Page[Scan, Volume]):
     def _describe(self, values: str) -> None:
         self._values = values
         self.described.emit("   ".join(filter(None, (self._member, values))))
-
-    @property
-    def output_pane(self) -> VolumePane:
-        return self.viewer.output
-
-    def take_focus(self) -> None:
-        self.viewer.focus()
 
     # --- input ---
 
@@ -172,6 +164,7 @@ class VolumePage(Page[Scan, Volume]):
         details = ", ".join(filter(None, (part.describe(), moment.describe_steps())))
         beside = before in moment.source.volumes
         follows = bool(moment.steps) and not beside
+        self.show_reference()
         self.viewer.show_input(part, f"Input: {details}", follows=follows, beside=beside)
         self._redraw()
 
