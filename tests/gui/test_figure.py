@@ -178,9 +178,10 @@ def test_a_bar_says_that_changes_lie_beyond_it() -> None:
 
 def test_the_part_in_view_is_that_of_the_output() -> None:
     result = result_of("mean", grey(), parameters={"size": 5}, border=Border.VALID)
-    assert region_in_view((-50, -50, 500, 500), result) is None, "all of it"
-    assert region_in_view((100, 0, 200, 10), result) is None, "nothing of it"
-    assert region_in_view((6.5, 3.2, 11.5, 9.0), result) == Region(1, 4, 6, 6)
+    size = result.image.height, result.image.width
+    assert region_in_view((-50, -50, 500, 500), *size, 2) is None, "all of it"
+    assert region_in_view((100, 0, 200, 10), *size, 2) is None, "nothing of it"
+    assert region_in_view((6.5, 3.2, 11.5, 9.0), *size, 2) == Region(1, 4, 6, 6)
 
 
 def test_the_caption_has_settings_time_and_quality() -> None:
@@ -206,7 +207,7 @@ def test_slices_lie_as_on_the_screen() -> None:
     after = volume.with_voxels(voxels / 2)
     for plane in planes_of(volume):
         first, second, change = of_slices(
-            (("Input", volume), ("Output", after)), volume, plane, 2, FULL, View.RESIDUAL
+            (("Input", volume), ("Output", after)), volume, plane, 2, (FULL, FULL), View.RESIDUAL
         )
         np.testing.assert_array_equal(first.planes[:, :, 0], plane.cut(voxels, 2))
         np.testing.assert_allclose(change.planes[:, :, 0], -plane.cut(voxels, 2) / 2)

@@ -310,28 +310,6 @@ def test_values_of_volumes_are_read_in_other_units(qtbot: QtBot, scanned: MainWi
     assert mean == pytest.approx(cut(scanned, AXIAL)[2:7, 1:5].mean() / brightest)
 
 
-def test_the_magnifier_shows_the_voxels_around_the_probe(qtbot: QtBot, scanned: MainWindow) -> None:
-    viewer = scanned.volumes.viewer
-    viewer.view.arrange(shows_values=False)  # no text over the lens
-    view = viewer.input.views[AXIAL]
-    place = at(view, 3.5, 4.5)
-    plain = view.grab().toImage()
-    mouse(view, QEvent.Type.MouseMove, place, Qt.MouseButton.NoButton)
-    press(qtbot, scanned, "Ctrl+M")
-    assert scanned.actions_["magnifier"].isChecked()
-    shown = view.grab().toImage()
-    expected = plain.pixelColor(place.toPoint())
-    # Voxels are four times as large around the probe; its own fills this much of the lens.
-    reach = min(round(1.5 * (at(view, 4, 4) - at(view, 3, 4)).x()), 60)
-    for step in (-reach, reach):
-        beside = shown.pixelColor(place.toPoint().x() + step, place.toPoint().y() + 6)
-        assert beside == expected
-        assert plain.pixelColor(place.toPoint().x() + step, place.toPoint().y() + 6) != expected
-    press(qtbot, scanned, "Ctrl+M")
-    assert not scanned.actions_["magnifier"].isChecked()
-    assert not view.magnified
-
-
 def test_shift_and_arrows_move_the_probe_of_slices(qtbot: QtBot, scanned: MainWindow) -> None:
     viewer = scanned.volumes.viewer
     said: list[str] = []

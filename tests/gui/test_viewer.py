@@ -13,10 +13,8 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QSize, QSizeF, Qt
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen
 from PySide6.QtWidgets import (
     QApplication,
-    QCheckBox,
     QComboBox,
     QLabel,
-    QPushButton,
     QToolButton,
     QWidget,
 )
@@ -35,7 +33,6 @@ from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.viewer.tools import OverlayPlace, Touch
-from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
@@ -117,40 +114,6 @@ def value(x: int, y: int) -> int:
     return 4 * y + x
 
 
-@pytest.mark.parametrize(("key", "action"), [("Alt+2", "swipe"), ("Alt+3", "split")])
-def test_one_picture_is_divided_by_a_line(
-    qtbot: QtBot, ran: MainWindow, key: str, action: str
-) -> None:
-    press(qtbot, ran, key)
-    assert ran.actions_[action].isChecked()
-    pair = ran.pictures.images
-    canvas = pair.output.canvas
-    assert not pair.input.isVisible()
-    swipes = action == "swipe"
-    before, after = ((5, 20), (35, 20)) if swipes else ((35, 5), (35, 25))
-    assert grey(canvas, *before) == value(*before)
-    assert grey(canvas, *after) == 255 - value(*after)
-
-    middle = QPointF(canvas.width() / 2, canvas.height() / 2)
-    target = canvas.to_widget(QPointF(38, 28))
-    way = QPointF(target.x() - middle.x(), 0) if swipes else QPointF(0, target.y() - middle.y())
-    drag(canvas, middle, way, LEFT)
-    assert grey(canvas, *after) == value(*after)
-
-    canvas.setFocus()
-    for _ in range(50):
-        qtbot.keyClick(canvas, Qt.Key.Key_BracketLeft)
-    assert canvas.divide == 0
-    assert grey(canvas, *before) == 255 - value(*before)
-    for _ in range(51):
-        qtbot.keyClick(canvas, Qt.Key.Key_BracketRight)
-    assert grey(canvas, *after) == value(*after)
-    assert canvas.divide == 1
-    press(qtbot, ran, "Alt+1")
-    assert grey(canvas, *before) == 255 - value(*before)
-    assert pair.input.isVisible()
-
-
 def test_dragging_beside_the_line_moves_the_picture(qtbot: QtBot, ran: MainWindow) -> None:
     press(qtbot, ran, "Alt+2")
     canvas = ran.pictures.images.output.canvas
@@ -159,39 +122,6 @@ def test_dragging_beside_the_line_moves_the_picture(qtbot: QtBot, ran: MainWindo
     moved = canvas.camera[0] - centre
     assert (moved.x() * scale, moved.y() * scale) == pytest.approx((24, -8))
     assert canvas.divide == 0.5
-
-
-def test_output_alone_takes_all_the_room(qtbot: QtBot, ran: MainWindow) -> None:
-    pair = ran.pictures.images
-    ran.resize(1280, 720)
-    button = ran.findChild(QWidget, "outputAloneButton")
-    qtbot.waitUntil(button.isVisible)
-    narrow = pair.output.canvas.width()
-    qtbot.mouseClick(button, LEFT)
-    qtbot.waitUntil(lambda: pair.output.canvas.width() > 1.8 * narrow)
-    assert not pair.input.isVisible()
-    assert grey(pair.output.canvas, 5, 5) == 255 - value(5, 5)
-    shown = pair.output.canvas.seen()
-    assert shown.contains(pair.output.layer.area)
-
-
-def test_space_shows_the_input_while_it_is_held(qtbot: QtBot, ran: MainWindow) -> None:
-    canvas = ran.pictures.images.output.canvas
-    canvas.setFocus()
-    qtbot.keyPress(canvas, Qt.Key.Key_Space)
-    assert grey(canvas, 9, 20) == value(9, 20)
-    assert canvas.name == "Input"
-    assert ran.actions_["inputInstead"].isChecked()
-    qtbot.keyRelease(canvas, Qt.Key.Key_Space)
-    assert grey(canvas, 9, 20) == 255 - value(9, 20)
-    assert canvas.name == ""
-    qtbot.keyPress(canvas, Qt.Key.Key_Space)
-    ran.pictures.images.input.canvas.setFocus()  # the release would go elsewhere
-    assert grey(canvas, 9, 20) == 255 - value(9, 20)
-    press(qtbot, ran, "Ctrl+I")
-    assert grey(canvas, 9, 20) == value(9, 20)
-    press(qtbot, ran, "Ctrl+I")
-    assert grey(canvas, 9, 20) == 255 - value(9, 20)
 
 
 def test_arrangement_and_units_are_remembered(qtbot: QtBot, open_window: Opener) -> None:
@@ -299,28 +229,6 @@ def test_scientific_pictures_are_seen_when_they_are_opened(
     assert text == f"x 20, y 15   input {pixels[15, 20]}   {display.describe()}"
 
 
-def test_right_button_changes_level_and_window(qtbot: QtBot, scan: MainWindow) -> None:
-    pair = scan.pictures.images
-    canvas, pixels = pair.input.canvas, pair.input.image.pixels.copy()
-    before = pair.view.displays.of(PaneSide.INPUT)
-    drag(canvas, QPointF(50, 50), QPointF(30, 0), RIGHT)
-    wider = pair.view.displays.of(PaneSide.INPUT)
-    assert wider.width == pytest.approx(1.1 * before.width)
-    assert wider.level == pytest.approx(before.level)
-    drag(canvas, QPointF(50, 80), QPointF(0, -60), RIGHT)
-    lower = pair.view.displays.of(PaneSide.INPUT)
-    assert lower.level == pytest.approx(wider.level - 0.2 * wider.width)
-    drawn = grey(canvas, 20, 15)
-    assert drawn == lower.steps(pixels)[15, 20]
-    np.testing.assert_array_equal(pair.input.image.pixels, pixels)
-    press(qtbot, scan, "Ctrl+L")
-    assert pair.view.displays.of(PaneSide.INPUT) == before
-    assert pair.view.displays.ruling(PaneSide.INPUT) not in pair.view.displays._choices
-    press(qtbot, scan, "Ctrl+Shift+L")
-    assert pair.view.displays.of(PaneSide.INPUT) == Display(0, 1)
-    assert grey(canvas, 39, 29) == 255
-
-
 def test_output_is_drawn_as_the_input_unless_it_is_unlinked(qtbot: QtBot, scan: MainWindow) -> None:
     pair = scan.pictures.images
     pair.view.choose_display(PaneSide.OUTPUT, Display(0, 100))
@@ -353,47 +261,6 @@ def test_a_display_belongs_to_its_picture(qtbot: QtBot, scan: MainWindow, pictur
     assert pair.view.displays.of(PaneSide.INPUT) == chosen
 
 
-def test_panel_of_levels_and_colours(qtbot: QtBot, scan: MainWindow) -> None:
-    press(qtbot, scan, "Ctrl+D")
-    panel, pair = scan.viewer.panel, scan.pictures.images
-    assert panel.isVisible()
-    low, high, level, width, gamma = (
-        child(panel, NumberBox, name)
-        for name in ("displayLow", "displayHigh", "displayLevel", "displayWindow", "displayGamma")
-    )
-    low.setValue(10)
-    high.setValue(50)
-    assert pair.view.displays.of(PaneSide.INPUT) == Display(10, 50)
-    assert (level.value(), width.value()) == (30, 40)
-    level.setValue(20)
-    width.setValue(10)
-    assert (low.value(), high.value()) == (15, 25)
-    gamma.setValue(0.5)
-    child(panel, QComboBox, "displayMap").setCurrentText("Viridis")
-    display = Display(15, 25, 0.5, ColourMap.VIRIDIS)
-    assert pair.view.displays.of(PaneSide.OUTPUT) == display
-    canvas, pixels = pair.input.canvas, pair.input.image.pixels
-    step = display.steps(pixels)[14, 20]
-    assert 0 < step < 255
-    assert colour(canvas, 20, 14) == tuple(table(ColourMap.VIRIDIS)[step])
-    assert scan.actions_["mapViridis"].isChecked()
-
-    side = child(panel, QComboBox, "displaySide")
-    assert not side.isEnabled()
-    child(panel, QCheckBox, "displayLinked").setChecked(False)
-    side.setCurrentText("output")
-    low.setValue(100)
-    assert pair.view.displays.of(PaneSide.OUTPUT).low == 100
-    assert pair.view.displays.of(PaneSide.INPUT) == display
-    qtbot.mouseClick(child(panel, QPushButton, "displayAutomatic"), LEFT)
-    assert pair.view.displays.ruling(PaneSide.OUTPUT) not in pair.view.displays._choices
-    qtbot.mouseClick(child(panel, QPushButton, "displayFull"), LEFT)
-    assert pair.view.displays.of(PaneSide.OUTPUT) == Display(0, 1)
-    drag(canvas, QPointF(50, 50), QPointF(30, 0), RIGHT)  # the panel follows
-    side.setCurrentText("input")
-    assert width.value() == pytest.approx(11)
-
-
 def test_a_picture_in_colour_can_only_be_inverted(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
@@ -410,44 +277,6 @@ def test_a_picture_in_colour_can_only_be_inverted(
 
 
 # --- values ---
-
-
-def test_probe_is_shown_in_both_pictures(qtbot: QtBot, ran: MainWindow) -> None:
-    pair = ran.pictures.images
-    ran.use_input_as_reference()
-    canvas = pair.input.canvas
-    qtbot.mouseMove(canvas, canvas.to_widget(QPointF(20.5, 10.5)).toPoint())
-    qtbot.waitUntil(lambda: canvas.probe is not None)
-    lines = [("input", "60"), ("output", "195"), ("reference", "60")]
-    for view in (pair.input, pair.output):
-        probe = view.canvas.probe
-        assert (probe.x, probe.y) == (20, 10)
-        assert [(line.name, line.value) for line in probe.lines[1:]] == lines
-        bold = [line.name for line in probe.lines if line.bold]
-        assert bold == [view.canvas.side.value]
-    blank = pair.output.canvas.grab().toImage()
-    press(qtbot, ran, "Ctrl+Shift+I")
-    assert pair.output.canvas.probe.lines == ()
-    assert pair.output.canvas.grab().toImage() != blank
-    QApplication.sendEvent(canvas, QEvent(QEvent.Type.Leave))
-    assert pair.output.canvas.probe is None
-    assert child(ran, QLabel, "pixel").text() == ""
-
-
-def test_probe_moves_by_keys(qtbot: QtBot, ran: MainWindow) -> None:
-    canvas = ran.pictures.images.output.canvas
-    canvas.setFocus()
-    shift, ctrl = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
-    qtbot.keyClick(canvas, Qt.Key.Key_Right, shift)
-    assert (canvas.probe.x, canvas.probe.y) == (20, 15)  # the middle
-    qtbot.keyClick(canvas, Qt.Key.Key_Right, shift)
-    qtbot.keyClick(canvas, Qt.Key.Key_Up, shift)
-    qtbot.keyClick(canvas, Qt.Key.Key_Left, shift | ctrl)
-    text = child(ran, QLabel, "pixel").text()
-    assert text == f"x 11, y 14   input {value(11, 14)}   output {255 - value(11, 14)}"
-    for _ in range(5):
-        qtbot.keyClick(canvas, Qt.Key.Key_Left, shift | ctrl)
-    assert canvas.probe.x == 0
 
 
 def test_units_of_values(ran: MainWindow) -> None:
@@ -502,21 +331,6 @@ def test_cells_of_a_residual_have_the_change(qtbot: QtBot, ran: MainWindow) -> N
     assert cells(pair.output.layer, 39, 29) == ["-55"]
     assert cells(pair.input.layer, 20, 10) == ["60"]
     assert cells(pair.input.layer, 40, 10) == []
-
-
-def test_magnifier_enlarges_in_both_pictures(qtbot: QtBot, ran: MainWindow) -> None:
-    pair = ran.pictures.images
-    pair.look_at(QPointF(20, 15), 2)
-    press(qtbot, ran, "Ctrl+M")
-    assert ran.actions_["magnifier"].isChecked()
-    pair.input.canvas.hovered.emit(QPointF(20.5, 15.5))
-    for view, sign in ((pair.input, 1), (pair.output, -1)):
-        drawn = view.canvas.grab().toImage()
-        middle = view.canvas.to_widget(QPointF(20.5, 15.5))
-        expected = {step: value(20 + step, 15) for step in (-6, 3, 6)}
-        for step, wanted in expected.items():
-            seen = drawn.pixelColor((middle + QPointF(8 * step, 0)).toPoint()).red()
-            assert seen == (wanted if sign > 0 else 255 - wanted)
 
 
 # --- overlays and tools ---

@@ -77,17 +77,6 @@ def test_a_swipe_shows_the_input_on_its_side(qtbot: QtBot, viewer: VolumeViewer)
     assert at(view, 0.8, 0.2).lightness() < 30
 
 
-def test_space_shows_the_input_while_it_is_held(qtbot: QtBot, shown: VolumeViewer) -> None:
-    view = shown.output.views[0]
-    own = grey(view).copy()
-    qtbot.keyPress(view, Qt.Key.Key_Space)
-    assert np.array_equal(grey(view), grey(shown.input.views[0]))
-    assert view.name == "Input"
-    qtbot.keyRelease(view, Qt.Key.Key_Space)
-    assert np.array_equal(grey(view), own)
-    assert not view.name
-
-
 def test_the_probe_names_input_output_and_residual_in_both_panes(shown: VolumeViewer) -> None:
     first, second = shown.input.volume, shown.output.volume
     assert first is not None

@@ -37,8 +37,6 @@ from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.filters.shared.mri_sigma import estimate_local
 from kernelscope.filters.shared.mri_sigma_map import estimate_smooth
 from kernelscope.gui.model import comparison
-from kernelscope.gui.model.arrangement import Arrangement
-from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.run_settings import RunSettings
@@ -1053,27 +1051,3 @@ def test_the_view_in_3d_follows_the_page_and_closes_with_the_window(
     qtbot.waitUntil(lambda: space.settled and space.views[0].grab().toImage() != before)
     window.close()
     assert not space.isVisible()
-
-
-def test_commands_of_the_view_reach_volumes_in_front(
-    qtbot: QtBot, window: MainWindow, scan: Path
-) -> None:
-    open_scan(qtbot, window, scan)
-    run(qtbot, window)
-    viewer = window.volumes.viewer
-    press(qtbot, window, "Alt+2")
-    assert viewer.view.panes.arrangement is Arrangement.SWIPE
-    assert window.findChild(QAction, "swipe").isChecked()
-    window.findChild(QAction, "mapMagma").trigger()
-    assert viewer.view.display.colour_map is ColourMap.MAGMA
-    assert window.findChild(QAction, "mapMagma").isChecked()
-    press(qtbot, window, "Ctrl+I")
-    assert viewer.view.shows_input
-    assert viewer.output.views[0].name == "Input"
-    window.findChild(QAction, "fullDisplay").trigger()
-    low, high = window.session.volumes.part.value_range
-    assert viewer.view.display.width == high - low
-    press(qtbot, window, "Ctrl+D")
-    panel = window.viewer.panel
-    qtbot.waitUntil(panel.isVisible)
-    panel.close()

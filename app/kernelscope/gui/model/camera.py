@@ -98,8 +98,9 @@ class Camera:
     def fitting_scale(self, planes: Sequence[Point], unit: float = 1.0) -> float:
         """Return the scale at which each of these planes fits into its views.
 
-        Where that costs little, and in a picture from threefold on, pixels are magnified by a
-        whole number, so that they are sharp and alike. Slices have less room to give away.
+        Magnified at least threefold, or where that costs little, the pixels of a picture are
+        magnified by a whole number, so that they are sharp and alike. Several planes, which
+        share the room, have none to give away.
         """
         device = (unit * self._ratio) * min(
             min(
@@ -108,8 +109,8 @@ class Camera:
             )
             for room in self._rooms
         )
-        whole = math.floor(device + 1e-9)
-        if (device >= 3 and len(planes) == 1) or (whole >= 1 and whole / device > _LITTLE_LOSS):
+        whole = math.floor(device + 1e-9) if len(planes) == 1 else 0
+        if whole >= 3 or (whole >= 1 and whole / device > _LITTLE_LOSS):
             device = whole
         return device / (unit * self._ratio)
 

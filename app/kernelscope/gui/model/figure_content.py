@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kernelscope.engine.region import Region
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model.colour_maps import ColourMap
-from kernelscope.gui.model.comparison import View, like_output, offset_of
+from kernelscope.gui.model.comparison import View, like_output
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.figure import Picture, described
 from kernelscope.gui.model.times import NOT_TIMED, duration
@@ -68,8 +68,9 @@ def of_slices(
     other: Volume | None,
     plane: Plane,
     index: int,
-    display: Display,
+    displays: tuple[Display, Display],
     third: View | None,
+    region: Region | None = None,
 ) -> tuple[Picture, ...]:
     """Return a slice of each volume, as it lies on the screen, and the wanted change of the last.
 
@@ -79,14 +80,21 @@ def of_slices(
         Input and output with their titles; of one shape.
     other : Volume, optional
         The volume to subtract from the last one.
+    displays : tuple of Display
+        Of input and output.
+    region : Region, optional
+        The part of the slice to show; by default all of it.
     """
     (_, first), *_ = volumes
     pixel = first.spacing[plane.columns], first.spacing[plane.rows]
 
     def cut(volume: Volume) -> NDArray[Any]:
-        return np.ascontiguousarray(plane.cut(volume.voxels, index))[:, :, np.newaxis]
+        return _cut(np.ascontiguousarray(plane.cut(volume.voxels, index))[:, :, np.newaxis], region)
 
-    pictures = [Picture(title, cut(each), display, pixel, _bar(display)) for title, each in volumes]
+    pictures = [
+        Picture(title, cut(each), display, pixel, _bar(display))
+        for (title, each), display in zip(volumes, displays, strict=True)
+    ]
     if third in _NAMES and other is not None:
         pictures.append(_change(_NAMES[third], cut(volumes[-1][1]), cut(other), pixel))
     return tuple(pictures)
@@ -119,16 +127,18 @@ def caption_of(
     return f"{text} PSNR {judgement.before.psnr:.2f} → {after}."
 
 
-def region_in_view(seen: tuple[float, float, float, float], result: Result) -> Region | None:
-    """Return the part of the output that is in view; None if nothing, or all of it, is.
+def region_in_view(
+    seen: tuple[float, float, float, float], height: int, width: int, offset: int = 0
+) -> Region | None:
+    """Return the part of an output or a slice that is in view; None if nothing, or all of it, is.
 
     Parameters
     ----------
     seen : tuple of float
         Left, top, right and bottom in pixels of the input.
+    offset : int
+        Place of the first row and column in the input.
     """
-    height, width = result.image.height, result.image.width
-    offset = offset_of(result.request)
     left, top = (max(0, int(np.floor(each - offset))) for each in seen[:2])
     right, bottom = (int(np.ceil(each - offset)) for each in seen[2:])
     right, bottom = min(right, width), min(bottom, height)

@@ -185,7 +185,8 @@ class PictureSubject(Subject[Image, Image]):
         seen = self.view.seen
 
         def make(third: View | None, in_view: bool) -> Figure:
-            region = region_in_view(seen, result) if in_view else None
+            image, offset = result.image, offset_of(result.request)
+            region = region_in_view(seen, image.height, image.width, offset) if in_view else None
             caption = caption_of(result, judgement, in_part=region is not None)
             displays = (
                 shown[0] or automatic(result.request.image.planes),

@@ -12,8 +12,9 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.slices import picture_of
 from kernelscope.files.names import stem_of
 from kernelscope.gui.model.comparison import Evaluation, View, judge_volumes
+from kernelscope.gui.model.displays import PaneSide, automatic_of
 from kernelscope.gui.model.figure import Figure
-from kernelscope.gui.model.figure_content import caption_of, of_slices
+from kernelscope.gui.model.figure_content import caption_of, of_slices, region_in_view
 from kernelscope.gui.model.figures import describe_result
 from kernelscope.gui.model.history import Moment, Reference, ReferenceOrigin
 from kernelscope.gui.model.measurements import size_of, slices, steps_of
@@ -342,8 +343,8 @@ class VolumeSubject(Subject[Scan, Volume]):
         assert result is not None
         assert output is not None
         _, plane, index = self.active
-        part, display = self.part, self.view.display
-        assert display is not None
+        part, seen = self.part, self.view.seen
+        displays = [self.view.displays.of(side) or automatic_of(part) for side in PaneSide]
         place = f"{plane.name.lower()} slice {index + 1}"
         caption = caption_of(result, self.judgement, place)
         unit = "mm" if part.stated else "voxels"
@@ -351,7 +352,10 @@ class VolumeSubject(Subject[Scan, Volume]):
         def make(third: View | None, in_view: bool) -> Figure:
             volumes = (("Input", part), ("Output", output))
             other = part if third is View.RESIDUAL else reference.image if reference else None
-            pictures = of_slices(volumes, other, plane, index, display, third)
+            height, width = plane.cut(part.voxels, index).shape
+            region = region_in_view(seen, height, width) if in_view else None
+            shown = displays[0], displays[1]
+            pictures = of_slices(volumes, other, plane, index, shown, third, region)
             return Figure(pictures, caption, unit)
 
         return make

@@ -81,9 +81,9 @@ class _Preview(QWidget):
 class FigureDialog(ToolWindow):
     """Lets the user lay out and save a figure of the result that is shown.
 
-    `make`: ``make(third, in_view)`` returns the figure; see `Page.figure`. `changes`: which changes
-    can be shown next to input and output. `has_parts`: whether only a part of the pictures may be
-    in view. `note`: remarks for the user about the result; empty for none.
+    `make`: ``make(third, in_view)`` returns the figure; see `Subject.figure`. `changes`: which
+    changes can be shown next to input and output. `note`: remarks for the user about the result;
+    empty for none.
     """
 
     saved = Signal(object)  # `Path`: The figure is on the disk
@@ -92,7 +92,6 @@ class FigureDialog(ToolWindow):
         self,
         make: Callable[[View | None, bool], Figure],
         changes: tuple[View, ...],
-        has_parts: bool,
         name: str,
         note: str,
         background: Background,
@@ -104,7 +103,7 @@ class FigureDialog(ToolWindow):
         self._name, self.note = name, note
         self.figure: Figure | None = None
         self.preview = _Preview(self)
-        self._make_controls(changes, has_parts)
+        self._make_controls(changes)
         right = in_column(self._form(), (self.caption, 1))
         if note:
             right.addWidget(text_label(note, "", "warning"))
@@ -122,16 +121,14 @@ class FigureDialog(ToolWindow):
         in_column((columns, 1), buttons, of=self)
         self._collect()
 
-    def _make_controls(self, changes: tuple[View, ...], has_parts: bool) -> None:
+    def _make_controls(self, changes: tuple[View, ...]) -> None:
         self.third = ChoiceBox(self)
         self.third.addItem("Nothing more", "")
         for view in changes:
             self.third.addItem(view.value.capitalize(), view.value)
         self.part = ChoiceBox(self)
         self.part.addItem("The whole picture", False)
-        if has_parts:
-            self.part.addItem("The part in view", True)
-        self.part.setEnabled(has_parts)
+        self.part.addItem("The part in view", True)
         self.width_box = NumberBox(self)
         self.width_box.setRange(40, 400)
         self.width_box.setSuffix(" mm")

@@ -203,7 +203,9 @@ class VolumeViewer(PairView):
         self.overlay.show_look(self.view.look)
 
     def _activate(self, number: int) -> None:
-        self.view.clicked = number
+        if number != self.view.clicked:
+            self.view.clicked = number
+            self.apply_camera()  # what is in view of that plane
 
     def _point(self, number: int, column: int, row: int) -> None:
         volume = self.input.volume

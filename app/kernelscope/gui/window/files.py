@@ -33,7 +33,6 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
-from kernelscope.schema.samples import Kind
 
 _OLDER = (
     "The settings have changed since this result was computed. The figure shows the result, and "
@@ -98,7 +97,6 @@ class Files(QObject):
         dialog = FigureDialog(
             subject.figure(),
             changes,
-            has_parts=subject.kind is Kind.PICTURE,
             name=output.name,
             note=note,
             background=self._background,

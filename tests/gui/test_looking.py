@@ -1,0 +1,368 @@
+"""Looking at a picture and at a volume: each story is one for both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QMouseEvent, QWheelEvent
+from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QPushButton
+from pytestqt.qtbot import QtBot
+
+from kernelscope.gui.model.arrangement import Arrangement
+from kernelscope.gui.model.colour_maps import ColourMap, table
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.displays import PaneSide, full_of
+from kernelscope.gui.viewer.pair_view import PairView
+from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
+from kernelscope.gui.widgets.controls import NumberBox
+from kernelscope.gui.window.main_window import MainWindow
+from tests.gui.helpers import HEIGHT, WIDTH, child, load, press, run, write_picture
+from tests.gui.test_volume_page import open_scan, write
+from tests.gui.test_volume_page import run as run_volume
+
+LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
+SHIFT, CTRL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
+
+
+class Looked:
+    """A window with an input and its output, seen in one plane each."""
+
+    def __init__(self, window: MainWindow, before: np.ndarray, after: np.ndarray) -> None:
+        self.window = window
+        self.before, self.after = before, after
+        """The samples as they lie on the screen."""
+
+    @property
+    def viewer(self) -> PairView:
+        return self.window.page.canvas
+
+    @property
+    def view(self) -> Any:
+        return self.window.session.subject.view
+
+    @property
+    def input(self) -> PlaneCanvas:
+        return self.viewer.input.views[0]
+
+    @property
+    def output(self) -> PlaneCanvas:
+        return self.viewer.output.views[0]
+
+    @property
+    def pixel(self) -> str:
+        """The text at the cursor, in the status bar."""
+        return child(self.window, QLabel, "pixel").text()
+
+    def step(self, samples: np.ndarray, x: int, y: int) -> int:
+        """Return the step in which a sample is drawn as the input is."""
+        return int(self.view.display.steps(samples[y : y + 1, x : x + 1])[0, 0])
+
+    def drag(self, canvas: PlaneCanvas, start: QPointF, way: QPointF, button: Any) -> None:
+        kinds = QEvent.Type.MouseButtonPress, QEvent.Type.MouseMove, QEvent.Type.MouseButtonRelease
+        for kind, at in zip(kinds, (start, start + way, start + way), strict=True):
+            down = Qt.MouseButton.NoButton if kind is kinds[-1] else button
+            event = QMouseEvent(
+                kind, at, canvas.mapToGlobal(at), button, down, Qt.KeyboardModifier.NoModifier
+            )
+            QApplication.sendEvent(canvas, event)
+        QApplication.sendEvent(canvas, QEvent(QEvent.Type.Leave))
+
+    def wheel(self, canvas: PlaneCanvas, notches: float, at: QPointF) -> None:
+        """Zoom by the wheel: with Ctrl, without which it goes through the slices of a volume."""
+        event = QWheelEvent(
+            at,
+            QPointF(canvas.mapToGlobal(at.toPoint())),
+            QPoint(),
+            QPoint(0, round(120 * notches)),
+            Qt.MouseButton.NoButton,
+            CTRL,
+            Qt.ScrollPhase.NoScrollPhase,
+            False,
+        )
+        QApplication.sendEvent(canvas, event)
+
+
+def colour(canvas: PlaneCanvas, x: float, y: float) -> tuple[int, int, int]:
+    """Return the colour of a pixel, read above its middle, where no crosshair is."""
+    place = canvas.to_widget(QPointF(x + 0.3, y + 0.3)).toPoint()
+    found = canvas.grab().toImage().pixelColor(place)
+    return found.red(), found.green(), found.blue()
+
+
+def grey(canvas: PlaneCanvas, x: float, y: float) -> int:
+    (value,) = set(colour(canvas, x, y))
+    return value
+
+
+@pytest.fixture(params=["picture", "volume"])
+def looked(
+    request: pytest.FixtureRequest, qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> Looked:
+    """Return a ramp and what the test's backend makes of it."""
+    if request.param == "picture":
+        load(qtbot, window, write_picture(tmp_path / "ramp.png"))
+        run(qtbot, window)
+        subject = window.session.pictures
+        assert subject.source is not None
+        assert subject.result is not None
+        made = Looked(window, subject.source.pixels, subject.result.image.pixels)
+    else:
+        y, x = np.mgrid[:HEIGHT, :WIDTH]
+        voxels = np.stack([4 * y + x] * 3).astype(np.int16)
+        open_scan(qtbot, window, write(tmp_path / "ramp.nii", voxels, np.diag([1.0, 1, 1, 1])))
+        run_volume(qtbot, window)
+        volumes, viewer = window.session.volumes, window.volumes.viewer
+        viewer.choose_plane(0)
+        output, plane = volumes.shown_output, volumes.view.planes[0]
+        assert output is not None
+        made = Looked(window, plane.cut(volumes.part.voxels, 1), plane.cut(output.voxels, 1))
+    QApplication.processEvents()
+    return made
+
+
+@pytest.mark.parametrize(("key", "action"), [("Alt+2", "swipe"), ("Alt+3", "split")])
+def test_one_plane_is_divided_by_a_line(
+    qtbot: QtBot, looked: Looked, key: str, action: str
+) -> None:
+    window, canvas = looked.window, looked.output
+    press(qtbot, window, key)
+    QApplication.processEvents()
+    assert window.actions_[action].isChecked()
+    assert not looked.viewer.input.isVisible()
+    assert canvas.names == ("Input", "Output")
+    first, second = ((5, 20), (35, 20)) if action == "swipe" else ((35, 5), (35, 25))
+    assert grey(canvas, *first) == looked.step(looked.before, *first)
+    assert grey(canvas, *second) == looked.step(looked.after, *second)
+    middle = QPointF(canvas.width() / 2, canvas.height() / 2)
+    end = canvas.to_widget(QPointF(38, 28))
+    way = (
+        QPointF(end.x() - middle.x(), 0) if action == "swipe" else QPointF(0, end.y() - middle.y())
+    )
+    camera = canvas.camera
+    looked.drag(canvas, middle, way, LEFT)
+    assert grey(canvas, *second) == looked.step(looked.before, *second)
+    assert canvas.camera == camera, "the line was dragged, not the picture or the crosshair"
+    looked.view.set_divide(0.5)
+    canvas.setFocus()
+    qtbot.keyClick(canvas, Qt.Key.Key_BracketRight)
+    assert looked.view.divide == canvas.divide == pytest.approx(0.52)
+    for _ in range(40):
+        qtbot.keyClick(canvas, Qt.Key.Key_BracketLeft)
+    assert looked.view.divide == 0
+    assert grey(canvas, *first) == looked.step(looked.after, *first)
+    press(qtbot, window, "Alt+1")
+    assert looked.viewer.input.isVisible()
+
+
+def test_output_alone_takes_all_the_room(qtbot: QtBot, looked: Looked) -> None:
+    before = looked.output.width()
+    press(qtbot, looked.window, "Alt+4")
+    qtbot.waitUntil(lambda: looked.output.width() > 1.5 * before)
+    assert not looked.viewer.input.isVisible()
+    assert grey(looked.output, 5, 5) == looked.step(looked.after, 5, 5)
+
+
+def test_space_shows_the_input_while_it_is_held(qtbot: QtBot, looked: Looked) -> None:
+    canvas = looked.output
+    before, after = (looked.step(each, 9, 20) for each in (looked.before, looked.after))
+    canvas.setFocus()
+    qtbot.keyPress(canvas, Qt.Key.Key_Space)
+    assert (grey(canvas, 9, 20), canvas.name) == (before, "Input")
+    assert looked.window.actions_["inputInstead"].isChecked()
+    qtbot.keyRelease(canvas, Qt.Key.Key_Space)
+    assert (grey(canvas, 9, 20), canvas.name) == (after, "")
+    qtbot.keyPress(canvas, Qt.Key.Key_Space)
+    looked.input.setFocus()  # the release would go elsewhere
+    assert grey(canvas, 9, 20) == after
+    press(qtbot, looked.window, "Ctrl+I")
+    assert grey(canvas, 9, 20) == before
+
+
+def test_the_magnification_is_that_of_what_is_in_front(qtbot: QtBot, looked: Looked) -> None:
+    zoom = child(looked.window, QLabel, "zoom")
+    fitted = looked.view.camera.device_scale
+    assert zoom.text() == f"{100 * fitted:.0f} %"
+    at = QPointF(60, 50)
+    under = looked.output.to_units(at)
+    looked.wheel(looked.output, 3, at)
+    assert looked.view.camera.device_scale == round(looked.view.camera.device_scale) > fitted
+    assert (looked.output.to_units(at) - under).manhattanLength() < 1e-9
+    assert looked.input.camera == looked.output.camera
+    assert zoom.text() == f"{100 * looked.view.camera.device_scale:.0f} %"
+    seen = looked.view.seen
+    assert seen[2] - seen[0] < WIDTH
+    press(qtbot, looked.window, "Ctrl+0")
+    assert looked.view.camera.fitted
+    assert looked.view.camera.device_scale == fitted
+
+
+def test_keys_and_the_middle_button_move_the_plane(qtbot: QtBot, looked: Looked) -> None:
+    canvas = looked.output
+    for _ in range(3):
+        looked.viewer.zoom_in()
+    centre, scale = canvas.camera
+    canvas.setFocus()
+    qtbot.keyClick(canvas, Qt.Key.Key_Right, CTRL)
+    moved = canvas.camera[0] - centre
+    assert (moved.x() * scale, moved.y()) == pytest.approx((canvas.width() / 10, 0))
+    looked.drag(canvas, QPointF(60, 60), QPointF(9999, 9999), Qt.MouseButton.MiddleButton)
+    assert looked.input.camera[0] == QPointF(0, 0), "a corner stays in the view"
+
+
+def test_the_probe_names_the_values_of_all(qtbot: QtBot, looked: Looked) -> None:
+    looked.window.use_input_as_reference()
+    looked.input.hovered.emit(QPointF(20.5, 10.5))
+    before, after = looked.before[10, 20], looked.after[10, 20]
+    expected = [("input", f"{before}"), ("output", f"{after}"), ("reference", f"{before}")]
+    for canvas in (looked.input, looked.output):
+        probe = canvas.probe
+        assert probe is not None
+        assert (probe.x, probe.y) == (20, 10)
+        assert [(line.name, line.value) for line in probe.lines if line.value] == expected
+        assert [line.name for line in probe.lines if line.bold] == [canvas.side.value]
+    assert f"input {before}   output {after}   reference {before}" in looked.pixel
+    press(qtbot, looked.window, "Ctrl+Shift+I")
+    assert looked.output.probe is not None
+    assert looked.output.probe.lines == ()
+    looked.input.hovered.emit(None)
+    assert looked.output.probe is None
+
+
+def test_the_probe_moves_by_keys_and_stops_at_the_edge(qtbot: QtBot, looked: Looked) -> None:
+    canvas = looked.output
+    canvas.setFocus()
+    qtbot.keyClick(canvas, Qt.Key.Key_Right, SHIFT)
+    assert canvas.probe is not None
+    x, y = canvas.probe.x, canvas.probe.y
+    qtbot.keyClick(canvas, Qt.Key.Key_Up, SHIFT)
+    qtbot.keyClick(canvas, Qt.Key.Key_Left, SHIFT | CTRL)
+    assert (canvas.probe.x, canvas.probe.y) == (x - 10, y - 1)
+    for _ in range(5):
+        qtbot.keyClick(canvas, Qt.Key.Key_Left, SHIFT | CTRL)
+    assert canvas.probe.x == 0
+    looked.input.hovered.emit(QPointF(WIDTH + 0.5, 3))
+    assert canvas.probe is None, "there is no pixel beside the input"
+
+
+def test_the_magnifier_enlarges_in_both(qtbot: QtBot, looked: Looked) -> None:
+    looked.viewer.look_at(QPointF(20, 15), 4)
+    press(qtbot, looked.window, "Ctrl+M")
+    looked.input.hovered.emit(QPointF(20.5, 15.5))
+    for canvas, samples in ((looked.input, looked.before), (looked.output, looked.after)):
+        drawn, middle = canvas.grab().toImage(), canvas.point_of(20, 15)
+        for step in (-1, 0, 1):  # each is four times as large as around the magnifier
+            place = middle + QPointF(4 * canvas.cell.width() * step, 3)
+            seen = drawn.pixelColor(place.toPoint()).red()
+            assert seen == looked.step(samples, 20 + step, 15)
+
+
+def test_values_stand_in_the_pixels_from_2000_percent(looked: Looked) -> None:
+    cells: Callable[..., list[str]] = looked.output.values
+    assert cells(looked.input.front, 20, 10) == [f"{looked.before[10, 20]}"]
+    assert cells(looked.output.front, 20, 10) == [f"{looked.after[10, 20]}"]
+    for scale, written in ((16, False), (40, True)):
+        looked.viewer.look_at(QPointF(10, 10), scale)
+        canvas = looked.input
+        corner = canvas.to_widget(QPointF(11, 11)).toPoint()
+        cell = canvas.grab().toImage().copy(corner.x() + 1, corner.y() + 1, scale - 2, scale - 2)
+        colours = {cell.pixelColor(x, y).red() for x in range(scale - 2) for y in range(scale - 2)}
+        assert (len(colours) > 3) is written
+
+
+def test_the_right_button_changes_level_and_window(qtbot: QtBot, looked: Looked) -> None:
+    before = looked.view.display
+    looked.drag(looked.input, QPointF(50, 50), QPointF(30, 0), RIGHT)
+    wider = looked.view.display
+    assert wider.width == pytest.approx(1.1 * before.width)
+    assert wider.level == pytest.approx(before.level)
+    looked.drag(looked.output, QPointF(50, 80), QPointF(0, -60), RIGHT)
+    assert looked.view.display.level == pytest.approx(wider.level - 0.2 * wider.width)
+    assert grey(looked.input, 10, 12) == looked.step(looked.before, 10, 12)
+    press(qtbot, looked.window, "Ctrl+L")
+    assert looked.view.display == before
+    assert looked.view.displays.is_automatic(PaneSide.INPUT)
+    press(qtbot, looked.window, "Ctrl+Shift+L")
+    assert looked.view.display == full_of(looked.window.session.subject.part)
+
+
+def test_one_panel_has_levels_and_colours(qtbot: QtBot, looked: Looked) -> None:
+    press(qtbot, looked.window, "Ctrl+D")
+    panel, view = looked.window.viewer.panel, looked.view
+    low, high, level, gamma = (
+        child(panel, NumberBox, f"display{name}") for name in ("Low", "High", "Level", "Gamma")
+    )
+    low.setValue(20)
+    high.setValue(120)
+    assert view.display == Display(20, 120)
+    assert level.value() == 70
+    gamma.setValue(0.5)
+    child(panel, QComboBox, "displayMap").setCurrentText("Viridis")
+    display = Display(20, 120, 0.5, ColourMap.VIRIDIS)
+    assert view.displays.of(PaneSide.OUTPUT) == display
+    assert looked.window.actions_["mapViridis"].isChecked()
+    step = looked.step(looked.before, 10, 12)
+    assert 0 < step < 255
+    assert colour(looked.input, 10, 12) == tuple(table(ColourMap.VIRIDIS)[step])
+    side = child(panel, QComboBox, "displaySide")
+    assert not side.isEnabled()
+    child(panel, QCheckBox, "displayLinked").setChecked(False)
+    assert not looked.window.actions_["linkDisplays"].isChecked()
+    side.setCurrentText("output")
+    low.setValue(30)
+    assert view.displays.of(PaneSide.OUTPUT).low == 30
+    assert view.displays.of(PaneSide.INPUT) == display
+    expected = view.displays.of(PaneSide.OUTPUT).steps(looked.after[9:10, 9:10])
+    assert grey(looked.output, 9, 9) == expected
+    child(panel, QPushButton, "displayAutomatic").click()
+    assert view.displays.is_automatic(PaneSide.OUTPUT)
+
+
+def test_residuals_have_diverging_colours(qtbot: QtBot, looked: Looked) -> None:
+    press(qtbot, looked.window, "F3")
+    qtbot.waitUntil(
+        lambda: looked.output.front is not None and looked.output.front.minus is not None
+    )
+    dark = colour(looked.output, 12, 10)
+    assert len(set(dark)) == 3
+    looked.view.choose_difference_map(ColourMap.GREY)
+    assert len(set(colour(looked.output, 12, 10))) == 1
+
+
+def test_regions_are_drawn_and_measured(qtbot: QtBot, looked: Looked) -> None:
+    press(qtbot, looked.window, "Ctrl+Alt+R")
+    start, end = (looked.output.to_widget(QPointF(*place)) for place in ((4, 3), (14, 9)))
+    looked.drag(looked.output, start, end - start, LEFT)
+    (region,) = looked.window.measuring.regions.all
+    assert region.box == (4, 3, 14, 9)
+    assert region.plane == looked.output.plane
+    panel = looked.window.measure
+    qtbot.waitUntil(lambda: len(panel.rows) >= 2)
+    means = {row.picture: row.figures.mean for row in panel.rows}
+    assert means["input"] == pytest.approx(looked.before[3:9, 4:14].mean())
+    assert means["output"] == pytest.approx(looked.after[3:9, 4:14].mean())
+
+
+@pytest.mark.parametrize("in_view", [False, True])
+def test_figures_have_all_or_the_part_in_view(looked: Looked, *, in_view: bool) -> None:
+    looked.viewer.look_at(QPointF(20, 15), 40)
+    looked.view.choose_display(PaneSide.INPUT, Display(0, 100))
+    figure = looked.window.session.subject.figure()(None, in_view)
+    left, top, right, bottom = looked.view.seen
+    assert (right - left) * (bottom - top) < WIDTH * HEIGHT
+    part = np.s_[math.floor(top) : math.ceil(bottom), math.floor(left) : math.ceil(right)]
+    for picture, samples in zip(figure.pictures, (looked.before, looked.after), strict=True):
+        expected = samples[part] if in_view else samples
+        np.testing.assert_array_equal(picture.planes[:, :, 0], expected)
+    assert figure.pictures[1].display == Display(0, 100)
+
+
+def test_arrangements_are_of_both(looked: Looked) -> None:
+    looked.window.viewer.arrange("split")
+    for subject in looked.window.session.subjects:
+        assert subject.view.panes.arrangement is Arrangement.SPLIT
