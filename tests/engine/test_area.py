@@ -11,7 +11,7 @@ import pytest
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import InvalidParameter, InvalidRecipe
-from kernelscope.engine.area import Area, Outline
+from kernelscope.engine.area import Area
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
@@ -194,4 +194,3 @@ def test_a_mask_of_a_part_is_that_part_of_the_mask() -> None:
     for text in AREAS:
         area, part = Area.parse(text), Region(3, 5, 11, 20)
         assert (area.mask(part) == part.of(inside(area))).all()
-    assert Area(Outline.RECTANGLE, ((1, 2), (3, 4))).moved(2, 1).format() == "rectangle 3,3 5,5"

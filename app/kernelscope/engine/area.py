@@ -8,7 +8,7 @@ the pixels (2, 1) and (3, 1). A pixel belongs to an area if its centre lies with
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -86,11 +86,7 @@ class Area:
     @property
     def box(self) -> tuple[int, int, int, int]:
         """The box around the area: left, top, right and bottom edge."""
-        xs, ys = zip(*self.corners, strict=True)
-        return min(xs), min(ys), max(xs), max(ys)
-
-    def moved(self, right: int, down: int) -> Area:
-        return replace(self, corners=tuple((x + right, y + down) for x, y in self.corners))
+        return box_around(self.corners)
 
     def region(self, height: int, width: int) -> Region | None:
         """Return the box around the area within a picture; None if it lies outside."""
@@ -113,6 +109,12 @@ class Area:
         - `before`, `after`: the part of the input and of the result, (height, width, channels).
         """
         return np.where(self.mask(part)[:, :, np.newaxis], after, before)
+
+
+def box_around(corners: Sequence[Corner]) -> tuple[int, int, int, int]:
+    """Return the left, top, right and bottom edge of the box around corners."""
+    xs, ys = zip(*corners, strict=True)
+    return min(xs), min(ys), max(xs), max(ys)
 
 
 _FORM = (

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.engine.area import FARTHEST, Area, Corner, Outline, inside
+from kernelscope.engine.area import FARTHEST, Area, Corner, Outline, box_around, inside
 
 Point: TypeAlias = tuple[float, float]
 """In pixels to the right and down; whole numbers are edges."""
@@ -53,8 +53,7 @@ class Interest:
     @property
     def box(self) -> tuple[int, int, int, int]:
         """The box around the region: left, top, right and bottom edge."""
-        xs, ys = zip(*self.corners, strict=True)
-        return min(xs), min(ys), max(xs), max(ys)
+        return box_around(self.corners)
 
     def moved(self, right: int, down: int) -> Interest:
         """Return the region elsewhere."""

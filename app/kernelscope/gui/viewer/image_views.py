@@ -21,6 +21,8 @@ from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.viewer.image_view import ImageView, text_of, words_of
 from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.viewer.pair_view import PairView, Reading
+from kernelscope.gui.viewer.pane import Pane
+from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.images.image import Image
 
 
@@ -130,18 +132,11 @@ class ImagePair(PairView):
     def _show_panes(self) -> None:
         self.input.setVisible(self.view.panes.arrangement is Arrangement.SIDE_BY_SIDE)
 
-    def _compose(self) -> None:
-        first, second = self.input.canvas, self.output.canvas
-        instead = self.shows_input_instead
-        first.front = self.input.layer
-        second.front = self.input.layer if instead else self.output.layer
-        second.behind = self.input.layer if self.is_divided else None
-        second.arrangement = self.view.panes.arrangement
-        second.divide = self.view.divide
-        second.name = self.names[0] if instead else ""
-        second.names = self.names
-        for view in self._views:  # a result leaves the input as it was drawn
-            view.canvas.refresh()
+    def _fill(self, pane: Pane, canvas: PlaneCanvas) -> None:
+        own = pane is self.output
+        shows_output = own and not self.shows_input_instead
+        canvas.front = self.output.layer if shows_output else self.input.layer
+        canvas.behind = self.input.layer if own and self.is_divided else None
 
     # --- camera ---
 

@@ -29,6 +29,7 @@ from kernelscope.gui.viewer import volume_values as values
 from kernelscope.gui.viewer.image_views import change_words
 from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.viewer.pair_view import PairView, Reading
+from kernelscope.gui.viewer.pane import Pane
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.viewer.slices import Key, OutputContent, PaneContent, Slabs
 from kernelscope.gui.viewer.volume_controls import (
@@ -292,42 +293,50 @@ class VolumeViewer(PairView):
     # --- drawing ---
 
     def _compose(self) -> None:
-        """Draw the visible slices that have changed."""
+        """Draw the visible slices that have changed, and show which they are."""
         volume = self.input.volume
         if volume is None:
             return
-        shape, look = volume.voxels.shape, self.view.look
         for number, plane in enumerate(self.view.planes):
             index = self.view.position[plane.axis]
-            part = range(index, index + 1)
-            if look.projection is not Projection.SLICE:
-                part = slab(index, look.slices, shape[plane.axis])
-            self._sliders[number].show_slice(plane, index, part)
-            if self.view.plane_number not in (None, number):
-                continue
-            for pane in (self.input, self.output):
-                view, own = pane.views[number], pane is self.output
-                content, side = PaneContent(volume), PaneSide.INPUT
-                if own and not self.shows_input_instead:
-                    content = self.content.at(self.view.position, (plane,), look)
-                    side = PaneSide.OUTPUT
-                view.cross, view.letters = plane.place(self.view.position, shape), plane.letters
-                view.front, drawn = self._layer(view, side, content, plane, index)
-                view.behind = None
-                if own and self.is_divided and not self.output.is_empty:
-                    view.behind, made = self._layer(
-                        view, PaneSide.INPUT, PaneContent(volume), plane, index, behind=True
-                    )
-                    drawn = drawn and made
-                view.arrangement, view.divide = self.view.panes.arrangement, self.view.divide
-                instead = own and self.shows_input_instead
-                view.name, view.names = self.names[0] if instead else "", self.names
-                state = self.content.state(plane, content) if own and not instead else ""
-                view.note = values.note_of(look.projection, part, state, drawn=drawn)
-                view.refresh()
+            self._sliders[number].show_slice(plane, index, self._slab(volume, plane))
+        super()._compose()
         work = self._slabs.take_work()
         if work is not None:
             self.wanted.emit(work)
+
+    def _slab(self, volume: Volume, plane: Plane) -> range:
+        """Return the slices that are drawn in a plane."""
+        index, look = self.view.position[plane.axis], self.view.look
+        if look.projection is Projection.SLICE:
+            return range(index, index + 1)
+        return slab(index, look.slices, volume.voxels.shape[plane.axis])
+
+    def _fill(self, pane: Pane, canvas: PlaneCanvas) -> None:
+        volume, number, own = self.input.volume, canvas.plane, pane is self.output
+        if volume is None or number is None or number >= len(self.view.planes):
+            return
+        if self.view.plane_number not in (None, number):
+            return
+        plane = self.view.planes[number]
+        shows_output = own and not self.shows_input_instead
+        content = PaneContent(volume)
+        if shows_output:
+            content = self.content.at(self.view.position, (plane,), self.view.look)
+        side = PaneSide.OUTPUT if shows_output else PaneSide.INPUT
+        canvas.cross, canvas.letters = (
+            plane.place(self.view.position, volume.voxels.shape),
+            plane.letters,
+        )
+        canvas.front, drawn = self._layer(canvas, side, content, plane)
+        canvas.behind = None
+        if own and self.is_divided and not self.output.is_empty:
+            under = PaneContent(volume)
+            canvas.behind, made = self._layer(canvas, PaneSide.INPUT, under, plane, behind=True)
+            drawn = drawn and made
+        state = self.content.state(plane, content) if shows_output else ""
+        part = self._slab(volume, plane)
+        canvas.note = values.note_of(self.view.look.projection, part, state, drawn=drawn)
 
     def _draw(self) -> None:
         self._compose()
@@ -339,7 +348,6 @@ class VolumeViewer(PairView):
         pane: PaneSide,
         content: PaneContent,
         plane: Plane,
-        index: int,
         *,
         behind: bool = False,
     ) -> tuple[Layer | None, bool]:
@@ -347,6 +355,7 @@ class VolumeViewer(PairView):
 
         `pane`: whose content it is. `behind`: it is drawn on the other side of the line.
         """
+        index = self.view.position[plane.axis]
         # Gains are relative to the levels of the input.
         ruling = PaneSide.INPUT if content.minus is not None or content.display else pane
         display = self.view.displays.of(ruling) or self.view.displays.of(PaneSide.INPUT)
