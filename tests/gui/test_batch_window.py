@@ -185,7 +185,7 @@ def test_a_cancelled_batch_is_resumed_without_doing_anything_twice(
     qtbot: QtBot, batch: BatchWindow, cpu: FakeCpu, folder: Path, replaces: bool
 ) -> None:
     fill(qtbot, batch, folder)
-    batch.form.there.setCurrentIndex(int(replaces))
+    batch.form.editors["batchThere"].setCurrentIndex(int(replaces))
     cpu.go.clear()
     press(batch, "batchStart")
     cpu.one.release(2)
@@ -212,7 +212,7 @@ def test_results_are_replaced_only_where_that_is_chosen(
     run(qtbot, batch)
     assert (out / "1.png").read_bytes() == b"mine"
     assert f"Set Existing results to “{REPLACE}”" in batch.queue.rows[1].remark
-    batch.form.there.setCurrentIndex(1)
+    batch.form.editors["batchThere"].setCurrentIndex(1)
     run(qtbot, batch)
     assert set(states(batch)) == {FileState.DONE}
     assert (out / "1.png").read_bytes() != b"mine"
@@ -240,16 +240,14 @@ def test_the_settings_come_back(qtbot: QtBot, open_batch: Opener, tmp_path: Path
     field = child(first, QLineEdit, "batchOut")
     field.setText(str(tmp_path / "there"))
     QTest.keyClick(field, Qt.Key.Key_Return)
-    first.form.formats.setCurrentIndex(first.form.formats.findData(".tif"))
-    first.form.formats.activated.emit(first.form.formats.currentIndex())
-    first.form.devices.setCurrentIndex(first.form.devices.findData(Device.CPU))
-    first.form.devices.activated.emit(first.form.devices.currentIndex())
-    first.form.lossy.click()
+    first.form.editors["batchFormat"].set_value(".tif")
+    first.form.editors["batchDevice"].set_value(Device.CPU)
+    first.form.editors["batchLossy"].click()
     again = open_batch()
     assert again.form.settings() == first.form.settings()
     assert (again.form.folder, again.form.suffix) == (tmp_path / "there", ".tif")
     assert again.form.device is Device.CPU
-    assert again.form.lossy.isChecked()
+    assert again.form.editors["batchLossy"].isChecked()
 
 
 def test_an_output_folder_that_is_still_typed_counts(
@@ -278,7 +276,7 @@ def test_files_are_removed_by_the_keyboard(qtbot: QtBot, batch: BatchWindow, fol
     batch.table.selectRow(1)
     QTest.keyClick(batch.table, Qt.Key.Key_Delete)
     assert shown(batch) == ["0.png", "2.png", "3.png", "4.png", "5.png"]
-    batch.form.formats.setCurrentIndex(batch.form.formats.findData(".tif"))
+    batch.form.editors["batchFormat"].set_value(".tif")
     batch.form.places_changed.emit()
     qtbot.waitUntil(lambda: batch.queue.rows[0].item.target.suffix == ".tif")
     assert "1.png" not in shown(batch)

@@ -37,7 +37,6 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.launch_report import LaunchReport, Resources
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
-from kernelscope.gui.docks.gpu_options import GpuOptions
 from kernelscope.gui.model.kernel_difference import GONE, HEADING, NEW, SAME
 from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.rungs import RungPlace
@@ -47,6 +46,7 @@ from kernelscope.gui.tools.kernel_viewer import DifferenceView, KernelViewer
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.fact_table import FactTable
+from kernelscope.gui.widgets.form import Form
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.theme import added_fill, removed_fill
 from kernelscope.gui.window.main_window import MainWindow
@@ -702,7 +702,7 @@ def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
     window.session.choose_place(RungPlace(Device.GPU, "global"))
     wished = replace(window.session.wished, repeat=3, memory_limit=64 << 20, block=(14, 18))
     window.session.set_options(wished)
-    options = window.findChild(GpuOptions, "gpuOptions")
+    options = window.findChild(Form, "gpuOptions")
     assert options.findChild(QSpinBox, "repeat").value() == 3
     with qtbot.waitSignal(window.runner.finished) as done:
         window.runner.run()

@@ -328,17 +328,17 @@ def test_values_are_read_after_each_kind_of_change(qtbot: QtBot) -> None:
     qtbot.addWidget(form)
     editor = form.editors["mask"]
     assert isinstance(editor, MaskEditor)
-    first = form.read()
-    assert form.read().same_as(first), "a mask that is not changed is one object"
+    first = form.state()
+    assert form.state().same_as(first), "a mask that is not changed is one object"
     five = [[float(x == y) for x in range(5)] for y in range(5)]
     editor.set_value(five)
-    assert form.read().numbers["mask"] == tuple(map(tuple, five))
+    assert form.state().numbers["mask"] == tuple(map(tuple, five))
     table = editor.findChild(QTableWidget)
     assert table is not None
     table.item(2, 2).setText("7.5")
-    assert form.read().numbers["mask"][2][2] == 7.5
+    assert form.state().numbers["mask"][2][2] == 7.5
     table.item(0, 0).setText("?")
-    read = form.read()
+    read = form.state()
     assert isinstance(read.problem, InvalidParameter)
     assert read.numbers["mask"][2][2] == 7.5, "the last that could be read"
     assert not read.same_as(read)

@@ -598,7 +598,7 @@ def test_what_has_no_part_in_the_result_is_not_offered(
     session.set_values(filter_id, changes)
     offered = {name: editor.isEnabled() for name, editor in form.editors.items()}
     assert {name for name, enabled in offered.items() if not enabled} == idle
-    text = filters.get(filter_id).describe(form.read().numbers)
+    text = filters.get(filter_id).describe(form.state().numbers)
     labels = [filters.get(filter_id).parameter(name).label.lower() for name in idle]
     assert not any(f", {label} " in text for label in labels if label != "sigma")
     session.reset()

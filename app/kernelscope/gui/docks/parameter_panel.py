@@ -178,14 +178,14 @@ class ParameterPanel(QScrollArea):
 
     def _show_values(self) -> None:
         self._shows = True
-        self.form.show_values(self._session.values)
+        self.form.show_state(self._session.values)
         self._shows = False
         self._write()  # an editor may have rounded a number
 
     def _write(self) -> None:
         """Write the form into the session."""
         if not self._shows:
-            self._session.edit(self.form.read())
+            self._session.edit(self.form.state())
 
     def _put_into_tab_order(self, form: FilterForm) -> None:
         """Let Tab go through `form` after the filter, whenever it was made."""

@@ -1,17 +1,29 @@
-"""How a filter runs: its place, border, greyscale, and options of a GPU."""
+"""How a filter runs: its border, greyscale, region, and the options of a GPU."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QGridLayout, QWidget
+from dataclasses import replace
 
-from kernelscope.gui.docks.gpu_options import GpuOptions
-from kernelscope.gui.session.session import FILTER, KIND, OPTIONS, REGION, Session
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QWidget
+
+from kernelscope.engine.options import Device
+from kernelscope.gui.session.session import (
+    FILTER,
+    KIND,
+    MIB,
+    MOST_MIB,
+    MOST_REPEATS,
+    OPTIONS,
+    PLACES,
+    REGION,
+    Session,
+)
 from kernelscope.gui.session.subject import Fields
-from kernelscope.gui.widgets.controls import ChoiceBox
-from kernelscope.gui.widgets.editors import shrink
+from kernelscope.gui.widgets.form import Form, Listed, Tick, Whole
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import dressed, label_of, tool_button
+from kernelscope.gui.widgets.parts import in_row, tool_button
+from kernelscope.schema.blocks import USUAL_BLOCKS, Block, block_name
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Kind
 
@@ -20,6 +32,49 @@ _TIP = (
     "its values of the whole result: its neighbours outside are those of the input."
 )
 _NO_REGION = "Draw a region first (Ctrl+Alt+R)."
+_BLOCK = (
+    "Threads of each block, across and down. The list of runs shows the cost of a size; the kernel "
+    "does not change."
+)
+_NO_BLOCK = "Only the levels of a GPU up to texture have blocks of any size."
+
+
+def _threads(block: Block) -> str:
+    return f"{block_name(block)} threads"
+
+
+_OPTIONS = (
+    Listed("border", "&Border", Border.REFLECT, "Values of the image beyond its edges."),
+    Tick("grey", "Convert to &greyscale first", help="ITU-R BT.601: 0.299 R + 0.587 G + 0.114 B"),
+)
+_GPU_OPTIONS = (
+    Listed(
+        "block",
+        "Bloc&k",
+        None,
+        _BLOCK,
+        entries=(("as planned", None), *((_threads(block), block) for block in USUAL_BLOCKS)),
+        text_of=_threads,
+    ),
+    Whole(
+        "repeat",
+        "Re&peat kernel",
+        1,
+        "Number of runs of the kernel on a GPU, after a warm-up; the median is reported.",
+        low=1,
+        high=MOST_REPEATS,
+        unit="×",
+    ),
+    Whole(
+        "memoryLimit",
+        "GPU &memory",
+        0,
+        "Limit of the GPU memory for images; larger ones are filtered in strips.",
+        high=MOST_MIB,
+        unit="MiB",
+        lowest="all that is free",
+    ),
+)
 
 
 class WithinBox(QCheckBox):
@@ -51,62 +106,75 @@ class WithinBox(QCheckBox):
         self.setAccessibleDescription(tip)
 
 
-class RunOptionsForm(QWidget):
+class RunOptionsForm(Form):
     """Border and greyscale, the region, and the options of a GPU; the ladder shows the place."""
 
     kernel_wanted = Signal()  # the user asks for the CUDA source
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("runOptions")
+        super().__init__("runOptions", _OPTIONS, parent)
         set_help(self, "filters#borders")
         self._session = session
-        layout = QGridLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setVerticalSpacing(8)
-        layout.setColumnStretch(1, 1)
-        self._border = dressed(
-            ChoiceBox(self), "border", "Border", tip="Values of the image beyond its edges."
-        )
-        shrink(self._border)
-        layout.addWidget(label_of("&Border", self._border), 0, 0)
-        layout.addWidget(self._border, 0, 1, 1, 2)
-        self._grey = dressed(
-            QCheckBox("Convert to &greyscale first", self),
-            "grey",
-            "Convert to greyscale first",
-            tip="ITU-R BT.601: 0.299 R + 0.587 G + 0.114 B",
-        )
-        layout.addWidget(self._grey, 1, 0, 1, 3)
         self._within = WithinBox(session, self)
-        layout.addWidget(self._within, 2, 0, 1, 3)
-        self._gpu_options = GpuOptions(session, self)
-        layout.addWidget(self._gpu_options, 3, 0, 1, 3)
+        self._gpu = Form("gpuOptions", _GPU_OPTIONS, self)
+        set_help(self._gpu, "gpu-levels#how-a-run-uses-the-card")
         tip = "The CUDA source of the filter at this level (Ctrl+K)"
         kernel = tool_button(
             "View kernel…", "viewKernelButton", self.kernel_wanted.emit, "View kernel", tip=tip
         )
-        layout.addWidget(kernel, 4, 1, 1, 2, Qt.AlignmentFlag.AlignRight)
-        self._border.currentIndexChanged.connect(
-            lambda _: session.set_border(Border(self._border.currentData()))
-        )
-        self._grey.toggled.connect(session.set_grey)
+        assert self.rows is not None
+        for row in (self._within, self._gpu, in_row(1, kernel)):
+            self.rows.addRow(row)
+        self.changed.connect(self._write)
+        self._gpu.changed.connect(self._write_gpu)
         session.follow(self._show)
-        self._show(frozenset({FILTER, KIND}))
+        self._show(frozenset({FILTER, KIND, OPTIONS, PLACES}))
+
+    def _write(self, name: str) -> None:
+        if name == "border":
+            self._session.set_border(self.values[name])
+        else:
+            self._session.set_grey(self.values[name])
+
+    def _write_gpu(self) -> None:
+        values, session = self._gpu.values, self._session
+        memory = values["memoryLimit"] * MIB or None
+        options = replace(
+            session.wished, block=values["block"], repeat=values["repeat"], memory_limit=memory
+        )
+        session.set_options(options, self._gpu.problem)
 
     def _show(self, fields: Fields) -> None:
-        session = self._session
-        with QSignalBlocker(self._border):
-            if FILTER in fields:
-                self._border.clear()
-                for border in session.spec.borders:
-                    self._border.addItem(border.value.capitalize(), border.value)
-                    last = self._border.count() - 1
-                    self._border.setItemData(last, border.help, Qt.ItemDataRole.ToolTipRole)
-            if fields & {FILTER, OPTIONS}:
-                self._border.setCurrentIndex(self._border.findData(session.border))
+        session, is_picture = self._session, self._session.kind is Kind.PICTURE
+        if FILTER in fields:
+            borders = session.spec.borders
+            self.offer("border", ((border.value.capitalize(), border) for border in borders))
+            for place, border in enumerate(borders):
+                box = self.editors["border"]
+                box.setItemData(place, border.help, Qt.ItemDataRole.ToolTipRole)
+        if fields & {FILTER, OPTIONS}:
+            self.show_values(border=session.border)
         if fields & {KIND, OPTIONS}:
-            self._grey.setVisible(session.kind is Kind.PICTURE)
-            self._within.setVisible(session.kind is Kind.PICTURE)
-            with QSignalBlocker(self._grey):
-                self._grey.setChecked(session.wishes_grey)
+            self.editors["grey"].setVisible(is_picture)
+            self._within.setVisible(is_picture)
+            self.show_values(grey=session.wishes_grey)
+        if fields & {PLACES, FILTER}:
+            self._offer_gpu()
+        if OPTIONS in fields and session.refused is None:
+            wished = session.wished
+            memory = (wished.memory_limit or 0) // MIB
+            self._gpu.show_values(block=wished.block, repeat=wished.repeat, memoryLimit=memory)
+
+    def _offer_gpu(self) -> None:
+        """Enable the options that count at the place of the next run."""
+        session, place = self._session, self._session.place
+        usable = {rung.place.device for rung in session.rungs if not rung.obstacle}
+        # Auto and the CPU are always there.
+        emulated = place.device is Device.EMULATED
+        on_card = Device.GPU in usable and place.device is not Device.CPU
+        takes_block = session.takes_block(place)
+        self._gpu.setEnabled(on_card or emulated)
+        self._gpu.editors["block"].setEnabled(takes_block)
+        self._gpu.editors["block"].setToolTip(_BLOCK if takes_block else _NO_BLOCK)
+        for name in ("repeat", "memoryLimit"):
+            self._gpu.editors[name].setEnabled(not emulated)

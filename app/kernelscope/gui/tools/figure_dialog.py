@@ -9,10 +9,8 @@ from pathlib import Path
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
-    QCheckBox,
     QDialogButtonBox,
     QFileDialog,
-    QFormLayout,
     QPlainTextEdit,
     QSizePolicy,
     QWidget,
@@ -25,7 +23,7 @@ from kernelscope.gui.model.figure import WIDTHS, Figure, FigureStyle
 from kernelscope.gui.tools.places import folder_for
 from kernelscope.gui.viewer.figure_painter import UNITS, FigurePainter
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, WholeBox
+from kernelscope.gui.widgets.form import Form, Listed, Option, Real, Tick, Whole
 from kernelscope.gui.widgets.messages import add_button, close_box, open_dialog, show_error
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row, text_label
 from kernelscope.gui.widgets.settings import Settings
@@ -103,8 +101,13 @@ class FigureDialog(ToolWindow):
         self._name, self.note = name, note
         self.figure: Figure | None = None
         self.preview = _Preview(self)
-        self._make_controls(changes)
-        right = in_column(self._form(), (self.caption, 1))
+        self.form = Form("figureOptions", self._options(changes, has_parts), self)
+        self.form.editors["figurePart"].setEnabled(has_parts)
+        self.form.changed.connect(self._on_option)
+        self.caption = dressed(QPlainTextEdit(self), "figureCaption", "Caption")
+        self.caption.setTabChangesFocus(True)
+        self.caption.textChanged.connect(self._draw)
+        right = in_column(self.form, (self.caption, 1))
         if note:
             right.addWidget(text_label(note, "", "warning"))
         columns = in_row((self.preview, 1), right)
@@ -121,86 +124,54 @@ class FigureDialog(ToolWindow):
         in_column((columns, 1), buttons, of=self)
         self._collect()
 
-    def _make_controls(self, changes: tuple[View, ...]) -> None:
-        self.third = ChoiceBox(self)
-        self.third.addItem("Nothing more", "")
-        for view in changes:
-            self.third.addItem(view.value.capitalize(), view.value)
-        self.part = ChoiceBox(self)
-        self.part.addItem("The whole picture", False)
-        self.part.addItem("The part in view", True)
-        self.width_box = NumberBox(self)
-        self.width_box.setRange(40, 400)
-        self.width_box.setSuffix(" mm")
-        self.widths = ChoiceBox(self)
-        for text, width in WIDTHS.items():
-            self.widths.addItem(text, width)
-        self.points = NumberBox(self)
-        self.points.setRange(4, 24)
-        self.points.setSuffix(" pt")
-        self.dpi = WholeBox(self)
-        self.dpi.setRange(72, 1200)
-        self.dpi.setSuffix(" dpi")
-        self.ground = ChoiceBox(self)
-        self.ground.addItem("White", False)
-        self.ground.addItem("Black", True)
-        self.titles = dressed(QCheckBox("&Titles", self), "figureTitles")
-        self.scale_bar = dressed(QCheckBox("Scale &bar", self), "figureScaleBar")
-        self.with_caption = dressed(QCheckBox("C&aption", self), "figureWithCaption")
-        self.caption = dressed(QPlainTextEdit(self), "figureCaption", "Caption")
-        self.caption.setTabChangesFocus(True)
+    @staticmethod
+    def _options(changes: tuple[View, ...], has_parts: bool) -> tuple[Option, ...]:
         usual = FigureStyle()
-        self.widths.setCurrentIndex(self.widths.findData(usual.width))
-        self.width_box.setValue(usual.width)
-        self.points.setValue(usual.points)
-        self.dpi.setValue(usual.dpi)
-        for box in (self.titles, self.scale_bar, self.with_caption):
-            box.setChecked(True)
-            box.toggled.connect(self._draw)
-        self.third.currentIndexChanged.connect(self._collect)
-        self.part.currentIndexChanged.connect(self._collect)
-        self.widths.activated.connect(lambda _: self.width_box.setValue(self.widths.currentData()))
-        for number in (self.width_box, self.points, self.dpi):
-            number.valueChanged.connect(self._draw)
-        self.ground.currentIndexChanged.connect(self._draw)
-        self.caption.textChanged.connect(self._draw)
-
-    def _form(self) -> QFormLayout:
-        form = QFormLayout()
-        rows = (
-            ("&Next to input and output", "figureThird", self.third),
-            ("Sho&w", "figurePart", self.part),
-            ("&Usual widths", "figureWidths", self.widths),
-            ("W&idth", "figureWidth", self.width_box),
-            ("T&ext", "figurePoints", self.points),
-            ("&PNG", "figureDpi", self.dpi),
-            ("&Ground", "figureGround", self.ground),
+        parts = (("The whole picture", False), ("The part in view", True))
+        return (
+            Listed(
+                *("figureThird", "&Next to input and output", None),
+                entries=(("Nothing more", None), *((v.value.capitalize(), v) for v in changes)),
+            ),
+            Listed("figurePart", "Sho&w", False, entries=parts[: 1 + has_parts]),
+            Listed("figureWidths", "&Usual widths", usual.width, entries=tuple(WIDTHS.items())),
+            Real("figureWidth", "W&idth", usual.width, low=40, high=400, unit="mm"),
+            Real("figurePoints", "T&ext", usual.points, low=4, high=24, unit="pt"),
+            Whole("figureDpi", "&PNG", usual.dpi, low=72, high=1200, unit="dpi"),
+            Listed("figureGround", "&Ground", False, entries=(("White", False), ("Black", True))),
+            Tick("figureTitles", "&Titles", True),
+            Tick("figureScaleBar", "Scale &bar", True),
+            Tick("figureWithCaption", "C&aption", True),
         )
-        for text, name, widget in rows:
-            form.addRow(text, dressed(widget, name, text.replace("&", "")))
-        form.addRow(in_row(self.titles, self.scale_bar, self.with_caption))
-        return form
+
+    def _on_option(self, name: str) -> None:
+        if name in ("figureThird", "figurePart"):
+            self._collect()
+        elif name == "figureWidths":
+            self.form.editors["figureWidth"].setValue(self.form.values[name])
+        else:
+            self._draw()
 
     # --- the figure ---
 
     @property
     def style_(self) -> FigureStyle:
         """How the figure is laid out now."""
+        value = self.form.values
         return FigureStyle(
-            width=self.width_box.value(),
-            points=self.points.value(),
-            dpi=self.dpi.value(),
-            dark=bool(self.ground.currentData()),
-            titles=self.titles.isChecked(),
-            scale_bar=self.scale_bar.isChecked(),
-            caption=self.with_caption.isChecked(),
+            width=value["figureWidth"],
+            points=value["figurePoints"],
+            dpi=value["figureDpi"],
+            dark=value["figureGround"],
+            titles=value["figureTitles"],
+            scale_bar=value["figureScaleBar"],
+            caption=value["figureWithCaption"],
         )
 
     def _collect(self) -> None:
         """Make the pictures of the figure in the background."""
         self.save_button.setEnabled(False)
-        third = self.third.currentData()  # which Qt keeps as a plain text
-        work = partial(self._make, View(third) if third else None, bool(self.part.currentData()))
+        work = partial(self._make, self.form.values["figureThird"], self.form.values["figurePart"])
         self._background.start("figure", work, self._show, self._on_problem)
 
     def _show(self, figure: Figure) -> None:
@@ -212,7 +183,7 @@ class FigureDialog(ToolWindow):
 
     def _on_problem(self, error: Exception) -> None:
         self.report(error)
-        self.third.setCurrentIndex(0)
+        self.form.editors["figureThird"].set_value(None)
 
     def _painter(self) -> FigurePainter | None:
         if self.figure is None:

@@ -13,7 +13,7 @@ from typing import Any
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtPrintSupport import QPrintDialog, QPrinter
-from PySide6.QtWidgets import QFormLayout, QHBoxLayout, QPushButton, QScrollArea, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QWidget
 
 from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.files.write_errors import replace_file
@@ -29,7 +29,7 @@ from kernelscope.gui.tools.lecture_view import (
 )
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
-from kernelscope.gui.widgets.editors import Editor, create_editor
+from kernelscope.gui.widgets.form import Form
 from kernelscope.gui.widgets.messages import choose_text_to_save, open_dialog, show_error
 from kernelscope.gui.widgets.parts import (
     dressed,
@@ -79,7 +79,6 @@ class LectureWindow(ToolWindow):
         super().__init__("lectureWindow", "Lecture", parent, help_page="lecture", flags=flags)
         self._background, self._source, self._measured = background, source, measured
         self._values = {page.id: page.defaults() for page in _PAGES}
-        self._editors: dict[str, Editor] = {}
         self._facts_shown: tuple[NamedNumber, ...] = ()
         self._busy = self._late = False
         self._usual_size = self.font().pointSizeF()
@@ -108,8 +107,8 @@ class LectureWindow(ToolWindow):
             tip="Run these kernels on the emulated GPU and count their accesses, on a part of the "
             "picture; needs a C++ compiler and a few seconds",
         )
-        self._form = QFormLayout()
-        self._form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        self._form = Form("lectureForm", (), self)
+        self._form.changed.connect(self._on_changed)
         left = dressed(QWidget(self), "lectureColumn")
         column = in_column(self._text, self._form, of=left)
         column.addWidget(self._count, 0, Qt.AlignmentFlag.AlignLeft)
@@ -193,7 +192,7 @@ class LectureWindow(ToolWindow):
 
     def set_values(self, **values: Any) -> None:
         for name, value in values.items():
-            self._editors[name].set_value(value)
+            self._form.editors[name].set_value(value)
 
     def _open_page(self) -> None:
         page, place = self.page, self._chooser.currentIndex()
@@ -206,20 +205,13 @@ class LectureWindow(ToolWindow):
         self.view.show_drawing(None)
         self._back.setEnabled(place > 0)
         self._next.setEnabled(place < len(_PAGES) - 1)
-        while self._form.rowCount():
-            self._form.removeRow(0)
-        self._editors = {}
-        for control in page.controls:
-            editor = create_editor(control, self)
-            editor.set_value(self._values[page.id][control.name])
-            editor.changed.connect(self._on_changed)
-            self._editors[control.name] = editor
-            self._form.addRow(control.label, editor)
+        self._form.declare(page.controls)
+        self._form.show_values(**self._values[page.id])
         self._refresh()
 
     def _on_changed(self) -> None:
+        values = self._form.values
         try:
-            values = {name: editor.value() for name, editor in self._editors.items()}
             for control in self.page.controls:
                 control.validate(values[control.name])
         except InvalidParameter:

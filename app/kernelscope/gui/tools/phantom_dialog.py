@@ -10,13 +10,13 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialogButtonBox,
-    QFormLayout,
     QHBoxLayout,
     QLabel,
     QWidget,
 )
 
-from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, WholeBox
+from kernelscope.gui.widgets.controls import NumberBox, WholeBox
+from kernelscope.gui.widgets.form import Form, Listed, Real, Whole
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.images.phantom import (
@@ -42,6 +42,27 @@ _NOISES = {
     ScannerNoise.UNIFORM: ("uniform", "no scanner"),
 }
 """Names of the kinds of noise, and their origin."""
+
+
+_OPTIONS = (
+    Listed(
+        "noiseKind",
+        "&Noise",
+        ScannerNoise.RICIAN,
+        "Kind of noise",
+        entries=tuple((f"{n[0].upper()}{n[1:]} ({by})", k) for k, (n, by) in _NOISES.items()),
+    ),
+    Real(
+        "noiseSigma",
+        "&Sigma",
+        9.0,
+        "Sigma of the noise",
+        high=100,
+        unit="% of the brightest tissue",
+        decimals=1,
+    ),
+    Whole("noiseSeed", "S&eed", 0, "The same number gives the same noise", high=10**6),
+)
 
 
 @dataclass(frozen=True)
@@ -97,14 +118,11 @@ class PhantomDialog(ToolWindow):
             side.setEnabled(False)
             self._has_voxel.toggled.connect(side.setEnabled)
         contrasts = self._make_contrasts()
-        self._make_noise()
-        form = QFormLayout()
-        form.addRow("Size in voxels", _times(self._sides))
-        form.addRow(self._has_voxel, _times(self._voxel))
-        form.addRow("Weightings", contrasts)
-        form.addRow("&Noise", self._noise)
-        form.addRow("&Sigma", self._sigma)
-        form.addRow("S&eed", self._seed)
+        self._form = Form("phantomNoise", _OPTIONS, self)
+        assert self._form.rows is not None
+        self._form.rows.insertRow(0, "Size in voxels", _times(self._sides))
+        self._form.rows.insertRow(1, self._has_voxel, _times(self._voxel))
+        self._form.rows.insertRow(2, "Weightings", contrasts)
         self._buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
         self._make = self._buttons.addButton("Make", QDialogButtonBox.ButtonRole.AcceptRole)
         dressed(self._make, "makePhantom", "Make the phantom")
@@ -112,7 +130,7 @@ class PhantomDialog(ToolWindow):
         dressed(cancel, "cancelPhantom", "Cancel")
         self._buttons.accepted.connect(self._order)
         self._buttons.rejected.connect(self.reject)
-        in_column(about, form, self._buttons, of=self)
+        in_column(about, self._form, self._buttons, of=self)
 
     def _make_contrasts(self) -> QHBoxLayout:
         """Return a row with a box to tick for each weighting."""
@@ -123,29 +141,17 @@ class PhantomDialog(ToolWindow):
             switch.toggled.connect(self._check)
         return in_row(*self._contrasts.values(), 1)
 
-    def _make_noise(self) -> None:
-        self._noise = dressed(ChoiceBox(self), "noiseKind", "Kind of noise")
-        for noise, (name, origin) in _NOISES.items():
-            self._noise.addItem(f"{name[0].upper()}{name[1:]} ({origin})", noise)
-        self._sigma = dressed(NumberBox(self), "noiseSigma", "Sigma of the noise")
-        self._sigma.setRange(0, 100)
-        self._sigma.setDecimals(1)
-        self._sigma.setValue(9)
-        self._sigma.setSuffix(" % of the brightest tissue")
-        tip = "The same number gives the same noise"
-        self._seed = dressed(WholeBox(self), "noiseSeed", "Seed of the noise", tip=tip)
-        self._seed.setRange(0, 10**6)
-
     @property
     def order(self) -> PhantomOrder:
+        values = self._form.values
         width, height, depth = (box.value() for box in self._sides)
         chosen = tuple(contrast for contrast, box in self._contrasts.items() if box.isChecked())
         return PhantomOrder(
             (depth, height, width),
             chosen,
-            ScannerNoise(self._noise.currentData()),
-            self._sigma.value(),
-            self._seed.value(),
+            values["noiseKind"],
+            values["noiseSigma"],
+            values["noiseSeed"],
             (self._voxel[2].value(), self._voxel[1].value(), self._voxel[0].value())
             if self._has_voxel.isChecked()
             else None,

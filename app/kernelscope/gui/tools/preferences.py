@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QFormLayout, QLabel, QSpinBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from kernelscope.files.pictures.pillow import JPEG_QUALITY as USUAL_QUALITY
 from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, stylist
-from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.form import Form, Listed, Whole
 from kernelscope.gui.widgets.messages import close_box
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import in_column, text_label
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.widgets.theme import set_role
 from kernelscope.gui.widgets.tool_window import ToolWindow
 
-_SCHEMES = {
-    Scheme.DARK: "Dark",
-    Scheme.LIGHT: "Light",
-    Scheme.SYSTEM: "As the system",
-}
+_SCHEMES = (("Dark", Scheme.DARK), ("Light", Scheme.LIGHT), ("As the system", Scheme.SYSTEM))
 
 JPEG_QUALITY = "jpegQuality"  # name of the setting
+
+_OPTIONS = (
+    Listed(
+        "scheme",
+        "&Theme",
+        Scheme.DARK,
+        "Colours of the window; pictures have a dark background in both",
+        entries=_SCHEMES,
+    ),
+    Listed(
+        "textSize",
+        "Size of te&xt",
+        1.0,
+        "Relative to the font of the desktop",
+        entries=tuple((f"{100 * scale:.0f} %", scale) for scale in SCALES),
+    ),
+    Whole(
+        JPEG_QUALITY,
+        "&JPEG quality",
+        USUAL_QUALITY,
+        "Of JPEG files that are saved: 100 is the best, and the largest",
+        low=1,
+        high=100,
+    ),
+)
 
 
 def jpeg_quality(settings: Settings) -> int:
@@ -37,48 +57,21 @@ class Preferences(ToolWindow):
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__("preferences", "Preferences", parent, help_page="window")
         self._settings = settings
-        chosen = Appearance.load(settings)
-
-        self._scheme = dressed(
-            ChoiceBox(self),
-            "scheme",
-            "Theme",
-            tip="Colours of the window; pictures have a dark background in both",
+        chosen, quality = Appearance.load(settings), jpeg_quality(settings)
+        self._form = Form("preferencesForm", _OPTIONS, self)
+        self._form.show_values(
+            scheme=chosen.scheme, textSize=chosen.scale, **{JPEG_QUALITY: quality}
         )
-        for scheme, name in _SCHEMES.items():
-            self._scheme.addItem(name, scheme.value)
-        self._scheme.setCurrentIndex(self._scheme.findData(chosen.scheme.value))
+        self._form.changed.connect(self._apply)
+        note = text_label("Changes take effect immediately and are saved.", "", "note")
+        note.setWordWrap(False)
+        in_column(self._form, note, 1, close_box(self), of=self)
 
-        self._scale = dressed(
-            ChoiceBox(self), "textSize", "Size of text", tip="Relative to the font of the desktop"
-        )
-        for scale in SCALES:
-            self._scale.addItem(f"{100 * scale:.0f} %", scale)
-        self._scale.setCurrentIndex(SCALES.index(chosen.scale))
-
-        self._quality = dressed(
-            QSpinBox(self),
-            "jpegQuality",
-            "JPEG quality",
-            tip="Of JPEG files that are saved: 100 is the best, and the largest",
-        )
-        self._quality.setRange(1, 100)
-        self._quality.setValue(jpeg_quality(settings))
-
-        form = QFormLayout()
-        form.addRow("&Theme", self._scheme)
-        form.addRow("Size of te&xt", self._scale)
-        form.addRow("&JPEG quality", self._quality)
-        note = QLabel("Changes take effect immediately and are saved.")
-        set_role(note, "note")
-        in_column(form, note, 1, close_box(self), of=self)
-        self._scheme.currentIndexChanged.connect(self._apply)
-        self._scale.currentIndexChanged.connect(self._apply)
-        self._quality.valueChanged.connect(
-            lambda value: self._settings.set_text(JPEG_QUALITY, str(value))
-        )
-
-    def _apply(self) -> None:
-        chosen = Appearance(Scheme(self._scheme.currentData()), self._scale.currentData())
+    def _apply(self, name: str) -> None:
+        values = self._form.values
+        if name == JPEG_QUALITY:
+            self._settings.set_text(JPEG_QUALITY, str(values[JPEG_QUALITY]))
+            return
+        chosen = Appearance(values["scheme"], values["textSize"])
         chosen.save(self._settings)
         stylist().apply(chosen)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, SignalInstance
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -81,7 +81,7 @@ class OddEditor(QWidget):
         self._box.setValue(parameter.default)
         _dress_box(self._box, parameter)
         self._box.valueChanged.connect(self._on_changed)
-        tell_of_refusals(self._box, self.changed)
+        tell_of_refusals(self._box, self.changed.emit)
         row.addWidget(self._box)
         self._parameter = parameter
         self._mark()
@@ -138,7 +138,7 @@ class NumberEditor(QWidget):
         self._box.setRange(parameter.minimum, parameter.maximum)  # type: ignore[arg-type]
         self._box.setSingleStep(parameter.step)  # type: ignore[arg-type]
         self._box.setValue(parameter.default)
-        tell_of_refusals(self._box, self.changed)
+        tell_of_refusals(self._box, self.changed.emit)
         _dress_box(self._box, parameter)
 
         self._slider = dressed(
@@ -269,25 +269,56 @@ class RadiiEditor(QLineEdit):
         self.setText(self._parameter.format(value))
 
 
-class ChoiceEditor(ChoiceBox):
-    """A list of the named values."""
+class ListEditor(ChoiceBox):
+    """A list of texts that stand for values.
+
+    `text_of`: names a value that is not offered, so that it can be shown all the same.
+    """
 
     changed = Signal()
 
-    def __init__(self, parameter: ChoiceParameter, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        entries: Iterable[tuple[str, Any]],
+        value: Any,
+        parent: QWidget | None = None,
+        text_of: Callable[[Any], str] | None = None,
+    ) -> None:
         super().__init__(parent)
-        for choice in parameter.choices:
-            self.addItem(choice.label, choice.value)
-            self.setItemData(self.count() - 1, choice.help, Qt.ItemDataRole.ToolTipRole)
+        self._values: list[Any] = []  # Qt would keep members of enumerations as plain texts
+        self._text_of = text_of
         shrink(self)
-        self.set_value(parameter.default)
+        self.offer(entries, value)
         self.currentIndexChanged.connect(self.changed)
 
-    def value(self) -> str:
-        return str(self.currentData())
+    def offer(self, entries: Iterable[tuple[str, Any]], value: Any = None) -> None:
+        """Offer other values, and choose one of them, or the first."""
+        self.clear()
+        self._values.clear()
+        for text, each in entries:
+            self._values.append(each)
+            self.addItem(text, each)
+        self.set_value(value if value in self._values else self.value())
 
-    def set_value(self, value: str) -> None:
-        self.setCurrentIndex(self.findData(value))
+    def value(self) -> Any:
+        return self._values[self.currentIndex()] if self._values else None
+
+    def set_value(self, value: Any) -> None:
+        """Choose a value, which is offered from now on; without a name for it, the first."""
+        if value not in self._values and self._text_of is not None:
+            self._values.append(value)
+            self.addItem(self._text_of(value), value)
+        self.setCurrentIndex(self._values.index(value) if value in self._values else 0)
+
+
+class ChoiceEditor(ListEditor):
+    """A list of the named values of a parameter."""
+
+    def __init__(self, parameter: ChoiceParameter, parent: QWidget | None = None) -> None:
+        choices = parameter.choices
+        super().__init__([(c.label, c.value) for c in choices], parameter.default, parent)
+        for place, choice in enumerate(choices):
+            self.setItemData(place, choice.help, Qt.ItemDataRole.ToolTipRole)
 
 
 Editor = OddEditor | NumberEditor | NumbersEditor | RadiiEditor | ChoiceEditor | MaskEditor
@@ -323,15 +354,15 @@ def shrink(combo: QComboBox) -> None:
     combo.setMinimumContentsLength(10)
 
 
-def tell_of_refusals(box: WholeBox | NumberBox, changed: SignalInstance) -> None:
-    """Emit `changed` also when the typed text becomes no number, or one again."""
+def tell_of_refusals(box: WholeBox | NumberBox, changed: Callable[[], object]) -> None:
+    """Call `changed` also when the typed text becomes no number, or one again."""
     refused = False
 
     def look() -> None:
         nonlocal refused
         was, refused = refused, not box.hasAcceptableInput()
         if was or refused:
-            changed.emit()
+            changed()
 
     box.lineEdit().textChanged.connect(look)
 

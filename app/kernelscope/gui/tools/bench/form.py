@@ -8,17 +8,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QFormLayout,
-    QHBoxLayout,
-    QLabel,
-    QLineEdit,
-    QListWidget,
-    QListWidgetItem,
-    QWidget,
-)
+from PySide6.QtWidgets import QLabel, QListWidget, QListWidgetItem
 
 from kernelscope import filters
 from kernelscope.base.errors import InvalidParameter
@@ -26,7 +16,7 @@ from kernelscope.bench import PRESETS, Data, Plan, Preset, Sweep, grid
 from kernelscope.bench.data import kind_of
 from kernelscope.bench.plan import CPU, DEVICES, GPU
 from kernelscope.bench.rules import REPEAT
-from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
+from kernelscope.gui.widgets.form import Form, Listed, Text, Tick, Whole
 from kernelscope.gui.widgets.parts import dressed
 from kernelscope.images.source import Source
 from kernelscope.schema.blocks import block_name, read_block
@@ -38,9 +28,55 @@ _LARGEST = 16384
 _FIRST_FILTERS = ("median", "mean")
 _ENABLED = Qt.ItemFlag.ItemIsEnabled
 _SIZES, _MASKS = "256 512 1024", "3 5 9"
+_ON = "Measure on the {}"
 
 
-class BenchForm(QWidget):
+_OPTIONS = (
+    Listed(
+        "benchPreset",
+        "&Preset",
+        "",
+        "The experiments of the four sources, or your own choice",
+        entries=((OWN_CHOICE, ""), *((each.title, each.name) for each in PRESETS.values())),
+    ),
+    Text("benchSizes", "&Sizes", _SIZES, "Sides of square pictures, in pixels"),
+    Tick(
+        "benchOpenImage",
+        "The &open image instead",
+        help="Measure on the picture or volume of the main window",
+        beside="",
+    ),
+    Text("benchMasks", "&Masks", _MASKS, "For the filters that have a mask size"),
+    *(
+        Tick(f"bench{each.capitalize()}", each.upper(), True, _ON.format(each.upper()), "Devices")
+        for each in DEVICES
+    ),
+    Text(
+        "benchBlocks",
+        "&Blocks",
+        help="Threads of a GPU's blocks, such as 8x8 16x16 256x1: a row for each, at levels up to "
+        "texture; empty for the filter's own",
+        hint="as planned",
+    ),
+    Whole(
+        "benchRepeat",
+        "&Repeats",
+        REPEAT,
+        "Timed runs of each row, after a warm-up that is not counted",
+        low=1,
+        high=99,
+    ),
+    Tick(
+        "benchPeers",
+        "Also &libraries, where installed",
+        help="OpenCV, SciPy, scikit-image, CuPy, NPP and loops in C, on the same data in the same "
+        "run; results are compared first",
+        beside="",
+    ),
+)
+
+
+class BenchForm(Form):
     """Presets, or filters, sizes and masks; devices, levels, libraries and repeats.
 
     `opened` returns the picture or the scan that is open, or None.
@@ -50,120 +86,54 @@ class BenchForm(QWidget):
     """`Preset or None`: Another one was chosen; None for the user's own choice."""
 
     def __init__(self, opened: Callable[[], Source | None]) -> None:
-        super().__init__()
-        self.setObjectName("benchForm")
+        super().__init__("benchForm", _OPTIONS)
+        assert self.rows is not None
         self._opened = opened
-        self._preset = dressed(
-            ChoiceBox(self),
-            "benchPreset",
-            tip="The experiments of the four sources, or your own choice",
-        )
-        self._preset.addItem(OWN_CHOICE)
-        for preset in PRESETS.values():
-            self._preset.addItem(preset.title, preset.name)
-        self._preset.setSizeAdjustPolicy(
-            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-        )
-        self._preset.setMinimumContentsLength(24)
-        entries = self._preset.view()  # long ones, which the box itself has no room for
+        preset = self.editors["benchPreset"]
+        preset.setMinimumContentsLength(24)
+        entries = preset.view()  # long ones, which the box itself has no room for
         entries.setMinimumWidth(entries.sizeHintForColumn(0) + 2 * self.fontMetrics().height())
-        self._preset.currentIndexChanged.connect(self._on_preset)
         self._summary = dressed(_Summary(self), "benchSummary")
         self._summary.setWordWrap(True)
-
-        self._build_data()
-        devices = self._build_devices()
-        self._lay_out(devices)
-        self._on_preset()
-
-    def _build_data(self) -> None:
-        """Build the fields of filters, sizes and masks."""
         every = (*filters.discover().values(), *filters.discover(Kind.VOLUME).values())
         self._filters = _checklist(
             "benchFilters", "Filters", ((s.id, s.name) for s in every), _FIRST_FILTERS
         )
-        self._sizes = self._numbers("benchSizes", _SIZES, "Sides of square pictures, in pixels")
-        self._masks = self._numbers("benchMasks", _MASKS, "For the filters that have a mask size")
-        self._open_image = dressed(
-            QCheckBox("The &open image instead", self),
-            "benchOpenImage",
-            tip="Measure on the picture or volume of the main window",
-        )
-        self._open_image.toggled.connect(self._sizes.setDisabled)
-
-    def _build_devices(self) -> QHBoxLayout:
-        """Build the fields of devices, levels and repeats; return the row of devices."""
-        self._devices = {name: QCheckBox(name.upper(), self) for name in DEVICES}
-        devices = QHBoxLayout()
-        for name, box in self._devices.items():
-            box.setObjectName(f"bench{name.capitalize()}")
-            box.setToolTip(f"Measure on the {name.upper()}")
-            box.setChecked(True)
-            box.toggled.connect(self._offer_levels)
-            devices.addWidget(box)
-        devices.addStretch(1)
         on_cpu, on_gpu = filters.levels(CPU), filters.levels(GPU)
         self._level_devices = [CPU] * len(on_cpu) + [GPU] * len(on_gpu)
         levels = [(name, level.on(CPU.upper())) for name, level in on_cpu.items()]
         levels += [(name, level.on(GPU.upper())) for name, level in on_gpu.items()]
         self._levels = _checklist("benchLevels", "Levels", levels, [name for name, _ in levels])
-        self._blocks = self._numbers(
-            "benchBlocks",
-            "",
-            "Threads of a GPU's blocks, such as 8x8 16x16 256x1: a row for each, at levels up to "
-            "texture; empty for the filter's own",
-        )
-        self._blocks.setPlaceholderText("as planned")
-        self._peers = dressed(
-            QCheckBox("Also &libraries, where installed", self),
-            "benchPeers",
-            tip="OpenCV, SciPy, scikit-image, CuPy, NPP and loops in C, on the same data in the "
-            "same run; results are compared first",
-        )
-        self._repeat = dressed(
-            WholeBox(self),
-            "benchRepeat",
-            tip="Timed runs of each row, after a warm-up that is not counted",
-        )
-        self._repeat.setRange(1, 99)
-        self._repeat.setValue(REPEAT)
-        return devices
+        self.rows.insertRow(1, self._summary)
+        self.rows.insertRow(2, "&Filters", self._filters)
+        self.rows.insertRow(7, "&Levels", self._levels)
+        self.changed.connect(self._on_option)
+        self._on_preset()
 
-    def _lay_out(self, devices: QHBoxLayout) -> None:
-        form = self._form = QFormLayout(self)
-        form.setContentsMargins(0, 0, 0, 0)
-        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
-        form.addRow("&Preset", self._preset)
-        form.addRow(self._summary)
-        for caption, widget in (
-            ("&Filters", self._filters),
-            ("&Sizes", self._sizes),
-            ("", self._open_image),
-            ("&Masks", self._masks),
-        ):
-            form.addRow(caption, widget)
-        form.addRow("Devices", devices)
-        form.addRow("&Levels", self._levels)
-        form.addRow("&Blocks", self._blocks)
-        form.addRow("&Repeats", self._repeat)
-        form.addRow("", self._peers)
-        self._preset.setAccessibleName("Preset")
-        self._repeat.setAccessibleName("Repeats")
+    def _on_option(self, name: str) -> None:
+        if name == "benchPreset":
+            self._on_preset()
+        elif name == "benchOpenImage":
+            self.editors["benchSizes"].setDisabled(self.values[name])
+        else:
+            self._offer_levels()
 
     @property
     def preset(self) -> Preset | None:
-        return PRESETS.get(self._preset.currentData() or OWN_CHOICE)
+        return PRESETS.get(self.values["benchPreset"])
 
     def set_preset(self, name: str) -> None:
         """Choose a preset by its name; any other name is the user's own choice."""
-        self._preset.setCurrentIndex(max(0, self._preset.findData(name)))
+        self.editors["benchPreset"].set_value(name)
 
     def set_gpu(self, available: bool) -> None:
         """Tick the GPU if there is one."""
-        self._devices[GPU].setChecked(available)
+        self.editors["benchGpu"].set_value(available)
 
     def plan(self) -> Plan:
-        devices = tuple(name for name, box in self._devices.items() if box.isChecked())
+        if self.problem is not None:
+            raise self.problem
+        devices = tuple(filter(self._is_ticked, DEVICES))
         if not devices:
             raise InvalidParameter("No device is chosen.", "Tick CPU or GPU.")
         offered = [item for item in _items(self._levels) if item.flags() & _ENABLED]
@@ -176,15 +146,15 @@ class BenchForm(QWidget):
             plan,
             devices=devices,
             levels=() if len(levels) == len(offered) else tuple(levels),
-            repeat=self._repeat.checked(),
-            peers=self._peers.isChecked(),
-            blocks=tuple(dict.fromkeys(map(read_block, self._blocks.text().split()))),
+            repeat=self.values["benchRepeat"],
+            peers=self.values["benchPeers"],
+            blocks=tuple(dict.fromkeys(map(read_block, self.values["benchBlocks"].split()))),
         )
 
     def _sweeps(self) -> tuple[Sweep, ...]:
         data = None
         names = _ticked(self._filters)
-        if self._open_image.isChecked():
+        if self.values["benchOpenImage"]:
             source = self._opened()
             if source is None:
                 raise InvalidParameter("Nothing is open.", "Open an image, or choose sizes.")
@@ -192,46 +162,38 @@ class BenchForm(QWidget):
             names = [name for name in names if filters.get(name).kind is kind_of(data)]
         if not names:
             raise InvalidParameter("No filter is chosen that fits.", "Tick at least one.")
-        sizes = [] if data is not None else self._read(self._sizes, "Sizes", 16, _LARGEST)
-        masks = self._read(self._masks, "Masks", 1, 255)
+        sizes = (
+            []
+            if data is not None
+            else _whole_numbers("Sizes", self.values["benchSizes"], (16, _LARGEST), _SIZES)
+        )
+        masks = _whole_numbers("Masks", self.values["benchMasks"], (1, 255), _MASKS)
         sweeps = grid(names, sizes, masks, data)
         if not sweeps:
             raise InvalidParameter(
-                f"None of these filters has masks of {self._masks.text()}.",
+                f"None of these filters has masks of {self.values['benchMasks']}.",
                 "Give odd numbers such as 3 5 9.",
             )
         return sweeps
 
-    def _read(self, field: QLineEdit, name: str, least: int, most: int) -> list[int]:
-        """Return the numbers in a field, without doubles."""
-        words = field.text().replace(",", " ").split()
-        grouped = re.search(r"\d,\d{3}(?!\d)", field.text())  # 16,384 is one number to many
-        if (
-            grouped
-            or not words
-            or not all(w.isdecimal() and least <= int(w) <= most for w in words)
-        ):
-            raise InvalidParameter(
-                f"{name}: “{field.text()}” is not a list of numbers from {least} to {most}.",
-                f"Write for instance {_SIZES if field is self._sizes else _MASKS}.",
-            )
-        return list(dict.fromkeys(map(int, words)))
-
-    def _numbers(self, name: str, text: str, tip: str) -> QLineEdit:
-        return dressed(QLineEdit(text, self), name, tip, tip=tip)
+    def _is_ticked(self, device: str) -> bool:
+        return bool(self.values[f"bench{device.capitalize()}"])
 
     def _offer_levels(self) -> None:
         """Grey the levels of a device that is not ticked: they count for nothing."""
         for item, device in zip(_items(self._levels), self._level_devices, strict=True):
             flags = item.flags() | _ENABLED
-            offered = self._devices[device].isChecked()
+            offered = self._is_ticked(device)
             item.setFlags(flags if offered else flags & ~_ENABLED)
             item.setToolTip("" if offered else f"The {device.upper()} is not ticked above.")
 
     def _on_preset(self) -> None:
         preset = self.preset
-        for widget in (self._filters, self._sizes, self._masks, self._open_image):
-            self._form.setRowVisible(widget, preset is None)
+        assert self.rows is not None
+        own = (self.editors[name] for name in ("benchSizes", "benchMasks"))
+        for widget in (self._filters, *own):
+            self.rows.setRowVisible(widget, preset is None)
+        self.editors["benchOpenImage"].setVisible(preset is None)
         self._summary.setText(
             f"{preset.summary}\n\n{_contents(preset.plan)}"
             if preset is not None
@@ -239,14 +201,27 @@ class BenchForm(QWidget):
         )
         if preset is not None:
             chosen = preset.plan
-            self._repeat.setValue(chosen.repeat)
-            self._blocks.setText(" ".join(map(block_name, chosen.blocks)))
+            blocks = " ".join(map(block_name, chosen.blocks))
+            self.show_values(benchRepeat=chosen.repeat, benchBlocks=blocks, benchCpu=True)
+            self._offer_levels()
             for row in range(self._levels.count()):
                 item = self._levels.item(row)
                 wanted = not chosen.levels or item.data(Qt.ItemDataRole.UserRole) in chosen.levels
                 item.setCheckState(_state(wanted))
-            self._devices[CPU].setChecked(True)
         self.preset_changed.emit(preset)
+
+
+def _whole_numbers(name: str, text: str, limits: tuple[int, int], example: str) -> list[int]:
+    """Return the numbers in a text, without doubles."""
+    least, most = limits
+    words = text.replace(",", " ").split()
+    grouped = re.search(r"\d,\d{3}(?!\d)", text)  # 16,384 is one number to many
+    if grouped or not words or not all(w.isdecimal() and least <= int(w) <= most for w in words):
+        raise InvalidParameter(
+            f"{name}: “{text}” is not a list of numbers from {least} to {most}.",
+            f"Write for instance {example}.",
+        )
+    return list(dict.fromkeys(map(int, words)))
 
 
 class _Summary(QLabel):
