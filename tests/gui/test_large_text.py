@@ -13,11 +13,11 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.docks.card_list import CardList
-from kernelscope.gui.docks.film_strip import FilmStrip
-from kernelscope.gui.docks.filter_browser import fitting
+from kernelscope.gui.docks.film_strip import FilmStrip, cross_of
 from kernelscope.gui.docks.ladder import LadderList, name_width, wrapped
 from kernelscope.gui.viewer.volume_pane import VolumePane
 from kernelscope.gui.widgets.appearance import Appearance, Stylist
+from kernelscope.gui.widgets.tiles import fitting
 from kernelscope.gui.window.dock_list import DockName
 from tests.gui.helpers import Opener, load
 
@@ -45,7 +45,7 @@ def test_a_tile_has_room_for_the_name_of_a_file(qtbot: QtBot, scale: float) -> N
     strip = FilmStrip()
     qtbot.addWidget(strip)
     large(strip, scale)
-    beside = strip.cross_of(strip.visualRect(strip.rootIndex())).width() + 56
+    beside = cross_of(strip.visualRect(strip.rootIndex())).width() + 56
     room = strip.tile_size().width() - beside
     assert room > strip.fontMetrics().horizontalAdvance("coffee.png")
 

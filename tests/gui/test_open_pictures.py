@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
 from kernelscope.files import read_image
+from kernelscope.gui.docks.film_strip import cross_of
 from kernelscope.gui.model.documents import Document
 from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
 from kernelscope.gui.window import open_pictures as module
@@ -68,7 +69,7 @@ def documents(window: MainWindow) -> list[Document]:
 def click(qtbot: QtBot, window: MainWindow, row: int, *, cross: bool = False) -> None:
     strip = window.film_strip
     tile = strip.visualItemRect(strip.item(row))
-    place = strip.cross_of(tile).center() if cross else tile.topLeft() + QPoint(20, 20)
+    place = cross_of(tile).center() if cross else tile.topLeft() + QPoint(20, 20)
     qtbot.mouseClick(strip.viewport(), Qt.MouseButton.LeftButton, pos=place)
 
 

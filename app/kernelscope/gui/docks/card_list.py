@@ -21,7 +21,7 @@ from kernelscope.gui.model.card_rows import StepRow
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import plain_tip
 from kernelscope.gui.widgets.parts import dressed
-from kernelscope.gui.widgets.tiles import Index, TileDelegate, draw_thumbnail, ink_of, write_line
+from kernelscope.gui.widgets.tiles import Index, Tile, TileDelegate, TileLine, draw_tile
 
 _ROW = Qt.ItemDataRole.UserRole
 
@@ -163,23 +163,18 @@ class _Painter(TileDelegate):
         left = self._cards.switch_of(area).right() + _GAP
         side = area.height() - 2 * _MARGIN
         frame = QRect(left, area.top() + _MARGIN, side, side)
-        current = row.on and row.fresh
-        draw_thumbnail(painter, frame, row.thumbnail, opacity=1.0 if current else 0.4)
         left += side + _GAP
-        height = option.fontMetrics.height()
-        line = QRect(left, area.top() + _MARGIN + 1, area.right() - _MARGIN - left, height)
-        ink, quiet = ink_of(option), theme.quiet_text(palette)
+        room = QRect(left, area.top() + _MARGIN + 1, area.right() - _MARGIN - left, side)
+        current, stale = row.on and row.fresh, row.on and not row.fresh
         # Names are short; settings and times need their lines for themselves.
         gain = row.gain if current else ""
-        painter.setPen(ink)
-        painter.drawText(line, Qt.AlignmentFlag.AlignRight, gain)
-        room = line.adjusted(0, 0, -painter.fontMetrics().horizontalAdvance(gain) - _GAP, 0)
-        write_line(painter, room, row.name, ink if row.on else quiet, bold=True)
-        line.translate(0, height)
-        write_line(painter, line, row.caption or "defaults", quiet)
-        line.translate(0, height)
-        stale = row.on and not row.fresh
-        write_line(painter, line, row.state, theme.warning_text(palette) if stale else quiet)
+        lines = (
+            TileLine(row.name, bold=True, quiet=not row.on, aside=gain),
+            TileLine(row.caption or "defaults", quiet=True),
+            TileLine(row.state, quiet=True, ink=theme.warning_text(palette) if stale else None),
+        )
+        tile = Tile(row.thumbnail, lines, opacity=1.0 if current else 0.4)
+        draw_tile(painter, tile, frame, room, palette)
 
     def _paint_switch(self, painter: QPainter, row: StepRow, area: QRect) -> None:
         option = QStyleOptionButton()

@@ -18,16 +18,15 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyleOptionViewItem, QWidget
 
 from kernelscope.gui.model.documents import Document, Documents
-from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import plain_tip
 from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.tiles import (
     Index,
+    Tile,
     TileDelegate,
-    draw_thumbnail,
-    ink_of,
+    TileLine,
+    draw_tile,
     scroll_sideways,
-    write_line,
 )
 
 _DOCUMENT = Qt.ItemDataRole.UserRole
@@ -108,9 +107,6 @@ class FilmStrip(QListWidget):
         beside = _PICTURE.width() + _GAP + 3 * _MARGIN
         return QSize(beside + width, max(_PICTURE.height(), text) + 2 * _MARGIN)
 
-    def cross_of(self, tile: QRect) -> QRect:
-        return _cross_of(tile)
-
     # --- Qt ---
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -128,7 +124,7 @@ class FilmStrip(QListWidget):
         item = self.itemAt(place)
         if item is None:
             return
-        on_cross = self.cross_of(self.visualItemRect(item)).contains(place)
+        on_cross = cross_of(self.visualItemRect(item)).contains(place)
         if event.button() == Qt.MouseButton.MiddleButton:
             self.closing.emit(item.data(_DOCUMENT))
         elif event.button() == Qt.MouseButton.LeftButton:
@@ -156,22 +152,21 @@ class _Tile(TileDelegate):
             bar = QRect(area.left(), area.bottom() - 2, area.width(), 3)
             painter.fillRect(bar, palette.color(QPalette.ColorRole.Accent))
         frame = QRect(QPoint(area.left() + _MARGIN, area.top() + _MARGIN), _PICTURE)
-        faded = 0.45 if document.asleep else 1.0
-        draw_thumbnail(painter, frame, document.thumbnail, opacity=faded)
-        line = area.adjusted(frame.width() + _MARGIN + _GAP, _MARGIN, -_MARGIN, -_MARGIN)
-        name, cut = line.adjusted(0, 0, -_CROSS, 0), Qt.TextElideMode.ElideMiddle
-        write_line(painter, name, document.title, ink_of(option), bold=front, cut=cut)
-        line.translate(0, painter.fontMetrics().height())
-        write_line(painter, line, _state(document), theme.quiet_text(palette), cut=cut)
+        room = area.adjusted(frame.width() + _MARGIN + _GAP, _MARGIN, -_MARGIN, -_MARGIN)
+        cut = Qt.TextElideMode.ElideMiddle
+        name = TileLine(document.title, bold=front, cut=cut, spare=_CROSS)
+        lines = name, TileLine(_state(document), quiet=True, cut=cut)
+        tile = Tile(document.thumbnail, lines, opacity=0.45 if document.asleep else 1.0)
+        draw_tile(painter, tile, frame, room, palette)
         if front or hovered:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.setPen(QPen(ink_of(option), 1.4))
-            inner = _cross_of(area).adjusted(4, 4, -4, -4)
+            painter.setPen(QPen(palette.color(QPalette.ColorRole.Text), 1.4))
+            inner = cross_of(area).adjusted(4, 4, -4, -4)
             painter.drawLine(inner.topLeft(), inner.bottomRight())
             painter.drawLine(inner.topRight(), inner.bottomLeft())
 
 
-def _cross_of(tile: QRect) -> QRect:
+def cross_of(tile: QRect) -> QRect:
     """Return the place of the cross that closes the picture of a tile."""
     place = QRect(0, 0, _CROSS, _CROSS)
     place.moveTopRight(tile.topRight() + QPoint(-_MARGIN, _MARGIN))

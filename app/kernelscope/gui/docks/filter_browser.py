@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from PySide6.QtCore import (
     QEvent,
-    QModelIndex,
     QObject,
-    QPersistentModelIndex,
     QRect,
     QSize,
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QImage, QKeyEvent, QPainter, QPalette
+from PySide6.QtGui import QFontMetrics, QImage, QKeyEvent, QPainter, QPalette
 from PySide6.QtWidgets import (
     QLineEdit,
     QStyle,
-    QStyledItemDelegate,
     QStyleOptionViewItem,
     QTreeWidget,
     QTreeWidgetItem,
@@ -30,9 +27,17 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.model.filter_groups import Groups, best, narrowed
 from kernelscope.gui.model.sketches import HEIGHT, WIDTH
-from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.help_place import HELP_ROLE
 from kernelscope.gui.widgets.parts import dressed, in_column, text_label
+from kernelscope.gui.widgets.tiles import (
+    Index,
+    Tile,
+    TileDelegate,
+    TileLine,
+    draw_lines,
+    draw_tile,
+    is_selected,
+)
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.teach.manual import filter_page
 
@@ -42,7 +47,6 @@ _NOTE = Qt.ItemDataRole.UserRole + 2
 _CURRENT = Qt.ItemDataRole.UserRole + 3
 
 _MARGIN, _GAP = 4, 8
-_WRAPPED = Qt.TextFlag.TextWordWrap
 
 _ACCENT = 3  # width of the bar beside the filter whose settings are shown
 
@@ -289,111 +293,39 @@ class _List(QTreeWidget):
             item.setExpanded(not item.isExpanded())
 
 
-class _Line(QStyledItemDelegate):
+class _Line(TileDelegate):
     """Paints a filter: its picture, or a note in its place, and its name."""
 
-    def sizeHint(
-        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> QSize:
+    def __init__(self, view: QTreeWidget) -> None:
+        super().__init__(view, lambda: QSize(WIDTH, HEIGHT + 2 * _MARGIN))
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         if index.data(_SPEC) is None:
             return QSize(WIDTH, option.fontMetrics.height() + 2 * _MARGIN)
-        return QSize(WIDTH, HEIGHT + 2 * _MARGIN)
+        return super().sizeHint(option, index)
 
-    def paint(
-        self,
-        painter: QPainter,
-        option: QStyleOptionViewItem,
-        index: QModelIndex | QPersistentModelIndex,
-    ) -> None:
+    def paint_tile(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        palette, area, selected = option.palette, option.rect, is_selected(option)
+        if selected:
+            painter.fillRect(area, palette.color(QPalette.ColorRole.Highlight))
+        elif option.state & QStyle.StateFlag.State_MouseOver and index.data(_SPEC):
+            painter.fillRect(area, palette.color(QPalette.ColorRole.AlternateBase))
         spec: FilterSpec | None = index.data(_SPEC)
         if spec is None:
-            self._paint_heading(painter, option, str(index.data()))
+            arrow = "▾" if option.state & QStyle.StateFlag.State_Open else "▸"
+            heading = TileLine(f"{arrow} {index.data()}", bold=True, cut=None)
+            role = QPalette.ColorRole.HighlightedText if selected else QPalette.ColorRole.Text
+            ink = palette.color(role)
+            draw_lines(painter, [heading], area.adjusted(_ACCENT + 2, 0, 0, 0), ink, ink)
             return
-        state, palette = option.state, option.palette
-        selected = bool(state & QStyle.StateFlag.State_Selected)
+        frame = QRect(area.left() + _ACCENT + 2, area.top() + _MARGIN, WIDTH, HEIGHT)
         current = bool(index.data(_CURRENT))
-        painter.save()
-        if selected:
-            painter.fillRect(option.rect, palette.color(QPalette.ColorRole.Highlight))
-        elif state & QStyle.StateFlag.State_MouseOver:
-            painter.fillRect(option.rect, palette.color(QPalette.ColorRole.AlternateBase))
-        frame = QRect(option.rect.left() + _ACCENT + 2, option.rect.top() + _MARGIN, WIDTH, HEIGHT)
         if current:
-            bar = QRect(option.rect.left(), frame.top(), _ACCENT, HEIGHT)
+            bar = QRect(area.left(), frame.top(), _ACCENT, HEIGHT)
             accent = QPalette.ColorRole.HighlightedText if selected else QPalette.ColorRole.Accent
             painter.fillRect(bar, palette.color(accent))
-        self._paint_picture(painter, index, frame)
-        room = option.rect.adjusted(
-            frame.right() - option.rect.left() + _GAP, _MARGIN, -2, -_MARGIN
-        )
-        role = QPalette.ColorRole.HighlightedText if selected else QPalette.ColorRole.Text
-        ink = palette.color(role)
-        quiet = ink if selected else theme.quiet_text(palette)
-        self._paint_name(painter, room, spec.name, "in use" * current, (ink, quiet))
-        painter.restore()
-
-    @staticmethod
-    def _paint_heading(painter: QPainter, option: QStyleOptionViewItem, heading: str) -> None:
-        palette, selected = option.palette, bool(option.state & QStyle.StateFlag.State_Selected)
-        painter.save()
-        if selected:
-            painter.fillRect(option.rect, palette.color(QPalette.ColorRole.Highlight))
-        role = QPalette.ColorRole.HighlightedText if selected else QPalette.ColorRole.Text
-        painter.setPen(palette.color(role))
-        font = painter.font()
-        font.setBold(True)
-        painter.setFont(font)
-        arrow = "▾" if option.state & QStyle.StateFlag.State_Open else "▸"
-        room = option.rect.adjusted(_ACCENT + 2, 0, 0, 0)
-        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, f"{arrow} {heading}")
-        painter.restore()
-
-    @staticmethod
-    def _paint_name(
-        painter: QPainter, room: QRect, name: str, mark: str, inks: tuple[QColor, QColor]
-    ) -> None:
-        font = painter.font()
-        font.setBold(bool(mark))
-        painter.setFont(font)
-        painter.setPen(inks[0])
-        flags = (
-            Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-        )
-        taken = painter.boundingRect(room, flags, name)
-        if not mark:
-            painter.drawText(room, flags, name)
-            return
-        height = taken.height() + painter.fontMetrics().height()
-        top = room.top() + max(0, (room.height() - height) // 2)
-        painter.drawText(QRect(room.left(), top, room.width(), taken.height()), flags, name)
-        font.setBold(False)
-        painter.setFont(font)
-        painter.setPen(inks[1])
-        below = QRect(room.left(), top + taken.height(), room.width(), height - taken.height())
-        painter.drawText(below, flags, mark)
-
-    @staticmethod
-    def _paint_picture(
-        painter: QPainter, index: QModelIndex | QPersistentModelIndex, frame: QRect
-    ) -> None:
-        painter.fillRect(frame, QColor(theme.CANVAS_GROUND))
-        image: QImage | None = index.data(_IMAGE)
-        if image is not None:
-            place = image.rect()
-            place.moveCenter(frame.center())
-            painter.drawImage(place, image)  # pixel for pixel
-            return
-        painter.setPen(QColor(theme.CANVAS_QUIET))
-        note = str(index.data(_NOTE) or "…")
-        flags = _WRAPPED | Qt.AlignmentFlag.AlignCenter
-        area = frame.adjusted(2, 0, -2, 0)
-        painter.setFont(fitting(painter.font(), note, area.width()))
-        painter.drawText(area, flags, note)
-
-
-def fitting(font: QFont, text: str, width: int) -> QFont:
-    """Return `font`, or a smaller one in which the longest word of a text is not cut off."""
-    found, words = QFont(font), text.split() or [""]
-    while max(map(QFontMetrics(found).horizontalAdvance, words)) > width and found.pointSizeF() > 4:
-        found.setPointSizeF(found.pointSizeF() - 0.5)
-    return found
+        room = area.adjusted(frame.right() - area.left() + _GAP, _MARGIN, -2, -_MARGIN)
+        lines = [TileLine(spec.name, bold=current, cut=None)]
+        lines += [TileLine("in use", quiet=True)] * current
+        tile = Tile(index.data(_IMAGE), lines, note=str(index.data(_NOTE) or "…"))
+        draw_tile(painter, tile, frame, room, palette, selected=selected)

@@ -15,24 +15,23 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QPainter, QPalette, QPen, QResizeEvent, QWheelEvent
+from PySide6.QtGui import QPainter, QPalette, QPen, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QListView, QStyleOptionViewItem, QWidget
 
 from kernelscope.gui.docks.run_table import decibels
 from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.times import duration
-from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import plain_tip
 from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.tiles import (
     Index,
+    Tile,
     TileDelegate,
-    draw_thumbnail,
-    ink_of,
+    TileLine,
+    draw_tile,
     is_selected,
     scroll_sideways,
-    write_line,
 )
 
 _RUN = Qt.ItemDataRole.UserRole
@@ -191,40 +190,27 @@ class _Tile(TileDelegate):
         palette, area, selected = option.palette, option.rect, is_selected(option)
         if selected:
             painter.fillRect(area, palette.color(QPalette.ColorRole.Highlight))
-        height = option.fontMetrics.height()
-        frame = area.adjusted(_MARGIN, _MARGIN, -_MARGIN, -_MARGIN - _GAP - _LINES * height)
-        faded = 1.0 if run.result is not None else 0.4
-        draw_thumbnail(painter, frame, run.thumbnail, opacity=faded)
-        self._paint_marks(painter, run, frame, option)
-        ink = ink_of(option, on_selection=selected)
-        quiet = ink if selected else theme.quiet_text(palette)
-        line = QRect(frame.left(), frame.bottom() + _GAP, frame.width(), height)
-        settings = index.data(_SETTINGS) or run.where
-        title = QRect(line)
-        title.setWidth(round(0.62 * line.width()) if settings else line.width())
-        taken = write_line(painter, title, run.title, ink, bold=True)
-        write_line(painter, line.adjusted(taken + 6, 0, 0, 0), settings, quiet)
-        line.translate(0, height)
-        write_line(painter, line, f"{'≈ ' if run.first else ''}{duration(run.seconds)}", ink)
-        if run.psnr is not None:
-            painter.drawText(line, Qt.AlignmentFlag.AlignRight, decibels(run.psnr))
+        height = _LINES * option.fontMetrics.height()
+        frame = area.adjusted(_MARGIN, _MARGIN, -_MARGIN, -_MARGIN - _GAP - height)
+        room = QRect(frame.left(), frame.bottom() + _GAP, frame.width(), height)
+        marks = f"{run.number}", "★" * run.starred, "" if run.result else "settings only"
+        lines = (
+            TileLine(run.title, bold=True, behind=index.data(_SETTINGS) or run.where),
+            TileLine(
+                f"{'≈ ' if run.first else ''}{duration(run.seconds)}",
+                aside=decibels(run.psnr) if run.psnr is not None else "",
+            ),
+        )
+        tile = Tile(
+            run.thumbnail,
+            lines,
+            badge=" ".join(filter(None, marks)),
+            opacity=1.0 if run.result is not None else 0.4,
+        )
+        draw_tile(painter, tile, frame, room, palette, selected=selected)
         if index.data(_SHOWN):
             painter.setPen(QPen(palette.color(QPalette.ColorRole.Highlight), 2))
             painter.drawRect(area.adjusted(1, 1, -1, -1))
-
-    @staticmethod
-    def _paint_marks(
-        painter: QPainter, run: Run, frame: QRect, option: QStyleOptionViewItem
-    ) -> None:
-        """Write the number and the star on the picture."""
-        marks = [f"{run.number}", "★" * run.starred, "" if run.result else "settings only"]
-        text = " ".join(filter(None, marks))
-        metrics = option.fontMetrics
-        label = QRect(frame.left(), frame.top(), metrics.horizontalAdvance(text) + 8, 0)
-        label.setHeight(metrics.height() + 2)
-        painter.fillRect(label, QColor(0, 0, 0, 170))
-        painter.setPen(QColor("#ffffff"))
-        painter.drawText(label, Qt.AlignmentFlag.AlignCenter, text)
 
 
 def describe(run: Run, settings: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -15,6 +15,7 @@ from kernelscope.gui.model.timing import Timing
 from kernelscope.gui.viewer.layer import as_qimage
 from kernelscope.gui.viewer.still import draw_still
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.tiles import TileLine, draw_lines, draw_note
 from kernelscope.images.image import Image
 from kernelscope.schema.parameters import Parameter
 
@@ -142,37 +143,20 @@ class SheetTile(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.fillRect(self.rect(), theme.canvas_ground(self.palette()))
-        line = painter.fontMetrics().height()
-        below = 2 * line + 12
-        room = QRectF(self.rect()).adjusted(4, 4, -4, -below)
+        below = 2 * painter.fontMetrics().height()
+        frame = self.rect().adjusted(4, 4, -4, -below - 12)
         if self.image.isNull():
-            painter.setPen(theme.canvas_quiet(self.palette()))
-            flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-            painter.drawText(room, int(flags), self._problem)
+            draw_note(painter, frame, self._problem)
         else:
-            draw_still(painter, self.image, room)
-        self._draw_caption(painter, line)
-        self._draw_frame(painter)
-
-    def _draw_caption(self, painter: QPainter, line: int) -> None:
-        left, width = 8, self.width() - 16
-        top = self.height() - 2 * line - 8
-        marks = " ".join(
-            mark
-            for mark, here in (
-                ("★ best", self._best),
-                ("● current", self._current),
-                ("◆ pinned", self._is_pinned),
-            )
-            if here
+            draw_still(painter, self.image, QRectF(frame))
+        here = (self._best, "★ best"), (self._current, "● current"), (self._is_pinned, "◆ pinned")
+        marks = " ".join(mark for is_here, mark in here if is_here)
+        lines = TileLine(self.caption, aside=marks), TileLine(self._figures, quiet=True)
+        room = QRect(8, self.height() - below - 8, self.width() - 16, below)
+        draw_lines(
+            painter, lines, room, QColor(theme.CANVAS_TEXT), theme.canvas_quiet(self.palette())
         )
-        painter.setPen(QColor(theme.CANVAS_TEXT))
-        line_room = QRectF(left, top, width, line)
-        painter.drawText(line_room, Qt.AlignmentFlag.AlignLeft, self.caption)
-        painter.drawText(line_room, Qt.AlignmentFlag.AlignRight, marks)
-        painter.setPen(theme.canvas_quiet(self.palette()))
-        below = line_room.translated(0, line + 2)
-        painter.drawText(below, Qt.AlignmentFlag.AlignLeft, self._figures)
+        self._draw_frame(painter)
 
     def _draw_frame(self, painter: QPainter) -> None:
         accent = self.palette().highlight().color()

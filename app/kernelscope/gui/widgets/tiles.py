@@ -1,18 +1,60 @@
-"""Tiles of a list: a small picture, with lines of text beside or below it."""
+"""One tile for every list of pictures: the picture, a title, lines of text, a badge.
+
+Film strip, runs, steps, filters and the contact sheet say what a tile shows; it is laid out, cut
+and coloured here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPalette, QPen, QWheelEvent
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetrics,
+    QImage,
+    QPainter,
+    QPalette,
+    QPen,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from kernelscope.gui.widgets import theme
 
 Index = QModelIndex | QPersistentModelIndex
+
+_GAP = 6  # pixels between texts in one line
+_BADGE = QColor(0, 0, 0, 170)
+
+
+@dataclass(frozen=True)
+class TileLine:
+    """A line of text; `behind`: quiet, after it; `aside`: at the right end, and never cut."""
+
+    text: str
+    bold: bool = False
+    quiet: bool = False
+    behind: str = ""
+    aside: str = ""
+    spare: int = 0  # pixels at the right end that stay free
+    ink: QColor | None = None
+    cut: Qt.TextElideMode | None = Qt.TextElideMode.ElideRight  # None: it wraps
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The content of a tile; `note`: in place of the picture; `badge`: in its corner."""
+
+    picture: QImage | NDArray[np.uint8] | None
+    lines: Sequence[TileLine]
+    note: str = ""
+    badge: str = ""
+    opacity: float = 1.0
 
 
 class TileDelegate(QStyledItemDelegate):
@@ -32,7 +74,8 @@ class TileDelegate(QStyledItemDelegate):
         painter.save()
         self.paint_tile(painter, option, index)
         if option.state & QStyle.StateFlag.State_HasFocus:
-            painter.setPen(QPen(ink_of(option), 1, Qt.PenStyle.DotLine))
+            ink = option.palette.color(QPalette.ColorRole.Text)
+            painter.setPen(QPen(ink, 1, Qt.PenStyle.DotLine))
             painter.drawRect(option.rect.adjusted(1, 1, -2, -2))
         painter.restore()
 
@@ -44,10 +87,32 @@ def is_selected(option: QStyleOptionViewItem) -> bool:
     return bool(option.state & QStyle.StateFlag.State_Selected)
 
 
-def ink_of(option: QStyleOptionViewItem, *, on_selection: bool = False) -> QColor:
-    """Return the colour of text; on the ground of a selected tile, if that is painted."""
-    role = QPalette.ColorRole.HighlightedText if on_selection else QPalette.ColorRole.Text
-    return option.palette.color(role)
+def draw_tile(
+    painter: QPainter,
+    tile: Tile,
+    frame: QRect,
+    room: QRect,
+    palette: QPalette,
+    *,
+    selected: bool = False,
+) -> None:
+    """Draw the picture into a frame, and the lines of text into the room beside or below it.
+
+    `selected`: on the ground of a selected tile. Lines that wrap stand in the middle of the room.
+    """
+    draw_thumbnail(painter, frame, tile.picture, opacity=tile.opacity)
+    if tile.picture is None and tile.note:
+        draw_note(painter, frame, tile.note)
+    if tile.badge:
+        metrics = painter.fontMetrics()
+        size = QSize(metrics.horizontalAdvance(tile.badge) + 8, metrics.height() + 2)
+        corner = QRect(frame.topLeft(), size)
+        painter.fillRect(corner, _BADGE)
+        painter.setPen(Qt.GlobalColor.white)
+        painter.drawText(corner, Qt.AlignmentFlag.AlignCenter, tile.badge)
+    role = QPalette.ColorRole.HighlightedText if selected else QPalette.ColorRole.Text
+    ink = palette.color(role)
+    draw_lines(painter, tile.lines, room, ink, ink if selected else theme.quiet_text(palette))
 
 
 def image_of(pixels: NDArray[np.uint8]) -> QImage:
@@ -57,16 +122,21 @@ def image_of(pixels: NDArray[np.uint8]) -> QImage:
 
 
 def draw_thumbnail(
-    painter: QPainter, frame: QRect, pixels: NDArray[np.uint8] | None, *, opacity: float = 1.0
+    painter: QPainter,
+    frame: QRect,
+    picture: QImage | NDArray[np.uint8] | None,
+    *,
+    opacity: float = 1.0,
 ) -> None:
-    """Draw a picture in the middle of a dark frame, as large as there is room."""
+    """Draw a picture in the middle of a dark frame: an image pixel for pixel, pixels to fill it."""
     painter.fillRect(frame, QColor(theme.CANVAS_GROUND))
-    if pixels is None:
+    if picture is None:
         return
-    image = image_of(pixels)
-    place = QRect(
-        frame.topLeft(), image.size().scaled(frame.size(), Qt.AspectRatioMode.KeepAspectRatio)
-    )
+    image = picture if isinstance(picture, QImage) else image_of(picture)
+    size = image.size()
+    if image is not picture:
+        size.scale(frame.size(), Qt.AspectRatioMode.KeepAspectRatio)
+    place = QRect(frame.topLeft(), size)
     place.moveCenter(frame.center())
     painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
     painter.setOpacity(opacity)
@@ -74,26 +144,73 @@ def draw_thumbnail(
     painter.setOpacity(1.0)
 
 
-def write_line(
-    painter: QPainter,
-    line: QRect,
-    text: str,
-    ink: QColor,
-    *,
-    bold: bool = False,
-    cut: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
-) -> int:
-    """Write a line of text, cut where it is too long; return the width that it takes."""
-    font = painter.font()
-    font.setBold(bold)
-    painter.setFont(font)
+def draw_note(painter: QPainter, frame: QRect, note: str) -> None:
+    """Write why there is no picture, so small that no word is cut off."""
+    painter.save()
+    painter.setPen(QColor(theme.CANVAS_QUIET))
+    area = frame.adjusted(2, 0, -2, 0)
+    painter.setFont(fitting(painter.font(), note, area.width()))
+    painter.drawText(area, Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignCenter, note)
+    painter.restore()
+
+
+def fitting(font: QFont, text: str, width: int) -> QFont:
+    """Return `font`, or a smaller one in which the longest word of a text is not cut off."""
+    found, words = QFont(font), text.split() or [""]
+    while max(map(QFontMetrics(found).horizontalAdvance, words)) > width and found.pointSizeF() > 4:
+        found.setPointSizeF(found.pointSizeF() - 0.5)
+    return found
+
+
+def draw_lines(
+    painter: QPainter, lines: Sequence[TileLine], room: QRect, ink: QColor, quiet: QColor
+) -> None:
+    """Write lines from the top of a room downwards; those that wrap in the middle of it."""
+    heights = [_height(painter.font(), room, line) for line in lines]
+    top = room.top()
+    if any(line.cut is None for line in lines):
+        top += max(0, (room.height() - sum(heights)) // 2)
+    for line, height in zip(lines, heights, strict=True):
+        row = QRect(room.left(), top, room.width(), height)
+        top += height
+        painter.setPen(ink)
+        painter.drawText(row, Qt.AlignmentFlag.AlignRight, line.aside)
+        end = painter.fontMetrics().horizontalAdvance(line.aside) + _GAP if line.aside else 0
+        cell = row.adjusted(0, 0, -end - line.spare, 0)
+        if line.behind:
+            cell.setWidth(round(_FIRST * row.width()))
+        taken = _write(painter, cell, line, line.ink or (quiet if line.quiet else ink))
+        behind = TileLine(line.behind)
+        _write(painter, row.adjusted(taken + _GAP, 0, 0, 0), behind, quiet)
+
+
+def _write(painter: QPainter, cell: QRect, line: TileLine, ink: QColor) -> int:
+    """Write the text of a line, and return the width that it takes."""
+    usual, bold = painter.font(), painter.font()
+    bold.setBold(line.bold)
+    painter.setFont(bold)
     painter.setPen(ink)
-    shown = painter.fontMetrics().elidedText(text, cut, line.width())
-    painter.drawText(line, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop, shown)
-    width = painter.fontMetrics().horizontalAdvance(shown)
-    font.setBold(False)
-    painter.setFont(font)
-    return width
+    metrics, text = painter.fontMetrics(), line.text
+    if line.cut is not None:
+        text = metrics.elidedText(text, line.cut, cell.width())
+    painter.drawText(cell, _TOP if line.cut is not None else _WRAPPED, text)
+    painter.setFont(usual)
+    return metrics.horizontalAdvance(text)
+
+
+def _height(font: QFont, room: QRect, line: TileLine) -> int:
+    """Return the height of a line, in as many rows as it needs."""
+    bold = QFont(font)
+    bold.setBold(line.bold)
+    metrics = QFontMetrics(bold)
+    if line.cut is not None:
+        return metrics.height()
+    return metrics.boundingRect(room, _WRAPPED, line.text).height()
+
+
+_FIRST = 0.62  # most of a line for its text where something stands behind it
+_TOP = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
+_WRAPPED = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 
 def scroll_sideways(view: QAbstractItemView, event: QWheelEvent) -> None:
