@@ -180,10 +180,7 @@ class RunTable(QTreeView):
 
     Runs that did the same work stand below a line with its settings.
 
-    Signals
-    -------
-    parts_shown(bool)
-        After the columns were fitted: whether there are bars.
+    ``parts_shown(bool)``: the columns were fitted, with or without bars.
     """
 
     clicked_run = Signal(object)  # `Run`: Without a modifier: it is to be shown

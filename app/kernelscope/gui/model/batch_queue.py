@@ -49,8 +49,7 @@ class FileRow:
 
     item: Item
     state: FileState = FileState.WAITING
-    outcome: FileOutcome | None = None
-    """Once it is there."""
+    outcome: FileOutcome | None = None  # once it is there
 
     @property
     def size(self) -> str:

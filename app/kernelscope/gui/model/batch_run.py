@@ -37,15 +37,11 @@ AS_INPUT = "as each file"
 class BatchSettings:
     """The settings that the window keeps between starts."""
 
-    out: str = ""
-    """Output folder; empty for one next to the files."""
-    suffix: str = ""
-    """Empty for that of each file."""
+    out: str = ""  # output folder; empty for one next to the files
+    suffix: str = ""  # empty for that of each file
     device: Device = Device.AUTO
-    replaces: bool = False
-    """Whether files of the names of results are replaced."""
-    lossy: bool = False
-    """Whether a format may lose something."""
+    replaces: bool = False  # whether files of the names of results are replaced
+    lossy: bool = False  # whether a format may lose something
 
     def texts(self) -> dict[str, str]:
         """Return the settings as they are stored."""
@@ -90,10 +86,7 @@ class BatchOrder:
 class BatchRun:
     """A batch whose news another thread takes when it likes.
 
-    Parameters
-    ----------
-    backends : mapping of str to Backend
-        May be in use by others.
+    `backends`: may be in use by others.
     """
 
     def __init__(self, order: BatchOrder, backends: Mapping[str, Backend], costs: Costs) -> None:
@@ -105,10 +98,8 @@ class BatchRun:
     def work(self) -> None:
         """Run the batch on this thread.
 
-        Raises
-        ------
-        AppError
-            If the journal belongs to another recipe, or the folder cannot be written to.
+        Raises `AppError`: if the journal belongs to another recipe, or the folder cannot be written
+        to.
         """
         order, settings = self.order, self.order.settings
         journal = Journal(

@@ -27,10 +27,8 @@ class BlindTest:
     seed: int | None = None
     order: list[bool] = field(init=False)
     """For each round whether the first picture lies on the left."""
-    chosen_first: int = 0
-    """How often the first picture was chosen so far."""
-    done: int = 0
-    """Rounds that were answered."""
+    chosen_first: int = 0  # how often the first picture was chosen so far
+    done: int = 0  # rounds that were answered
 
     def __post_init__(self) -> None:
         draw = random.Random(self.seed)

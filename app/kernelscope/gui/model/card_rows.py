@@ -28,24 +28,20 @@ class StepRow:
     """A card as it is shown."""
 
     key: int
-    number: int
-    """From 1."""
+    number: int  # from 1
     name: str
     caption: str
     on: bool
-    edited: bool
-    """The form edits it."""
+    edited: bool  # the form edits it
     fresh: bool
     """Picture, time and quality belong to its settings; they are those of earlier ones
     otherwise."""
     # ``2.50 ms live`` and ``+3.1 dB``; empty where unknown.
     time: str = ""
     gain: str = ""
-    details: str = ""
-    """All settings, device and level, and how the time was taken."""
+    details: str = ""  # all settings, device and level, and how the time was taken
     thumbnail: NDArray[np.uint8] | None = field(default=None, compare=False)
-    pictured: int = 0
-    """Changes with the thumbnail."""
+    pictured: int = 0  # changes with the thumbnail
 
     @property
     def state(self) -> str:
@@ -74,12 +70,8 @@ def rows_of(
 ) -> list[StepRow]:
     """Return a row for each card.
 
-    Parameters
-    ----------
-    steps : sequence of ShownStep
-        Of the cards that are on.
-    last : mapping
-        The facts that each card had last, by its key; it is brought up to date.
+    `steps`: of the cards that are on. `last`: the facts that each card had last, by its key; it is
+    brought up to date.
     """
     found = {step.card.key: step for step in steps}
     rows = []
@@ -163,14 +155,9 @@ def examine(
 ) -> Callable[[], None] | None:
     """Return work for a thread: thumbnails and qualities that are missing; None if none are.
 
-    Parameters
-    ----------
-    first : Moment
-        With the input of the first step, and its references.
-    shown : Moment
-        The one that is shown: with the references of a later input, where these are others.
-    reference : object
-        The picture to compare with; None for no comparison.
+    `first`: with the input of the first step, and its references. `shown`: the one that is shown:
+    with the references of a later input, where these are others. `reference`: the picture to
+    compare with; None for no comparison.
     """
     done = [(result, facts) for _, result, facts in steps if result and facts]
     if all(facts.thumbnail is not None and facts.reference is reference for _, facts in done):

@@ -34,23 +34,16 @@ Pictures = History[Image, Image]
 class Document:
     """An open picture.
 
-    Attributes
-    ----------
-    thumbnail : ndarray, shape (height, width, 3), uint8
+    `thumbnail`: ndarray, shape (height, width, 3), uint8.
     """
 
     title: str
-    path: Path | None
-    """The file to read again."""
-    size: str
-    """``512×512, grey, 8 bit``."""
+    path: Path | None  # the file to read again
+    size: str  # ``512×512, grey, 8 bit``
     thumbnail: NDArray[np.uint8]
-    history: Pictures = field(default_factory=History)
-    """Empty while the document sleeps."""
-    form: RunSettings | None = None
-    """The settings when it was left."""
-    lost: str = ""
-    """The pictures that were dropped to save memory, in words."""
+    history: Pictures = field(default_factory=History)  # empty while the document sleeps
+    form: RunSettings | None = None  # the settings when it was left
+    lost: str = ""  # the pictures that were dropped to save memory, in words
 
     @classmethod
     def of(cls, image: Image, thumbnail: NDArray[np.uint8]) -> Document:
@@ -107,17 +100,10 @@ class Document:
 class Documents:
     """The open pictures in the order of the film strip.
 
-    Parameters
-    ----------
-    limit : int, optional
-        Most bytes of pictures behind the one in front.
+    `limit`: most bytes of pictures behind the one in front.
 
-    Attributes
-    ----------
-    current : Document or None
-        The picture in front.
-    forgotten : Document or None
-        The one that cannot be opened again since the last was closed.
+    `current`: the picture in front. `forgotten`: the one that cannot be opened again since the last
+    was closed.
     """
 
     def __init__(self, limit: int | None = None) -> None:

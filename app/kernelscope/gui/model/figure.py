@@ -55,15 +55,12 @@ class FigureArea(NamedTuple):
 class Picture:
     """One of the pictures of a figure.
 
-    Attributes
-    ----------
-    planes : ndarray, shape (height, width, channels)
+    `planes`: ndarray, shape (height, width, channels).
     """
 
     title: str
     planes: NDArray[Any]
-    display: Display
-    """How its values are drawn."""
+    display: Display  # how its values are drawn
     pixel: tuple[float, float] = (1.0, 1.0)
     """Width and height of a pixel: in `unit`, or equal numbers if the pixels are square."""
     bar: tuple[str, str, str] | None = None
@@ -82,22 +79,17 @@ class Figure:
 
     pictures: tuple[Picture, ...]
     caption: str
-    unit: str = "px"
-    """Unit of the scale bar: ``px`` or ``mm``."""
+    unit: str = "px"  # unit of the scale bar: ``px`` or ``mm``
 
 
 @dataclass(frozen=True)
 class FigureStyle:
     """How a figure is laid out."""
 
-    width: float = 174.0
-    """In millimetres."""
-    points: float = 8.0
-    """Size of the text."""
-    dpi: int = 300
-    """Pixels an inch of a PNG."""
-    dark: bool = False
-    """White text on black, for slides."""
+    width: float = 174.0  # in millimetres
+    points: float = 8.0  # size of the text
+    dpi: int = 300  # pixels an inch of a PNG
+    dark: bool = False  # white text on black, for slides
     # Which of these are drawn.
     titles: bool = True
     scale_bar: bool = True
@@ -126,15 +118,9 @@ def lay_out(
 ) -> Layout:
     """Return the places of all parts.
 
-    Parameters
-    ----------
-    text_height : callable
-        Returns the height of a text that is wrapped at a width, both in millimetres.
+    `text_height`: returns the height of a text that is wrapped at a width, both in millimetres.
 
-    Returns
-    -------
-    Layout
-        The scale bar as its length in millimetres on paper, and its label.
+    Returns the scale bar as its length in millimetres on paper, and its label.
     """
     count = len(figure.pictures)
     width = (style.width - _GAP * (count - 1)) / count

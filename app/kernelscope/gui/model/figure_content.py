@@ -36,19 +36,10 @@ def of_pictures(
 ) -> tuple[Picture, ...]:
     """Return input, output and the wanted change of a result that is a picture.
 
-    Parameters
-    ----------
-    displays : tuple of Display
-        Of input and output.
-    third : View, optional
-        `View.RESIDUAL` or, with a reference, `View.DIFFERENCE`.
-    region : Region, optional
-        The part of the output to show; by default all of it.
+    `displays`: of input and output. `third`: `View.RESIDUAL` or, with a reference,
+    `View.DIFFERENCE`. `region`: the part of the output to show; by default all of it.
 
-    Raises
-    ------
-    Incomparable
-        If the reference has another size.
+    Raises `Incomparable`: if the reference has another size.
     """
     output = result.image
     source = like_output(result.request.image, result)
@@ -74,16 +65,9 @@ def of_slices(
 ) -> tuple[Picture, ...]:
     """Return a slice of each volume, as it lies on the screen, and the wanted change of the last.
 
-    Parameters
-    ----------
-    volumes : sequence of (str, Volume)
-        Input and output with their titles; of one shape.
-    other : Volume, optional
-        The volume to subtract from the last one.
-    displays : tuple of Display
-        Of input and output.
-    region : Region, optional
-        The part of the slice to show; by default all of it.
+    `volumes`: input and output with their titles; of one shape. `other`: the volume to subtract
+    from the last one. `displays`: of input and output. `region`: the part of the slice to show; by
+    default all of it.
     """
     (_, first), *_ = volumes
     pixel = first.spacing[plane.columns], first.spacing[plane.rows]
@@ -105,12 +89,8 @@ def caption_of(
 ) -> str:
     """Return the caption of a figure: input, settings, device, time and quality.
 
-    Parameters
-    ----------
-    place : str
-        Which slice, of a volume.
-    in_part : bool
-        Whether the figure shows a part of a picture: the quality is that of the whole.
+    `place`: which slice, of a volume. `in_part`: whether the figure shows a part of a picture: the
+    quality is that of the whole.
     """
     timing = Timing.of(result)
     count = len(timing.repeats.totals) if timing.repeats is not None else 1
@@ -132,12 +112,8 @@ def region_in_view(
 ) -> Region | None:
     """Return the part of an output or a slice that is in view; None if nothing, or all of it, is.
 
-    Parameters
-    ----------
-    seen : tuple of float
-        Left, top, right and bottom in pixels of the input.
-    offset : int
-        Place of the first row and column in the input.
+    `seen`: left, top, right and bottom in pixels of the input. `offset`: place of the first row and
+    column in the input.
     """
     left, top = (max(0, int(np.floor(each - offset))) for each in seen[:2])
     right, bottom = (int(np.ceil(each - offset)) for each in seen[2:])

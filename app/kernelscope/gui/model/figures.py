@@ -17,12 +17,9 @@ from kernelscope.schema.samples import Kind
 class Figures:
     """The headline of a result, and a remark on how it was measured."""
 
-    text: str
-    """``2.50 ms, 105 MP/s, +3.1 dB``."""
-    note: str
-    """``CPU parallel, median of 5``."""
-    detail: str = ""
-    """The figure behind a warning in `note`, which then ends with it; may be empty."""
+    text: str  # ``2.50 ms, 105 MP/s, +3.1 dB``
+    note: str  # ``CPU parallel, median of 5``
+    detail: str = ""  # the figure behind a warning in `note`, which then ends with it; may be empty
 
 
 def figures_of(
@@ -33,14 +30,8 @@ def figures_of(
 ) -> Figures:
     """Return the figures of a result that is shown.
 
-    Parameters
-    ----------
-    run : Run, optional
-        The entry of the gallery; without one the time is that of a single run.
-    quality : Judgement, optional
-        Where there is a reference.
-    remark : str
-        How the time was taken, of a result without an entry.
+    `run`: the entry of the gallery; without one the time is that of a single run. `quality`: where
+    there is a reference. `remark`: how the time was taken, of a result without an entry.
     """
     unit = "MP/s" if result.request.source.kind is Kind.PICTURE else "Mvoxel/s"
     timing = Timing.of(result)

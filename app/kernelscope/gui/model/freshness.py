@@ -77,12 +77,8 @@ def alike(first: Request, second: Request) -> bool:
 def freshness(shown: Request | None, wanted: Request | None) -> Freshness | None:
     """Return how the output of `shown` relates to the settings; None if nothing is shown.
 
-    Parameters
-    ----------
-    shown : Request, optional
-        The one whose output is on the screen.
-    wanted : Request, optional
-        That of the settings; None while these are not valid.
+    `shown`: the one whose output is on the screen. `wanted`: that of the settings; None while these
+    are not valid.
     """
     if shown is None:
         return None
@@ -196,18 +192,10 @@ def next_run(  # noqa: C901 - one list of cases, in order
 ) -> Request | None:
     """Return the request to compute next for the settings; None to wait for Run.
 
-    Parameters
-    ----------
-    wanted : Request
-        That of the settings, for the whole.
-    visible : Region or Box, optional
-        The part of its result on the screen; None if parts cannot be shown.
-    expect : callable
-        Returns the seconds that a request should take, or None.
-    reduction : int
-        Factor by which the device itself can reduce the result to the size at which it is seen.
-    resting : bool
-        Whether the settings have not changed for a moment.
+    `wanted`: that of the settings, for the whole. `visible`: the part of its result on the screen;
+    None if parts cannot be shown. `expect`: returns the seconds that a request should take, or
+    None. `reduction`: factor by which the device itself can reduce the result to the size at which
+    it is seen. `resting`: whether the settings have not changed for a moment.
     """
     if wanted.options.device is Device.EMULATED:
         return _emulated(wanted, visible, expect) if resting else None

@@ -50,22 +50,13 @@ class Examined:
     """The answer of `Gallery.examine`."""
 
     thumbnail: NDArray[np.uint8]
-    twin: Run | None
-    """An earlier run of the same work whose output has the same bytes."""
+    twin: Run | None  # an earlier run of the same work whose output has the same bytes
 
 
 class Gallery:
     """The runs of a window, newest first.
 
-    Parameters
-    ----------
-    limit : int, optional
-        Most bytes of pictures; by default `MOST_BYTES` or a quarter of the free memory.
-
-    Attributes
-    ----------
-    runs : Runs
-    limit : int
+    `limit`: most bytes of pictures; by default `MOST_BYTES` or a quarter of the free memory.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -175,15 +166,9 @@ def _varies(name: str, texts: Sequence[Mapping[str, str]]) -> bool:
 def judge_run(result: Result, part: Image | Volume, reference: Image | Volume) -> Judgement | None:
     """Compare the input and the output of a run with a reference; takes a while.
 
-    Parameters
-    ----------
-    part : Image or Volume
-        The part of the source that the reference belongs to.
+    `part`: the part of the source that the reference belongs to.
 
-    Returns
-    -------
-    Judgement or None
-        None where they are not comparable.
+    Returns None where they are not comparable.
     """
     if not result.request.step.filter.restores:
         return None
@@ -202,15 +187,9 @@ def judge_run(result: Result, part: Image | Volume, reference: Image | Volume) -
 def thumbnail(source: Source, side: int = THUMBNAIL_SIDE) -> NDArray[np.uint8]:
     """Return a small picture in colour, of volumes the middle slice of the first one.
 
-    Parameters
-    ----------
-    side : int
-        Longer side in pixels, at most.
+    `side`: longer side in pixels, at most.
 
-    Returns
-    -------
-    ndarray, shape (height, width, 3), uint8
-        Bytes as they are; other types between their 1st and 99th percentile.
+    Bytes as they are; other types between their 1st and 99th percentile.
     """
     if isinstance(source, Scan):
         voxels = source.volumes[0].voxels

@@ -111,16 +111,11 @@ class ValueAxis(NamedTuple):
 class Curve:
     """Counts of one picture, or one channel of it.
 
-    Attributes
-    ----------
-    counts, edges : ndarray
-        Bin i holds values from ``edges[i]`` to ``edges[i + 1]``.
+    `counts` and `edges`: bin i holds values from ``edges[i]`` to ``edges[i + 1]``.
     """
 
-    picture: str
-    """“input” or “output”."""
-    channel: str
-    """Empty for all channels together."""
+    picture: str  # “input” or “output”
+    channel: str  # empty for all channels together
     counts: NDArray[np.int64]
     edges: NDArray[np.float64]
 
@@ -159,14 +154,11 @@ class Curve:
 class FrequentValues(NamedTuple):
     """Values that are so frequent that the scale leaves them out."""
 
-    name: str
-    """That of the curve."""
+    name: str  # that of the curve
     low: float
     high: float
-    share: float
-    """Of all samples of the curve within the axis."""
-    top: float
-    """The highest of the counts that are left."""
+    share: float  # of all samples of the curve within the axis
+    top: float  # the highest of the counts that are left
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,14 +168,10 @@ class HistogramCurves:
     axis: ValueAxis
     curves: tuple[Curve, ...]
     scale: HeightScale
-    bin_width: float
-    """The width that heights refer to."""
-    top: float
-    """The count at the upper end."""
-    backgrounds: tuple[FrequentValues, ...]
-    """Beyond the upper end."""
-    beyond: int
-    """Samples beyond either end of the axis."""
+    bin_width: float  # the width that heights refer to
+    top: float  # the count at the upper end
+    backgrounds: tuple[FrequentValues, ...]  # beyond the upper end
+    beyond: int  # samples beyond either end of the axis
 
     @classmethod
     def of(
@@ -344,10 +332,7 @@ def moved(
 ) -> Display:
     """Return the display with a handle moved to a value; handles do not pass each other.
 
-    Parameters
-    ----------
-    whole : bool
-        Level and window are whole numbers.
+    `whole`: level and window are whole numbers.
     """
     if handle is Handle.MIDDLE:
         share = (value - display.low) / display.width

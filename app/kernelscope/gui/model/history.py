@@ -58,14 +58,11 @@ class Moment(Generic[Opened, Part]):
     """An input and everything that belongs to it."""
 
     source: Opened
-    name: str
-    """The action that led to this input, for “Undo …”: a filter or “Open a.png”."""
-    steps: tuple[Request, ...] = ()
-    """The runs from the input that was opened to this one."""
+    name: str  # the action that led to this input, for “Undo …”: a filter or “Open a.png”
+    steps: tuple[Request, ...] = ()  # the runs from the input that was opened to this one
     references: Mapping[Part, Reference[Part]] = field(default_factory=dict)
     """The reference of each part of the source that has one."""
-    result: Result | None = None
-    """The last run on this input."""
+    result: Result | None = None  # the last run on this input
     form: RunSettings | None = None
     """The settings of the result; without a result, those that were set when the user left."""
     pipeline: Pipeline | None = None
@@ -193,10 +190,7 @@ class History(Generic[Opened, Part]):
     def followed(self, request: Request) -> Request:
         """Return `request` with the steps after it, to the output that is shown.
 
-        Raises
-        ------
-        InvalidParameter
-            If one of them cannot work on the output of the one before.
+        Raises `InvalidParameter`: if one of them cannot work on the output of the one before.
         """
         if not self.then:
             return request

@@ -35,10 +35,7 @@ class KeptSteps(NamedTuple):
 def kept_steps(pipeline: Pipeline, source: Source, axis: int) -> KeptSteps | None:
     """Return the steps of `pipeline` that can be applied to `source`; None for none.
 
-    Parameters
-    ----------
-    axis : int
-        Across which a filter for pictures takes the slices of volumes.
+    `axis`: across which a filter for pictures takes the slices of volumes.
     """
     cards: list[PipelineStep] = []
     lost = []

@@ -28,16 +28,11 @@ _ALIKE = 0.4
 class DifferenceLine:
     """A line of a difference.
 
-    Attributes
-    ----------
-    spans : tuple of (int, int)
-        Where in the text the words are that the other line lacks.
+    `spans`: where in the text the words are that the other line lacks.
     """
 
-    kind: str
-    """See `SAME` and the others."""
-    text: str
-    """Without the sign."""
+    kind: str  # see `SAME` and the others
+    text: str  # without the sign
     spans: tuple[tuple[int, int], ...] = ()
 
     def __str__(self) -> str:
@@ -51,12 +46,8 @@ def difference(
 ) -> list[DifferenceLine]:
     """Return how the launches of two levels differ, and then their kernels' source.
 
-    Parameters
-    ----------
-    files
-        In which the kernels are.
-    first, second
-        Every launch of a level, with the facts about it.
+    `files`: in which the kernels are. `first` and `second`: every launch of a level, with the facts
+    about it.
     """
     lines: list[DifferenceLine] = []
     pairs = list(itertools.zip_longest((facts for _, facts in first), (f for _, f in second)))

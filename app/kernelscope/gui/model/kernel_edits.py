@@ -36,8 +36,7 @@ class Edit:
     filter_id: str
     level_id: str
     name: str
-    original: str
-    """Digest of the source that the version started from; see `digest`."""
+    original: str  # digest of the source that the version started from; see `digest`
     text: str
 
 
@@ -49,10 +48,8 @@ def digest(text: str) -> str:
 def checked_name(name: str) -> str:
     """Return the name of a version without spaces around it.
 
-    Raises
-    ------
-    AppError
-        If it is empty, too long, or has characters other than letters, digits and ``.,+()-_``.
+    Raises `AppError`: if it is empty, too long, or has characters other than letters, digits and
+    ``.,+()-_``.
     """
     name = name.strip()
     if not name or len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
@@ -66,10 +63,7 @@ def checked_name(name: str) -> str:
 class Edits:
     """The versions in a folder.
 
-    Parameters
-    ----------
-    folder : Path
-        Made when the first version is written.
+    `folder`: made when the first version is written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -98,10 +92,7 @@ class Edits:
     def read(self, filter_id: str, level_id: str, name: str) -> Edit | None:
         """Return a version; None if there is none of that name.
 
-        Raises
-        ------
-        AppError
-            If its file is damaged, too large, or belongs to somebody else.
+        Raises `AppError`: if its file is damaged, too large, or belongs to somebody else.
         """
         path = self._path(filter_id, level_id, name)
         if not path.exists():
@@ -116,10 +107,7 @@ class Edits:
     def write(self, edit: Edit) -> None:
         """Write a version in place of an earlier one of its name.
 
-        Raises
-        ------
-        AppError
-            If it is too large, or the folder cannot be written.
+        Raises `AppError`: if it is too large, or the folder cannot be written.
         """
         checked_name(edit.name)
         if len(edit.text.encode("utf-8", "replace")) > MOST_BYTES:
@@ -142,10 +130,7 @@ class Edits:
     def remove(self, filter_id: str, level_id: str, name: str) -> None:
         """Remove a version, if it is there.
 
-        Raises
-        ------
-        AppError
-            If the folder cannot be written.
+        Raises `AppError`: if the folder cannot be written.
         """
         try:
             self._path(filter_id, level_id, name).unlink(missing_ok=True)

@@ -61,10 +61,8 @@ class RungParity:
     """The comparison of a result with that of the reference level."""
 
     agreement: Agreement
-    reference: str
-    """Name of the reference level."""
-    difference: Difference | None = None
-    """None for the reference itself."""
+    reference: str  # name of the reference level
+    difference: Difference | None = None  # None for the reference itself
 
     def describe(self) -> str:
         """Return the outcome in a sentence."""
@@ -236,10 +234,8 @@ class KnownRung:
     """A rung with all that is known about it."""
 
     rung: Rung
-    time: Time | None = None
-    """Measured here with the present settings on the present picture."""
-    figure: RecordedTime | None = None
-    """Recorded elsewhere; only for a rung that cannot run here."""
+    time: Time | None = None  # measured here with the present settings on the present picture
+    figure: RecordedTime | None = None  # recorded elsewhere; only for a rung that cannot run here
     per_million: bool = False
     """Whether the figure is of another size, so that its time is shown by the megapixel."""
     parity: RungParity | None = None

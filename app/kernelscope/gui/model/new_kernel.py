@@ -20,15 +20,9 @@ _GLOBAL = re.compile(r"__global__[^;{}()]*(?:\([^()]*\)\s*)?\b(\w+)\s*\(")
 def template_for(level_id: str, launch: Launch, radius: int) -> str:
     """Return the source of a kernel that can be launched as that of a level, and copies the image.
 
-    Parameters
-    ----------
-    radius : int
-        Of the filter's mask, in pixels: the template's default.
+    `radius`: of the filter's mask, in pixels: the template's default.
 
-    Returns
-    -------
-    str
-        Empty if no template has the arguments of this launch.
+    Returns empty if no template has the arguments of this launch.
     """
     path = FOLDER / f"{level_id}.cu"
     if launch.constants or launch.tables or launch.scratch or not path.is_file():
@@ -42,26 +36,14 @@ def files_for(
 ) -> dict[str, str]:
     """Return a source and its test under the name of a new filter.
 
-    Parameters
-    ----------
-    name : str
-        Id of the new filter. Kernels that begin with `filter_id` begin with `name` then.
-    text : str
-        A version of a kernel of a filter.
-    filter_id : str
-        That filter, whose results on the CPU the test expects.
-    parameters : mapping
-        Those that the test tries.
+    `name`: id of the new filter. Kernels that begin with `filter_id` begin with `name` then.
+    `text`: a version of a kernel of a filter. `filter_id`: that filter, whose results on the CPU
+    the test expects. `parameters`: those that the test tries.
 
-    Returns
-    -------
-    dict of str to str
-        Texts by the names of their files: ``NAME.cu`` and ``test_NAME.py``.
+    Texts by the names of their files: ``NAME.cu`` and ``test_NAME.py``.
 
-    Raises
-    ------
-    AppError
-        If the name is not an id, is that of the filter, or `text` has no kernel of the filter.
+    Raises `AppError`: if the name is not an id, is that of the filter, or `text` has no kernel of
+    the filter.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*", name) or name == filter_id:
         raise AppError(

@@ -25,11 +25,9 @@ _keys = itertools.count(1)
 class PipelineStep:
     """A step of a pipeline."""
 
-    step: Step
-    """Its numbers may be `ESTIMATE`, for those that each run estimates."""
+    step: Step  # its numbers may be `ESTIMATE`, for those that each run estimates
     options: RunOptions = DEFAULT_OPTIONS
-    on: bool = True
-    """Off, it takes no part in the output."""
+    on: bool = True  # off, it takes no part in the output
     key: int = field(default_factory=lambda: next(_keys))
     """Stays the same while the card is moved or edited."""
 
@@ -72,8 +70,7 @@ class Pipeline:
 
     cards: tuple[PipelineStep, ...]
     place: int
-    alone: bool = False
-    """Show the output of this card instead of that of the last one."""
+    alone: bool = False  # show the output of this card instead of that of the last one
 
     def __post_init__(self) -> None:
         assert self.cards[self.place].on, "the form edits a step that is on"

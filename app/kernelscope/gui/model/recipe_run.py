@@ -20,8 +20,7 @@ from kernelscope.gui.model.run_settings import RunSettings
 class StepProgress(NamedTuple):
     """A report of a step in progress."""
 
-    step: str
-    """Its number and name, to put before the stage; empty if there is only one."""
+    step: str  # its number and name, to put before the stage; empty if there is only one
     stage: str
     fraction: float
 
@@ -37,10 +36,7 @@ class StepDone(NamedTuple):
 class RecipeRun:
     """Runs a recipe from a moment on.
 
-    Parameters
-    ----------
-    request : Request
-        Of all steps; see `recipe_request`.
+    `request`: of all steps; see `recipe_request`.
     """
 
     def __init__(self, request: Request, moment: Moment[Any, Any], costs: Costs) -> None:

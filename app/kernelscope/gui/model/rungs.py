@@ -39,18 +39,12 @@ class Rung:
     """A place to run a filter."""
 
     place: RungPlace
-    name: str
-    """Name of the level: ``Shared memory``."""
-    device: str = ""
-    """Name of the device: ``GPU``; empty for Auto."""
-    level: Level | None = None
-    """None for Auto."""
-    obstacle: str = ""
-    """Why it cannot run here; empty if it can."""
-    gap: bool = False
-    """The level has no meaning for this filter, on any machine."""
-    choice: str = ""
-    """Of Auto: how it chooses, and why it cannot choose if it cannot."""
+    name: str  # name of the level: ``Shared memory``
+    device: str = ""  # name of the device: ``GPU``; empty for Auto
+    level: Level | None = None  # None for Auto
+    obstacle: str = ""  # why it cannot run here; empty if it can
+    gap: bool = False  # the level has no meaning for this filter, on any machine
+    choice: str = ""  # of Auto: how it chooses, and why it cannot choose if it cannot
 
     @property
     def full_name(self) -> str:
@@ -63,11 +57,8 @@ def rungs(
 ) -> tuple[Rung, ...]:
     """Return Auto and the levels of a filter: those of the CPU, of the GPU, of the emulated one.
 
-    Parameters
-    ----------
-    availability : mapping
-        By backend; one that is missing is still being looked for. The emulated GPU has no rungs
-        without a compiler.
+    `availability`: by backend; one that is missing is still being looked for. The emulated GPU has
+    no rungs without a compiler.
     """
     found = []
     real = [each for each in backends.values() if each.id != Device.EMULATED]

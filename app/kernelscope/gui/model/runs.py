@@ -54,21 +54,16 @@ class RunPart:
 class Run:
     """An entry of the list of runs.
 
-    Attributes
-    ----------
-    thumbnail : ndarray, shape (height, width, 3), uint8, or None
-        None until it is computed.
+    `thumbnail`, shape (height, width, 3): None until it is computed.
     """
 
     number: int
     filter_name: str
-    source: int
-    """Identity of the source, which it does not keep in memory."""
+    source: int  # identity of the source, which it does not keep in memory
     picture: str
     level: str
     level_name: str
-    where: str
-    """Device, level and block size in words: ``CPU serial``."""
+    where: str  # device, level and block size in words: ``CPU serial``
     settings: str
     size: str
     mode: str
@@ -78,36 +73,26 @@ class Run:
     # None if it was emulated: such a run has no stages, transfers and kernels either.
     seconds: float | None
     speed: float | None
-    work: Hashable
-    """See `Request.work`."""
-    place: Hashable
-    """Equal for runs with the same device, level, memory limit and transfers."""
+    work: Hashable  # see `Request.work`
+    place: Hashable  # equal for runs with the same device, level, memory limit and transfers
     first: bool
     """The first run of this work there, and too short for that not to matter: caches, memory and
     compiled code were not ready."""
     warm: bool
     """Its kernels were: a warm-up went before them, or it is not the first run. Their time is no
     upper bound, as that of small pictures is in runs that are not measured."""
-    repeats: Repeats | None
-    """Of a measured run."""
+    repeats: Repeats | None  # of a measured run
     kernels: tuple[float, ...]
     """Seconds of computing, of each repeat: the kernels on a GPU, else the stage *compute*."""
     transfers: dict[str, float]
     """Seconds of upload and download, in the total or overlapped by kernels."""
-    overlapped: bool
-    """Transfers took place while kernels ran."""
-    chips: tuple[Chip, ...]
-    """The settings, in a few characters each."""
-    form: RunSettings
-    """The settings, to be shown in the panel again."""
-    judgement: Judgement | None
-    """None without a reference."""
-    reference: Image | Volume | None
-    """The picture or volume of the judgement."""
-    result: Result | None
-    """None once its pictures are no longer kept."""
-    name: str = ""
-    """Chosen by the user; may be empty."""
+    overlapped: bool  # transfers took place while kernels ran
+    chips: tuple[Chip, ...]  # the settings, in a few characters each
+    form: RunSettings  # the settings, to be shown in the panel again
+    judgement: Judgement | None  # None without a reference
+    reference: Image | Volume | None  # the picture or volume of the judgement
+    result: Result | None  # None once its pictures are no longer kept
+    name: str = ""  # chosen by the user; may be empty
     starred: bool = False
     thumbnail: NDArray[np.uint8] | None = None
 

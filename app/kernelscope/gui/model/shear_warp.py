@@ -39,8 +39,7 @@ class Camera:
     # Degrees by which the camera went around to the right, and up.
     yaw: float = 30.0
     pitch: float = 15.0
-    zoom: float = 1.0
-    """1 where the whole volume fits into the view from every side."""
+    zoom: float = 1.0  # 1 where the whole volume fits into the view from every side
 
     def turned(self, right: float, up: float) -> Camera:
         """Return the camera after going around by degrees."""
@@ -73,30 +72,23 @@ class SpaceStyle:
     surface: bool = False
     """Show the first voxels that reach the threshold, lit from the camera; otherwise the
     maximum."""
-    threshold: int = 0
-    """Smaller steps (0 to 255) are not seen."""
-    opacity: float = 1.0
-    """Opacity of the surface; the maximum is visible through it."""
+    threshold: int = 0  # smaller steps (0 to 255) are not seen
+    opacity: float = 1.0  # opacity of the surface; the maximum is visible through it
 
 
 @dataclass(frozen=True, eq=False)
 class ViewedVolume:
     """A volume in the steps in which it is drawn.
 
-    Attributes
-    ----------
-    steps : ndarray of uint8, shape (depth, height, width)
-    spacing : ndarray
-        Along z, y and x, in millimetres.
-    front : ndarray, shape (3, 3)
-        Right, up and towards the camera in the front view, along z, y and x.
+    `steps`: ndarray of uint8, shape (depth, height, width). `spacing`: along z, y and x, in
+    millimetres. `front`, shape (3, 3): right, up and towards the camera in the front view, along z,
+    y and x.
     """
 
     steps: NDArray[np.uint8]
     spacing: NDArray[np.float64]
     front: NDArray[np.float64]
-    kept: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
-    """Of `slices`."""
+    kept: dict[int, NDArray[np.uint8]] = field(default_factory=dict)  # of `slices`
 
     @classmethod
     def of(cls, volume: Volume, display: Display) -> ViewedVolume:
@@ -118,11 +110,8 @@ class ViewedVolume:
 class Rendering(NamedTuple):
     """A distorted picture, and the map that straightens it.
 
-    Attributes
-    ----------
-    steps : ndarray of uint8, shape (rows, columns)
-    matrix : ndarray, shape (2, 3)
-        Takes (column, row, 1) to millimetres right and down of the middle of the screen.
+    `steps`: ndarray of uint8, shape (rows, columns). `matrix`, shape (2, 3): takes (column, row, 1)
+    to millimetres right and down of the middle of the screen.
     """
 
     steps: NDArray[np.uint8]

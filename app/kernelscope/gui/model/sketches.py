@@ -57,14 +57,10 @@ _OPTIONS = RunOptions(device=Device.CPU)
 class ViewedPicture:
     """The picture that is looked at, and its middle."""
 
-    image: Image
-    """The open picture, or a slice of the open volumes."""
-    centre: tuple[int, int]
-    """Column and row in the middle of the view."""
-    anchor: object
-    """The open picture: sketches are kept as long as it is open."""
-    name: str = ""
-    """Of the image among those of the anchor."""
+    image: Image  # the open picture, or a slice of the open volumes
+    centre: tuple[int, int]  # column and row in the middle of the view
+    anchor: object  # the open picture: sketches are kept as long as it is open
+    name: str = ""  # of the image among those of the anchor
 
     @property
     def key(self) -> tuple[str, tuple[int, int]]:
@@ -76,17 +72,12 @@ class ViewedPicture:
 class Sketch:
     """The answer for one filter.
 
-    Attributes
-    ----------
-    planes : ndarray, shape (height, width, channels), optional
-        Samples of the result; None without a picture.
+    `planes`, shape (height, width, channels): samples of the result; None without a picture.
     """
 
     planes: NDArray[Any] | None = None
-    place: str = ""
-    """The part of the picture that it shows."""
-    problem: str = ""
-    """Why there is no picture."""
+    place: str = ""  # the part of the picture that it shows
+    problem: str = ""  # why there is no picture
     cost: float | None = None
     """Seconds that the whole picture should take here, where that is the problem."""
 
@@ -132,15 +123,9 @@ def sketch(
 ) -> Sketch:
     """Return the sketch of a step; takes a while, so call it on any thread.
 
-    Parameters
-    ----------
-    backend : Backend
-        A CPU backend with one thread.
+    `backend`: a CPU backend with one thread.
 
-    Raises
-    ------
-    Cancelled
-        If `token` is set meanwhile.
+    Raises `Cancelled`: if `token` is set meanwhile.
     """
     if step.filter.kind is Kind.VOLUME:
         return Sketch(problem="Filters volumes as a whole: Run (F5) computes it.")

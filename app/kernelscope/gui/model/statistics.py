@@ -16,8 +16,7 @@ from kernelscope.schema.samples import white_level
 class Statistics:
     """Figures of the samples in a region."""
 
-    count: int
-    """Number of samples: pixels times channels."""
+    count: int  # number of samples: pixels times channels
     # In levels of the type; NaN without samples.
     mean: float
     deviation: float
@@ -40,14 +39,9 @@ def statistics(
 ) -> Statistics:
     """Return the figures of the samples of a region.
 
-    Parameters
-    ----------
-    samples : ndarray
-        Of any shape; numbers.
-    reference : ndarray, optional
-        Samples of the same region in the reference; of another shape, there is no PSNR.
-    peak : float, optional
-        White of the reference. By default, that of the type, which has to be the same then.
+    `samples`: of any shape; numbers. `reference`: samples of the same region in the reference; of
+    another shape, there is no PSNR. `peak`: white of the reference. By default, that of the type,
+    which has to be the same then.
     """
     values = samples.astype(np.float64).reshape(-1)
     if not values.size:

@@ -18,10 +18,8 @@ from kernelscope.engine.timing import Metric, Repeats, Stage
 class Timing:
     """The times of a result; without any if it was emulated."""
 
-    seconds: float | None = None
-    """Total of the counted stages."""
-    speed: float | None = None
-    """Millions of pixels or voxels per second."""
+    seconds: float | None = None  # total of the counted stages
+    speed: float | None = None  # millions of pixels or voxels per second
     stages: tuple[Stage, ...] = ()
     metrics: tuple[Metric, ...] = ()
     repeats: Repeats | None = None

@@ -21,10 +21,8 @@ class FoundFile:
     """A file that was opened together with others."""
 
     path: Path
-    volume: Volume | None = None
-    """None if the file adds none."""
-    problem: str = ""
-    """The reason for that, as a sentence."""
+    volume: Volume | None = None  # None if the file adds none
+    problem: str = ""  # the reason for that, as a sentence
 
 
 def read_together(paths: Sequence[Path], nan: float | None = None) -> list[FoundFile]:
@@ -32,15 +30,9 @@ def read_together(paths: Sequence[Path], nan: float | None = None) -> list[Found
 
     Files of a DICOM series that was read already are not read again, and copies are left out.
 
-    Parameters
-    ----------
-    nan : float, optional
-        Replaces NaN.
+    `nan`: replaces NaN.
 
-    Raises
-    ------
-    NotANumber
-        If some voxels are NaN, and there is no `nan`.
+    Raises `NotANumber`: if some voxels are NaN, and there is no `nan`.
     """
     found: list[FoundFile] = []
     series: dict[tuple[Path, str], Path] = {}

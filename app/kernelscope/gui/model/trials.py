@@ -68,10 +68,7 @@ _RUN = (Ending.DONE, Ending.FAULT, Ending.DIED)
 def part_of(source: Source, side: int = SIDE) -> Image:
     """Return the middle of a picture, without alpha.
 
-    Raises
-    ------
-    AppError
-        For volumes.
+    Raises `AppError`: for volumes.
     """
     if not isinstance(source, Image):
         raise AppError(
@@ -89,15 +86,10 @@ def part_of(source: Source, side: int = SIDE) -> Image:
 def work_for(request: Request, level: Level, side: int = SIDE) -> Work:
     """Return the data for trying a version of the kernel of a level.
 
-    Parameters
-    ----------
-    side : int
-        Longest side of the part of the picture.
+    `side`: longest side of the part of the picture.
 
-    Raises
-    ------
-    AppError
-        If this level cannot be tried: a volume, or a plan that needs the host in between.
+    Raises `AppError`: if this level cannot be tried: a volume, or a plan that needs the host in
+    between.
     """
     step = request.step
     part = Request.create(
@@ -116,10 +108,7 @@ def work_for(request: Request, level: Level, side: int = SIDE) -> Work:
 def card_work_for(request: Request, level: Level) -> Work:
     """Return the data for trying a version on a card, with the other levels for comparison.
 
-    Raises
-    ------
-    AppError
-        As `work_for`.
+    Raises `AppError`: as `work_for`.
     """
     work = work_for(request, level, CARD_SIDE)
     others = {}
@@ -135,10 +124,7 @@ def small_work_for(request: Request, level: Level) -> Work:
 
     It is of the usual size if a small picture would be filtered by other kernels.
 
-    Raises
-    ------
-    AppError
-        As `work_for`.
+    Raises `AppError`: as `work_for`.
     """
     usual = work_for(request, level)
     channels = usual.source.shape[-1]
@@ -157,10 +143,7 @@ def cases_for(request: Request, level: Level) -> list[Work]:
 
     Every type, border and number of channels that the filter takes, in odd sizes.
 
-    Raises
-    ------
-    AppError
-        As `work_for`.
+    Raises `AppError`: as `work_for`.
     """
     part_of(request.source)
     return list(_cases(request, level))
@@ -208,19 +191,14 @@ class TrialSubject:
     # Under which the versions are kept.
     filter_id: str
     level_id: str
-    file: str
-    """Name of the source."""
-    text: str
-    """The program's own source."""
-    kernel: str
-    """Name of the function that the level launches."""
-    defines: Mapping[str, str]
-    """The macros of the launch."""
+    file: str  # name of the source
+    text: str  # the program's own source
+    kernel: str  # name of the function that the level launches
+    defines: Mapping[str, str]  # the macros of the launch
     works: Callable[[], Sequence[Work]] | None = None
     """Returns the cases to run a version with, off the GUI thread; raises `AppError` if it can only
     be compiled."""
-    cases: Callable[[], Sequence[Work]] | None = None
-    """Returns the cases of the contract, likewise."""
+    cases: Callable[[], Sequence[Work]] | None = None  # returns the cases of the contract, likewise
     small: Callable[[], Work] | None = None
     """Returns the case in which its accesses to memory are checked; by default it is checked in all
     of `works`."""
@@ -228,12 +206,10 @@ class TrialSubject:
     """Returns the case to try it in on the card of this computer, if there is one."""
     goal: float | None = None
     """Most cells that the kernel may read from global memory for each pixel."""
-    tolerance: int = 0
-    """By how many levels a pixel may differ."""
+    tolerance: int = 0  # by how many levels a pixel may differ
     reference: str = ""
     """Filter of the program to compare with; by default that of the name of the file."""
-    template: str = ""
-    """A source to begin a kernel of one's own with; empty if there is none."""
+    template: str = ""  # a source to begin a kernel of one's own with; empty if there is none
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Of the filter, for the test of a new one."""
 
@@ -243,20 +219,13 @@ class Tried:
     """A trial and its cases."""
 
     outcome: TrialOutcome
-    obstacle: str = ""
-    """The reason if it was only compiled."""
-    titles: tuple[str, ...] = ()
-    """Of the cases, where they have titles."""
-    place: str = ""
-    """The case in which it was stopped, as a sentence; or empty."""
-    memory: str = ""
-    """What is wrong with its accesses to memory, in a sentence; or empty."""
-    findings: tuple[CompilerMessage, ...] = ()
-    """The wrong accesses, at their lines."""
-    unchecked: str = ""
-    """Why its accesses to memory were not checked, as a sentence; or empty."""
-    versions: tuple[Version, ...] = ()
-    """The kernel in each case, for a look at single pixels."""
+    obstacle: str = ""  # the reason if it was only compiled
+    titles: tuple[str, ...] = ()  # of the cases, where they have titles
+    place: str = ""  # the case in which it was stopped, as a sentence; or empty
+    memory: str = ""  # what is wrong with its accesses to memory, in a sentence; or empty
+    findings: tuple[CompilerMessage, ...] = ()  # the wrong accesses, at their lines
+    unchecked: str = ""  # why its accesses to memory were not checked, as a sentence; or empty
+    versions: tuple[Version, ...] = ()  # the kernel in each case, for a look at single pixels
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,10 +238,7 @@ class Version:
     def trace(self, x: int, y: int, token: CancelToken) -> tuple[Trace, int]:
         """Return the trace of a pixel and its thread, from a process of its own.
 
-        Raises
-        ------
-        AppError
-            If the kernel does not end, dies, or cannot be traced.
+        Raises `AppError`: if the kernel does not end, dies, or cannot be traced.
         """
         job = replace(self.job, target=TRACED, pixel=(x, y))
         made = try_out(job, [self.work], TrialLimits(), token)
@@ -295,12 +261,8 @@ def try_subject(
 ) -> Tried:
     """Try a version as far as it can be tried here; call it off the GUI thread.
 
-    Parameters
-    ----------
-    report : callable
-        Gets the number of the case that begins, from 1 on, and how many there are.
-    graded : bool
-        In every case of the contract.
+    `report`: gets the number of the case that begins, from 1 on, and how many there are. `graded`:
+    in every case of the contract.
     """
     if subject.card is not None and not graded:
         made = _on_card(subject.card, subject, job, token)

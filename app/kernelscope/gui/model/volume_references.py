@@ -18,14 +18,9 @@ def references_of(
 ) -> dict[Volume, Reference[Volume]]:
     """Return the references of `volumes`.
 
-    Parameters
-    ----------
-    truth : sequence of Volume
-        The noise-free original of each, where it is known.
-    known : mapping
-        References of the volumes that are open.
-    shown : Reference, optional
-        That of the volume on the screen: one that was chosen is kept for a volume of its size.
+    `truth`: the noise-free original of each, where it is known. `known`: references of the volumes
+    that are open. `shown`: that of the volume on the screen: one that was chosen is kept for a
+    volume of its size.
     """
     if truth:
         truths = (Reference(volume, ReferenceOrigin.TRUTH) for volume in truth)

@@ -18,14 +18,10 @@ class VolumeSeries:
     """A file of several volumes of one shape."""
 
     path: Path
-    count: int
-    """Number of volumes."""
-    nan: float | None = None
-    """Takes the place of NaN."""
-    what: str = "volume"
-    """Kind of the volumes: "volume" or "channel"."""
-    names: tuple[str, ...] = ()
-    """Of each, if they have names."""
+    count: int  # number of volumes
+    nan: float | None = None  # takes the place of NaN
+    what: str = "volume"  # kind of the volumes: "volume" or "channel"
+    names: tuple[str, ...] = ()  # of each, if they have names
     _kept: OrderedDict[int, Volume] = field(default_factory=OrderedDict)
 
     def name(self, index: int) -> str:
@@ -36,10 +32,7 @@ class VolumeSeries:
     def read(self, index: int) -> Volume:
         """Return the volume at `index`; takes a while unless `kept` has it.
 
-        Raises
-        ------
-        AppError
-            As `read_volume`.
+        Raises `AppError`: as `read_volume`.
         """
         return read_volume(self.path, index + 1, nan=self.nan)
 

@@ -47,17 +47,12 @@ class ThreadStep:
     """Something that the thread does."""
 
     event: Event
-    space: MemorySpace | None
-    """None for a barrier."""
+    space: MemorySpace | None  # None for a barrier
     array: str
-    index: int
-    """Of the element in its array."""
-    value: int
-    """The bits that were read or written."""
-    cell: Cell | None
-    """The pixel of the input that the value comes from."""
-    place: SourceLine | None
-    """Line of the kernel."""
+    index: int  # of the element in its array
+    value: int  # the bits that were read or written
+    cell: Cell | None  # the pixel of the input that the value comes from
+    place: SourceLine | None  # line of the kernel
 
     def text(self) -> str:
         """Return the step in words."""
@@ -73,12 +68,7 @@ class ThreadStep:
 class Xray:
     """A thread of a block.
 
-    Parameters
-    ----------
-    trace : Trace
-    thread : int
-    file : str
-        The source whose lines are shown where it calls what a header has; by default headers'.
+    `file`: the source whose lines are shown where it calls what a header has; by default headers'.
     """
 
     def __init__(self, trace: Trace, thread: int, file: str = "") -> None:

@@ -30,12 +30,9 @@ _LARGEST_FILE = 1 << 20
 class MaskEditor(QWidget):
     """Shows and edits the value of a `MaskParameter`.
 
-    Signals
-    -------
-    changed()
-        After a change by the user or by `set_value`, also to something `value` refuses.
-    presetChosen(MaskPreset)
-        After the table was filled from a preset, whose settings the listener may apply.
+    ``changed()``: after a change by the user or by `set_value`, also to something `value` refuses.
+    ``presetChosen(MaskPreset)``: after the table was filled from a preset, whose settings the
+    listener may apply.
     """
 
     changed = Signal()
