@@ -76,7 +76,7 @@ def test_specks_of_pictures_below_eight_rows_are_not_looked_for() -> None:
 
 
 def test_specks_in_texture_where_no_neighbours_are_alike() -> None:
-    planes = np.tile(np.float32([[0.3, 0.42], [0.54, 0.66]]), (32, 32))[..., None]
+    planes = np.tile(np.array([[0.3, 0.42], [0.54, 0.66]], np.float32), (32, 32))[..., None]
     planes[::8, ::8] = 0
     assert impulse_share(planes) == pytest.approx(1 / 64)
 

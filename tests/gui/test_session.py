@@ -458,7 +458,9 @@ class Actions(RuleBasedStateMachine):
 
     @rule(moved=st.integers(0, 2))
     def draw_a_region(self, moved: int) -> None:
-        self.session.offer_region("R1", AREA.moved(0, moved))
+        self.session.offer_region(
+            "R1", replace(AREA, corners=tuple((x, y + moved) for x, y in AREA.corners))
+        )
 
     @rule()
     def choose_no_region(self) -> None:

@@ -120,7 +120,11 @@ def _run(command: ApplyCommand, medium: Medium) -> None:
     if command.outputs.recipe:
         write_recipe(medium.recipe, command.outputs.recipe)
     say.report(
-        command.files.source, command.outputs.result, medium.recipe, record, result.correlation
+        command.files.source,
+        command.outputs.result,
+        medium.recipe,
+        record,
+        next((result.correlation for result in results if len(results) == 1), None),
     )
 
 

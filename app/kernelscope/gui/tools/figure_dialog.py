@@ -101,8 +101,7 @@ class FigureDialog(ToolWindow):
         self._name, self.note = name, note
         self.figure: Figure | None = None
         self.preview = _Preview(self)
-        self.form = Form("figureOptions", self._options(changes, has_parts), self)
-        self.form.editors["figurePart"].setEnabled(has_parts)
+        self.form = Form("figureOptions", self._options(changes), self)
         self.form.changed.connect(self._on_option)
         self.caption = dressed(QPlainTextEdit(self), "figureCaption", "Caption")
         self.caption.setTabChangesFocus(True)
@@ -125,7 +124,7 @@ class FigureDialog(ToolWindow):
         self._collect()
 
     @staticmethod
-    def _options(changes: tuple[View, ...], has_parts: bool) -> tuple[Option, ...]:
+    def _options(changes: tuple[View, ...]) -> tuple[Option, ...]:
         usual = FigureStyle()
         parts = (("The whole picture", False), ("The part in view", True))
         return (
@@ -133,7 +132,7 @@ class FigureDialog(ToolWindow):
                 *("figureThird", "&Next to input and output", None),
                 entries=(("Nothing more", None), *((v.value.capitalize(), v) for v in changes)),
             ),
-            Listed("figurePart", "Sho&w", False, entries=parts[: 1 + has_parts]),
+            Listed("figurePart", "Sho&w", False, entries=parts),
             Listed("figureWidths", "&Usual widths", usual.width, entries=tuple(WIDTHS.items())),
             Real("figureWidth", "W&idth", usual.width, low=40, high=400, unit="mm"),
             Real("figurePoints", "T&ext", usual.points, low=4, high=24, unit="pt"),
