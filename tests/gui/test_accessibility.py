@@ -52,9 +52,9 @@ from kernelscope.gui.tools.shortcut_dialog import ShortcutDialog
 from kernelscope.gui.tools.space_window import SpaceWindow
 from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.widgets.appearance import SCALES, Appearance, Stylist
+from kernelscope.gui.widgets.controls import Switch
 from kernelscope.gui.widgets.messages import AboutDialog, BugDialog, CrashDialog, ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.widgets.switch import Switch
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.volume import Volume

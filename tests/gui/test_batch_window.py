@@ -28,7 +28,7 @@ from kernelscope.engine.step import Step
 from kernelscope.files import read_image, write_recipe
 from kernelscope.gui.model.batch_queue import FileState
 from kernelscope.gui.model.batch_run import REPLACE
-from kernelscope.gui.tools.batch_thumbnails import Thumbnails
+from kernelscope.gui.tools.batch_table import Thumbnails
 from kernelscope.gui.tools.batch_window import BatchWindow
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings

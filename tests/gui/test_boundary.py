@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QApplication, QLabel, QMainWindow, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.widgets.boundary import Boundary
+from kernelscope.gui.widgets.layouts import Boundary
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import settle
 

@@ -32,7 +32,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
 from kernelscope.base.errors import InvalidParameter
-from kernelscope.gui.docks.filter_form import FilterForm
+from kernelscope.gui.docks.parameter_panel import FilterForm
 from kernelscope.gui.tools.bench.form import BenchForm
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer

@@ -30,12 +30,17 @@ from kernelscope.engine.run import execute
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.figure import Figure, FigureStyle, Picture, described, lay_out, scale_bar
-from kernelscope.gui.model.figure_content import (
+from kernelscope.gui.model.figure import (
+    Figure,
+    FigureStyle,
+    Picture,
     caption_of,
+    described,
+    lay_out,
     of_pictures,
     of_slices,
     region_in_view,
+    scale_bar,
 )
 from kernelscope.gui.tools.figure_dialog import FigureDialog
 from kernelscope.gui.viewer.figure_painter import FigurePainter

@@ -12,9 +12,9 @@ from PySide6.QtGui import QFont, QFontMetrics
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.docks.card_list import CardList
 from kernelscope.gui.docks.film_strip import FilmStrip, cross_of
 from kernelscope.gui.docks.ladder import LadderList, name_width, wrapped
+from kernelscope.gui.docks.steps_panel import CardList
 from kernelscope.gui.viewer.volume_pane import VolumePane
 from kernelscope.gui.widgets.appearance import Appearance, Stylist
 from kernelscope.gui.widgets.tiles import fitting

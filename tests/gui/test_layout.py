@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QTabBar, QToolButton, QWi
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
-from kernelscope.gui.widgets.slot import Slot
+from kernelscope.gui.widgets.layouts import Slot
 from kernelscope.gui.window import placement
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow

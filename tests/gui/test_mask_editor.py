@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
 from kernelscope.base.errors import InvalidParameter
-from kernelscope.gui.docks.filter_form import FilterForm
+from kernelscope.gui.docks.parameter_panel import FilterForm
 from kernelscope.gui.session.session import Values
 from kernelscope.gui.widgets.mask_editor import MaskEditor
 from kernelscope.gui.widgets.messages import ErrorDialog

@@ -15,7 +15,7 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.viewer import slices
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
-from kernelscope.gui.widgets.switch import Switch
+from kernelscope.gui.widgets.controls import Switch
 from kernelscope.images.volume import Volume
 
 SHAPE = (20, 30, 40)

@@ -25,8 +25,7 @@ from kernelscope.gui.model import trials
 from kernelscope.gui.model.trials import Version, work_for
 from kernelscope.gui.model.xray import ThreadStep, Xray, compare
 from kernelscope.gui.tools.code_view import CodeView
-from kernelscope.gui.tools.xray_view import XrayView
-from kernelscope.gui.tools.xray_window import XrayWindow
+from kernelscope.gui.tools.xray_window import XrayView, XrayWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border

@@ -9,8 +9,8 @@ from kernelscope.gui.model.figures import Figures
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.layouts import Slot
 from kernelscope.gui.widgets.parts import dressed, in_row
-from kernelscope.gui.widgets.slot import Slot
 
 
 class Headline(QWidget):

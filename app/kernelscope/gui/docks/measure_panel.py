@@ -16,7 +16,7 @@ from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
-from kernelscope.gui.widgets.folding_row import FoldingRow
+from kernelscope.gui.widgets.layouts import FoldingRow
 from kernelscope.gui.widgets.messages import save_text
 from kernelscope.gui.widgets.parts import (
     RIGHT,

@@ -15,8 +15,13 @@ from kernelscope.gui.model.profiles import Profile, profiles_as_csv
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.messages import save_text
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row, tool_button
-from kernelscope.gui.widgets.plots import look_at_every_item
+from kernelscope.gui.widgets.parts import (
+    dressed,
+    in_column,
+    in_row,
+    look_at_every_item,
+    tool_button,
+)
 
 _CSV_FILES = "Tables (*.csv);;All files (*)"
 

@@ -14,7 +14,7 @@ from kernelscope.gui.docks.run_table import RunTable
 from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.controls import ChoiceBox, Switch
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.parts import (
     action_button,
@@ -24,7 +24,6 @@ from kernelscope.gui.widgets.parts import (
     text_label,
     tool_splitter,
 )
-from kernelscope.gui.widgets.switch import Switch
 
 _WIDE = 140  # characters from which on the strip and the table have room beside each other
 

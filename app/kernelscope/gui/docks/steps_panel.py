@@ -2,17 +2,194 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from PySide6.QtCore import QSize
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QDropEvent, QKeyEvent, QPainter, QPalette
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QListWidget,
+    QListWidgetItem,
+    QStyle,
+    QStyleOptionButton,
+    QStyleOptionViewItem,
+    QToolButton,
+    QWidget,
+)
 
-from kernelscope.gui.docks.card_list import CardList
 from kernelscope.gui.model.card_rows import StepRow
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.elided_label import plain_tip
 from kernelscope.gui.widgets.icons import icon
 from kernelscope.gui.widgets.parts import dressed, in_column, text_label
+from kernelscope.gui.widgets.tiles import Index, Tile, TileDelegate, TileLine, draw_tile
+
+_ROW = Qt.ItemDataRole.UserRole
+
+_MARGIN, _GAP, _ACCENT = 4, 6, 3
+_LINES = 3
+_LETTERS = 17  # of each line: ``582 µs measured``
+
+
+class CardList(QListWidget):
+    """The cards from top to bottom, in the order in which they are applied."""
+
+    # The card at this place is to be edited, switched on or off, or removed.
+    wanted = Signal(int)
+    switched = Signal(int)
+    removed = Signal(int)
+    moved = Signal(int, int)  # a card was dragged from a place to another one
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        dressed(self, "cardList", "Steps")
+        self.setItemDelegate(_Painter(self))
+        self.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setDragDropMode(QListWidget.DragDropMode.InternalMove)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        self._rows: tuple[StepRow, ...] = ()
+
+    @property
+    def rows(self) -> tuple[StepRow, ...]:
+        return self._rows
+
+    def show_rows(self, rows: Sequence[StepRow]) -> None:
+        """Show these cards; the current one stays, or becomes the one that is edited."""
+        if tuple(rows) == self._rows:
+            return
+        place = self.currentRow()
+        key = self._rows[place].key if 0 <= place < len(self._rows) else 0
+        edited = [row.key for row in self._rows if row.edited]
+        self._rows = tuple(rows)
+        blocked = self.blockSignals(True)
+        while self.count() > len(rows):
+            self.takeItem(self.count() - 1)
+        while self.count() < len(rows):
+            self.addItem(QListWidgetItem())
+        for number, row in enumerate(rows):
+            item = self.item(number)
+            item.setData(_ROW, row)
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, row.describe())
+            item.setToolTip(plain_tip(row.details))
+        keys = [row.key for row in rows]
+        now = next((row.key for row in rows if row.edited), 0)
+        if key not in keys or edited != [now]:
+            key = now
+        if key in keys:
+            self.setCurrentRow(keys.index(key))
+        self.blockSignals(blocked)
+        self.viewport().update()
+
+    def card_height(self) -> int:
+        return _LINES * self.fontMetrics().height() + 2 * _MARGIN + 2
+
+    def switch_of(self, area: QRect) -> QRect:
+        side = self.style().pixelMetric(QStyle.PixelMetric.PM_IndicatorWidth)
+        top = area.top() + (area.height() - side) // 2
+        return QRect(area.left() + _MARGIN + _ACCENT, top, side, side)
+
+    def sizeHint(self) -> QSize:
+        return QSize(180, 3 * self.card_height() + 2 * self.frameWidth())
+
+    def minimumSizeHint(self) -> QSize:
+        """Return a width at which neither names and gains nor times are cut off."""
+        left = self.switch_of(QRect()).right() + 2 * _GAP + self.card_height() + _MARGIN
+        text = _LETTERS * self.fontMetrics().averageCharWidth()
+        beside = self.verticalScrollBar().sizeHint().width() + 2 * self.frameWidth()
+        return QSize(left + text + beside, self.card_height() + 2 * self.frameWidth())
+
+    def mouseReleaseEvent(self, event: Any) -> None:
+        """Switch or edit the card that was clicked."""
+        point = event.position().toPoint()
+        pressed = self.indexAt(point)
+        dragged = self.state() is QAbstractItemView.State.DraggingState
+        super().mouseReleaseEvent(event)
+        if event.button() != Qt.MouseButton.LeftButton or not pressed.isValid() or dragged:
+            return
+        if self.switch_of(self.visualRect(pressed)).adjusted(-4, -8, 4, 8).contains(point):
+            self.switched.emit(pressed.row())
+        else:
+            self.wanted.emit(pressed.row())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Space switches the current card, Return edits it, Delete removes it."""
+        signals: dict[int, Callable[[int], None]] = {
+            Qt.Key.Key_Space: self.switched.emit,
+            Qt.Key.Key_Return: self.wanted.emit,
+            Qt.Key.Key_Enter: self.wanted.emit,
+            Qt.Key.Key_Delete: self.removed.emit,
+        }
+        emit = signals.get(event.key())
+        plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        if emit is None or not plain or self.currentRow() < 0:
+            super().keyPressEvent(event)
+            return
+        emit(self.currentRow())
+        event.accept()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Move a card; the list follows when the steps have changed."""
+        place = self.currentRow()
+        to = self.drop_place(event.position().toPoint(), place)
+        event.setDropAction(Qt.DropAction.CopyAction)  # Qt would remove the moved row
+        event.accept()
+        if event.source() is self and to != place:
+            self.moved.emit(place, to)
+
+    def drop_place(self, point: QPoint, place: int) -> int:
+        """Return the new place of the card at `place` when it is dropped at `point`."""
+        index = self.indexAt(point)
+        to = self.count()
+        if index.isValid():
+            to = index.row() + (point.y() > self.visualRect(index).center().y())
+        return to - (to > place)
+
+
+class _Painter(TileDelegate):
+    """Paints a card: switch, picture, and three lines of text."""
+
+    def __init__(self, cards: CardList) -> None:
+        super().__init__(cards, lambda: QSize(0, cards.card_height()))
+        self._cards = cards
+
+    def paint_tile(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        row: StepRow = index.data(_ROW)
+        palette, area = option.palette, option.rect
+        if row.edited:
+            painter.fillRect(area, palette.color(QPalette.ColorRole.AlternateBase))
+            bar = QRect(area.left(), area.top() + 2, _ACCENT, area.height() - 4)
+            painter.fillRect(bar, palette.color(QPalette.ColorRole.Accent))
+        self._paint_switch(painter, row, area)
+        left = self._cards.switch_of(area).right() + _GAP
+        side = area.height() - 2 * _MARGIN
+        frame = QRect(left, area.top() + _MARGIN, side, side)
+        left += side + _GAP
+        room = QRect(left, area.top() + _MARGIN + 1, area.right() - _MARGIN - left, side)
+        current, stale = row.on and row.fresh, row.on and not row.fresh
+        # Names are short; settings and times need their lines for themselves.
+        gain = row.gain if current else ""
+        lines = (
+            TileLine(row.name, bold=True, quiet=not row.on, aside=gain),
+            TileLine(row.caption or "defaults", quiet=True),
+            TileLine(row.state, quiet=True, ink=theme.warning_text(palette) if stale else None),
+        )
+        tile = Tile(row.thumbnail, lines, opacity=1.0 if current else 0.4)
+        draw_tile(painter, tile, frame, room, palette)
+
+    def _paint_switch(self, painter: QPainter, row: StepRow, area: QRect) -> None:
+        option = QStyleOptionButton()
+        option.initFrom(self._cards)
+        option.rect = self._cards.switch_of(area)
+        state = QStyle.StateFlag.State_On if row.on else QStyle.StateFlag.State_Off
+        option.state = QStyle.StateFlag.State_Enabled | state
+        style = self._cards.style()
+        style.drawPrimitive(
+            QStyle.PrimitiveElement.PE_IndicatorCheckBox, option, painter, self._cards
+        )
+
 
 _BUTTONS = ("duplicateStep", "deleteStep", "stepUp", "stepDown", "stepAlone")
 

@@ -8,10 +8,9 @@ from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
 
-from kernelscope.gui.widgets.controls import WholeBox
+from kernelscope.gui.widgets.controls import Switch, WholeBox
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.parts import dressed, in_row, tool_button
-from kernelscope.gui.widgets.switch import Switch
 from kernelscope.images.judging.gains import GAINS
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from kernelscope.bench.statistics import short
 from kernelscope.engine.result import Judgement, Result, estimate_notices
 from kernelscope.gui.model.runs import Run
-from kernelscope.gui.model.times import BUSY, NOT_TIMED, VARYING, duration
-from kernelscope.gui.model.timing import Timing
+from kernelscope.gui.model.times import BUSY, NOT_TIMED, VARYING, Timing, duration
 from kernelscope.schema.samples import Kind
 
 

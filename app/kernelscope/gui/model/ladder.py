@@ -26,8 +26,7 @@ from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.rungs import Rung, RungPlace
-from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED, duration
-from kernelscope.gui.model.timing import Timing
+from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED, Timing, duration
 from kernelscope.images.source import Source
 from kernelscope.schema.samples import Pixels
 

@@ -23,8 +23,7 @@ from kernelscope.engine.measuring import SLOW_SECONDS
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.timing import Metric, Repeats, Stage
 from kernelscope.gui.model.run_settings import RunSettings
-from kernelscope.gui.model.times import NOT_TIMED, RunSpeedUp, Spread
-from kernelscope.gui.model.timing import Timing
+from kernelscope.gui.model.times import NOT_TIMED, RunSpeedUp, Spread, Timing
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
 from kernelscope.schema.blocks import block_name

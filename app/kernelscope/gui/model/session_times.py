@@ -8,8 +8,7 @@ from dataclasses import replace
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.gui.model.times import duration
-from kernelscope.gui.model.timing import Timing
+from kernelscope.gui.model.times import Timing, duration
 from kernelscope.teach.lecture import MeasuredTime
 
 _MOST = 4

@@ -21,8 +21,7 @@ from kernelscope.gui.model.comparison import (
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.drawn_view import DrawnView
-from kernelscope.gui.model.figure import Figure
-from kernelscope.gui.model.figure_content import caption_of, of_pictures, region_in_view
+from kernelscope.gui.model.figure import Figure, caption_of, of_pictures, region_in_view
 from kernelscope.gui.model.histogram_plot import fine_histogram
 from kernelscope.gui.model.history import Moment, Reference, ReferenceOrigin
 from kernelscope.gui.model.measurements import pictures

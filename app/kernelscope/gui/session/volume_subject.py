@@ -13,10 +13,9 @@ from kernelscope.engine.slices import picture_of
 from kernelscope.files.names import stem_of
 from kernelscope.gui.model.comparison import Evaluation, View, judge_volumes
 from kernelscope.gui.model.displays import PaneSide, automatic_of
-from kernelscope.gui.model.figure import Figure
-from kernelscope.gui.model.figure_content import caption_of, of_slices, region_in_view
+from kernelscope.gui.model.figure import Figure, caption_of, of_slices, region_in_view
 from kernelscope.gui.model.figures import describe_result
-from kernelscope.gui.model.history import Moment, Reference, ReferenceOrigin
+from kernelscope.gui.model.history import Moment, Reference, ReferenceOrigin, references_of
 from kernelscope.gui.model.measurements import size_of, slices, steps_of
 from kernelscope.gui.model.profiles import ProfiledPicture
 from kernelscope.gui.model.projection import Projection
@@ -25,7 +24,6 @@ from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.model.slice_drawing import drawn_slice
 from kernelscope.gui.model.slice_previews import SlicePreview, SlicePreviews, place_of
-from kernelscope.gui.model.volume_references import references_of
 from kernelscope.gui.session.canvas_view import SLICES
 from kernelscope.gui.session.slice_view import SliceView
 from kernelscope.gui.session.subject import MOMENT, PART, RESULT, Fields, Savable, Subject

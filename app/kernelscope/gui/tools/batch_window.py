@@ -37,8 +37,7 @@ from kernelscope.files.volumes import READABLE_VOLUMES
 from kernelscope.gui.model.batch_queue import BatchQueue
 from kernelscope.gui.model.batch_run import BatchOrder, BatchRun, BatchSettings, default_out
 from kernelscope.gui.tools.batch_form import BatchForm
-from kernelscope.gui.tools.batch_table import BatchRows, BatchTable
-from kernelscope.gui.tools.batch_thumbnails import Thumbnails
+from kernelscope.gui.tools.batch_table import BatchRows, BatchTable, Thumbnails
 from kernelscope.gui.tools.places import folder_for, name_filter
 from kernelscope.gui.widgets import messages, theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel

@@ -13,9 +13,8 @@ from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.session.canvas_view import DRAWN
 from kernelscope.gui.session.slice_view import SliceView
-from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
+from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, Switch, WholeBox
 from kernelscope.gui.widgets.parts import dressed, in_row, label_of
-from kernelscope.gui.widgets.switch import Switch
 from kernelscope.images.planes import Plane
 
 _ALL = 3  # the choice of all planes in place of a single one

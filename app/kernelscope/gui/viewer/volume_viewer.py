@@ -39,7 +39,7 @@ from kernelscope.gui.viewer.volume_controls import (
     WindowControl,
 )
 from kernelscope.gui.viewer.volume_pane import PaneBox, SliceSliders, VolumePane
-from kernelscope.gui.widgets.folding_row import FoldingRow
+from kernelscope.gui.widgets.layouts import FoldingRow
 from kernelscope.images.planes import Plane, Position, planes_of
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box

@@ -17,10 +17,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
+from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, Switch, WholeBox
 from kernelscope.gui.widgets.mask_editor import MaskEditor
 from kernelscope.gui.widgets.parts import dressed, in_row
-from kernelscope.gui.widgets.switch import Switch
 from kernelscope.schema.parameters import (
     ChoiceParameter,
     FloatParameter,

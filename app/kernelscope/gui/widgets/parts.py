@@ -11,6 +11,8 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QBoxLayout,
     QComboBox,
+    QGraphicsScene,
+    QGraphicsView,
     QHBoxLayout,
     QHeaderView,
     QLabel,
@@ -25,6 +27,17 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.widgets.theme import set_role
+
+
+def look_at_every_item(view: QGraphicsView) -> None:
+    """Have the scene of a plot keep no index of its items.
+
+    Qt's index finds a removed item by its bounding rectangle. That of PyQtGraph's axes follows the
+    plot beside them without a notice to Qt, so an axis stayed in the index after it was destroyed,
+    and the next painting crashed. A plot has a few dozen items: an index would save no time.
+    """
+    view.scene().setItemIndexMethod(QGraphicsScene.ItemIndexMethod.NoIndex)
+
 
 SELECTABLE = (
     Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard

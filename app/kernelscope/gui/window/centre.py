@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
-from kernelscope.gui.widgets.slot import Slot
+from kernelscope.gui.widgets.layouts import Slot
 
 
 class Centre(QWidget):

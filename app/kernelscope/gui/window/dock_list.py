@@ -18,9 +18,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.gui.widgets.boundary import Boundary
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.layouts import Boundary
 
 
 class DockSide(StrEnum):

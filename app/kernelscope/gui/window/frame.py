@@ -35,8 +35,8 @@ from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.boundary import Boundary
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.layouts import Boundary
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.centre import Centre

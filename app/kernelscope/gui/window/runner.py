@@ -27,8 +27,7 @@ from kernelscope.engine.worker import Job
 from kernelscope.gui.model.figures import describe_result
 from kernelscope.gui.model.recipe_run import RecipeRun, StepDone, StepProgress
 from kernelscope.gui.model.run_settings import RunSettings
-from kernelscope.gui.model.times import EMULATED, NOT_TIMED, duration
-from kernelscope.gui.model.timing import Timing
+from kernelscope.gui.model.times import EMULATED, NOT_TIMED, Timing, duration
 from kernelscope.gui.session.canvas_view import SLICES
 from kernelscope.gui.session.session import KIND, OF_SETTINGS, Session
 from kernelscope.gui.session.subject import MOMENT, PART, REVERTED, SHOWN, Fields

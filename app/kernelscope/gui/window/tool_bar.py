@@ -8,7 +8,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QSizePolicy, QToolBar, QWidget
 
-from kernelscope.gui.widgets.switch import Switch
+from kernelscope.gui.widgets.controls import Switch
 
 _ROOM, _HEIGHT = 8, 28
 """Pixels around icon and text, and the minimum height of an easy target."""

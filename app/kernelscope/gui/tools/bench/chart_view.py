@@ -23,8 +23,7 @@ from kernelscope.bench.charts import Chart
 from kernelscope.gui.tools.bench.axes import PlainAxis, wrapped
 from kernelscope.gui.tools.bench.painters import BarPainter, CurvePainter, Painter
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.parts import dressed
-from kernelscope.gui.widgets.plots import look_at_every_item
+from kernelscope.gui.widgets.parts import dressed, look_at_every_item
 
 _NOTE_POINTS = 8.0
 _NOTE_MARGIN = 40  # pixels that the layout leaves beside the note, both sides together

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt
 from PySide6.QtWidgets import (
@@ -13,12 +14,53 @@ from PySide6.QtWidgets import (
     QTreeWidgetItem,
 )
 
+from kernelscope import filters
 from kernelscope.bench import Row, figures, find_baseline, speed_up, summarise
+from kernelscope.bench.charts import Chart
 from kernelscope.bench.statistics import full_time, megapixels_per_second, short
 from kernelscope.bench.text_table import remarks
-from kernelscope.gui.tools.bench.names import series_name
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import dressed
+from kernelscope.schema.levels import Level
+
+
+def series_name(row: Row) -> str:
+    """Return the series of a row by name: ``GPU shared memory 16×16`` for ``GPU shared 16×16``."""
+    level = _level(row)
+    if level is None:
+        return row.series
+    device, _, block = row.runner.partition(f" {row.level}")
+    name = f"{level.on(device)}{block}"
+    return f"{row.machine}: {name}" if row.machine else name
+
+
+def named(shown: Chart, rows: Iterable[Row]) -> Chart:
+    """Return a chart of these rows with the names of levels in place of their ids."""
+    series, levels = {}, {}
+    for row in rows:
+        series[row.series] = series_name(row)
+        level = _level(row)
+        levels[row.level] = level.name if level is not None else row.level
+    y, note = shown.y, shown.note
+    for old in sorted(series, key=len, reverse=True):  # GPU shared 16×16 before GPU shared
+        if y.endswith(f" {old}"):
+            y = f"{y.removesuffix(old)}{series[old]}"
+            break
+    for old in series:
+        note = note.replace(f"{old} on ", f"{series[old]} on ")
+    return replace(
+        shown,
+        y=y,
+        note=note,
+        series=tuple(replace(each, name=series.get(each.name, each.name)) for each in shown.series),
+        groups=tuple(levels.get(group, group) for group in shown.groups),
+    )
+
+
+def _level(row: Row) -> Level | None:
+    """Return the level of a row; None of a library, and of a level that is no longer there."""
+    return None if row.library else filters.levels(row.device).get(row.level)
+
 
 _COLUMNS = (
     ("Filter", 32, "The filter and its parameters"),

@@ -45,10 +45,9 @@ from kernelscope.engine.worker import Job
 from kernelscope.gui.tools.bench.chart_view import ChartView
 from kernelscope.gui.tools.bench.export import save_chart
 from kernelscope.gui.tools.bench.form import BenchForm
-from kernelscope.gui.tools.bench.names import named, series_name
 from kernelscope.gui.tools.bench.parity_dialog import ParityDialog
 from kernelscope.gui.tools.bench.reader import ReportReader, names
-from kernelscope.gui.tools.bench.table import BenchTable
+from kernelscope.gui.tools.bench.table import BenchTable, named, series_name
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.elided_label import ElidedLabel

@@ -1,0 +1,121 @@
+"""Widgets that hold others: a boundary for requests of layout, a slot, a row that folds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget, QWidgetItem
+
+from kernelscope.gui.widgets.parts import in_row
+
+
+class FoldingRow(QWidget):
+    """Two groups of controls, the second of which comes below the first in a narrow window.
+
+    `apart`: in one row, the second group stands at the right.
+    """
+
+    def __init__(
+        self,
+        first: Sequence[QWidget],
+        second: Sequence[QWidget],
+        parent: QWidget,
+        *,
+        apart: bool = False,
+        spacing: int = 2,
+    ) -> None:
+        super().__init__(parent)
+        self._box = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
+        self._box.setContentsMargins(0, 0, 0, 0)
+        self._box.setSpacing(spacing)
+        self._groups = [QWidget(self), QWidget(self)]
+        for group, widgets in zip(self._groups, (first, second), strict=True):
+            row = in_row(*widgets, of=group, margins=0, spacing=spacing)
+            if not apart:
+                row.addStretch(1)
+            self._box.addWidget(group, int(not apart and group is self._groups[1]))
+        if apart:
+            self._box.insertStretch(1, 1)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the width of the wider group, and the height as it is now."""
+        return QSize(max(self._widths()), self._box.minimumSize().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        direction = QBoxLayout.Direction
+        fits = sum(self._widths()) + self._box.spacing() <= self.width()
+        self._box.setDirection(direction.LeftToRight if fits else direction.TopToBottom)
+
+    def _widths(self) -> list[int]:
+        return [group.minimumSizeHint().width() for group in self._groups]
+
+
+class Slot(QWidget):
+    """Takes no room until something is put into it."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(0)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.hide()
+
+    def put(self, widget: QWidget) -> None:
+        """Show `widget` here, below those that are here already."""
+        self._column.addWidget(widget)
+        self.show()
+
+
+class Boundary(QWidget):
+    """Holds a widget, and requests a layout only if the widget's size hints have changed.
+
+    Qt passes every request on, up to the window: a label's new text has all docks and their tab
+    bars laid out again, which took 3 ms of each live change.
+    """
+
+    def __init__(self, content: QWidget) -> None:
+        super().__init__()
+        self.content = content
+        content.setParent(self)
+        self._item = QWidgetItem(content)
+        self._hints = self._read()
+        self.setSizePolicy(content.sizePolicy())
+
+    def sizeHint(self) -> QSize:
+        return self._hints[0]
+
+    def minimumSizeHint(self) -> QSize:
+        return self._hints[1]
+
+    def hasHeightForWidth(self) -> bool:
+        return self._item.hasHeightForWidth()
+
+    def heightForWidth(self, width: int) -> int:
+        return self._item.heightForWidth(width)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._follow()
+        return super().event(event)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        self._follow()  # hidden widgets get no requests
+        super().showEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.content.setGeometry(self.rect())
+
+    def _follow(self) -> None:
+        hints = self._read()
+        if hints != self._hints:
+            self._hints = hints
+            self.updateGeometry()
+
+    def _read(self) -> tuple[QSize, QSize]:
+        return self._item.sizeHint(), self._item.minimumSize()
