@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QKeyEvent, QKeySequence, QShortcut
+from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtPrintSupport import QPrintDialog, QPrinter
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QWidget
 
@@ -356,11 +356,10 @@ class LectureWindow(ToolWindow):
 
         self._background.start("lecture on paper", work, then, self.report)
 
-    def closeEvent(self, event: QCloseEvent) -> None:
+    def leave(self) -> None:
         self._background.forget("lecture")
         self._background.forget("lecture count")
         self._busy = False
-        super().closeEvent(event)
 
 
 class _Column(QScrollArea):

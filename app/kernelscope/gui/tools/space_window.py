@@ -9,7 +9,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from PySide6.QtCore import QPointF, Qt, Signal
 from PySide6.QtGui import (
-    QCloseEvent,
     QColor,
     QImage,
     QKeyEvent,
@@ -295,8 +294,7 @@ class SpaceWindow(ToolWindow):
             self._scenes[volume] = known
         return known[1]
 
-    def closeEvent(self, event: QCloseEvent) -> None:
+    def leave(self) -> None:
         self._background.forget("space")
         self._busy = False
         self._scenes.clear()
-        super().closeEvent(event)

@@ -45,7 +45,6 @@ from kernelscope.gui.tools.xray_window import XrayWindow
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.context_help import ContextHelp
 from kernelscope.gui.window.runner import Runner
@@ -139,7 +138,7 @@ class Companions:
             )
             self.kernel_viewer.panel.xray_wanted.connect(self.show_version)
         self.kernel_viewer.show_request(request)
-        _bring_to_front(self.kernel_viewer)
+        self.kernel_viewer.show_in_front()
 
     def _has_card(self) -> bool:
         return self.availability.get(Device.GPU, _LOOKING).available
@@ -156,7 +155,7 @@ class Companions:
                 self.background, self._edits(), self.settings, self.window
             )
             self.exercises.panel.xray_wanted.connect(self.show_version)
-        _bring_to_front(self.exercises)
+        self.exercises.show_in_front()
 
     @Action(
         "lecture",
@@ -202,7 +201,7 @@ class Companions:
         except AppError as error:
             dialogs.show_error(self.window, error)
             return
-        _bring_to_front(self.memory_ladder)
+        self.memory_ladder.show_in_front()
 
     @Action(
         "xray",
@@ -228,12 +227,12 @@ class Companions:
         except AppError as error:
             dialogs.show_error(self.window, error)
             return
-        _bring_to_front(self._xray_window())
+        self._xray_window().show_in_front()
 
     def show_version(self, version: Version, x: int, y: int) -> None:
         """Show how a wrong pixel of an edited kernel came about."""
         self._xray_window().show_version(version, (x, y))
-        _bring_to_front(self._xray_window())
+        self._xray_window().show_in_front()
 
     def _xray_window(self) -> XrayWindow:
         if self.xray is None:
@@ -264,8 +263,7 @@ class Companions:
                 background=self.background,
                 parent=self.window,
             )
-            set_help(self.bench, "benchmark#in-the-window")
-        _bring_to_front(self.bench)
+        self.bench.show_in_front()
 
     @Action(
         "batch",
@@ -287,7 +285,7 @@ class Companions:
             )
             self.batch.broken.connect(self.report)
         self.batch.refresh([id_ for id_, each in self.availability.items() if each.available])
-        _bring_to_front(self.batch)
+        self.batch.show_in_front()
 
     def asks_first(self) -> bool:
         """Return whether a batch is on its way; the window closes when it has been stopped."""
@@ -315,7 +313,7 @@ class Companions:
         with contextlib.suppress(AppError):  # explained without valid settings as well
             request = self.runner.create()
         explained.show_entry(entry, filters.get(self.session.filter_id), request)
-        _bring_to_front(explained)
+        explained.show_in_front()
 
     @Action(
         "help",
@@ -388,7 +386,7 @@ class Companions:
                 lambda id_, name, value: self.session.set_values(id_, {name: value})
             )
             self.contact_sheet = sheet
-        _bring_to_front(self.contact_sheet)
+        self.contact_sheet.show_in_front()
 
     def _follow(self) -> None:
         """Follow a change of the settings, of the input, or of the part in view."""
@@ -427,7 +425,7 @@ class Companions:
         manual = parent.findChild(ManualWindow, "manualWindow", direct) or ManualWindow(
             self.background, parent
         )
-        _bring_to_front(manual)
+        manual.show_in_front()
         return manual
 
     @Action(
@@ -469,9 +467,3 @@ class Companions:
     def show_about(self) -> None:
         """Show version, licence and memory."""
         dialogs.show_about(self.window, self.memory())
-
-
-def _bring_to_front(window: QWidget) -> None:
-    window.show()
-    window.raise_()
-    window.activateWindow()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
+from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -62,6 +62,7 @@ from kernelscope.gui.widgets.parts import (
     tool_splitter,
 )
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.images.source import Source
@@ -138,7 +139,7 @@ _DATA = "JSON, all that was measured (*.json);;CSV table (*.csv)"
 _REPORTS = "Results of the bench (*.json);;All files (*)"
 
 
-class BenchWindow(QWidget):
+class BenchWindow(ToolWindow):
     """Measures on the worker of the main window, which stays usable.
 
     `tasks`: whose worker measures, until a filter is run; the rows so far are kept. `current`
@@ -157,9 +158,9 @@ class BenchWindow(QWidget):
         background: Background,
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(parent, Qt.WindowType.Window)
-        self.setObjectName("benchWindow")
-        self.setWindowTitle("Benchmark – Kernelscope")
+        title, page = "Benchmark – Kernelscope", "benchmark#in-the-window"
+        flags = Qt.WindowType.Window
+        super().__init__("benchWindow", title, parent, help_page=page, flags=flags)
         self._tasks, self._settings, self._current = tasks, settings, current
         self._busy = False
         self._task: Task | None = None
@@ -294,11 +295,9 @@ class BenchWindow(QWidget):
 
     def _on_failed(self, error: Exception) -> None:
         self._end("Failed")
-        if not isinstance(error, AppError):
-            self._show_state("Failed.")
-            raise error
-        self._show_state(f"Failed: {error.message}")
-        dialogs.show_error(self, error)
+        why = f": {error.message}" if isinstance(error, AppError) else "."
+        self._show_state(f"Failed{why}")
+        self.report(error)
 
     def _end(self, how: str, without_rows: str = "") -> None:
         """Show how a task ended, and the rows that it left."""
@@ -398,10 +397,9 @@ class BenchWindow(QWidget):
         self._show_state(f"Opened {names(paths)}.")
 
     def _on_unreadable(self, error: Exception) -> None:
-        if not isinstance(error, AppError):
-            raise error
-        self._show_state(f"Not opened: {error.message}")
-        dialogs.show_error(self, error)
+        if isinstance(error, AppError):
+            self._show_state(f"Not opened: {error.message}")
+        self.report(error)
 
     def _on_slow_reading(self, files: str) -> None:
         self._progress.setRange(0, 0)
@@ -543,9 +541,8 @@ class BenchWindow(QWidget):
         self._settings.set_text(_SEEN, "yes")
         self._banner.hide()
 
-    def closeEvent(self, event: QCloseEvent) -> None:
+    def leave(self) -> None:
         """Stop measuring and reading."""
         if self._reader.forget():
             self._show_state("Ready.")
         self.cancel()
-        super().closeEvent(event)
