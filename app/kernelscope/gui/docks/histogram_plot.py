@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
@@ -34,7 +35,7 @@ from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.display import Display, short
 from kernelscope.gui.model.histogram_plot import Curve, Handle, HistogramCurves, ValueAxis
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.parts import dressed
+from kernelscope.gui.widgets.parts import dressed, in_column, look_at_every_item
 
 WIDTH, HEIGHT = 15, 17  # in pixels; the tip is in the middle of the upper edge
 _COARSE = 10  # small steps in one large step
@@ -143,8 +144,66 @@ class LevelHandle(QWidget):
 
 _FRAME_MS = 16  # a drag chooses another display no more often: once for each frame of the screen
 _STRIP = 10  # height of the strip of colours
+_BELOW = _STRIP + HEIGHT - 4  # pixels between the curves and the texts of the values
 _TOP = 5  # pixels above the highest curve
 _BEYOND = 1.04  # height up to which values beyond the scale are drawn
+
+
+class _Graph(pg.PlotWidget):  # type: ignore[misc]
+    """Curves over the axis of values, with the strip of colours below; takes no events.
+
+    `strip`: the colours from left to right.
+    """
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent, enableMenu=False)
+        look_at_every_item(self)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.hideButtons()
+        self.strip = QImage()
+        box, plot = self.getViewBox(), self.getPlotItem()
+        box.disableAutoRange()
+        box.setDefaultPadding(0)
+        self.left, self.bottom = plot.getAxis("left"), plot.getAxis("bottom")
+        self.left.setStyle(tickLength=0, tickTextOffset=4, hideOverlappingLabels=False)
+        self.bottom.setStyle(tickLength=-3, tickTextOffset=_BELOW, hideOverlappingLabels=False)
+        for axis in (self.left, self.bottom):
+            axis.enableAutoSIPrefix(False)
+        plot.showAxis("right")  # has the lines: with lines, an axis drops texts at its ends
+        self.grid = plot.getAxis("right")
+        self.grid.setStyle(showValues=False, tickLength=0)
+        self.grid.setWidth(0)
+        self.grid.setGrid(60)
+        self.grid.setPen(pg.mkPen(None))
+        self.shades = [pg.LinearRegionItem(movable=False, pen=pg.mkPen(None)) for _ in range(2)]
+        self.lines = {handle: pg.InfiniteLine(angle=90) for handle in Handle}
+        for item in (*self.shades, *self.lines.values()):
+            self.addItem(item, ignoreBounds=True)
+        self.curves: list[pg.PlotCurveItem] = []
+
+    def show_curves(self, count: int) -> None:
+        """Have this many curves in view: adding one takes PyQtGraph longer than drawing it."""
+        while len(self.curves) < count:
+            self.curves.append(pg.PlotCurveItem())
+            self.addItem(self.curves[-1], ignoreBounds=True)
+        for number, curve in enumerate(self.curves):
+            curve.setVisible(number < count)
+
+    @property
+    def area(self) -> QRectF:
+        """The part in which curves are drawn."""
+        self.getPlotItem().layout.activate()
+        return QRectF(self.getViewBox().sceneBoundingRect())
+
+    def drawForeground(self, painter: QPainter, _: QRectF | QRect) -> None:
+        if self.strip.isNull():
+            return
+        area = self.area
+        place = QRectF(area.left(), area.bottom() + 1, area.width(), _STRIP - 1)
+        painter.drawImage(place, self.strip)
+        painter.setPen(theme.quiet_text(self.palette()))
+        painter.drawRect(place)
 
 
 class HistogramPlot(QWidget):
@@ -167,6 +226,8 @@ class HistogramPlot(QWidget):
         self._pending: Display | None = None
         self.frame = QTimer(self, singleShot=True, interval=_FRAME_MS)
         self.frame.timeout.connect(self._pass_on)
+        self._graph = _Graph(self)
+        in_column(self._graph, of=self, margins=0)
         self.handles = {handle: LevelHandle(handle, self) for handle in Handle}
         for handle, widget in self.handles.items():
             widget.stepped.connect(partial(self._step, handle))
@@ -174,7 +235,9 @@ class HistogramPlot(QWidget):
             widget.dragged.connect(partial(self._drag, handle))
             widget.dropped.connect(self._drop)
             widget.reset.connect(self.reset)
-            widget.focused.connect(self.pointed)
+            widget.focused.connect(self._on_focus)
+        self._graph.getViewBox().sigResized.connect(self._place_handles)
+        self._style()
 
     # --- content ---
 
@@ -192,7 +255,7 @@ class HistogramPlot(QWidget):
     def show_plot(self, plot: HistogramCurves | None) -> None:
         self.plot = plot
         self.setAccessibleDescription(plot.note() if plot is not None else "")
-        self._place_handles()
+        self._draw()
 
     def show_display(
         self, display: Display | None, colour_map: ColourMap = ColourMap.GREY, *, whole: bool
@@ -245,30 +308,51 @@ class HistogramPlot(QWidget):
             self.frame.start()
             self.chosen.emit(pending)
 
-    def _place_handles(self) -> None:
-        for handle, widget in self.handles.items():
-            known = self.plot is not None and self.display is not None
+    def _on_focus(self) -> None:
+        self._place_handles()
+        self.pointed.emit()
+
+    def _place_handles(self, *_: object) -> None:
+        """Place the handles, their lines and the shades of what is drawn black or white."""
+        graph, known = self._graph, self.plot is not None and self.display is not None
+        for item in (*graph.shades, *graph.lines.values()):
+            item.setVisible(known)
+        for widget in self.handles.values():
             widget.setVisible(known)
-            if self.display is not None and known:
-                x = self.x_of(model.place_of(self.display, handle))
-                area = self.area
-                x = min(max(x, area.left()), area.right())
-                widget.move(round(x - WIDTH / 2), round(area.bottom()) + _STRIP - 4)
-                widget.setAccessibleDescription(model.describe(self.display, handle))
-        self.update()
+        if self.display is None or self.plot is None:
+            graph.strip = QImage()
+            return
+        area, axis = self.area, self.plot.axis
+        graph.shades[0].setRegion((axis.low, max(axis.low, self.display.low)))
+        graph.shades[1].setRegion((min(axis.high, self.display.high), axis.high))
+        quiet, accent = theme.quiet_text(self.palette()), self.palette().highlight().color()
+        for handle, widget in self.handles.items():
+            value = model.place_of(self.display, handle)
+            x = min(max(self.x_of(value), area.left()), area.right())
+            widget.move(round(x - WIDTH / 2), round(area.bottom()) + _STRIP - 4)
+            widget.setAccessibleDescription(model.describe(self.display, handle))
+            style = Qt.PenStyle.DotLine if handle is Handle.MIDDLE else Qt.PenStyle.SolidLine
+            ink = accent if handle is self.active_handle else quiet
+            graph.lines[handle].setPen(QPen(ink, 0, style))
+            graph.lines[handle].setValue(value)
+        graph.strip = self._colours(area, axis, self.display)
+        graph.viewport().update()
+
+    def _colours(self, area: QRectF, axis: ValueAxis, display: Display) -> QImage:
+        """Return the colours in which the values of the axis are drawn."""
+        count = max(int(area.width() * self.devicePixelRatioF()), 1)
+        values = np.linspace(axis.low, axis.high, count).astype(np.float32)
+        colours = np.empty((1, count, 4), np.uint8)
+        colours[0, :, :3] = table(self._colour_map)[display.steps(values)][:, ::-1]
+        colours[..., 3] = 255
+        return QImage(colours.data, count, 1, 4 * count, QImage.Format.Format_RGB32).copy()
 
     # --- places ---
 
     @property
     def area(self) -> QRectF:
         """The part in which curves are drawn."""
-        metrics = QFontMetrics(self._small_font())
-        marks = (0.0,) if self.plot is None else self.plot.scale.marks(self.plot.top)
-        left = max((metrics.horizontalAdvance(_count(mark)) for mark in marks), default=0) + 6
-        left = max(left, WIDTH // 2 + 1)
-        bottom = _STRIP + HEIGHT - 4 + metrics.height()
-        width, height = self.width() - left - WIDTH / 2 - 1, self.height() - _TOP - bottom
-        return QRectF(left, _TOP, max(width, 1.0), max(height, 1.0))
+        return self._graph.area
 
     def x_of(self, value: float) -> float:
         """Return where a value of the axis is, in pixels from the left."""
@@ -296,12 +380,12 @@ class HistogramPlot(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._place_handles()
+        self._draw()
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange):
-            self._place_handles()
+            self._style()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         inside = self.area.left() <= event.position().x() <= self.area.right()
@@ -316,109 +400,73 @@ class HistogramPlot(QWidget):
         if event.button() == Qt.MouseButton.LeftButton:
             self.reset.emit()
 
-    # --- painting ---
+    # --- drawing ---
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setFont(self._small_font())
-        area = self.area
-        painter.fillRect(area, self.palette().color(QPalette.ColorRole.Base))
-        if self.plot is None:
-            return
-        self._paint_counts(painter, area, self.plot)
-        self._paint_values(painter, area, self.plot)
-        painter.save()
-        painter.setClipRect(area)
-        if self.display is not None:
-            self._paint_window(painter, area, self.display)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for number, curve in enumerate(self.plot.curves):
-            painter.setPen(pen_of(curve, number, self.palette()))
-            painter.drawPolyline(self._line(curve, self.plot, area))
-        painter.restore()
-        if self.display is not None:
-            self._paint_strip(painter, area, self.plot.axis, self.display)
+    def _style(self) -> None:
+        """Take the colours and the font of now."""
+        graph, palette, quiet = self._graph, self.palette(), theme.quiet_text(self.palette())
+        shade = QColor(quiet)
+        shade.setAlpha(36)
+        graph.setBackground(palette.color(QPalette.ColorRole.Window))
+        graph.getViewBox().setBackgroundColor(palette.color(QPalette.ColorRole.Base))
+        graph.grid.setTickPen(quiet)
+        top = max(_TOP, QFontMetrics(self._small_font()).height() / 2)  # half of the topmost text
+        graph.getPlotItem().layout.setContentsMargins(0, top, WIDTH / 2 + 1, 0)
+        for axis in (graph.left, graph.bottom):
+            axis.setStyle(tickFont=self._small_font())
+            axis.setTextPen(quiet)
+            axis.setPen(quiet)
+        for each in graph.shades:
+            each.setBrush(shade)
+        self._draw()
 
-    def _line(self, curve: Curve, plot: HistogramCurves, area: QRectF) -> QPolygonF:
-        heights = np.minimum(plot.heights(curve), _BEYOND)
-        shares = (curve.edges - plot.axis.low) / plot.axis.span
-        across = np.repeat(area.left() + shares * area.width(), 2)[1:-1]
-        down = np.repeat(area.bottom() - heights * (area.height() - 1), 2)
-        return QPolygonF([QPointF(x, y) for x, y in zip(across, down, strict=True)])
+    def _draw(self) -> None:
+        """Draw the curves and the texts of the axes."""
+        graph, plot, metrics = self._graph, self.plot, QFontMetrics(self._small_font())
+        counts = self._counts(plot, metrics) if plot is not None else []
+        widest = max((metrics.horizontalAdvance(text) for _, text in counts), default=0)
+        for axis in (graph.left, graph.grid):
+            axis.setTicks([counts])
+        graph.left.setWidth(max(widest + 6, WIDTH // 2 + 1))
+        graph.bottom.setHeight(_BELOW + metrics.height())
+        for axis in (graph.left, graph.bottom, graph.grid):
+            axis.setVisible(plot is not None)
+        curves = plot.curves if plot is not None else ()
+        graph.show_curves(len(curves))
+        if plot is not None:
+            edge = 1 / max(self.area.height(), 1)  # a pixel: lines at both ends are whole
+            graph.setRange(xRange=plot.axis, yRange=(-edge, 1 + edge), padding=0)
+            room = max(2, int(self.area.width() / 70))
+            ticks = [(value, short(value)) for value in model.ticks(*plot.axis, room)]
+            graph.bottom.setTicks([ticks])
+            for number, (item, curve) in enumerate(zip(graph.curves, curves, strict=False)):
+                heights = np.minimum(plot.heights(curve), _BEYOND)
+                pen = pen_of(curve, number, self.palette())
+                item.setData(curve.edges, heights, stepMode="center", pen=pen, antialias=True)
+        self._place_handles()
 
-    def _paint_counts(self, painter: QPainter, area: QRectF, plot: HistogramCurves) -> None:
-        quiet, metrics = theme.quiet_text(self.palette()), painter.fontMetrics()
-        line = QColor(quiet)
-        line.setAlpha(60)
+    def _counts(self, plot: HistogramCurves, metrics: QFontMetrics) -> list[tuple[float, str]]:
+        """Return the heights of counts with their texts, as far as these do not touch."""
         marks = plot.scale.marks(plot.top)
         heights = plot.scale.heights(np.array(marks, float), plot.top)
-        free = area.bottom() + metrics.height()
+        apart = metrics.height() / max(self.height() - _TOP - _BELOW - metrics.height(), 1)
+        found: list[tuple[float, str]] = []
         for mark, height in zip(marks, heights, strict=True):
-            y = area.bottom() - height * (area.height() - 1)
-            if y + metrics.height() > free + 1:
-                continue
-            free = y
-            painter.setPen(line)
-            painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
-            painter.setPen(quiet)
-            box = QRectF(0, y - metrics.height() / 2, area.left() - 4, metrics.height())
-            box.moveTop(max(box.top(), 0.0))
-            painter.drawText(box, _RIGHT, _count(mark))
-
-    def _paint_values(self, painter: QPainter, area: QRectF, plot: HistogramCurves) -> None:
-        metrics = painter.fontMetrics()
-        painter.setPen(theme.quiet_text(self.palette()))
-        top, end = area.bottom() + _STRIP + HEIGHT - 4, -1.0
-        for value in model.ticks(*plot.axis, max(2, int(area.width() / 70))):
-            text, x = short(value), self.x_of(value)
-            width = metrics.horizontalAdvance(text)
-            left = min(max(x - width / 2, 0), self.width() - width)
-            if left > end + 6:
-                painter.drawText(QPointF(left, top + metrics.ascent()), text)
-                painter.drawLine(QPointF(x, area.bottom() - 3), QPointF(x, area.bottom()))
-                end = left + width
-
-    def _paint_window(self, painter: QPainter, area: QRectF, display: Display) -> None:
-        """Shade the values that are drawn black or white, and draw a line at each handle."""
-        shade = QColor(theme.quiet_text(self.palette()))
-        shade.setAlpha(36)
-        low, high = self.x_of(display.low), self.x_of(display.high)
-        for left, right in ((area.left(), low), (high, area.right())):
-            if right > left:
-                painter.fillRect(QRectF(left, area.top(), right - left, area.height()), shade)
-        for handle in Handle:
-            x = self.x_of(model.place_of(display, handle))
-            active = handle is self.active_handle
-            colour = self.palette().color(QPalette.ColorRole.Highlight)
-            style = Qt.PenStyle.DotLine if handle is Handle.MIDDLE else Qt.PenStyle.SolidLine
-            painter.setPen(QPen(colour if active else theme.quiet_text(self.palette()), 1, style))
-            painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()))
-
-    def _paint_strip(
-        self, painter: QPainter, area: QRectF, axis: ValueAxis, display: Display
-    ) -> None:
-        count = max(int(area.width() * self.devicePixelRatioF()), 1)
-        values = np.linspace(axis.low, axis.high, count).astype(np.float32)
-        colours = np.empty((1, count, 4), np.uint8)
-        colours[0, :, :3] = table(self._colour_map)[display.steps(values)][:, ::-1]
-        colours[..., 3] = 255
-        picture = QImage(colours.data, count, 1, 4 * count, QImage.Format.Format_RGB32)
-        strip = QRectF(area.left(), area.bottom() + 1, area.width(), _STRIP - 1)
-        painter.drawImage(strip, picture)
-        painter.setPen(theme.quiet_text(self.palette()))
-        painter.drawRect(strip)
+            if not found or height - found[-1][0] >= apart:
+                found.append((float(height), _count(mark)))
+        return found
 
 
 def pen_of(curve: Curve, number: int, palette: QPalette) -> QPen:
     """Return colour and line style of the curve of this number."""
     if curve.channel:
         style, _ = CHANNEL_STYLES[number]
-        return QPen(channel_colour(curve.channel, palette), 1.4, style)
-    style, _ = PICTURE_STYLES[curve.picture]
-    return QPen(picture_colour(curve.picture, palette), 1.4, style)
-
-
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        ink = channel_colour(curve.channel, palette)
+    else:
+        style, _ = PICTURE_STYLES[curve.picture]
+        ink = picture_colour(curve.picture, palette)
+    pen: QPen = pg.mkPen(ink, width=1.4, style=style)
+    return pen
 
 
 def _count(count: float) -> str:
