@@ -119,15 +119,12 @@ class Console(QWidget):
         return "\n".join(line for _, line in self._lines)
 
     def copy(self) -> None:
-        """Put the lines shown on the clipboard."""
         QGuiApplication.clipboard().setText(self._view.toPlainText())
 
     def save(self) -> None:
-        """Ask for a file and write the lines shown to it."""
         save_text(self, "Save the log", "kernelscope-log.txt", self._view.toPlainText() + "\n")
 
     def clear(self) -> None:
-        """Forget every line."""
         self._lines.clear()
         self._view.clear()
 

@@ -275,11 +275,9 @@ class MeasurePanel(QWidget):
         return as_csv(self.rows, self.units, self.against)
 
     def copy(self) -> None:
-        """Put the table on the clipboard."""
         QGuiApplication.clipboard().setText(self.text())
 
     def save(self) -> None:
-        """Let the user save the table as CSV."""
         save_text(self, "Save Measurements", "measurements.csv", self.csv(), _CSV_FILES)
 
     def showEvent(self, event: QShowEvent) -> None:

@@ -203,7 +203,6 @@ class ParameterPanel(QScrollArea):
 
     @Action("resetParameters", "R&eset Parameters", help="window")
     def reset(self) -> None:
-        """Set the parameters of the chosen filter to their defaults."""
         self._session.reset()
 
     @property

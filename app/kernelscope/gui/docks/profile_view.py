@@ -67,7 +67,6 @@ class ProfileView(QWidget):
         QGuiApplication.clipboard().setText(self.csv())
 
     def save(self) -> None:
-        """Let the user save the profiles as CSV."""
         name = self.profiles[0].line.name if self.profiles else "profile"
         save_text(self, "Save Profile", f"{name}.csv", self.csv(), _CSV_FILES)
 

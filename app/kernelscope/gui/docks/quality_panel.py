@@ -186,7 +186,6 @@ class QualityPanel(QWidget):
         self.side_box.setVisible(bool(self._session.subject.view.sides))
 
     def save_histograms(self) -> None:
-        """Ask where, then save the counts."""
         text = as_csv(self.histograms.histograms)
         save_text(self, "Save Histograms", "histograms.csv", text, _CSV_FILES)
 

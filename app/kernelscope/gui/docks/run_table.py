@@ -335,7 +335,6 @@ class RunTable(QTreeView):
         return keys[column] if column in keys else self._texts(run)[column], run.number
 
     def _texts(self, run: Run) -> tuple[str, ...]:
-        """Return the cells of a run's row."""
         transfers = f"{duration(sum(run.transfers.values()))} {run.arrows}"
         if run.overlapped:
             transfers = f"({transfers})"
@@ -447,7 +446,6 @@ class RunTable(QTreeView):
         return QSize(sum(widths) + self._frame(), super().minimumSizeHint().height())
 
     def _frame(self) -> int:
-        """Return the width of everything around the columns."""
         return 2 * self.frameWidth() + self.verticalScrollBar().sizeHint().width()
 
     def _widths(self) -> list[int]:

@@ -148,7 +148,6 @@ class TimeLine(QAbstractScrollArea):
         return self._lanes
 
     def show_stages(self, stages: Sequence[Stage]) -> None:
-        """Draw these stages in place of those before."""
         self._lanes = lanes(stages)
         self.axis = RunAxis(self._lanes)
         self.setAccessibleDescription("; ".join(map(_describe, self._lanes)))
@@ -169,7 +168,6 @@ class TimeLine(QAbstractScrollArea):
         return QRectF(start, top + inset * row, max(stop - start, 1.5), (1 - 2 * inset) * row)
 
     def row_height(self) -> int:
-        """Return the height of a lane in pixels."""
         return self.fontMetrics().height() + 3
 
     def _span(self) -> tuple[float, float]:

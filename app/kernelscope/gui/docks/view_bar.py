@@ -155,7 +155,6 @@ class ViewBar(QWidget):
             self.gain_changed.emit()
 
     def _group(self, actions: Sequence[QAction]) -> QWidget:
-        """Return buttons that are shown together or not at all."""
         group = QWidget(self)
         buttons = (self._button(each, icon_only=not each.icon().isNull()) for each in actions)
         in_row(*buttons, of=group, margins=(0, 0, 6, 0), spacing=2)

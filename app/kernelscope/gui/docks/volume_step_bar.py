@@ -46,7 +46,6 @@ class VolumeStepBar(QWidget):
         return self._play.isChecked()
 
     def set_playing(self, playing: bool) -> None:
-        """Press the button, or release it."""
         self._play.setChecked(playing)
 
     def show_place(self, kind: str, index: int, count: int, note: str) -> None:

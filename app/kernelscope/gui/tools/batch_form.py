@@ -129,7 +129,6 @@ class BatchForm(Form):
         )
 
     def set_devices(self, available: Collection[str]) -> None:
-        """Offer the devices that can be used."""
         self._usable = available
         self.offer(
             "batchDevice",
@@ -205,7 +204,6 @@ class BatchForm(Form):
         dialog.setObjectName("batchRecipeDialog")
 
     def read_recipe(self, path: Path) -> None:
-        """Take the steps from a file."""
         try:
             recipe = read_recipe(path)
         except AppError as error:

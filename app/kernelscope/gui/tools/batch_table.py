@@ -81,7 +81,6 @@ class Thumbnails(QObject):
         return self.empty
 
     def close(self) -> None:
-        """Make no more."""
         self._wanted.clear()
         self._closed = True
 

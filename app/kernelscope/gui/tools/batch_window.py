@@ -154,7 +154,6 @@ class BatchWindow(ToolWindow):
     # --- files ---
 
     def add(self, paths: Sequence[Path]) -> None:
-        """Add files and folders to the queue."""
         if self.queue.running or not paths:
             return
         self._left_out.difference_update(paths)
@@ -172,7 +171,6 @@ class BatchWindow(ToolWindow):
         self._show_rows()
 
     def clear(self) -> None:
-        """Take all files out of the queue."""
         if not self.queue.running:
             self._inputs.clear()
             self._left_out.clear()
@@ -294,7 +292,6 @@ class BatchWindow(ToolWindow):
             self._show_state()
 
     def _take_news(self) -> None:
-        """Show what happened since the last time."""
         assert self._run is not None
         noted = {self.queue.note(event) for event in self._run.news()}
         self._rows.refresh(place for place in noted if place is not None)

@@ -71,7 +71,6 @@ class CudaHighlighter(QSyntaxHighlighter):
         self.set_palette(palette)
 
     def set_palette(self, palette: QPalette) -> None:
-        """Take the colours that suit `palette`."""
         dark = theme.is_dark(palette)
         for kind, colours in _COLOURS.items():
             style = self.formats[kind] = QTextCharFormat()

@@ -121,7 +121,6 @@ class SheetTile(QWidget):
             self._refresh()
 
     def give_up(self) -> None:
-        """Show that a result which is still missing does not come."""
         if self._is_waiting:
             self.wait_for("not computed")
 
@@ -147,13 +146,11 @@ class SheetTile(QWidget):
         self._refresh()
 
     def set_best(self, best: bool) -> None:
-        """Mark the highest score of the sheet."""
         if best != self._best:
             self._best = best
             self._refresh()
 
     def set_pinned(self, pinned: bool) -> None:
-        """Mark the tile as one of the two to compare."""
         if pinned != self._is_pinned:
             self._is_pinned = pinned
             self._refresh()
@@ -351,7 +348,6 @@ class ContactSheet(ToolWindow):
         task.stopped.connect(self._on_stopped)
 
     def _offer(self, offered: tuple[Parameter, ...]) -> Parameter:
-        """List the parameters and return the chosen one; a choice stays while it is offered."""
         names = [each.name for each in offered]
         chosen = self.parameters.currentData()
         if [self.parameters.itemData(k) for k in range(self.parameters.count())] != names:

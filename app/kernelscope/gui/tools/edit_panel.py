@@ -269,7 +269,6 @@ class EditPanel(QWidget):
             self._put(self._subject.template, "A template; undo (Ctrl+Z) brings your text back.")
 
     def ask_files(self) -> None:
-        """Let the user choose where the kernel and its test are saved."""
         subject = self._subject
         if subject is None:
             return
@@ -292,7 +291,6 @@ class EditPanel(QWidget):
         self._show_state(f"Saved {' and '.join(files)}. The page “Add a filter” names the rest.")
 
     def ask_copy(self) -> None:
-        """Let the user name a copy of the version in view."""
         dialog = dressed(QInputDialog(self), "copyDialog")
         dialog.setWindowTitle("Save a copy")
         dialog.setLabelText("Name of the copy")
@@ -359,7 +357,6 @@ class EditPanel(QWidget):
         )
 
     def stop(self) -> None:
-        """Stop compiling; the process is ended."""
         if self._token is None:
             return
         self._token.cancel()

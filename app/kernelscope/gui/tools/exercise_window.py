@@ -65,7 +65,6 @@ class ExerciseWindow(ToolWindow):
         self._list.setCurrentRow(0)
 
     def _make_side(self) -> QWidget:
-        """Return the list, and below it the text with its hints."""
         self._list = dressed(QListWidget(), "exerciseList", "Exercises")
         for number, exercise in enumerate(exercises(), start=1):
             item = QListWidgetItem(self._title(number, exercise))
@@ -83,7 +82,6 @@ class ExerciseWindow(ToolWindow):
         return side
 
     def _make_work(self) -> QWidget:
-        """Return the sources, with the choice of a version above them."""
         version = self.panel.version_box
         row = in_row(label_of("Vers&ion", version), version, 1)
         work = QWidget()

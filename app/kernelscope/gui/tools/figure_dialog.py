@@ -155,7 +155,6 @@ class FigureDialog(ToolWindow):
 
     @property
     def style_(self) -> FigureStyle:
-        """How the figure is laid out now."""
         value = self.form.values
         return FigureStyle(
             width=value["figureWidth"],
@@ -203,7 +202,6 @@ class FigureDialog(ToolWindow):
             QGuiApplication.clipboard().setImage(QImage.fromData(painter.as_png()))
 
     def save(self) -> None:
-        """Let the user choose a file, and write it."""
         if self.figure is None:
             return
         dialog = dressed(

@@ -94,7 +94,6 @@ class Pictures(QObject):
         label="Load",
     )
     def choose(self) -> None:
-        """Let the user choose a file to open."""
         everything = ("All pictures and volumes", (*READABLE, *READABLE_VOLUMES))
         self._choose("Open Pictures or Volumes", "openDialog", self.open, *everything, many=True)
 
@@ -105,7 +104,6 @@ class Pictures(QObject):
         tip="Open a folder of slices: pictures or a DICOM series",
     )
     def choose_folder(self) -> None:
-        """Let the user choose a folder of slices to open."""
         dialog = QFileDialog(
             self._window, "Open Folder of Slices", folder_for(self.settings, "open")
         )
@@ -114,12 +112,10 @@ class Pictures(QObject):
         self._show_dialog(dialog, self.open)
 
     def choose_component(self) -> None:
-        """Let the user choose a volume to filter together with those that are open."""
         volumes = ("All volumes", READABLE_VOLUMES)
         self._choose("Add Volume", "componentDialog", self.open_component, *volumes)
 
     def choose_reference(self, kind: Kind) -> None:
-        """Let the user choose a file to judge pictures or volumes by."""
         formats = READABLE if kind is Kind.PICTURE else READABLE_VOLUMES
         open_ = self._open_reference if kind is Kind.PICTURE else self.open_reference_volume
         title = f"Reference {kind.capitalize()}"
@@ -168,8 +164,6 @@ class Pictures(QObject):
         self._read("reference", path, read, self.reference_loaded.emit)
 
     def open_reference_volume(self, path: Path) -> None:
-        """Read a volume to compare with, in the background."""
-
         def read(choice: _Choice) -> Volume:
             return read_volume(path, choice.number, nan=choice.nan)
 
@@ -217,8 +211,6 @@ class Pictures(QObject):
             self._together.open(paths)
 
     def open_component(self, path: Path) -> None:
-        """Read a volume that is to be filtered together with those that are open."""
-
         def read(choice: _Choice) -> Volume:
             return read_volume(path, choice.number, nan=choice.nan)
 
@@ -250,8 +242,6 @@ class Pictures(QObject):
         self._background.start(topic, lambda: read(decided), then, failed)
 
     def ask_nan(self, error: NotANumber, then: Callable[[float], None]) -> None:
-        """Ask which number takes the place of NaN."""
-
         def chosen(text: str) -> None:
             try:
                 number = read_number(text)

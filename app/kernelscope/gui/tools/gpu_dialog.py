@@ -178,7 +178,6 @@ class GpuDialog(ToolWindow):
         return "\n".join((self._headline, self._availability.summary, *steps, *facts))
 
     def copy(self) -> None:
-        """Put `text` on the clipboard."""
         QGuiApplication.clipboard().setText(self.text())
 
 

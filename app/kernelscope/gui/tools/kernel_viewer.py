@@ -255,13 +255,11 @@ class KernelViewer(ToolWindow):
         make_keys(self, self.panel, self._find, self._tabs, self._source_place)
 
     def _make_middle(self) -> QSplitter:
-        """Return the files, and the facts beside them."""
         self._tabs = SourceTabs()
         side = self._make_side()
         return tool_splitter(self._tabs, side, name="kernelSplitter", stretch=(3, 2))
 
     def _make_top(self) -> QHBoxLayout:
-        """Return the choice of two levels."""
         self._level = dressed(
             ChoiceBox(), "kernelLevel", "Level", tip="Another memory level of the same filter"
         )
@@ -282,7 +280,6 @@ class KernelViewer(ToolWindow):
         )
 
     def _make_side(self) -> QWidget:
-        """Return the facts of the kernel, with the button that compiles it."""
         self._facts = FactTable("kernelFacts", "Launch and resources of the kernel")
         self._state = text_label("", "kernelState")
         self._compile = dressed(
@@ -344,7 +341,6 @@ class KernelViewer(ToolWindow):
             self._show_last_run(self._plan)
 
     def copy_source(self) -> None:
-        """Put the file in view on the clipboard."""
         view = self._tabs.currentWidget()
         if isinstance(view, CodeView):
             QGuiApplication.clipboard().setText(view.toPlainText())

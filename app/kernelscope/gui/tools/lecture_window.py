@@ -179,7 +179,6 @@ class LectureWindow(ToolWindow):
         return any(fact.origin is NumberOrigin.EMULATED for fact in self._facts_shown)
 
     def open(self) -> None:
-        """Show the window in front of others, with the picture that is open now."""
         self.show_in_front()
         self.view.setFocus()
         self._refresh()
@@ -307,12 +306,9 @@ class LectureWindow(ToolWindow):
     # --- paper ---
 
     def save(self) -> None:
-        """Let the user choose a file for all pages."""
         choose_text_to_save(self, "Save lecture", "lecture.pdf", self.write_pdf, "PDF (*.pdf)")
 
     def write_pdf(self, path: Path) -> None:
-        """Write all pages with their values to a file."""
-
         def then(sheets: list[Sheet]) -> None:
             try:
                 replace_file(path, as_pdf(sheets, self._foot))
@@ -324,7 +320,6 @@ class LectureWindow(ToolWindow):
         self._collect(then)
 
     def print(self) -> None:
-        """Let the user choose a printer for all pages."""
         printer = QPrinter(QPrinter.PrinterMode.HighResolution)
         set_up(printer)
         dialog = dressed(QPrintDialog(printer, self), "lecturePrinter")

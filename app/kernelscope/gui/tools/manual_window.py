@@ -86,7 +86,6 @@ class ManualWindow(ToolWindow):
         return items
 
     def open_page(self, name: str, anchor: str = "") -> None:
-        """Show a page, from its top or from a heading."""
         self._titles.setCurrentItem(self._items[name])
         if not anchor or not self._view.go_to_heading(anchor):
             self._view.moveCursor(QTextCursor.MoveOperation.Start)

@@ -382,7 +382,6 @@ class MemoryLadderWindow(ToolWindow):
             header.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
 
     def _copy_table(self) -> None:
-        """Put the table on the clipboard, with tabs between cells, for a spreadsheet."""
         text = "\n".join("\t".join(row) for row in self.ladder().table)
         QGuiApplication.clipboard().setText(text)
 

@@ -133,7 +133,6 @@ class PhantomDialog(ToolWindow):
         in_column(about, self._form, self._buttons, of=self)
 
     def _make_contrasts(self) -> QHBoxLayout:
-        """Return a row with a box to tick for each weighting."""
         self._contrasts = {contrast: QCheckBox(contrast.value, self) for contrast in Contrast}
         for contrast, switch in self._contrasts.items():
             dressed(switch, contrast.value, contrast.value)

@@ -39,12 +39,10 @@ class Recipes(QObject):
         help="window#recipes",
     )
     def choose(self) -> None:
-        """Let the user choose a recipe to run."""
         dialog = dialogs.choose_text_to_open(self._window, "Run Recipe", self.load, _FILES)
         dialog.setObjectName("recipeDialog")
 
     def save(self, steps: Iterable[Step]) -> None:
-        """Let the user choose where to save `steps`."""
         recipe = Recipe(tuple(steps))
 
         def write(path: Path) -> None:

@@ -162,7 +162,6 @@ class SpaceWindow(ToolWindow):
                 self._render()
 
     def open(self) -> None:
-        """Show the window, in front of others."""
         self.show_in_front()
         self.views[0].setFocus()
         self._render()

@@ -167,7 +167,6 @@ class _Box(_Qt):  # type: ignore[misc]
         super().focusOutEvent(event)
 
     def _leave(self) -> None:
-        """Accept the typed text, or restore the previous value."""
         if not self.hasAcceptableInput():
             refused = self.typed()
             self.setValue(self._before)

@@ -23,7 +23,6 @@ class CopyKey(QObject):
         view.installEventFilter(self)
 
     def copy(self) -> None:
-        """Put the text on the clipboard."""
         QGuiApplication.clipboard().setText(self._text())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -47,5 +46,4 @@ class CopyableTree(QTreeWidget):
         self._key = CopyKey(self, text)
 
     def copy(self) -> None:
-        """Put the text on the clipboard."""
         self._key.copy()

@@ -87,7 +87,6 @@ class FactTable(CopyableTree):
         self.clear()
 
     def text(self, selected: bool = False) -> str:
-        """Return all rows, or those that are selected, cells separated by tabs."""
         rows = []
         for place in range(self.topLevelItemCount()):
             heading = self.topLevelItem(place)

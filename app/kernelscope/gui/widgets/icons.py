@@ -55,7 +55,6 @@ NAMES = tuple(_SHAPES)  # the icons there are
 
 
 def icon(name: str) -> QIcon:
-    """Return one of the icons; see `NAMES`."""
     return QIcon(_Engine(_SHAPES[name]))
 
 

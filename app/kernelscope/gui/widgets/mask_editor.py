@@ -71,7 +71,6 @@ class MaskEditor(QWidget):
         )
 
     def _size_and_presets(self) -> QHBoxLayout:
-        """Return the row above the table."""
         parameter = self._parameter
         self._size = dressed(
             ChoiceBox(),
@@ -102,7 +101,6 @@ class MaskEditor(QWidget):
         return in_row(size_label, self._size, presets, 1)
 
     def _tools(self) -> QHBoxLayout:
-        """Return the row below the table."""
         buttons = (
             ("maskCopy", "Copy", "Copy the mask as text (Ctrl+C in the table)", self.copy),
             ("maskPaste", "Paste", "Paste a mask from text (Ctrl+V in the table)", self.paste),
@@ -152,7 +150,6 @@ class MaskEditor(QWidget):
             )
 
     def load(self) -> None:
-        """Ask for a text file and read the mask from it."""
         choose_text_to_open(self, "Load a mask", self.load_from)
 
     def load_from(self, path: Path) -> None:
@@ -178,7 +175,6 @@ class MaskEditor(QWidget):
             raise InvalidParameter(f"“{path}” holds no mask. {error.message}", error.hint) from None
 
     def save(self) -> None:
-        """Ask for a file and write the mask to it."""
         choose_text_to_save(self, "Save the mask", "mask.txt", self.save_to)
 
     def save_to(self, path: Path) -> None:

@@ -66,7 +66,6 @@ class MaskTable(QTableWidget):
             header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
 
     def texts(self) -> list[list[str]]:
-        """Return the texts of the cells, row by row."""
         return [
             [self._cell(y, x).text() for x in range(self.columnCount())]
             for y in range(self.rowCount())

@@ -76,7 +76,6 @@ def show_bug(parent: QWidget | None, exception: BaseException, log_text: str) ->
 
 
 def show_crash(parent: QWidget | None, crashes: str) -> CrashDialog:
-    """Show where an earlier process died."""
     return open_dialog(CrashDialog(crashes, parent))
 
 
@@ -179,7 +178,6 @@ def add_button(
 
 
 def headline(text: str) -> QLabel:
-    """Return a label in larger, bold type."""
     label = text_label(text, "headline", plain=True)
     font = label.font()
     font.setBold(True)
@@ -232,7 +230,6 @@ class AboutDialog(QDialog):
         in_column(top, text, versions, kept, box, of=self)
 
     def copy(self) -> None:
-        """Put the versions on the clipboard, for a report."""
         QGuiApplication.clipboard().setText(f"Kernelscope {__version__}; {self._versions}")
 
 
@@ -305,11 +302,9 @@ class ReportDialog(QDialog):
         return view
 
     def copy(self) -> None:
-        """Put the details on the clipboard."""
         QGuiApplication.clipboard().setText(self._details)
 
     def save(self) -> None:
-        """Ask for a file and write the details to it."""
         save_text(self, "Save the details", "kernelscope-bug.txt", self._details)
 
 

@@ -184,7 +184,6 @@ def as_table(
 
 
 def swatch(colour: str, side: int = 12) -> QPixmap:
-    """Return a square in a colour."""
     square = QPixmap(side, side)
     square.fill(QColor(colour))
     return square

@@ -67,7 +67,6 @@ class Settings:
                 self.flush()
 
     def flush(self) -> None:
-        """Write everything to the disk now."""
         try:
             atomic.own_folder(self.path.parent)
             if self._aside:
@@ -154,7 +153,6 @@ class _Read(NamedTuple):
 
 
 def _read(path: Path) -> _Read:
-    """Return the content of a file."""
     try:
         data = atomic.read_own(path, _MOST_BYTES)
     except FileNotFoundError:

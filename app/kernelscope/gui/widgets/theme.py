@@ -97,11 +97,9 @@ def removed_fill(palette: QPalette, strong: bool = False) -> QColor:
 
 
 def fixed_font() -> QFont:
-    """Return the desktop's monospace font."""
     return QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
 
 
 def app_icon() -> QIcon:
-    """Return the program's icon, empty if the file is missing."""
     path = RESOURCES / "icon.svg"
     return QIcon(str(path)) if path.exists() else QIcon()

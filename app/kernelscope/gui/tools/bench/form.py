@@ -127,7 +127,6 @@ class BenchForm(Form):
         self.editors["benchPreset"].set_value(name)
 
     def set_gpu(self, available: bool) -> None:
-        """Tick the GPU if there is one."""
         self.editors["benchGpu"].set_value(available)
 
     def plan(self) -> Plan:

@@ -294,7 +294,6 @@ class BarPainter(Painter):
         return bars
 
     def _tones(self) -> list[tuple[Any, str]]:
-        """Return the legend of the two parts of bars."""
         grey, entries = theme.quiet_text(self._palette), []
         for strength, text in ((LIGHT, "light: computing"), (1.0, "dark: transfers, rest of run")):
             colour = QColor(grey)

@@ -41,7 +41,6 @@ class ReportReader(QObject):
         self._timer.timeout.connect(lambda: self.slow.emit(names(self._paths)))
 
     def read(self, paths: Sequence[Path]) -> None:
-        """Read these files, in place of those that are being read."""
         self._paths = wanted = list(paths)
         self._is_reading = True
         self._timer.start()

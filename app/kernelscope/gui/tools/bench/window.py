@@ -192,7 +192,6 @@ class BenchWindow(ToolWindow):
     # --- actions of the buttons ---
 
     def run(self) -> None:
-        """Measure with the present settings."""
         try:
             plan = self.form.plan()
         except AppError as error:
@@ -314,7 +313,6 @@ class BenchWindow(ToolWindow):
     # --- showing ---
 
     def show_report(self, report: Report) -> None:
-        """Show the rows of a report in the table and the plot."""
         self._report = report
         self._table.show_rows(report.rows)
         self._refresh()
@@ -542,7 +540,6 @@ class BenchWindow(ToolWindow):
         self._banner.hide()
 
     def leave(self) -> None:
-        """Stop measuring and reading."""
         if self._reader.forget():
             self._show_state("Ready.")
         self.cancel()
