@@ -37,8 +37,8 @@ from kernelscope.gui.tools.bench.form import BenchForm
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog
 from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
-from kernelscope.gui.widgets.editors import NumberEditor
 from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.form import NumberEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.schema.parameters import FloatParameter, Parameter
@@ -333,7 +333,7 @@ def test_masks_take_the_point_and_the_comma(locale: str, window: MainWindow) -> 
 
 def test_several_numbers_in_a_line(locale: str, qtbot: QtBot) -> None:
     spec = filters.get("mri_nlm").parameter("sigma")
-    from kernelscope.gui.widgets.editors import create_editor
+    from kernelscope.gui.widgets.form import create_editor
 
     parent = QWidget()
     qtbot.addWidget(parent)
@@ -352,7 +352,7 @@ def test_several_numbers_in_a_line(locale: str, qtbot: QtBot) -> None:
 def test_each_kind_of_parameter_has_an_editor_with_its_default(
     parameter: Parameter, qtbot: QtBot
 ) -> None:
-    from kernelscope.gui.widgets.editors import create_editor
+    from kernelscope.gui.widgets.form import create_editor
 
     parent = QWidget()
     qtbot.addWidget(parent)

@@ -34,7 +34,7 @@ from kernelscope.files import read_recipe
 from kernelscope.gui.docks.parameter_panel import ParameterPanel
 from kernelscope.gui.model.freshness import Pace
 from kernelscope.gui.session.session import Session
-from kernelscope.gui.widgets.editors import NumberEditor
+from kernelscope.gui.widgets.form import NumberEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.run_bar import RunBar

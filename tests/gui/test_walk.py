@@ -33,7 +33,7 @@ HANDED_OVER = {
 }
 """The last call of each stack, which the walk has."""
 
-SIGNAL = ("gui/widgets/editors.py", "_on_changed")
+SIGNAL = ("gui/widgets/form.py", "_on_changed")
 """Where the walk begins."""
 
 _FOLDER = Path(kernelscope.__file__).parent

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from kernelscope.gui.model.runs import KERNEL, OTHER, TRANSFERS
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.parts import dressed
 
 _COLOURS = {KERNEL: theme.kernel_fill, TRANSFERS: theme.transfers_fill, OTHER: theme.other_fill}
 
@@ -24,10 +25,9 @@ class Legend(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("timingLegend")
         names = ", ".join(f"{tone} {part}" for part, tone in zip(_COLOURS, _TONES, strict=True))
-        self.setAccessibleName(f"Colours of bars: {names}")
-        self.setToolTip(f"Colours of bars: {names}")
+        text = f"Colours of bars: {names}"
+        dressed(self, "timingLegend", text, tip=text)
 
     def minimumSizeHint(self) -> QSize:
         return QSize(0, self.sizeHint().height())  # where there is no room, tooltips have to do

@@ -27,8 +27,7 @@ from kernelscope.gui.session.subject import MOMENT, RESULT, Fields
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.controls import ChoiceBox
-from kernelscope.gui.widgets.editors import NumberEditor, NumbersEditor, shrink
-from kernelscope.gui.widgets.form import Form
+from kernelscope.gui.widgets.form import Form, NumberEditor, NumbersEditor, shrink
 from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
 from kernelscope.gui.widgets.mask_editor import MaskEditor
 from kernelscope.gui.widgets.parts import (

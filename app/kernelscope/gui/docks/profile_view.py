@@ -38,10 +38,9 @@ class ProfileView(QWidget):
         self.profiles: tuple[Profile, ...] = ()
         self.units = Units.STORED
         self._heading = dressed(ElidedLabel(self), "profileHeading")
-        self._plot = pg.PlotWidget(self, enableMenu=False)
+        name = "Levels along the line"
+        self._plot = dressed(pg.PlotWidget(self, enableMenu=False), "profilePlot", name)
         look_at_every_item(self._plot)
-        self._plot.setObjectName("profilePlot")
-        self._plot.setAccessibleName("Levels along the line")
         self._plot.setMouseEnabled(x=False, y=False)
         self._plot.hideButtons()
         self._plot.setMinimumSize(180, 60)

@@ -51,8 +51,8 @@ class StageView(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._title = ElidedLabel()  # the settings of a run can be longer than the panel is high
-        self._title.setObjectName("timingTitle")
+        # The settings of a run can be longer than the panel is high.
+        self._title = dressed(ElidedLabel(), "timingTitle")
         self._total = text_label("", "timingTotal")
         self._total.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         font = self._total.font()

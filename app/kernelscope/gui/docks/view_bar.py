@@ -163,8 +163,7 @@ class ViewBar(QWidget):
     def _button(self, action: QAction, *, icon_only: bool = False) -> Switch:
         button = Switch(self)
         button.setDefaultAction(action)
-        button.setObjectName(f"{action.objectName()}Button")
-        button.setAccessibleName(action.toolTip())
+        dressed(button, f"{action.objectName()}Button", action.toolTip())
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         button.setMinimumHeight(26)
         button.setAutoRaise(True)

@@ -16,7 +16,7 @@ from kernelscope.gui.model.batch_run import AS_INPUT, KEEP, REPLACE, BatchSettin
 from kernelscope.gui.widgets import messages, theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.form import Form, Listed, Text, Tick
-from kernelscope.gui.widgets.parts import dressed, push_button
+from kernelscope.gui.widgets.parts import push_button
 from kernelscope.schema.devices import Device
 
 _RECIPES = "Recipes (*.json);;All files (*)"
@@ -170,17 +170,15 @@ class BatchForm(Form):
             self.changed.emit("batchOut")
 
     def _choose_out(self) -> None:
-        dialog = dressed(
-            QFileDialog(self, "Output Folder", self.values["batchOut"]), "batchOutDialog"
-        )
-        dialog.setFileMode(QFileDialog.FileMode.Directory)
-
-        def use(text: str) -> None:
-            self.editors["batchOut"].setText(text)
+        def use(paths: list[Path]) -> None:
+            self.editors["batchOut"].setText(str(paths[0]))
             self.take_out()
 
-        dialog.fileSelected.connect(use)
-        messages.open_dialog(dialog)
+        messages.choose_paths(
+            *(self, "Output Folder", "batchOutDialog", use),
+            folder=self.values["batchOut"],
+            mode=QFileDialog.FileMode.Directory,
+        )
 
     # --- recipe ---
 

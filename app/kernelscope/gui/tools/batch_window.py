@@ -219,26 +219,22 @@ class BatchWindow(ToolWindow):
             self.broken.emit(error)
 
     def _choose_files(self) -> None:
-        dialog = dressed(
-            QFileDialog(self, "Add Files", folder_for(self._settings, "open")), "batchAddDialog"
-        )
-        dialog.setOption(QFileDialog.Option.HideNameFilterDetails)  # dozens of suffixes
-        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
         kinds = (*READABLE, *READABLE_VOLUMES)
         suffixes = dict.fromkeys(suffix for kind in kinds for suffix in kind.suffixes)
         every = f"All pictures and volumes ({' '.join(f'*{each}' for each in suffixes)})"
-        names = dict.fromkeys((every, *map(name_filter, kinds), "All files (*)"))
-        dialog.setNameFilters(list(names))
-        dialog.filesSelected.connect(lambda texts: self.add([Path(text) for text in texts]))
-        messages.open_dialog(dialog)
+        messages.choose_paths(
+            *(self, "Add Files", "batchAddDialog", self.add),
+            folder=folder_for(self._settings, "open"),
+            kinds=dict.fromkeys((every, *map(name_filter, kinds), "All files (*)")),
+            mode=QFileDialog.FileMode.ExistingFiles,
+        )
 
     def _choose_folder(self) -> None:
-        dialog = dressed(
-            QFileDialog(self, "Add Folder", folder_for(self._settings, "open")), "batchFolderDialog"
+        messages.choose_paths(
+            *(self, "Add Folder", "batchFolderDialog", self.add),
+            folder=folder_for(self._settings, "open"),
+            mode=QFileDialog.FileMode.Directory,
         )
-        dialog.setFileMode(QFileDialog.FileMode.Directory)
-        dialog.fileSelected.connect(lambda text: self.add([Path(text)]))
-        messages.open_dialog(dialog)
 
     # --- the batch ---
 

@@ -37,7 +37,14 @@ from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.messages import choose_text_to_save, open_dialog, write_text
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row, refill, text_label
+from kernelscope.gui.widgets.parts import (
+    dressed,
+    in_column,
+    in_row,
+    push_button,
+    refill,
+    text_label,
+)
 from kernelscope.gui.work.background import Background
 
 ORIGINAL = "Original"
@@ -111,13 +118,8 @@ class EditPanel(QWidget):
              "new filter", self.ask_files),
             ("removeEdit", "&Delete version", "Delete the file of this version", self.remove),
         ):  # fmt: skip
-            button = self._buttons[name] = QPushButton(text)
-            button.setObjectName(name)
-            button.setToolTip(tip)
-            button.setAccessibleName(tip)
-            button.setAutoDefault(False)
-            button.clicked.connect(action)
-            row.addWidget(button)
+            self._buttons[name] = push_button(text, name, action, tip, tip=tip)
+            row.addWidget(self._buttons[name])
         self._buttons["stopTrial"].setEnabled(False)
         self._state = text_label("", "editState", plain=True)
         row.addStretch(1)

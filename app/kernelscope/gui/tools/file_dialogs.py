@@ -21,7 +21,7 @@ from kernelscope.gui.tools.saving import Saver
 from kernelscope.gui.tools.together_dialog import VolumesTogether
 from kernelscope.gui.viewer.rendering import from_clipboard, to_clipboard
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.widgets.messages import open_dialog, show_error
+from kernelscope.gui.widgets.messages import choose_paths, open_dialog, show_error
 from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
@@ -104,12 +104,8 @@ class Pictures(QObject):
         tip="Open a folder of slices: pictures or a DICOM series",
     )
     def choose_folder(self) -> None:
-        dialog = QFileDialog(
-            self._window, "Open Folder of Slices", folder_for(self.settings, "open")
-        )
-        dialog.setObjectName("folderDialog")
-        dialog.setFileMode(QFileDialog.FileMode.Directory)
-        self._show_dialog(dialog, self.open)
+        mode = QFileDialog.FileMode.Directory
+        self._show_dialog("Open Folder of Slices", "folderDialog", self.open, mode=mode)
 
     def choose_component(self) -> None:
         volumes = ("All volumes", READABLE_VOLUMES)
@@ -135,27 +131,29 @@ class Pictures(QObject):
 
         `many` lets the user choose several, which are opened together.
         """
-        dialog = dressed(QFileDialog(self._window, title, folder_for(self.settings, "open")), name)
-        dialog.setOption(QFileDialog.Option.HideNameFilterDetails)  # dozens of suffixes
-        mode = QFileDialog.FileMode
-        dialog.setFileMode(mode.ExistingFiles if many else mode.ExistingFile)
+        mode = QFileDialog.FileMode.ExistingFiles if many else QFileDialog.FileMode.ExistingFile
         suffixes = dict.fromkeys(suffix for kind in formats for suffix in kind.suffixes)
         everything = Format(together, tuple(suffixes))
         names = dict.fromkeys(name_filter(kind) for kind in (everything, *formats))
-        dialog.setNameFilters([*names, "All files (*)"])
-        self._show_dialog(dialog, use)
+        self._show_dialog(title, name, use, (*names, "All files (*)"), mode)
 
-    def _show_dialog(self, dialog: QFileDialog, use: Callable[[Path], None]) -> None:
-        def chosen(texts: list[str]) -> None:
-            paths = [Path(text) for text in texts]
+    def _show_dialog(
+        self,
+        title: str,
+        name: str,
+        use: Callable[[Path], None],
+        kinds: Sequence[str] = (),
+        mode: QFileDialog.FileMode = QFileDialog.FileMode.ExistingFile,
+    ) -> None:
+        def chosen(paths: list[Path]) -> None:
             self.settings.set_folder("open", paths[0].parent)
             if len(paths) > 1:
                 self.open_all(paths)
             else:
                 use(paths[0])
 
-        dialog.filesSelected.connect(chosen)
-        open_dialog(dialog)
+        folder = folder_for(self.settings, "open")
+        choose_paths(self._window, title, name, chosen, folder=folder, kinds=kinds, mode=mode)
 
     def _open_reference(self, path: Path) -> None:
         def read(choice: _Choice) -> Image:

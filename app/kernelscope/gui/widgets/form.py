@@ -1,26 +1,402 @@
-"""Forms made from declarations: an option or parameter is declared once, the controls follow.
+"""Forms made from declarations: an option or parameter is declared once, its editor follows.
 
 OPTIONS = Whole("repeat", "Re&peat kernel", 1, "Runs of the kernel", low=1, high=99), ...
 form = Form("gpuOptions", OPTIONS)
-form.changed    the user changed something: `values` has it, or `problem` says why not
-form.show(...)  the state changed: the controls follow, without a signal
+form.changed             the user changed something: `values` has it, or `problem` says why not
+form.show_values(...)    the state changed: the editors follow, without a signal
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QCheckBox, QFormLayout, QHBoxLayout, QLabel, QLineEdit, QWidget
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QStyle,
+    QStyleOptionSpinBox,
+    QToolButton,
+    QWidget,
+)
 
 from kernelscope.base.errors import InvalidParameter
-from kernelscope.gui.widgets.controls import NumberBox, WholeBox
-from kernelscope.gui.widgets.editors import ListEditor, create_editor, tell_of_refusals
+from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, Switch, WholeBox
+from kernelscope.gui.widgets.mask_editor import MaskEditor
 from kernelscope.gui.widgets.parts import dressed, in_row, label_of
-from kernelscope.schema.parameters import Parameter
+from kernelscope.schema.parameters import (
+    ChoiceParameter,
+    FloatParameter,
+    IntParameter,
+    MaskParameter,
+    NumbersParameter,
+    OddParameter,
+    Parameter,
+    Radii,
+    RadiiParameter,
+    rounded,
+)
+
+_QUICK_SIZES = (3, 5, 7, 9)
+_SLIDER_STEPS = 1000
+
+_FACTOR = 1.1  # of a step where values span powers of ten: seven of them double the value
+_LEAST_BOX = 84  # pixels that a box for a number is wide at least
+
+
+class _OddSpinBox(WholeBox):
+    """Steps from odd to odd; even numbers can be typed, and are refused with the reason."""
+
+    def stepBy(self, steps: int) -> None:
+        even = self.value() % 2 == 0
+        self.setValue(self.value() + 2 * steps - (1 if steps > 0 else -1) * even)
+
+
+class OddEditor(QWidget):
+    """Buttons for the usual mask sizes and a box for any other."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: OddParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        self._buttons: dict[int, QToolButton] = {}
+        for size in _QUICK_SIZES:
+            if parameter.minimum <= size <= parameter.maximum:
+                button = dressed(
+                    Switch(self),
+                    f"{parameter.name}{size}",
+                    f"{parameter.label} {size} {parameter.unit}",
+                    tip=f"{size}×{size}",
+                )
+                button.setText(str(size))
+                button.setCheckable(True)
+                button.setMinimumWidth(30)
+                button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+                button.clicked.connect(lambda _=False, size=size: self._pick(size))
+                self._buttons[size] = button
+                row.addWidget(button)
+        row.addStretch(1)
+        self._box = _OddSpinBox(self)
+        self._box.setRange(parameter.minimum, parameter.maximum)
+        self._box.setValue(parameter.default)
+        _dress_box(self._box, parameter)
+        self._box.valueChanged.connect(self._on_changed)
+        tell_of_refusals(self._box, self.changed.emit)
+        row.addWidget(self._box)
+        self._parameter = parameter
+        self._mark()
+
+    def value(self) -> int:
+        """Return the number; raises `InvalidParameter` while something else stands there."""
+        return int(_checked(self._box, self._parameter))
+
+    def set_value(self, value: int) -> None:
+        self._box.setValue(value)
+
+    def _pick(self, size: int) -> None:
+        self._box.setValue(size)
+        self._mark()  # a click on the button that is on already must not switch it off
+
+    def _on_changed(self) -> None:
+        self._mark()
+        self.changed.emit()
+
+    def _mark(self) -> None:
+        for size, button in self._buttons.items():
+            button.setChecked(size == self._box.value())
+
+
+class NumberEditor(QWidget):
+    """A slider over the usual range and a box over the whole range.
+
+    A parameter that can be estimated from the picture has a button for that as well. It stays
+    pressed if every run estimates the number again, until the user sets one.
+    """
+
+    changed = Signal()
+    estimate_wanted = Signal()
+
+    def __init__(
+        self, parameter: IntParameter | FloatParameter, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._low, self._high = parameter.slider or (parameter.minimum, parameter.maximum)
+        self._parameter = parameter
+        self._geometric = False
+        self._box: WholeBox | NumberBox
+        if isinstance(parameter, FloatParameter):
+            self._box = NumberBox(self)
+            self._box.setDecimals(parameter.decimals)
+            self._geometric = parameter.geometric
+            self._box.factor = _FACTOR if parameter.geometric else None
+            steps = _SLIDER_STEPS
+        else:
+            self._box = WholeBox(self)
+            steps = max(1, math.ceil((self._high - self._low) / parameter.step))
+        self._decimals = parameter.decimals if isinstance(parameter, FloatParameter) else None
+        self._button: QToolButton | None = None
+        self._box.setRange(parameter.minimum, parameter.maximum)  # type: ignore[arg-type]
+        self._box.setSingleStep(parameter.step)  # type: ignore[arg-type]
+        self._box.setValue(parameter.default)
+        tell_of_refusals(self._box, self.changed.emit)
+        _dress_box(self._box, parameter)
+
+        self._slider = dressed(
+            Slider(self), f"{parameter.name}Slider", f"{parameter.label}, slider"
+        )
+        self._slider.setRange(0, steps)
+        self._slider.setPageStep(max(1, steps // 10))
+        self._slider.setSingleStep(max(1, steps // 100))
+
+        row = in_row((self._slider, 1), self._box, of=self, margins=0)
+        if parameter.has_estimate:
+            self._button = self._estimate_button(parameter)
+            row.addWidget(self._button)
+        self._slider.valueChanged.connect(self._on_slid)
+        self._box.valueChanged.connect(self._on_changed)
+        self._move_slider()
+
+    def value(self) -> int | float:
+        """Return the number; raises `InvalidParameter` while something else stands there."""
+        number: int | float = _checked(self._box, self._parameter)
+        return number
+
+    def set_value(self, value: float) -> None:
+        self.set_automatic(False)
+        self._box.setValue(value)
+
+    @property
+    def automatic(self) -> bool:
+        """Whether every run estimates the number again."""
+        return self._button is not None and self._button.isChecked()
+
+    def set_automatic(self, automatic: bool) -> None:
+        """Let every run estimate the number again, if it can be estimated, or keep it."""
+        if self._button is not None and self._button.isCheckable():
+            self._button.setChecked(automatic)
+
+    def _estimate_button(self, parameter: Parameter) -> QToolButton:
+        button = Switch(self) if parameter.is_estimated else QToolButton(self)
+        button.setText("Estimate")
+        button.setCheckable(parameter.is_estimated)
+        button.setChecked(parameter.is_estimated)
+        name = f"Estimate {parameter.label.lower()} from the input"
+        more = ": pressed, every run does that" if parameter.is_estimated else ""
+        dressed(button, f"{parameter.name}Estimate", name, tip=f"{name}{more}")
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        button.clicked.connect(self._on_estimate)
+        button.toggled.connect(self.changed)
+        return button
+
+    def _on_estimate(self) -> None:
+        self.set_automatic(True)
+        self.estimate_wanted.emit()
+
+    def _on_slid(self, position: int) -> None:
+        share = position / self._slider.maximum()
+        if self._geometric:
+            value = self._low * (self._high / self._low) ** share
+            self._box.setValue(float(f"{value:.3g}"))
+            return
+        value = self._low + (self._high - self._low) * share
+        self._box.setValue(round(value, self._decimals))
+
+    def _on_changed(self) -> None:
+        self.set_automatic(False)
+        self._move_slider()
+        self.changed.emit()
+
+    def _move_slider(self) -> None:
+        value = self._box.value()
+        if self._geometric:
+            share = math.log(max(value, self._low) / self._low) / math.log(self._high / self._low)
+        else:
+            share = (value - self._low) / (self._high - self._low)
+        share = min(max(share, 0.0), 1.0)  # the box goes further than the slider
+        with QSignalBlocker(self._slider):
+            self._slider.setValue(round(share * self._slider.maximum()))
+
+
+class NumbersEditor(QLineEdit):
+    """A line for one or several numbers."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: NumbersParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._parameter = parameter
+        self.setPlaceholderText(parameter.none)
+        self.set_value(parameter.default)
+        self.textChanged.connect(self.changed)
+
+    def show_estimate(self, value: tuple[float, ...]) -> None:
+        """Show an estimate if the field is empty."""
+        self.setPlaceholderText(
+            f"{self._parameter.format(rounded(value))} ({self._parameter.none})"
+        )
+
+    def forget_estimate(self) -> None:
+        """Remove an estimate that belongs to another input."""
+        self.setPlaceholderText(self._parameter.none)
+
+    def value(self) -> tuple[float, ...]:
+        """Return the numbers; raises `InvalidParameter`."""
+        return self._parameter.parse(self.text())
+
+    def set_value(self, value: tuple[float, ...]) -> None:
+        self.setText(self._parameter.format(value))
+
+
+class RadiiEditor(QLineEdit):
+    """A line for one radius, or for three along x, y and z."""
+
+    changed = Signal()
+
+    def __init__(self, parameter: RadiiParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._parameter = parameter
+        self.setPlaceholderText("one, or along x, y, z")
+        self.set_value(parameter.default)
+        self.textChanged.connect(self.changed)
+
+    def value(self) -> int | Radii:
+        """Return the radii; raises `InvalidParameter`."""
+        return self._parameter.parse(self.text())
+
+    def set_value(self, value: int | Radii) -> None:
+        self.setText(self._parameter.format(value))
+
+
+class ListEditor(ChoiceBox):
+    """A list of texts that stand for values.
+
+    `text_of`: names a value that is not offered, so that it can be shown all the same.
+    """
+
+    changed = Signal()
+
+    def __init__(
+        self,
+        entries: Iterable[tuple[str, Any]],
+        value: Any,
+        parent: QWidget | None = None,
+        text_of: Callable[[Any], str] | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._values: list[Any] = []  # Qt would keep members of enumerations as plain texts
+        self._text_of = text_of
+        shrink(self)
+        self.offer(entries, value)
+        self.currentIndexChanged.connect(self.changed)
+
+    def offer(self, entries: Iterable[tuple[str, Any]], value: Any = None) -> None:
+        """Offer other values, and choose one of them, or the first."""
+        self.clear()
+        self._values.clear()
+        for text, each in entries:
+            self._values.append(each)
+            self.addItem(text, each)
+        self.set_value(value if value in self._values else self.value())
+
+    def value(self) -> Any:
+        return self._values[self.currentIndex()] if self._values else None
+
+    def set_value(self, value: Any) -> None:
+        """Choose a value, which is offered from now on; without a name for it, the first."""
+        if value not in self._values and self._text_of is not None:
+            self._values.append(value)
+            self.addItem(self._text_of(value), value)
+        self.setCurrentIndex(self._values.index(value) if value in self._values else 0)
+
+
+class ChoiceEditor(ListEditor):
+    """A list of the named values of a parameter."""
+
+    def __init__(self, parameter: ChoiceParameter, parent: QWidget | None = None) -> None:
+        choices = parameter.choices
+        super().__init__([(c.label, c.value) for c in choices], parameter.default, parent)
+        for place, choice in enumerate(choices):
+            self.setItemData(place, choice.help, Qt.ItemDataRole.ToolTipRole)
+
+
+Editor = OddEditor | NumberEditor | NumbersEditor | RadiiEditor | ChoiceEditor | MaskEditor
+"""All have ``value()``, ``set_value(value)`` and the signal ``changed()``."""
+
+
+_EDITORS: Mapping[type[Parameter], Callable[[Any, QWidget], Editor]] = {
+    OddParameter: OddEditor,
+    IntParameter: NumberEditor,
+    FloatParameter: NumberEditor,
+    ChoiceParameter: ChoiceEditor,
+    NumbersParameter: NumbersEditor,
+    RadiiParameter: RadiiEditor,
+    MaskParameter: MaskEditor,
+}
+"""The widget of each kind of parameter; a new kind needs a line here."""
+
+
+def create_editor(parameter: Parameter, parent: QWidget) -> Editor:
+    """Return the widget that edits `parameter`, set to its default."""
+    kind = IntParameter if parameter.has_estimate and parameter.sets_side else type(parameter)
+    editor = _EDITORS[kind](parameter, parent)  # buttons for sizes have none for an estimate
+    editor.setAccessibleDescription(parameter.help)
+    return dressed(editor, parameter.name, parameter.label, tip=parameter.help)
+
+
+def shrink(combo: QComboBox) -> None:
+    """Let `combo` become narrower than its longest entry, so that the panel keeps its width."""
+    combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    combo.setMinimumContentsLength(10)
+
+
+def tell_of_refusals(box: WholeBox | NumberBox, changed: Callable[[], object]) -> None:
+    """Call `changed` also when the typed text becomes no number, or one again."""
+    refused = False
+
+    def look() -> None:
+        nonlocal refused
+        was, refused = refused, not box.hasAcceptableInput()
+        if was or refused:
+            changed()
+
+    box.lineEdit().textChanged.connect(look)
+
+
+def _checked(box: WholeBox | NumberBox, parameter: Parameter) -> Any:
+    """Return the number in `box`, or say in the words of `parameter` why there is none."""
+    return box.value() if box.hasAcceptableInput() else parameter.parse(box.typed())
+
+
+def _dress_box(box: WholeBox | NumberBox, parameter: Parameter) -> None:
+    dressed(box, f"{parameter.name}Box", parameter.label, tip=parameter.help)
+
+    def make_room() -> None:
+        if parameter.unit:
+            box.setSuffix(parameter.behind(box.value()))
+        box.ensurePolished()
+        option = QStyleOptionSpinBox()
+        box.initStyleOption(option)
+        metrics = box.fontMetrics()
+        text = QSize(
+            metrics.horizontalAdvance(f"{box.shown()}{box.suffix()} "), box.lineEdit().height()
+        )
+        kind = QStyle.ContentsType.CT_SpinBox
+        needed = box.style().sizeFromContents(kind, option, text, box).width()
+        box.setMinimumWidth(max(_LEAST_BOX, needed))
+
+    box.valueChanged.connect(make_room)
+    make_room()
 
 
 @dataclass(frozen=True)

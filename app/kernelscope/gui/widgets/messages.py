@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import platform
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import TypeVar
@@ -102,21 +102,31 @@ def offer_help(dialog: QDialog) -> None:
         behind = behind.window().parentWidget()
 
 
+def choose_paths(
+    parent: QWidget,
+    title: str,
+    name: str,
+    use: Callable[[list[Path]], object],
+    *,
+    folder: str = "",
+    kinds: Iterable[str] = (),
+    mode: QFileDialog.FileMode = QFileDialog.FileMode.ExistingFile,
+) -> QFileDialog:
+    """Let the user choose files, or a folder, and call `use` with their paths."""
+    dialog = dressed(QFileDialog(parent, title, folder), name)
+    dialog.setOption(QFileDialog.Option.HideNameFilterDetails)  # dozens of suffixes
+    dialog.setFileMode(mode)
+    if filters := list(kinds):
+        dialog.setNameFilters(filters)
+    dialog.filesSelected.connect(lambda texts: use([Path(text) for text in texts]))
+    return open_dialog(dialog)
+
+
 def choose_text_to_open(
     parent: QWidget, title: str, use: Callable[[Path], object], kinds: str = TEXT_FILES
 ) -> QFileDialog:
     """Let the user choose a text file and call `use` with its path."""
     return _choose(QFileDialog(parent, title, filter=kinds), use)
-
-
-def choose_texts_to_open(
-    parent: QWidget, title: str, use: Callable[[list[Path]], object], kinds: str
-) -> QFileDialog:
-    """Let the user choose text files and call `use` with their paths."""
-    dialog = QFileDialog(parent, title, filter=kinds)
-    dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
-    dialog.filesSelected.connect(lambda paths: use([Path(path) for path in paths]))
-    return open_dialog(dialog)
 
 
 def choose_text_to_save(

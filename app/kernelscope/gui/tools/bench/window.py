@@ -13,6 +13,7 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
+    QFileDialog,
     QFrame,
     QHBoxLayout,
     QMenu,
@@ -247,8 +248,14 @@ class BenchWindow(ToolWindow):
 
     def open_data(self) -> None:
         """Ask for JSON files that were saved, here or by the command, and show them as one run."""
-        dialog = dialogs.choose_texts_to_open(self, "Open results", self.open_results, _REPORTS)
-        dialog.setObjectName("openBenchDialog")
+        dialogs.choose_paths(
+            self,
+            "Open results",
+            "openBenchDialog",
+            self.open_results,
+            kinds=_REPORTS.split(";;"),
+            mode=QFileDialog.FileMode.ExistingFiles,
+        )
 
     # --- measuring ---
 
