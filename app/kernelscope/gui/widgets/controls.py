@@ -42,11 +42,20 @@ _MOST_DECIMALS = 323  # with so many, Qt keeps every bit of a float
 _LONGEST = 10  # characters up to which a number is shown in full; longer ones to six digits
 
 
-class ChoiceBox(QComboBox):
-    """A list to choose from, which the wheel changes only where it has the focus.
+_Qt: Any = object  # stands for the class of Qt's that these are mixed into
 
-    Otherwise the wheel event goes to the parent, for instance a panel that scrolls. A text that
-    is longer than the box ends in dots: Qt would cut it off, so that it seems complete.
+
+class _Calm(_Qt):  # type: ignore[misc]
+    """The wheel changes it only where it has the focus; otherwise the panel around it scrolls."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        super().wheelEvent(event) if self.hasFocus() else event.ignore()
+
+
+class ChoiceBox(_Calm, QComboBox):
+    """A list to choose from.
+
+    A text that is longer than the box ends in dots: Qt would cut it off, so that it seems complete.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -65,25 +74,16 @@ class ChoiceBox(QComboBox):
         shown = self.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room)
         option.currentText = shown
 
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        super().wheelEvent(event) if self.hasFocus() else event.ignore()
 
-
-class Slider(QSlider):
-    """A horizontal slider, which the wheel moves only where it has the focus."""
+class Slider(_Calm, QSlider):
+    """A horizontal slider."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        super().wheelEvent(event) if self.hasFocus() else event.ignore()
 
-
-_Qt: Any = object  # stands for the class that `_Box` is mixed into: a box of Qt's
-
-
-class _Box(_Qt):  # type: ignore[misc]
+class _Box(_Calm):
     """Common behaviour of boxes for numbers.
 
     They take every key: Qt's own drop keys that they do not understand, so that ``0,05`` becomes 5
@@ -149,9 +149,6 @@ class _Box(_Qt):  # type: ignore[misc]
     def stepBy(self, steps: int) -> None:
         super().stepBy(steps)
         self._before = self.value()
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        super().wheelEvent(event) if self.hasFocus() else event.ignore()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPalette
 from PySide6.QtWidgets import QWidget
 
@@ -13,19 +15,19 @@ def is_dark(palette: QPalette) -> bool:
     return palette.color(QPalette.ColorRole.Base).lightness() < 128
 
 
-def error_text(palette: QPalette) -> QColor:
-    """Return a red that is readable on the base colour of `palette`."""
-    return QColor("#ff8f87" if is_dark(palette) else "#b3261e")
+def _toned(dark: str, light: str) -> Callable[[QPalette], QColor]:
+    return lambda palette: QColor(dark if is_dark(palette) else light)
 
 
-def warning_text(palette: QPalette) -> QColor:
-    """Return an amber that is readable on the base colour of `palette`."""
-    return QColor("#ffc46b" if is_dark(palette) else "#8a5300")
+# Readable on the base colour of a palette.
+error_text = _toned("#ff8f87", "#b3261e")
+warning_text = _toned("#ffc46b", "#8a5300")
+error_fill = _toned("#6b1f1a", "#ffd5d1")  # a ground for the text colour
 
-
-def error_fill(palette: QPalette) -> QColor:
-    """Return a reddish ground on which the text colour of `palette` is readable."""
-    return QColor("#6b1f1a" if is_dark(palette) else "#ffd5d1")
+# Parts of bars: computing is light, data on their way dark, the rest grey.
+kernel_fill = _toned("#5fa3d6", "#8ec4ea")
+transfers_fill = _toned("#1f5c8f", "#1b5e92")
+other_fill = _toned("#6d6d6d", "#bdbdbd")
 
 
 def quiet_text(palette: QPalette) -> QColor:
@@ -42,15 +44,8 @@ def quiet_text(palette: QPalette) -> QColor:
 CANVAS_GROUND, CANVAS_TEXT, CANVAS_QUIET = "#141414", "#e2e2e2", "#a4a4a4"
 """Around pictures, in both themes: a light surround would dazzle and hide dark tissue."""
 
-
-def canvas_ground(palette: QPalette) -> QColor:
-    """Return the colour around pictures, dark in every theme."""
-    return QColor(CANVAS_GROUND)
-
-
-def canvas_quiet(palette: QPalette) -> QColor:
-    """Return the colour of hints over the ground of pictures."""
-    return QColor(CANVAS_QUIET)
+canvas_ground = _toned(CANVAS_GROUND, CANVAS_GROUND)
+canvas_quiet = _toned(CANVAS_QUIET, CANVAS_QUIET)  # hints over that ground
 
 
 def set_role(widget: QWidget, role: str) -> None:
@@ -65,21 +60,6 @@ def set_role(widget: QWidget, role: str) -> None:
     widget.setProperty("role", role)
     widget.style().unpolish(widget)
     widget.style().polish(widget)
-
-
-def kernel_fill(palette: QPalette) -> QColor:
-    """Return the colour of computing in bars: light, with `transfers_fill` as its dark."""
-    return QColor("#5fa3d6" if is_dark(palette) else "#8ec4ea")
-
-
-def transfers_fill(palette: QPalette) -> QColor:
-    """Return the colour of carrying data in bars."""
-    return QColor("#1f5c8f" if is_dark(palette) else "#1b5e92")
-
-
-def other_fill(palette: QPalette) -> QColor:
-    """Return the colour of stages in bars that neither compute nor transfer data."""
-    return QColor("#6d6d6d" if is_dark(palette) else "#bdbdbd")
 
 
 def added_fill(palette: QPalette, strong: bool = False) -> QColor:
