@@ -14,8 +14,8 @@ from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.layouts import Slot
 from kernelscope.gui.window import placement
 from kernelscope.gui.window.dock_list import DockName
+from kernelscope.gui.window.frame import SettingsColumn
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.gui.window.settings_column import SettingsColumn
 from tests.gui.helpers import child, contrast, press, wait_until
 
 

@@ -14,7 +14,18 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtWidgets import QMainWindow
+from PySide6.QtCore import QEvent, QRect, Qt
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QLabel,
+    QMainWindow,
+    QStackedWidget,
+    QStatusBar,
+    QStyle,
+    QStyleOption,
+    QVBoxLayout,
+    QWidget,
+)
 
 from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Backend
@@ -35,11 +46,11 @@ from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.elided_label import plain_tip
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.layouts import Boundary
+from kernelscope.gui.widgets.layouts import Boundary, Slot
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.actions import Actions
-from kernelscope.gui.window.centre import Centre
 from kernelscope.gui.window.dock_list import DockName, Drawer, make_docks
 from kernelscope.gui.window.dock_watch import DockWatch
 from kernelscope.gui.window.judging import Judging
@@ -47,12 +58,130 @@ from kernelscope.gui.window.pages.page import Page
 from kernelscope.gui.window.pages.picture_page import PicturePage
 from kernelscope.gui.window.pages.volume_page import VolumePage
 from kernelscope.gui.window.run_bar import RunBar
-from kernelscope.gui.window.settings_column import SettingsColumn
-from kernelscope.gui.window.status_bar import StatusBar
 from kernelscope.gui.window.tool_bar import ToolBar
 from kernelscope.gui.window.viewer import Viewer
 from kernelscope.gui.work.background import Background
 from kernelscope.schema.samples import Kind
+
+_MARGIN = 6
+"""Pixels left of the message, as in Qt's own status bar, and between it and the labels."""
+
+
+class StatusBar(QStatusBar):
+    """Its message ends in “…” before the labels on the right; the tooltip has it all.
+
+    Qt's own status bar cuts it off in the middle of a letter.
+
+    - `pixel`, `zoom`: values under the cursor, and the magnification.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("statusBar")
+        self.messageChanged.connect(lambda text: self.setToolTip(plain_tip(text)))
+        self.pixel = QLabel(self)
+        self.pixel.setObjectName("pixel")
+        self.pixel.setContentsMargins(12, 0, 0, 0)
+        self.pixel.setAccessibleName("Position and values under the cursor")
+        self.zoom = QLabel(self)
+        self.zoom.setObjectName("zoom")
+        self.zoom.setAccessibleName("Zoom")
+        for label in (self.pixel, self.zoom):
+            self.addPermanentWidget(label)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Give the labels the room that another size of text needs."""
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            for label in (self.pixel, self.zoom):
+                label.updateGeometry()
+
+    def clear_figures(self) -> None:
+        """Empty the labels on the right, which belong to a page."""
+        self.pixel.clear()
+        self.zoom.clear()
+
+    def withdraw(self, message: str) -> None:
+        """Clear the message if it is still this one."""
+        if message and self.currentMessage() == message:
+            self.clearMessage()
+
+    def shown_message(self) -> str:
+        """Return as much of the message as there is room for."""
+        return self.fontMetrics().elidedText(
+            self.currentMessage(), Qt.TextElideMode.ElideRight, self._area().width()
+        )
+
+    def _area(self) -> QRect:
+        labels = (label.x() for label in self.findChildren(QLabel) if label.isVisible())
+        right = min(labels, default=self.width()) - _MARGIN
+        return QRect(_MARGIN, 0, right - _MARGIN, self.height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        option = QStyleOption()
+        option.initFrom(self)
+        panel = QStyle.PrimitiveElement.PE_PanelStatusBar
+        self.style().drawPrimitive(panel, option, painter, self)
+        painter.setPen(self.palette().windowText().color())
+        painter.drawText(self._area(), Qt.AlignmentFlag.AlignVCenter, self.shown_message())
+
+
+class SettingsColumn(QWidget):
+    """The controls of the page, the panel, the ladder of levels, and Run with its progress.
+
+    Attributes
+    ----------
+    ladder : Slot
+        Between the panel, which gives up height for it, and Run.
+    run : Slot
+        Run and its progress.
+    """
+
+    def __init__(self, above: Iterable[QWidget], panel: QWidget) -> None:
+        super().__init__()
+        self.setObjectName("settingsColumn")
+        self.ladder = Slot("ladderSlot", self)
+        self.run = Slot("runSlot", self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for widget in above:
+            column.addWidget(widget)
+        column.addWidget(panel, 1)
+        column.addWidget(self.ladder)
+        column.addWidget(self.run)
+
+
+class Centre(QWidget):
+    """One column; the page takes all the height that is left.
+
+    Attributes
+    ----------
+    headline : Slot
+        The strip over the pictures: time, rate and quality of the output.
+    stack : QStackedWidget
+        The pages.
+    film_strip : Slot
+        The open pictures, below the page.
+    """
+
+    def __init__(self, view_bar: QWidget, pages: Iterable[QWidget]) -> None:
+        super().__init__()
+        self.setObjectName("centre")
+        self.headline = Slot("headlineSlot", self)
+        self.film_strip = Slot("filmStripSlot", self)
+        self.stack = QStackedWidget(self)
+        for page in pages:
+            self.stack.addWidget(page)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(6, 4, 6, 4)
+        column.setSpacing(4)
+        column.addWidget(view_bar)
+        column.addWidget(self.headline)
+        column.addWidget(self.stack, 1)
+        column.addWidget(self.film_strip)
+
 
 if TYPE_CHECKING:
     from kernelscope.gui.window.companions import Companions
