@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QPainter, QPicture
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QComboBox, QDockWidget, QLabel, QToolButton
 from pytestqt.qtbot import QtBot
@@ -71,6 +72,22 @@ def dark(tmp_path: Path) -> Path:
 
 
 # --- pictures ---
+
+
+def test_the_counts_at_both_ends_of_the_axis_are_written(
+    qtbot: QtBot, window: MainWindow, dark: Path
+) -> None:
+    load(qtbot, window, dark)
+    plot = open_histogram(qtbot, window)
+    record = QPicture()
+    painter = QPainter(record)
+    _, _, texts = plot._graph.left.generateDrawSpecs(painter)
+    painter.end()
+    assert plot.plot is not None
+    counts = plot._counts(plot.plot, plot.fontMetrics())
+    assert counts[0] == (0.0, "0")
+    assert len(counts) > 1
+    assert {text for _, _, text in texts} >= {counts[0][1], counts[-1][1]}
 
 
 def test_dragged_handles_draw_the_picture(qtbot: QtBot, window: MainWindow, picture: Path) -> None:

@@ -191,12 +191,8 @@ class QualityPanel(QWidget):
 
     def text(self) -> str:
         """Return the figures with their header, cells separated by tabs."""
-        rows: list[tuple[str, ...]] = [_COLUMNS]
-        for place in range(self._table.topLevelItemCount()):
-            item = self._table.topLevelItem(place)
-            assert item is not None
-            rows.append(tuple(item.text(column) for column in range(len(_COLUMNS))))
-        return "\n".join("\t".join(row) for row in rows)
+        head = "\t".join(_COLUMNS)
+        return "\n".join(filter(None, (head, self._table.rows())))
 
     def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()

@@ -126,9 +126,7 @@ class EditPanel(QWidget):
         return row
 
     def _make_list(self) -> CopyableTree:
-        self._list = dressed(
-            CopyableTree(self._as_text), "compilerMessages", "Messages of the compiler"
-        )
+        self._list = dressed(CopyableTree(), "compilerMessages", "Messages of the compiler")
         self._list.setHeaderLabels(["Place", "Kind", "Message"])
         self._list.setRootIsDecorated(False)
         self._list.setUniformRowHeights(True)
@@ -447,11 +445,6 @@ class EditPanel(QWidget):
             self._editor.go_to(message)
         elif message.line:
             self.message_wanted.emit(message)
-
-    def _as_text(self) -> str:
-        """Return the messages as lines to paste elsewhere."""
-        items = [self._list.topLevelItem(n) for n in range(self._list.topLevelItemCount())]
-        return "\n".join("\t".join(item.text(c) for c in range(3)) for item in items if item)
 
     def _show_state(self, text: str, *, problem: bool = False) -> None:
         theme.set_role(self._state, "problem" if problem else "")

@@ -39,11 +39,19 @@ class CopyKey(QObject):
 
 
 class CopyableTree(QTreeWidget):
-    """A tree with a `CopyKey`."""
+    """A tree with a `CopyKey`; by default its rows are copied, cells separated by tabs."""
 
-    def __init__(self, text: Callable[[], str], parent: QWidget | None = None) -> None:
+    def __init__(
+        self, text: Callable[[], str] | None = None, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
-        self._key = CopyKey(self, text)
+        self._key = CopyKey(self, text or self.rows)
 
     def copy(self) -> None:
         self._key.copy()
+
+    def rows(self) -> str:
+        """Return the texts of the rows at the top, without those below them."""
+        items = (self.topLevelItem(row) for row in range(self.topLevelItemCount()))
+        columns = range(self.columnCount())
+        return "\n".join("\t".join(map(item.text, columns)) for item in items if item is not None)
