@@ -34,7 +34,7 @@ from kernelscope.engine.worker import Event, Failed, Finished, Job, Stopped
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.freshness import Freshness, alike
 from kernelscope.gui.model.history import Moment
-from kernelscope.gui.model.kept_steps import kept_steps
+from kernelscope.gui.model.pipeline import kept_steps
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.rungs import AUTO, RungPlace
 from kernelscope.gui.session.canvas_view import SEEN

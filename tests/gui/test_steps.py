@@ -19,8 +19,7 @@ from kernelscope.engine.step import Step
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import RunOrder
 from kernelscope.gui.model.history import ReferenceOrigin
-from kernelscope.gui.model.kept_steps import kept_steps
-from kernelscope.gui.model.pipeline import Pipeline, PipelineStep
+from kernelscope.gui.model.pipeline import Pipeline, PipelineStep, kept_steps
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image

@@ -26,7 +26,7 @@ from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.freshness import Freshness, freshness
 from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.history import Moment
-from kernelscope.gui.model.kept_steps import kept_steps
+from kernelscope.gui.model.pipeline import kept_steps
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.rungs import AUTO, Rung, RungPlace, chosen_place, rungs
 from kernelscope.gui.session.picture_subject import PictureSubject
