@@ -75,9 +75,9 @@ def test_judging_takes_it(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> 
     known: list[float | None] = []
     judge = metrics.judge
 
-    def note(first: Any, second: Any, check: Any, mse: float | None) -> Quality:
+    def note(first: Any, second: Any, check: Any, mse: float | None, *rest: Any) -> Quality:
         known.append(mse)
-        return judge(first, second, check, mse)
+        return judge(first, second, check, mse, *rest)
 
     monkeypatch.setattr("kernelscope.engine.run.judge", note)
     result = run(gpu, noisy, "median", reference=clean)
