@@ -32,8 +32,9 @@ from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.engine.steps import execute_all
 from kernelscope.engine.worker import Event, Failed, Finished, Job, Stopped
 from kernelscope.gui.model.comparison import following
+from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.freshness import Freshness, alike
-from kernelscope.gui.model.history import Moment
+from kernelscope.gui.model.history import History, Moment
 from kernelscope.gui.model.pipeline import kept_steps
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.rungs import AUTO, RungPlace
@@ -274,6 +275,93 @@ def test_places_are_told_when_a_card_is_found() -> None:
     assert PLACES in told[0]
     usable = {rung.place.device for rung in session.rungs if not rung.obstacle}
     assert Device.GPU in usable
+
+
+# --- what is shown ---
+
+
+def grey(value: int = 7, dtype: str = "uint8") -> Image:
+    return Image.from_array(np.full((8, 9), value, dtype), "grey")
+
+
+def result_of(session: Session, image: Image) -> Result:
+    request = session.require().request(image)
+    return Result(request, grey(), "cpu", "parallel", ())
+
+
+def test_work_is_told_where_it_begins_ends_or_compiles() -> None:
+    session, told = made(), []
+    session.pictures.follow(told.append)
+    for at_work, compiling in ((True, False), (True, True), (True, True), (False, False)):
+        session.pictures.note_work(at_work=at_work, compiling=compiling)
+    assert len(told) == 3
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_only_live_results_of_other_settings_are_steps(live: bool) -> None:
+    session, image = made(), grey()
+    session.live = live
+    session.pictures.open_picture(image)
+    for size in (3, 5):
+        session.set_values("median", {"size": size})
+        result = result_of(session, image)
+        session.pictures.show_output(result, session.require())
+    assert len(session.pictures.history.moments) == (2 if live else 1)
+    assert session.pictures.result is result
+
+
+def test_settings_wait_once_for_the_page_to_be_in_front() -> None:
+    session = made()
+    form = RunSettings(Step.of_numbers("mean"), RunOptions())
+    volume = Volume.from_array(np.zeros((3, 4, 5), np.uint8))
+    history: History[Scan, Volume] = History()
+    history.push(Moment(Scan((volume,)), "Open"))
+    session.volumes.show_history(history, form)
+    assert session.volumes.take_due() == form
+    assert session.volumes.take_due() is None
+
+
+def test_only_values_of_whole_numbers_are_whole() -> None:
+    session = made()
+    view = session.pictures.view
+    for dtype in ("uint8", "float32"):
+        view.displays.show_input(grey(dtype=dtype), follows=False)
+        assert view.is_whole == (dtype == "uint8")
+
+
+def test_the_part_in_view_has_whole_pixels_and_the_reduction_all_of_its_squares(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = made()
+    view, image = session.pictures.view, grey()
+    session.pictures.open_picture(image)
+    view.seen = (0.7, 1.2, 3.4, 2.5)
+    monkeypatch.setattr(view, "camera", SimpleNamespace(device_scale=0.4))
+    request = session.require().request(image)
+    assert session.pictures.visible_part(request) == Region(1, 0, 2, 4)
+    assert session.pictures.reduction() == 2
+
+
+def test_levels_of_volumes_are_chosen_for_each_and_never_empty() -> None:
+    view = made().volumes.view
+    flat, other = (Volume.from_array(np.full((3, 4, 5), n, np.uint8)) for n in (7, 9))
+    view.displays.show_input(flat, follows=False)
+    view.show_full_range()
+    full = view.display
+    assert full is not None
+    assert full.high > full.low
+    view.displays.show_input(other, follows=False)
+    view.choose(Display(75, 125))
+    assert view.display == Display(75, 125)
+    view.displays.show_input(flat, follows=False)
+    assert view.display is full
+
+
+def test_room_for_more_components() -> None:
+    volumes = made().volumes
+    room = volumes.room
+    volumes.open_volumes(Scan((Volume.from_array(np.zeros((3, 4, 5), np.uint8)),)))
+    assert volumes.room == room - 1
 
 
 # --- random actions ---
