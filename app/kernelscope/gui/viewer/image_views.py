@@ -21,8 +21,6 @@ from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.viewer.image_view import ImageView, text_of, words_of
 from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.viewer.pair_view import PairView, Reading
-from kernelscope.gui.viewer.pane import Pane
-from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.images.image import Image
 
 
@@ -132,11 +130,15 @@ class ImagePair(PairView):
     def _show_panes(self) -> None:
         self.input.setVisible(self.view.panes.arrangement is Arrangement.SIDE_BY_SIDE)
 
-    def _fill(self, pane: Pane, canvas: PlaneCanvas) -> None:
-        own = pane is self.output
-        shows_output = own and not self.shows_input_instead
-        canvas.front = self.output.layer if shows_output else self.input.layer
-        canvas.behind = self.input.layer if own and self.is_divided else None
+    def _compose(self) -> None:
+        instead, first, second = self.shows_input_instead, self.input, self.output
+        front, behind = first.layer if instead else second.layer, None
+        if self.is_divided:
+            behind = first.layer
+        second.canvas.name = self.names[0] if instead else ""
+        # A result leaves the input as it was drawn.
+        first.canvas.show_layers(first.layer, None, self.view, self.names)
+        second.canvas.show_layers(front, behind, self.view, self.names)
 
     # --- camera ---
 

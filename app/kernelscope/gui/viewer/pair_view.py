@@ -71,8 +71,8 @@ class PairView(QWidget):
 
     # --- of subclasses ---
 
-    def _fill(self, pane: Pane, canvas: PlaneCanvas) -> None:
-        """Give a canvas of a pane the layers that it draws."""
+    def _compose(self) -> None:
+        """Draw what has changed."""
         raise NotImplementedError
 
     def _read(self, number: int, pixel: tuple[int, int]) -> Reading | None:
@@ -109,16 +109,6 @@ class PairView(QWidget):
     @property
     def is_divided(self) -> bool:
         return self.view.panes.arrangement.is_divided and not self.shows_input_instead
-
-    def _compose(self) -> None:
-        """Draw what has changed."""
-        for pane in self._panes:
-            instead = pane is self.output and self.shows_input_instead
-            for canvas in pane.views:
-                canvas.arrangement, canvas.divide = self.view.panes.arrangement, self.view.divide
-                canvas.name, canvas.names = self.names[0] if instead else "", self.names
-                self._fill(pane, canvas)
-                canvas.refresh()  # a result leaves the input as it was drawn
 
     def _arrange(self) -> None:
         """Arrange input and output, and their values, as `view` says."""

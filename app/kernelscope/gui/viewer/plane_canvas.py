@@ -32,6 +32,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.displays import PaneSide
+from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.viewer.tools import Overlay, OverlayPlace, Tool, Touch
@@ -146,6 +147,14 @@ class PlaneCanvas(QWidget):
     def redraw(self) -> None:
         self._is_current = False
         self.update()
+
+    def show_layers(
+        self, front: Layer | None, behind: Layer | None, view: CanvasView, names: tuple[str, str]
+    ) -> None:
+        """Draw one layer, or two divided by a line, as `view` says."""
+        self.front, self.behind, self.names = front, behind, names
+        self.arrangement, self.divide = view.panes.arrangement, view.divide
+        self.refresh()
 
     def refresh(self) -> None:
         """Draw again if a layer, its display, the arrangement or a text has changed."""

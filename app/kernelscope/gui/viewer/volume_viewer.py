@@ -29,7 +29,6 @@ from kernelscope.gui.viewer import volume_values as values
 from kernelscope.gui.viewer.image_views import change_words
 from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.viewer.pair_view import PairView, Reading
-from kernelscope.gui.viewer.pane import Pane
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.viewer.slices import Key, OutputContent, PaneContent, Slabs
 from kernelscope.gui.viewer.volume_controls import (
@@ -300,7 +299,9 @@ class VolumeViewer(PairView):
         for number, plane in enumerate(self.view.planes):
             index = self.view.position[plane.axis]
             self._sliders[number].show_slice(plane, index, self._slab(volume, plane))
-        super()._compose()
+        for pane in (self.input, self.output):
+            for canvas in pane.views:
+                self._fill(pane, canvas)
         work = self._slabs.take_work()
         if work is not None:
             self.wanted.emit(work)
@@ -312,7 +313,8 @@ class VolumeViewer(PairView):
             return range(index, index + 1)
         return slab(index, look.slices, volume.voxels.shape[plane.axis])
 
-    def _fill(self, pane: Pane, canvas: PlaneCanvas) -> None:
+    def _fill(self, pane: VolumePane, canvas: PlaneCanvas) -> None:
+        """Draw the slice of a plane."""
         volume, number, own = self.input.volume, canvas.plane, pane is self.output
         if volume is None or number is None or number >= len(self.view.planes):
             return
@@ -328,15 +330,17 @@ class VolumeViewer(PairView):
             plane.place(self.view.position, volume.voxels.shape),
             plane.letters,
         )
-        canvas.front, drawn = self._layer(canvas, side, content, plane)
-        canvas.behind = None
+        canvas.name = self.names[0] if own and not shows_output else ""
+        front, drawn = self._layer(canvas, side, content, plane)
+        behind = None
         if own and self.is_divided and not self.output.is_empty:
             under = PaneContent(volume)
-            canvas.behind, made = self._layer(canvas, PaneSide.INPUT, under, plane, behind=True)
+            behind, made = self._layer(canvas, PaneSide.INPUT, under, plane, behind=True)
             drawn = drawn and made
         state = self.content.state(plane, content) if shows_output else ""
         part = self._slab(volume, plane)
         canvas.note = values.note_of(self.view.look.projection, part, state, drawn=drawn)
+        canvas.show_layers(front, behind, self.view, self.names)
 
     def _draw(self) -> None:
         self._compose()
