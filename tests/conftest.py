@@ -150,6 +150,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("gpu") or item.get_closest_marker("exhaustive"):
             item.add_marker("slow")
+    for item in beyond_the_quick_loop(items):
+        item.add_marker("slow")
     named = any("::" in argument for argument in config.args)
     left_out = {"exhaustive"}
     if named or "exhaustive" in config.option.markexpr:
@@ -160,6 +162,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if without:
         config.hook.pytest_deselected(items=without)
         items[:] = [item for item in items if not any(map(item.get_closest_marker, left_out))]
+
+
+CASES_OF_THE_LOOP = 3
+"""Cases of one test in the quick loop: of 8,900 tests that are not slow, 2,670 differ in more than
+their parameters."""
+
+
+def beyond_the_quick_loop(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return what the quick loop leaves out: of a test's many cases, all but a few far apart."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("slow") is None:
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out = []
+    for each in cases.values():
+        last, steps = len(each) - 1, CASES_OF_THE_LOOP - 1
+        kept = {last * step // steps for step in range(CASES_OF_THE_LOOP)}
+        left_out += [item for number, item in enumerate(each) if number not in kept]
+    return left_out
 
 
 _TESTS_RUN = pytest.StashKey[int]()

@@ -76,6 +76,7 @@ def test_lanes(
     items: list[Any] = [
         SimpleNamespace(
             name=own,
+            nodeid=own,
             get_closest_marker=lambda name, own=own: own if name == own else None,
             add_marker=lambda name, own=own: marks.append(f"{own}: {name}"),
         )
@@ -91,6 +92,20 @@ def test_lanes(
     assert marks == ["gpu: slow", "exhaustive: slow"]
     assert " ".join(item.name for item in items) == kept
     assert len(items) + len(deselected) == 3
+
+
+def test_the_quick_loop_has_a_few_cases_of_each_test_far_apart() -> None:
+    def item(nodeid: str, *marks: str) -> Any:
+        return SimpleNamespace(
+            nodeid=nodeid, get_closest_marker=lambda name: name if name in marks else None
+        )
+
+    many = [item(f"one[{number}]") for number in range(10)]
+    few = [item("two"), item("three[a]"), item("three[b]"), item("four[x]", "slow")]
+    left_out = conftest.beyond_the_quick_loop([*few[:2], *many, *few[2:]])
+    assert [each for each in many if each not in left_out] == [many[0], many[4], many[9]]
+    assert not any(each in left_out for each in few)
+    assert conftest.CASES_OF_THE_LOOP == 3
 
 
 def test_modules_that_need_a_gpu_are_not_collected_without_one(
