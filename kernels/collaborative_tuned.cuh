@@ -229,13 +229,13 @@ __device__ inline void take_apart(Real (&a)[DEEP], int count)
 template <int DEEP>
 __device__ inline void read_stack(Real (&a)[DEEP], const float* stack)
 {
+    const float4* fours = (const float4*)stack;
 #pragma unroll
     for (int m = 0; m < DEEP; m += 4) {
-        const float4 four = *(const float4*)(stack + m);
-        a[m] = {four.x};
-        a[m + 1] = {four.y};
-        a[m + 2] = {four.z};
-        a[m + 3] = {four.w};
+        a[m] = {fours[m / 4].x};
+        a[m + 1] = {fours[m / 4].y};
+        a[m + 2] = {fours[m / 4].z};
+        a[m + 3] = {fours[m / 4].w};
     }
 }
 

@@ -96,6 +96,8 @@ def test_every_level_has_its_own_kernel(spec: FilterSpec) -> None:
     for level, launch in of_a_kind.values():
         if launch.kernel in common | {f"{spec.id}_pad"}:
             continue
+        if level.id == "tuned" and launch.kernel == "collaborative_shared_match":
+            continue  # the tuned one is for bytes
         own = f"{spec.id}_{level.id.replace('-', '_')}"
         assert launch.kernel == own or launch.kernel.startswith(f"{own}_")
         match = re.search(
