@@ -29,6 +29,8 @@ from pydicom.uid import (
 
 from kernelscope.base.errors import ImageReadError
 from kernelscope.files import read_image
+from kernelscope.files.formats import Unreadable
+from kernelscope.files.pictures.coded_size import check_coded_size
 from kernelscope.files.volumes import read_volume
 from tests.files.makers import png_chunk, png_header
 from tests.files.test_bounds import nifti
@@ -195,6 +197,41 @@ def test_a_strip_of_another_size_is_refused(compression: int, tmp_path: Path) ->
             ImageReadError, match=r"a\.tif: a (compressed part|strip or tile) of it"
         ):
             read_image(strip(tmp_path / "a.tif", compression, data, 1))
+
+
+def test_sizes_of_jpeg_2000_in_boxes_of_any_length() -> None:
+    sizes = struct.pack(">4I", 64, 64, 0, 0) + bytes(16) + struct.pack(">H", 5)
+    stream = b"\xff\x4f\xff\x51" + bytes(4) + sizes
+    start = b"\0\0\0\x0cjP  \r\n\x87\n"
+    for between in (b"", struct.pack(">I4s", 8, b"free"), struct.pack(">I4sQ", 1, b"free", 16)):
+        with pytest.raises(Unreadable, match="64×64 pixels of 5 samples, where 64×64 of 3"):
+            check_coded_size(start + between + bytes(4) + b"jp2c" + stream, 64, 64, 3)
+    endless = struct.pack(">I4s", 0, b"free")
+    check_coded_size(start + endless + stream, 64, 64, 3)  # the decoder refuses it
+
+
+@pytest.mark.parametrize(
+    ("how", "sides", "parts"),
+    [
+        ({"tile": (32, 32)}, (40, 20), [(32, 20), (8, 20)]),
+        ({"rowsperstrip": 32}, (40, 20), [(32, 20), (32, 20)]),
+    ],
+)
+def test_tiles_may_end_at_the_edge_and_the_last_strip_beyond_it(
+    how: dict[str, Any], sides: tuple[int, int], parts: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    rows = np.arange(64 * 20, dtype=np.uint16).reshape(64, 20)
+    cut = [rows[32 * n :][:tall, :wide].copy() for n, (tall, wide) in enumerate(parts)]
+    tifffile.imwrite(
+        tmp_path / "a.tif",
+        map(imagecodecs.png_encode, cut),
+        shape=sides,
+        dtype="uint16",
+        compression="png",
+        photometric="minisblack",
+        **how,
+    )
+    np.testing.assert_array_equal(read_image(tmp_path / "a.tif").pixels.squeeze(), rows[:40])
 
 
 def test_frames_of_another_size_are_refused(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.freshness import Freshness, alike
 from kernelscope.gui.model.history import History, Moment
-from kernelscope.gui.model.pipeline import kept_steps
+from kernelscope.gui.model.pipeline import Pipeline, PipelineStep, kept_steps
 from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.rungs import AUTO, RungPlace
 from kernelscope.gui.session.canvas_view import SEEN
@@ -355,6 +355,36 @@ def test_levels_of_volumes_are_chosen_for_each_and_never_empty() -> None:
     assert view.display == Display(75, 125)
     view.displays.show_input(flat, follows=False)
     assert view.display is full
+
+
+def test_an_output_without_the_steps_after_it_is_not_current_and_is_shown_alone_again() -> None:
+    session, image = made(), grey()
+    pictures = session.pictures
+    pictures.open_picture(image)
+    result, form = result_of(session, image), session.require()
+    pictures.show_output(result, form)
+    assert pictures.is_current(form)
+    cards = tuple(PipelineStep(Step.of_numbers(each)) for each in ("median", "mean"))
+    pictures.history.amend(pipeline=Pipeline(cards, 0))
+    assert not pictures.is_current(form)
+    pictures.show_again(result, form)
+    assert pictures.is_current(form)
+
+
+def test_volumes_of_a_file_are_one_step_until_one_was_run() -> None:
+    session = made()
+    volumes, history = session.volumes, session.volumes.history
+    scans = [Scan((Volume.from_array(np.full((3, 4, 5), n, np.uint8)),)) for n in range(4)]
+    volumes.open_volumes(scans[0])
+    volumes.note_moment()
+    session.set_filter("median")
+    for scan in scans[1:3]:
+        volumes.show_member(scan, "Volume")
+    assert len(history.moments) == 2
+    result = Result(volumes.request(session.require()), scans[2], "cpu", "parallel", ())
+    volumes.show_output(result, session.require())
+    volumes.show_member(scans[3], "Volume")
+    assert len(history.moments) == 3
 
 
 def test_room_for_more_components() -> None:
