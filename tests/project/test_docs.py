@@ -242,6 +242,7 @@ def test_examples_of_apply_on_clusters_are_understood(
 ) -> None:
     """Up to the file or the scheduler, which are not there: tests of `lazy` have both."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("kernelscope.big.batch.cluster._CONNECT_SECONDS", 0.5)
     nobody = "tcp://127.0.0.1:9"
     assert main(shlex.split(line.replace("tcp://node1:8786", nobody))[1:]) == 1
     missing = nobody if "--scheduler" in line else "scan.tif"
