@@ -84,19 +84,22 @@ def built(make: Callable[[Path], None], suffix: str, *key: object) -> Path:
     """Return the file that `make` writes, written once for each `key`.
 
     The `key` has everything that decides the content, the version of a compiler too. Two workers
-    that need it at the same moment both make it: waiting would take as long.
+    that need it at the same moment both make it: waiting would take as long. A file that was cut
+    off or comes from elsewhere is made again: g++ reports such a header as one that is missing.
     """
     digest = hashlib.sha256(repr(key).encode()).hexdigest()[:32]
     path = Path(os.environ[_BUILDS], f"{digest}{suffix}")
     problem = ""
     try:
-        if not path.exists():
+        if not _is_whole(path):
             with tempfile.TemporaryDirectory(dir=path.parent) as folder:
                 made = Path(folder, path.name)
                 make(made)
+                _sum_of(path).write_text(_digest(made), encoding="ascii")
                 made.replace(path)
-        else:
-            path.touch()  # still used, see `_remove_old`
+            _whole.add(path)
+        for each in (path, _sum_of(path)):
+            each.touch()  # still used, see `_remove_old`
     except OSError as error:  # a full disk
         problem = f"{path.parent} cannot be written: {error}. Free some space."
     except subprocess.CalledProcessError as error:  # the same in a compiler, or a wrong source
@@ -106,6 +109,29 @@ def built(make: Callable[[Path], None], suffix: str, *key: object) -> Path:
     if problem:
         pytest.fail(problem, pytrace=False)
     return path
+
+
+_whole: set[Path] = set()
+"""Files that this process has made or looked at: to read a header takes a tenth of a second."""
+
+
+def _is_whole(path: Path) -> bool:
+    """Return whether a file is there as it was written."""
+    both = path.exists() and _sum_of(path).exists()
+    if both and path not in _whole:
+        if _digest(path) != _sum_of(path).read_text("ascii", "replace"):
+            return False
+        _whole.add(path)
+    return both
+
+
+def _sum_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sum")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @functools.cache

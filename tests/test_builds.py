@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests import builds
+from tests.backends.emulated import needs_compiler
+from tests.backends.quick_compiler import QuickCompiler
+from tests.backends.quick_compiler import _headers as headers
 
 
 def test_a_file_is_made_once_for_each_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,6 +29,41 @@ def test_a_file_is_made_once_for_each_key(tmp_path: Path, monkeypatch: pytest.Mo
     assert first == again != other
     assert first.read_text() == "made"
     assert len(made) == 2
+
+
+@pytest.mark.parametrize("content", ["", "ma", "mode", "of another version"])
+def test_a_file_that_is_not_whole_is_made_again(
+    content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(builds._BUILDS, str(tmp_path))
+
+    def make(path: Path) -> None:
+        path.write_text("made")
+
+    path = builds.built(make, ".h.gch")
+    path.write_text(content)
+    monkeypatch.setattr(builds, "_whole", set())  # as in the next session
+    assert builds.built(make, ".h.gch").read_text() == "made"
+    builds._sum_of(path).unlink()
+    path.write_text("from before there were sums")
+    monkeypatch.setattr(builds, "_whole", set())
+    assert builds.built(make, ".h.gch").read_text() == "made"
+
+
+@needs_compiler
+def test_a_header_that_was_cut_off_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(builds._BUILDS, str(tmp_path))
+    compiler = QuickCompiler.find("-O0")
+    assert isinstance(compiler, QuickCompiler)
+    source = headers(())
+    compiler.compile("empty", source, "host", {})
+    (header,) = tmp_path.glob("*.gch")
+    header.write_bytes(header.read_bytes()[:5000])
+    monkeypatch.setattr(builds, "_whole", set())
+    compiler.compile("empty", source, "host", {})
+    assert header.stat().st_size > 5000
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +89,7 @@ def test_a_compiler_that_cannot_write_is_one_line(
     with pytest.raises(pytest.fail.Exception) as caught:
         builds.precompiled("// a header", (str(compiler),))
     assert str(caught.value) == f"{compiler} wrote nothing to {tmp_path}: {cause}"
-    assert [path.suffix for path in tmp_path.glob("*.*")] == [".h"]
+    assert sorted(path.suffix for path in tmp_path.glob("*.*")) == [".h", ".sum"]
 
 
 def test_a_folder_without_room_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
