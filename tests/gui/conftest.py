@@ -27,6 +27,7 @@ from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.tools.handbook_view import PageView
 from kernelscope.gui.widgets.appearance import Stylist
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window import live
 from kernelscope.gui.window.filter_shelf import FilterShelf
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
@@ -131,6 +132,12 @@ def draw_no_thumbnails(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
     """Leave out the thumbnails of all filters, which real kernels compute, unless tests ask."""
     if "thumbnails" not in request.fixturenames:
         monkeypatch.setattr(FilterShelf, "draws", False)
+
+
+@pytest.fixture
+def rests_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have exact results follow live changes at once, for tests that wait for many of them."""
+    monkeypatch.setattr(live, "REST_MS", 20)
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ from tests.gui.helpers import FakeCpu, Opener, child, choose_place, press
 from tests.gui.test_live import badge, settled
 from tests.gui.test_volume_page import SHAPE, add, open_scan, voxels, write
 
-pytestmark = pytest.mark.usefixtures("compiled_judging")
+pytestmark = pytest.mark.usefixtures("compiled_judging", "rests_soon")
 
 
 def slow(monkeypatch: pytest.MonkeyPatch, whole: float = 100.0, part: float = 0.001) -> None:

@@ -28,7 +28,7 @@ from kernelscope.schema.borders import Border
 from tests.gui.helpers import FakeCpu, Opener, child, load, press, run, wait_until, write_picture
 from tests.gui.test_volume_page import open_scan, voxels, write
 
-pytestmark = pytest.mark.usefixtures("compiled_judging")
+pytestmark = pytest.mark.usefixtures("compiled_judging", "rests_soon")
 
 
 def settle(qtbot: QtBot, window: MainWindow) -> None:

@@ -18,7 +18,7 @@ from tests.gui.test_steps import cards, ran, settle
 from tests.gui.test_volume_page import add, open_scan, voxels, write
 from tests.gui.test_volume_steps import COUNT
 
-pytestmark = pytest.mark.usefixtures("compiled_judging")
+pytestmark = pytest.mark.usefixtures("compiled_judging", "rests_soon")
 
 
 @pytest.fixture
