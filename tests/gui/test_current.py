@@ -383,4 +383,4 @@ def test_a_caption_has_only_what_is_not_as_by_default(
         "nlm", {"filter_sigma": 0.0375, "sigma": 4.0, "patch": 5, "search_radius": 7}
     )
     run(qtbot, window)
-    assert details.text() == "NLM · 5×5 · r 7 · h 0.0375 · CPU parallel"
+    assert details.text() == "NLM · 5×5 · r 7 px · h 0.0375 · CPU parallel"
