@@ -19,7 +19,7 @@ from kernelscope.base.errors import InvalidParameter
 from kernelscope.cli.main import main
 from kernelscope.files import read_image
 from kernelscope.files.volumes import read_volume, write_volume
-from kernelscope.images.levels import given_levels, own_levels
+from kernelscope.images.levels import given_levels, own_levels, with_levels
 from kernelscope.images.volume import Volume
 from kernelscope.library.session import session
 from kernelscope.schema.samples import Kind
@@ -251,6 +251,13 @@ def test_levels_without_an_end_and_types_with_levels_of_their_own() -> None:
         (Kind.PICTURE, np.int16),
         (Kind.VOLUME, np.uint8),
     ]
+
+
+def test_a_notice_about_levels_is_added_to_those_of_the_source() -> None:
+    source = Volume.from_array(np.zeros((2, 3, 4), np.uint8), notices=("Known.",))
+    first, second = with_levels(source, given_levels(1)).notices
+    assert first == "Known."
+    assert second.startswith("White has no effect")
 
 
 @pytest.mark.parametrize(
