@@ -12,6 +12,8 @@ import tifffile
 from kernelscope.base.errors import AppError, InvalidParameter, NotANumber
 from kernelscope.big.lazy.tiff_source import open_tiff
 from kernelscope.files.reading import read_image
+from kernelscope.files.volumes.reading import read_volume
+from kernelscope.files.volumes.writing import record_of_volume, write_volume
 from kernelscope.files.writing import record_of_image, write_image
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
@@ -90,3 +92,65 @@ def test_marks_and_nan_are_both_unknown(tmp_path: Path) -> None:
     assert image.missing is not None
     assert np.argwhere(image.missing.reshape(3, 4)).tolist() == [[0, 1], [2, 2]]
     assert image.pixels[0, 1] == image.pixels[2, 2] == 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "nodata"),
+    [
+        ("int16", "-32768"),
+        ("int32", "-2147483648"),
+        ("uint32", "4294967295"),
+        ("int8", "-128"),
+        ("float32", "-9999"),
+    ],
+)
+@pytest.mark.parametrize(("pages", "orientation"), [(1, 1), (3, 1), (3, 6)])
+def test_marked_voxels_of_stacks_come_back(
+    dtype: str, nodata: str, pages: int, orientation: int, tmp_path: Path
+) -> None:
+    if dtype == "float32" and pages == 1:
+        return  # a picture
+    source, target = tmp_path / "a.tif", tmp_path / "b.tif"
+    stored = (np.arange(pages * 48) % 100).reshape(pages, 6, 8).astype(dtype)
+    stored[pages - 1, 2, 3] = float(nodata)
+    tags = [(42113, "s", 0, nodata, True), (274, "H", 1, orientation, True)]
+    tifffile.imwrite(source, stored, photometric="minisblack", extratags=tags, metadata=None)
+    with pytest.raises(NotANumber, match=r"1 of \d+ voxels is marked as without data"):
+        read_volume(source)
+    volume = read_volume(source, nan=7)
+    place = (pages - 1, 2, 3) if orientation == 1 else (pages - 1, 3, 3)
+    assert volume.voxels[place] == 7
+    assert volume.missing is not None
+    assert np.argwhere(volume.missing).tolist() == [list(place)]
+    assert volume.value_range[0] >= 0
+    upright = stored if orientation == 1 else np.rot90(stored, -1, (1, 2))
+    for name in ("b.tif", "b.ome.tif"):
+        target = tmp_path / name
+        assert "marks of voxels without data" in record_of_volume(volume, target).kept
+        write_volume(volume.with_voxels(volume.voxels), target, lossy=True)
+        with tifffile.TiffFile(target) as file:
+            np.testing.assert_array_equal(file.asarray().reshape(upright.shape), upright)
+        assert read_volume(target, nan=7).missing is not None
+    if dtype != "float32":
+        assert "marks of voxels without data" in record_of_volume(volume, tmp_path / "b.nii").lost
+
+
+def test_marked_voxels_of_folders_come_back(tmp_path: Path) -> None:
+    for dtype, nodata in (("uint8", "255"), ("int16", "-32768"), ("float32", "-9999")):
+        folder = tmp_path / dtype
+        folder.mkdir()
+        for number in range(2):  # both have the mark
+            write(folder / f"slice-{number}.tif", dtype, nodata)
+        with pytest.raises(NotANumber):
+            read_volume(folder)
+        volume = read_volume(folder, nan=7)
+        assert np.argwhere(volume.missing).tolist() == [[0, 2, 3], [1, 2, 3]]
+        assert volume.voxels[1, 2, 3] == 7
+        assert len([each for each in volume.notices if "filtered as" in each]) == 1
+    mixed = tmp_path / "uint8"
+    write(mixed / "slice-0.tif", "uint8", "255")
+    np.testing.assert_array_equal(read_volume(mixed, nan=7).voxels[0, 0], np.arange(8))
+    target = tmp_path / "out.tifs"
+    write_volume(read_volume(mixed, nan=7), target, lossy=True)
+    written = tifffile.imread(sorted(target.iterdir())[0])
+    np.testing.assert_array_equal(written, tifffile.imread(mixed / "slice-0.tif"))

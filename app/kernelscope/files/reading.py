@@ -109,7 +109,7 @@ def _image(
     pixels, missing = turned(decoded.pixels, decoded.orientation), decoded.missing
     if missing is not None:
         missing = np.ascontiguousarray(turned(missing, decoded.orientation))
-        pixels, notice = fill_missing(pixels, missing, title, nan)
+        pixels, notice = fill_missing(pixels, missing, title, "samples", nan)
         notices.append(notice)
     image = Image.from_array(pixels, title, path, tuple(notices), _turned(decoded), nan)
     if missing is None:

@@ -284,10 +284,20 @@ def is_finite(values: NDArray[np.float32]) -> bool:
     )
 
 
+def can_hold(dtype: np.dtype[Any], number: float) -> bool:
+    """Return whether samples of this type can be equal to a number."""
+    if dtype.kind not in "ui":
+        return dtype.kind == "f"
+    info = np.iinfo(dtype)
+    return number.is_integer() and bool(info.min <= number <= info.max)
+
+
 def fill_missing(
-    pixels: NDArray[Any], missing: NDArray[np.bool_], title: str, number: float | None
+    pixels: NDArray[Any], missing: NDArray[np.bool_], title: str, what: str, number: float | None
 ) -> tuple[NDArray[Any], str]:
     """Replace samples that a file marks as unknown; return them with a notice.
+
+    `what` names the values in messages: "samples", "voxels".
 
     Raises `NotANumber` without a number for them; `InvalidParameter` if it does not fit their type.
     """
@@ -295,7 +305,7 @@ def fill_missing(
     verb = "is" if count == 1 else "are"
     if number is None:
         raise NotANumber(
-            f"{title}: {count} of {pixels.size} samples {verb} marked as without data.",
+            f"{title}: {count} of {pixels.size} {what} {verb} marked as without data.",
             "Choose a number to replace them: 0 if they are the background.",
         )
     if pixels.dtype.kind == "f":
@@ -305,10 +315,10 @@ def fill_missing(
         fits = float(number).is_integer()
     if not (fits and low <= number <= high):
         raise InvalidParameter(
-            f"Samples without data cannot be replaced by {number:g}.",
+            f"{what.capitalize()} without data cannot be replaced by {number:g}.",
             f"Choose a number of their type, from {low:g} to {high:g}.",
         )
-    notice = f"{count} of {pixels.size} samples {verb} without data: filtered as {number:g}."
+    notice = f"{count} of {pixels.size} {what} {verb} without data: filtered as {number:g}."
     return np.where(missing, pixels.dtype.type(number), pixels), notice
 
 

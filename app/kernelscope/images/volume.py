@@ -18,7 +18,7 @@ from kernelscope.base.errors import Incomparable, InvalidImage, InvalidParameter
 from kernelscope.base.parallel import in_parts
 from kernelscope.base.remembered import remembered
 from kernelscope.base.text import printable
-from kernelscope.images.image import fill_nan, is_finite
+from kernelscope.images.image import can_hold, fill_missing, fill_nan, is_finite
 from kernelscope.images.lengths import in_words
 from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
 from kernelscope.schema.samples import ENDS, Levels, levels_from
@@ -109,8 +109,8 @@ class Volume:
     stored: Stored | None = None
     """How the file stored the voxels and how they are saved; None: as they are here."""
     missing: NDArray[np.bool_] | None = None
-    """bool. Voxels that the file marks as unknown (NaN) and that got a number to be filtered; they
-    are saved as unknown again."""
+    """bool. Voxels that the file marks as unknown (NaN, or `nodata`) and that got a number to be
+    filtered; they are saved as unknown again."""
     others: tuple[str, ...] = ()
     """Names of further content that is lost when the volume is saved: "DICOM tags"."""
     stated: str = ""
@@ -123,6 +123,8 @@ class Volume:
     """The `levels` that the user gives."""
     among: tuple[Among, ...] = ()
     """Its place among the volumes of its file: channels, times."""
+    nodata: float | None = None
+    """The number that the file has in place of unknown voxels."""
 
     @classmethod
     def from_array(
@@ -143,6 +145,8 @@ class Volume:
         microscope: bool = False,
         among: tuple[Among, ...] = (),
         nan: float | None = None,
+        missing: NDArray[np.bool_] | None = None,
+        nodata: float | None = None,
     ) -> Volume:
         """Return a volume of `array`, converted to the form that filters expect.
 
@@ -153,7 +157,8 @@ class Volume:
         The caller must not write to `array` afterwards.
 
         - `spacing`: None if it is unknown; `stated` are the axes of which it is not a guess.
-        - `nan`: replacement for NaN; `missing` records where it was.
+        - `nan`: replacement for NaN and for the `missing` voxels, which hold `nodata`;
+          `Volume.missing` records where they were.
 
         Raises `NotANumber` if a voxel is NaN, and there is no `nan`; `InvalidImage` if the values
         are no real numbers or not finite, or are integers that no type of filters holds exactly, if
@@ -162,11 +167,17 @@ class Volume:
         check_shape(array.shape, title)
         _check_type(array.dtype, title)
         stored = Stored(array.dtype.newbyteorder("="), slope, intercept)
+        filled = []
+        if missing is not None:
+            array, notice = fill_missing(array, missing, title, "voxels", nan)
+            filled.append(notice)
         voxels, remark, exact = _converted(array, stored, title)
-        missing = None
+        remark += filled
         if voxels.dtype == np.float32 and not is_finite(voxels):
-            voxels, missing, notice = fill_nan(voxels, title, "voxels", nan)
+            voxels, holes, notice = fill_nan(voxels, title, "voxels", nan)
             remark.append(notice)
+            missing = holes if missing is None else holes | missing
+        if missing is not None:
             missing.flags.writeable = False
         voxels.flags.writeable = False
         as_stored = not stored.scaled and stored.dtype == voxels.dtype
@@ -185,6 +196,7 @@ class Volume:
             channel,
             microscope,
             among=among,
+            nodata=nodata,
         )
 
     @property
@@ -217,11 +229,15 @@ class Volume:
         """Whether the voxels were booleans in their file, and are 1 and 0."""
         return self.stored is not None and self.stored.dtype.kind == "b"
 
-    def restored(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Return the numbers to save for the voxels, with NaN where the file had it if possible."""
-        if self.missing is None or numbers.dtype.kind != "f":
+    def restored(self, numbers: NDArray[Any], mark: float | None = None) -> NDArray[Any]:
+        """Return the numbers to save for the voxels, with a mark where the file had one.
+
+        `mark`: None for NaN, which integers do not have.
+        """
+        number = float("nan") if mark is None else mark
+        if self.missing is None or not can_hold(numbers.dtype, number):
             return numbers
-        return np.where(self.missing, numbers.dtype.type(np.nan), numbers)
+        return np.where(self.missing, numbers.dtype.type(number), numbers)
 
     @cached_property
     def value_range(self) -> tuple[float, float]:

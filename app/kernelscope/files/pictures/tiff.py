@@ -24,7 +24,7 @@ from kernelscope.files.pictures.tiff_segments import (
     prepare,
 )
 from kernelscope.files.watched import WatchedFile
-from kernelscope.images.image import MM_PER_INCH, NOTHING, Metadata
+from kernelscope.images.image import MM_PER_INCH, NOTHING, Metadata, can_hold
 from kernelscope.images.levels import range_notice
 from kernelscope.schema.samples import levels_between
 
@@ -132,12 +132,9 @@ def nodata_of(page: Any) -> float | None:
 
 def _mark_missing(result: Decoded, samples: NDArray[Any], page: Any) -> None:
     """Mark the colours that the file calls unknown."""
-    nodata, count = nodata_of(page), _COLOURS[page.photometric]
-    if nodata is None or page.photometric == _PALETTE or not _holds(samples.dtype, nodata):
-        return
-    with np.errstate(over="ignore"):  # 3.4e38 is written with more digits than a float has
-        holes = samples[:, :, :count] == samples.dtype.type(nodata)
-    if not holes.any():
+    count = _COLOURS[page.photometric]
+    holes = None if page.photometric == _PALETTE else holes_of(page, samples[:, :, :count])
+    if holes is None:
         return
     if count not in (1, 3) or page.photometric in (_YCBCR, _LAB):
         holes = np.broadcast_to(holes.any(axis=2, keepdims=True), (*holes.shape[:2], 3))
@@ -147,12 +144,19 @@ def _mark_missing(result: Decoded, samples: NDArray[Any], page: Any) -> None:
     result.pixels, result.missing = pixels, missing
 
 
-def _holds(dtype: np.dtype[Any], number: float) -> bool:
-    """Return whether samples of this type can be equal to a number."""
-    if dtype.kind not in "ui":
-        return dtype.kind == "f"
-    info = np.iinfo(dtype)
-    return number.is_integer() and bool(info.min <= number <= info.max)
+def holes_of(page: Any, samples: NDArray[Any]) -> NDArray[np.bool_] | None:
+    """Return where samples of a page, as stored, are its number for unknown ones; None: nowhere."""
+    nodata = nodata_of(page)
+    if nodata is None or not can_hold(samples.dtype, nodata):
+        return None
+    with np.errstate(over="ignore"):  # 3.4e38 is written with more digits than a float has
+        holes: NDArray[np.bool_] = samples == samples.dtype.type(nodata)
+    return holes if holes.any() else None
+
+
+def nodata_tags(nodata: float | None) -> list[tuple[Any, ...]]:
+    """Return the tag for the number of unknown samples, for tifffile's `extratags`."""
+    return [] if nodata is None else [(_NODATA, "s", 0, f"{nodata:.17g}", True)]
 
 
 def encode(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
@@ -197,7 +201,7 @@ def encode_all(pages: Sequence[tuple[NDArray[Any], Metadata]], *, is_ome: bool =
                 software=False if any(tag[0] == _SOFTWARE for tag in tags) else None,
                 extratags=[
                     *tags,
-                    *([] if nodata is None else [(_NODATA, "s", 0, f"{nodata:.17g}", True)]),
+                    *nodata_tags(nodata),
                 ],
             )
     if any(held):

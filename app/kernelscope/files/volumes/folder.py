@@ -84,15 +84,20 @@ def _stacked(files: Sequence[Path]) -> RawVolume:
     first = read_image(files[0], nan=0.0)
     check_shape((len(files), first.height, first.width), files[0].parent.name)
     voxels = np.empty((len(files), first.height, first.width), first.pixels.dtype)
+    missing = np.zeros(voxels.shape, bool)
     notices = dict.fromkeys(_grey(first)[1])
-    for plane, file in zip(voxels, files, strict=True):
+    for plane, holes, file in zip(voxels, missing, files, strict=True):
         image = first if file == files[0] else read_image(file, nan=0.0)
         _check_alike(image.title, image.pixels, first.title, first.pixels)
         plane[...], new = _grey(image)
-        if image.missing is not None:
-            plane[image.missing] = np.nan  # NaN is handled once, for the whole volume
+        if image.missing is not None:  # handled once, for the whole volume
+            holes[...] = np.atleast_3d(image.missing)[:, :, 0]
         notices.update(dict.fromkeys(new))
-    return RawVolume(voxels, notices=list(notices))
+    if voxels.dtype.kind == "f":
+        voxels[missing] = np.nan
+    marked = missing if voxels.dtype.kind != "f" and missing.any() else None
+    nodata = first.metadata.nodata
+    return RawVolume(voxels, notices=list(notices), missing=marked, nodata=nodata)
 
 
 def _single_page(file: Path) -> RawVolume | None:
@@ -111,7 +116,14 @@ def _stacked_pages(files: Sequence[Path], first: RawVolume) -> RawVolume:
     pages = [first, *(tiff_stack.decode(file, None) for file in files[1:])]
     for file, page in zip(files, pages, strict=True):
         _check_alike(file.name, page.numbers[0], files[0].name, first.numbers[0])
-    return replace(first, numbers=np.concatenate([page.numbers for page in pages]))
+    numbers = np.concatenate([page.numbers for page in pages])
+    if all(page.missing is None for page in pages):
+        return replace(first, numbers=numbers)
+    holes = [
+        np.zeros(page.numbers.shape, bool) if page.missing is None else page.missing
+        for page in pages
+    ]
+    return replace(first, numbers=numbers, missing=np.concatenate(holes))
 
 
 def _check_alike(name: str, plane: NDArray[Any], other: str, first: NDArray[Any]) -> None:
@@ -133,8 +145,8 @@ def _size(plane: NDArray[Any]) -> str:
 def _grey(image: Image) -> tuple[NDArray[Any], list[str]]:
     """Return (height, width) values of a picture that is grey in any colour model."""
     planes, notices = image.planes, list(image.notices)
-    if image.missing is not None:
-        notices.pop()  # that of NaN
+    if image.missing is not None:  # those of NaN and of samples without data
+        notices = [each for each in notices if ": filtered as 0" not in each]
     if image.has_alpha:
         white = 1 if planes.dtype.kind == "f" else np.iinfo(planes.dtype).max
         if not (planes[:, :, -1] == white).all():

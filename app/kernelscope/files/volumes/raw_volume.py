@@ -39,6 +39,9 @@ class RawVolume:
     channel: Channel = UNKNOWN_CHANNEL
     microscope: bool = False
     among: tuple[Among, ...] = ()
+    missing: NDArray[np.bool_] | None = None
+    """Where the file has `nodata`, its number for unknown voxels."""
+    nodata: float | None = None
 
 
 class Several(Unreadable):

@@ -153,6 +153,8 @@ def _decode(
         channel=scan.channel,
         microscope=scan.microscope,
         among=scan.among,
+        missing=scan.missing,
+        nodata=scan.nodata,
         nan=nan,
     )
     return volume, format.name

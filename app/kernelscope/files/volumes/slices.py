@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,12 +46,13 @@ def files(volume: Volume, suffix: str) -> Iterator[tuple[str, bytes]]:
     voxels = volume.unscaled
     if voxels.dtype not in writer.dtypes:
         voxels = _rounded(volume, voxels, suffix)
-    voxels = volume.restored(voxels)
+    mark = volume.nodata if "nodata" in writer.beside else None
+    voxels, metadata = volume.restored(voxels, mark), replace(NOTHING, nodata=mark)
     digits = max(3, len(str(len(voxels))))
     for number, plane in enumerate(voxels, 1):
         yield (
             f"slice-{number:0{digits}}{suffix}",
-            writer.encode(np.ascontiguousarray(plane), NOTHING),
+            writer.encode(np.ascontiguousarray(plane), metadata),
         )
 
 

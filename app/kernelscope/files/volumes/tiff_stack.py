@@ -23,8 +23,11 @@ from kernelscope.base.errors import ImageWriteError
 from kernelscope.files.formats import Unreadable
 from kernelscope.files.pictures.exif import turned
 from kernelscope.files.pictures.tiff import (
+    holes_of,
     is_of_volumes,
     metadata_of,
+    nodata_of,
+    nodata_tags,
     orientation_of,
     photometric,
     unwritten,
@@ -88,13 +91,15 @@ def decode(path: Path, number: int | None) -> RawVolume:
         check_grey(series, meaning)
         handle.trust()
         numbers = _numbers(series, index, os.fstat(handle.fileno()).st_size)
+        missing = holes_of(series.keyframe, numbers)
         if meaning == WHITE_IS_ZERO:
             numbers = inverted(numbers, series.keyframe.bitspersample)
             notices.append("White is 0 in the file: inverted.")
         notices += _unwritten_pages(series)
         steps, orientation = dict(chosen.description.steps), orientation_of(series.keyframe)
         if orientation != 1:
-            numbers = np.moveaxis(turned(np.moveaxis(numbers, 0, -1), orientation), -1, 0)
+            numbers = _turned(numbers, orientation)
+            missing = None if missing is None else _turned(missing, orientation)
             notices.append("Turned upright, as the file states.")
             if orientation >= 5 and {"x", "y"} <= steps.keys():
                 steps["x"], steps["y"] = steps["y"], steps["x"]
@@ -108,7 +113,13 @@ def decode(path: Path, number: int | None) -> RawVolume:
             channel=chosen.channel,
             microscope=chosen.description.microscope,
             among=chosen.among,
+            missing=missing,
+            nodata=nodata_of(series.keyframe),
         )
+
+
+def _turned(slices: NDArray[Any], orientation: int) -> NDArray[Any]:
+    return np.moveaxis(turned(np.moveaxis(slices, 0, -1), orientation), -1, 0)
 
 
 def encode(volume: Volume) -> bytes:
@@ -125,16 +136,18 @@ def encode_all(volumes: Sequence[Volume]) -> bytes:
     """Return a file of channels or times of one shape."""
     first = volumes[0]
     described = ours(first.spacing, first.stated, *_channels(volumes))
-    return _encoded([_stored(each) for each in volumes], axes_of(volumes), described)
+    stored = [_stored(each) for each in volumes]
+    return _encoded(stored, axes_of(volumes), described, nodata=first.nodata)
 
 
 def encode_all_ome(volumes: Sequence[Volume]) -> bytes:
     """Return a file of channels or times of one shape, with OME-XML."""
     stored = [_stored(each) for each in volumes]
     if stored[0].dtype.itemsize == 8 and stored[0].dtype.kind != "f":  # it has no such type
-        stored = [each.restored(each.voxels) for each in volumes]
+        stored = [each.restored(each.voxels, each.nodata) for each in volumes]
     described = ome(volumes[0].steps, np.stack(stored), *_channels(volumes))
-    return _encoded(stored, axes_of(volumes), described, is_ome=True)
+    nodata = volumes[0].nodata
+    return _encoded(stored, axes_of(volumes), described, is_ome=True, nodata=nodata)
 
 
 def axes_of(volumes: Sequence[Volume]) -> tuple[Among, ...]:
@@ -171,7 +184,7 @@ def _channels(volumes: Sequence[Volume]) -> list[Channel]:
 
 
 def _stored(volume: Volume) -> NDArray[Any]:
-    return volume.restored(volume.unscaled)
+    return volume.restored(volume.unscaled, volume.nodata)
 
 
 def _encoded(
@@ -180,6 +193,7 @@ def _encoded(
     described: dict[str, Any],
     *,
     is_ome: bool = False,
+    nodata: float | None,
 ) -> bytes:
     import tifffile
 
@@ -198,6 +212,7 @@ def _encoded(
         predictor=voxels.dtype.itemsize <= 4 or voxels.dtype.kind == "f",  # none for 64 bits
         metadata={"axes": f"{letters}ZYX", **described},
         bigtiff=voxels.nbytes >= 2**32 - 2**25,
+        extratags=nodata_tags(nodata),
     )
     return buffer.getvalue()
 

@@ -28,6 +28,7 @@ class VolumeWriter:
     spacing: bool = True  # whether the distance of voxels is kept
     place: bool = False  # whether orientation and position are kept
     channel: bool = False  # whether name and colour of a channel are kept
+    marks: bool = False  # whether a number for unknown voxels is kept, as GDAL has it
     slices: str = ""  # the suffix of the pictures of a folder; empty for files
     encode_all: Callable[[Sequence[Volume]], bytes] | None = None
     """Maps several volumes of one shape to the bytes of a file; None where a file holds one."""
@@ -90,9 +91,19 @@ FORMATS = (
         # OME-TIFF first, because its names end like those of the other as well.
         (
             VolumeWriter(
-                _OME, tiff_stack.encode_ome, channel=True, encode_all=tiff_stack.encode_all_ome
+                _OME,
+                tiff_stack.encode_ome,
+                channel=True,
+                marks=True,
+                encode_all=tiff_stack.encode_all_ome,
             ),
-            VolumeWriter(_STACK, tiff_stack.encode, channel=True, encode_all=tiff_stack.encode_all),
+            VolumeWriter(
+                _STACK,
+                tiff_stack.encode,
+                channel=True,
+                marks=True,
+                encode_all=tiff_stack.encode_all,
+            ),
         ),
         tiff_stack.is_stack,
     ),
@@ -114,9 +125,10 @@ FOLDER = VolumeFormat(
             Format(f"Folder of {suffix[1:].upper()} pictures", (f"{suffix}s",)),
             None,
             spacing=False,
+            marks="nodata" in writer.beside,
             slices=suffix,
         )
-        for suffix in slices.SLICE_WRITERS
+        for suffix, writer in slices.SLICE_WRITERS.items()
     ),
 )
 """A DICOM series, or pictures of equal size; written as a picture for each slice."""

@@ -14,6 +14,7 @@ from kernelscope.base.text import enumerated
 from kernelscope.files.volumes import nifti, slices, tiff_stack
 from kernelscope.files.volumes.volume_formats import WRITABLE_VOLUMES, WRITERS, VolumeWriter
 from kernelscope.files.write_errors import check_folder, check_target, replace_file, replace_folder
+from kernelscope.images.image import can_hold
 from kernelscope.images.record import Record
 from kernelscope.images.volume import DTYPES, Volume
 
@@ -120,6 +121,9 @@ def record_of_volume(volume: Volume, path: Path) -> Record:
     lost, kept = writer.losses(volume), list[str]()
     kinds = slices.SLICE_WRITERS[writer.slices].dtypes if writer.slices else DTYPES
     floats = volume.unscaled.dtype.kind == "f" and np.dtype(np.float32) in kinds
+    held = volume.nodata is not None and can_hold(volume.unscaled.dtype, volume.nodata)
+    fits = not writer.slices or volume.unscaled.dtype in kinds
+    marks = floats or (writer.marks and held and fits)
     for name, there, still in (
         ("the distance of voxels", volume.stated, writer.spacing),
         ("channel name", volume.channel.name, writer.channel),
@@ -127,7 +131,11 @@ def record_of_volume(volume: Volume, path: Path) -> Record:
         ("orientation", volume.affine is not None, writer.place),
         ("position", volume.affine is not None, writer.place),
         ("the NIfTI header", isinstance(volume.header, nifti.NiftiHeader), writer.place),
-        ("NaN", volume.missing is not None, floats),
+        (
+            "NaN" if volume.nodata is None else "marks of voxels without data",
+            volume.missing is not None,
+            marks,
+        ),
     ):
         if there and name not in lost:
             (kept if still else lost).append(name)
