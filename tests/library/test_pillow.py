@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,9 +44,30 @@ def test_a_transparent_palette():
     np.testing.assert_array_equal(ks.median(image), ks.median(image.convert("RGBA")))
 
 
-@pytest.mark.parametrize("mode", ["CMYK", "YCbCr", "LAB", "HSV"])
-def test_other_colour_models_are_refused(mode: str):
-    image: Any = PIL.Image.new(mode, (10, 12))
-    with pytest.raises(ks.AppError, match=f"Pillow image of mode {mode}") as caught:
+@pytest.mark.parametrize("mode", ["CMYK", "YCbCr", "LAB", "HSV", "RGBX", "RGBa"])
+def test_other_colour_models_are_converted_and_the_log_says_so(
+    mode: str, caplog: pytest.LogCaptureFixture
+):
+    rgb = colours()
+    if mode == "LAB":
+        image: Any = PIL.Image.frombytes("LAB", rgb.size, rgb.tobytes())
+    else:
+        image = (rgb.convert("RGBA") if mode == "RGBa" else rgb).convert(mode)
+    expected = np.asarray(image.convert("RGBA" if mode == "RGBa" else "RGB"))
+    with caplog.at_level(logging.INFO, "kernelscope"):
+        np.testing.assert_array_equal(ks.negative(image), ks.negative(expected))
+    assert f"image: {mode} converted to RGB" in caplog.text
+
+
+def test_inks_are_those_of_a_file(tmp_path: Path):
+    image = colours().convert("CMYK")
+    image.save(tmp_path / "a.tif")
+    read = read_image(tmp_path / "a.tif")
+    assert "CMYK converted to RGB without a colour profile." in read.notices
+    np.testing.assert_array_equal(ks.median(image), ks.median(read.pixels))
+
+
+def test_a_mode_without_a_conversion_is_refused():
+    image: Any = PIL.Image.new("La", (10, 12))
+    with pytest.raises(ks.AppError, match="image of mode La"):
         ks.median(image)
-    assert "image.convert('RGB')" in caught.value.hint

@@ -6,6 +6,7 @@ files. A result is a new array that the caller may write to.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,10 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernelscope.backends.cuda.page_locked import is_page_locked
 from kernelscope.base.errors import InvalidImage
+from kernelscope.files import formats
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.library.device_arrays import device_array
+
+_logger = logging.getLogger(__name__)
 
 MOST_CHANNELS = 4
 
@@ -56,22 +60,31 @@ def host_array(values: ArrayLike, name: str) -> NDArray[Any]:
 def _without_palette(values: Any, name: str) -> Any:
     """Return a Pillow image whose numbers are no intensities as one whose numbers are.
 
-    Those of a palette are indices; black and white are 0 and 255, as from files.
+    Those of a palette are indices, those of CMYK inks. They are converted as from files, and the
+    log has it, as it has all notices of the library.
     """
     mode, convert = getattr(values, "mode", None), getattr(values, "convert", None)
     if not isinstance(mode, str) or convert is None or not hasattr(values, "getbands"):
         return values
-    if mode in ("P", "PA"):
-        transparent = getattr(values, "has_transparency_data", mode == "PA")
-        return convert("RGBA" if transparent else "RGB")
-    if mode == "1":
-        return convert("L")
-    if mode not in _PLAIN_MODES:
+    if mode in _PLAIN_MODES:
+        return values
+    transparent = getattr(values, "has_transparency_data", mode in ("PA", "RGBa"))
+    wanted = "L" if mode == "1" else "RGBA" if transparent else "RGB"
+    try:
+        converted = convert(wanted)
+    except ValueError as error:
         raise InvalidImage(
-            f"{name}: the samples of a Pillow image of mode {mode} are no grey levels and no RGB.",
-            f"Convert it: {name}.convert('RGB').",
-        )
-    return values
+            f"{name}: Pillow does not convert an image of mode {mode} to {wanted} ({error}).",
+            "Give an image of grey levels or of RGB.",
+        ) from error
+    notices = {
+        "P": formats.PALETTE.format(wanted),
+        "CMYK": formats.CMYK,
+        "1": formats.ONE_BIT,
+    }
+    notice = notices.get(mode, f"{mode} converted to {wanted}.")
+    _logger.info("%s: %s", name, notice)
+    return converted
 
 
 def _converted(values: Any) -> NDArray[Any]:
