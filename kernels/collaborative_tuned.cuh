@@ -481,8 +481,10 @@ __device__ inline void groups(
                     // Warps keep in step, as they share the cache of instructions: 20.5 ms and not 24 for the second
                     // stage of 4096 x 4096 bytes on an H200.
                     __syncthreads();
-                    // A lane without a block reads that of another stack, which is there, or pixels in the corner.
-                    const int other = max(__ffs(__ballot_sync(~0u, count > 0)) - 1, 0);
+                    const unsigned some = __ballot_sync(~0u, count > 0);
+                    if (!some) continue;
+                    // A lane without a block reads that of another stack, which is there.
+                    const int other = __ffs(some) - 1;
                     const int there = __shfl_sync(~0u, row, other), beside = __shfl_sync(~0u, column, other);
                     filter_stacks<WIENER, DEEP>(
                         planes + corner, guides + corner, f.width * f.colours, count, count ? row : there,
