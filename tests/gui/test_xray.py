@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from kernelscope.backends.emulator.checking import Finding, MistakeKind
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.backends.trial.protocol import COMPILE_ONLY, TrialJob, TrialLimits
 from kernelscope.base.errors import AppError
+from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.files import write_image
 from kernelscope.gui.model import trials
@@ -30,9 +33,11 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
+from kernelscope.schema.levels import Level
 from kernelscope.traffic.trace import Event, MemorySpace
 from tests.backends.emulated import needs_compiler
 from tests.gui.helpers import Opener, child, load, press
+from tests.patience import PATIENCE
 
 pytestmark = [needs_compiler, pytest.mark.slow]
 
@@ -109,6 +114,30 @@ def window(qtbot: QtBot) -> Iterator[XrayWindow]:
     window.leave()
     window.close()
     background.close()
+
+
+def test_a_window_that_is_left_ends_its_trace(
+    window: XrayWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leaving waited for the end of the trace, however long it took."""
+    begun, cancelled = threading.Event(), threading.Event()
+
+    def trace_pixel(
+        self: Tracer, request: Request, level: Level, *, x: int, y: int, token: CancelToken
+    ) -> None:
+        begun.set()
+        deadline = time.monotonic() + PATIENCE
+        while not token.cancelled and time.monotonic() < deadline:
+            time.sleep(0.001)
+        if token.cancelled:
+            cancelled.set()
+        token.check()
+
+    monkeypatch.setattr(Tracer, "trace_pixel", trace_pixel)
+    child(window, QSpinBox, "xrayColumn").setValue(5)
+    assert begun.wait(PATIENCE)
+    window.leave()
+    assert cancelled.is_set()
 
 
 def traced(qtbot: QtBot, window: XrayWindow, text: str) -> QSlider:

@@ -373,7 +373,7 @@ class XrayWindow(ToolWindow):
 
     def _work(self, x: int, y: int) -> Callable[[], tuple[Xray, ...]]:
         """Return a function that traces a pixel of the request, at one level or two."""
-        request = self._request
+        request, token = self._request, self._token
         assert request is not None
         chosen = [self._levels[self._level.currentIndex()]]
         if self._other.currentIndex() > 0:
@@ -383,7 +383,8 @@ class XrayWindow(ToolWindow):
             with self._busy:
                 if self._tracer is None:
                     self._tracer = Tracer(threads=1)
-                found = [Xray(*self._tracer.trace_pixel(request, each, x, y)) for each in chosen]
+                trace = partial(self._tracer.trace_pixel, request, x=x, y=y, token=token)
+                found = [Xray(*trace(each)) for each in chosen]
             for each in found:
                 each.prepare()
             return tuple(found)
