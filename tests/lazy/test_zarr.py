@@ -438,3 +438,14 @@ def test_spacing_needs_units() -> None:
     ]
     assert parsed(described).steps == {**steps, "z": 6.0}
     assert Head().ome is None
+
+
+@pytest.mark.parametrize(("shape", "levels"), [((40, 300), 2), ((40, 256), 1), ((40, 1025), 4)])
+def test_the_levels_of_a_pyramid_are_counted_as_they_are_written(
+    tmp_path: Path, shape: tuple[int, int], levels: int
+) -> None:
+    """A record said that a pyramid is made anew where the result had a single level."""
+    tifffile.imwrite(tmp_path / "in.tif", some(shape), photometric="minisblack")
+    run(tmp_path / "in.tif", tmp_path / "out.zarr", Step.create("mean", {"size": 3}))
+    assert len(list(zarr.open_group(tmp_path / "out.zarr", mode="r").array_keys())) == levels
+    assert zarr_sink.level_count(Kind.PICTURE, (*shape, 1)) == levels

@@ -189,7 +189,9 @@ def _record(head: Head, result: LazySource, target: Path) -> Record:
             (kept if still else lost).append(name)
     changed = list(head.notices)
     if head.ome and head.ome.levels > 1 and is_zarr:
-        changed.append(f"Its pyramid of {head.ome.levels} levels is made anew.")
+        count = zarr_sink.level_count(result.kind, result.shape)
+        levels = "one level" if count == 1 else f"{count} levels"
+        changed.append(f"Its pyramid of {head.ome.levels} levels is made anew, with {levels}.")
     elif head.ome and head.ome.levels > 1:
         lost.append("lower resolutions")
     return Record(tuple(kept), tuple(changed), (*lost, *head.others), target.name)

@@ -168,12 +168,7 @@ def _laid_out(
     source = head.ome
     version = source.version if source else LATEST
     number = VERSIONS[version]
-    if kind is Kind.VOLUME:
-        axes, sides = "zyx", tuple(shape)
-    elif shape[2] == 1:
-        axes, sides = "yx", tuple(shape[:2])
-    else:
-        axes, sides = "cyx", (shape[2], *shape[:2])
+    axes, sides = _axes(kind, shape)
     factors = list(_factors(axes, sides))
     attributes = attributes_of(
         version,
@@ -200,6 +195,20 @@ def _laid_out(
             )
         )
     return ZarrSink(path, kind, arrays, factors)
+
+
+def _axes(kind: Kind, shape: Sides) -> tuple[str, tuple[int, ...]]:
+    """Return the axes of an array for such a result, and its extent along them."""
+    if kind is Kind.VOLUME:
+        return "zyx", tuple(shape)
+    if shape[2] == 1:
+        return "yx", tuple(shape[:2])
+    return "cyx", (shape[2], *shape[:2])
+
+
+def level_count(kind: Kind, shape: Sides) -> int:
+    """Return the number of levels of the pyramid of such a result."""
+    return len(list(_factors(*_axes(kind, shape))))
 
 
 def _factors(axes: str, sides: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
