@@ -38,7 +38,7 @@ def collaborative(
     black: float | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
-    level: Literal["serial", "parallel", "global", "shared"] | None = None,
+    level: Literal["serial", "parallel", "global", "shared", "tuned"] | None = None,
     progress: Callable[[str, float], object] | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> NDArray[Any]:
@@ -91,7 +91,7 @@ def collaborative(
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
         Where to compute. Integers have the same result on all of them.
-    level : {'serial', 'parallel', 'global', 'shared'}, optional
+    level : {'serial', 'parallel', 'global', 'shared', 'tuned'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
