@@ -144,6 +144,7 @@ def test_marked_voxels_of_folders_come_back(tmp_path: Path) -> None:
         with pytest.raises(NotANumber):
             read_volume(folder)
         volume = read_volume(folder, nan=7)
+        assert volume.missing is not None
         assert np.argwhere(volume.missing).tolist() == [[0, 2, 3], [1, 2, 3]]
         assert volume.voxels[1, 2, 3] == 7
         assert len([each for each in volume.notices if "filtered as" in each]) == 1
