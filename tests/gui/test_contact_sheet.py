@@ -30,6 +30,7 @@ from kernelscope.gui.window import menus
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.tasks import Priority
 from kernelscope.images.image import Image
+from kernelscope.schema.samples import Kind
 from tests.gui.helpers import FakeCpu, child, due_timers, load
 from tests.patience import PATIENCE
 
@@ -336,6 +337,19 @@ def test_a_filter_without_such_parameters_says_so(qtbot: QtBot, real: MainWindow
     real.session.set_filter("rotating_mask")
     qtbot.waitUntil(lambda: "no parameter" in sheet.note.text())
     assert not any(tile.isVisible() for tile in sheet.tiles)
+
+
+def test_beside_a_volume_the_sheet_asks_for_a_picture(
+    qtbot: QtBot, real: MainWindow, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "scan.npy", np.random.default_rng(0).random((6, 20, 24), np.float32))
+    real.file_dialogs.open(tmp_path / "scan.npy")
+    qtbot.waitUntil(lambda: real.session.kind is Kind.VOLUME)
+    real.companions.show_contact_sheet()
+    sheet = real.companions.contact_sheet
+    assert sheet is not None
+    assert sheet.note.text() == "The sheet shows pictures: open one, and choose valid settings."
+    assert sheet.parameters.y() < 2 * sheet.parameters.height()  # at the top, also without tiles
 
 
 def test_a_filter_that_needs_the_whole_picture_says_so(qtbot: QtBot, real: MainWindow) -> None:

@@ -274,9 +274,11 @@ class ContactSheet(ToolWindow):
     def _lay_out(self) -> None:
         varies = label_of("&Vary", self.parameters), self.parameters
         top = in_row(*varies, (self.note, 1), self.swipe_button, self.blind_button)
-        self._grid = QGridLayout()
+        sheet = QWidget(self)  # keeps its room without tiles, which a layout does not
+        self._grid = QGridLayout(sheet)
+        self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(6)
-        in_column(top, (self._grid, 1), of=self)
+        in_column(top, (sheet, 1), of=self)
 
     # --- following the window ---
 
@@ -303,7 +305,7 @@ class ContactSheet(ToolWindow):
         self._compiling.stop()
         asked = self._request()
         if asked is None:
-            self._clear("Open a picture and choose valid settings.")
+            self._clear("The sheet shows pictures: open one, and choose valid settings.")
             return
         whole, visible = asked
         offered = sweepable(whole)
