@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.gui.docks.film_strip import FilmStrip, cross_of
 from kernelscope.gui.docks.ladder import LadderList, name_width, wrapped
 from kernelscope.gui.docks.steps_panel import CardList
+from kernelscope.gui.tools.code_view import CodeView
 from kernelscope.gui.viewer.volume_pane import VolumePane
 from kernelscope.gui.widgets.appearance import Appearance, Stylist
 from kernelscope.gui.widgets.tiles import fitting
@@ -48,6 +49,20 @@ def test_a_tile_has_room_for_the_name_of_a_file(qtbot: QtBot, scale: float) -> N
     beside = cross_of(strip.visualRect(strip.rootIndex())).width() + 56
     room = strip.tile_size().width() - beside
     assert room > strip.fontMetrics().horizontalAdvance("coffee.png")
+
+
+def test_code_has_the_size_of_text(qtbot: QtBot, stylist: Stylist) -> None:
+    stylist.apply(Appearance())
+    code = CodeView("mean.cu", "int x;\n" * 120)
+    qtbot.addWidget(code)
+    code.resize(400, 300)
+    code.show()
+    small, room = code.fontInfo().pointSizeF(), code.viewport().x()
+    stylist.apply(Appearance(scale=1.5))
+    assert code.fontInfo().fixedPitch()
+    assert code.fontInfo().pointSizeF() == pytest.approx(1.5 * small)
+    assert code.viewport().x() > room  # for larger numbers of lines
+    assert code.numbers.width() == code.number_width()
 
 
 def test_names_of_levels_take_the_room_of_bars(qtbot: QtBot) -> None:

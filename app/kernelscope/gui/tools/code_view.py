@@ -265,8 +265,10 @@ class CodeView(QPlainTextEdit):
         self._catch_up()
 
     def changeEvent(self, event: QEvent) -> None:
-        """Take the colours of another theme, once the view is seen."""
+        """Take the colours of another theme, once the view is seen, and the size of text."""
         super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange and hasattr(self, "numbers"):
+            self._make_room()
         if event.type() == QEvent.Type.PaletteChange:
             self._is_marked = self._is_coloured = False
             if self.isVisible():

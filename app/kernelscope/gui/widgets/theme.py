@@ -77,7 +77,11 @@ def removed_fill(palette: QPalette, strong: bool = False) -> QColor:
 
 
 def fixed_font() -> QFont:
-    return QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+    """Return a font that leaves the size of text to the window, and so to the preferences."""
+    font = QFont()
+    font.setFamilies(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).families())
+    font.setStyleHint(QFont.StyleHint.Monospace)
+    return font
 
 
 def app_icon() -> QIcon:
