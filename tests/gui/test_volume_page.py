@@ -478,9 +478,9 @@ def test_what_was_before_the_noise_judges_what_comes_after(
     window.session.set_filter("mri_nlm")
     run(qtbot, window)
     output = window.session.volumes.result.scan.volumes[0]
-    expected = dict(judge_volume(output.voxels, clean.voxels).figures())
-    qtbot.waitUntil(lambda: expected["PSNR"] in window.quality.text())
-    assert f"\t{expected['bias']}\t" in window.quality.text().splitlines()[5]
+    expected = judge_volume(output.voxels, clean.voxels)
+    qtbot.waitUntil(lambda: f"\t{expected.psnr:.2f} dB\t" in window.quality.text())
+    assert f"\t{expected.bias:+.4g}\t" in window.quality.text().splitlines()[5]
     press(qtbot, window, "F4")
     assert window.volumes.viewer.content.whole.minus is clean
     press(qtbot, window, "Ctrl+U")  # a step that adds no noise keeps the reference
@@ -840,7 +840,9 @@ def test_a_phantom_is_ordered_made_and_judged(qtbot: QtBot, window: MainWindow) 
     qtbot.waitUntil(lambda: beside.text() == "Compared with Phantom T1w (the truth)")
     figures = window.quality.text().splitlines()
     expected = judge_volume(first.voxels, window.session.volumes.reference.image.voxels)
-    assert figures[1].split("\t")[:2] == ["PSNR", dict(expected.figures())["PSNR"]]
+    assert figures[1].split("\t")[:2] == ["PSNR", f"{expected.psnr:.2f} dB"]
+    assert expected.peak is not None
+    assert f"Range\t0 to {expected.peak:.4g}\t0 to {expected.peak:.4g}\t" in figures
     assert "worse" in figures[1]  # half of everything is further from the truth
     child(window, QListWidget, "componentList").setCurrentRow(1)
     qtbot.waitUntil(lambda: beside.text() == "Compared with Phantom T2w (the truth)")

@@ -31,6 +31,7 @@ from kernelscope.images.judging.metrics import Quality
 
 _COLUMNS = ("Figure", "Input", "Output", "The output is")
 RESIDUAL = "Residual"
+RANGE = "Range"
 _FIGURES = ("PSNR", "SSIM", "MSE", "MAE")
 _HELP = {
     "PSNR": "Peak signal-to-noise ratio: more is better, equal pictures have ∞ dB",
@@ -38,6 +39,7 @@ _HELP = {
     "MSE": "Mean squared difference: less is better",
     "MAE": "Mean absolute difference: less is better",
     "bias": "Mean difference: above 0 where it is too bright, 0 is best",
+    RANGE: "Black and white of the reference, whose distance is the peak of PSNR and SSIM",
     RESIDUAL: "Correlation of neighbours in what was removed: 0 for white noise alone, above where "
     "structure went with it or the noise is correlated, below where noise stayed",
 }
@@ -161,7 +163,12 @@ class QualityPanel(QWidget):
             item.setToolTip(0, _HELP[name])
             for column in (1, 2):
                 item.setTextAlignment(column, RIGHT)
-            if name in before and judged.before is not None and judged.after is not None:
+            if (
+                name != RANGE
+                and name in before
+                and judged.before is not None
+                and judged.after is not None
+            ):
                 gain = improvement(name, judged.before, judged.after)
                 item.setText(3, _verdict(name, judged.before, judged.after, gain))
                 if gain:
@@ -200,7 +207,14 @@ class QualityPanel(QWidget):
 
 
 def _figures(quality: Quality | None) -> dict[str, str]:
-    return dict.fromkeys(_FIGURES, "–") if quality is None else dict(quality.figures())
+    """Return the text of each figure; levels of its own have a row, as columns are narrow."""
+    if quality is None:
+        return dict.fromkeys(_FIGURES, "–")
+    figures = dict(quality.figures())
+    if quality.peak is not None:
+        figures["PSNR"] = figures["PSNR"].removesuffix(f" ({quality.levels})")
+        figures[RANGE] = f"{quality.black:.4g} to {quality.black + quality.peak:.4g}"
+    return figures
 
 
 def improvement(name: str, before: Quality, after: Quality) -> float:
