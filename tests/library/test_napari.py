@@ -167,6 +167,8 @@ def test_numbers_are_text_like_on_the_command_line(notes: Notes) -> None:
     image = random(16, 17)
     result, _, _ = run("nlm", Layer(image), filter_sigma="0.05", patch_sigma="1,5")
     np.testing.assert_array_equal(result, ks.nlm(image, filter_sigma=0.05, patch_sigma=1.5))
+    chosen, _, _ = run("nlm", Layer(image), patch="5")
+    np.testing.assert_array_equal(chosen, ks.nlm(image, patch=5))
     assert run("nlm", Layer(image), patch_sigma="x") is None
     assert "“x” is not a number" in notes[0]
 

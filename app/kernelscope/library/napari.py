@@ -147,14 +147,14 @@ def _controls(spec: FilterSpec) -> Iterator[tuple[str, Any, Any]]:
     """Yield name, default and type of the controls of a filter.
 
     Whole numbers have a spin box, choices a list. Other values are text, as on the command line: a
-    box for real numbers would round them.
+    box for real numbers would round them, and none has a place for an estimate.
     """
     for parameter in spec.parameters:
         how = {"label": parameter.label, "tooltip": f"{parameter.help} ({parameter.allowed()})"}
         if parameter.named_values():
             choices = [(each.label, each.value) for each in parameter.named_values()]
             kind: Any = Annotated[str, {**how, "choices": choices}]
-        elif isinstance(parameter, IntParameter):
+        elif isinstance(parameter, IntParameter) and not _is_text(parameter):
             limits = {"min": parameter.minimum, "max": parameter.maximum, "step": parameter.step}
             kind = Annotated[int, how | limits]
         else:
@@ -172,7 +172,8 @@ def _controls(spec: FilterSpec) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _is_text(parameter: Parameter) -> bool:
-    return not parameter.named_values() and not isinstance(parameter, IntParameter)
+    is_spun = isinstance(parameter, IntParameter) and not parameter.has_estimate
+    return not parameter.named_values() and not is_spun
 
 
 def _shown(parameter: Parameter) -> Any:
