@@ -289,15 +289,10 @@ __device__ inline void from_wavelets(Real* b)
     b[7 * BY] = (s3 + d3) * 0.5f;
 }
 
-// Write the spectrum of a lane's block, along y, then along x, to the stack.
+// The spectrum of a block, along y, then along x.
 template <bool WAVELETS>
-__device__ inline void write_spectrum(const float* cells, int pitch, float* stack, int lane)
+__device__ inline void transform(Real (&block)[SIDE * SIDE])
 {
-    Real block[SIDE * SIDE];
-#pragma unroll
-    for (int j = 0; j < SIDE; ++j)
-#pragma unroll
-        for (int k = 0; k < SIDE; ++k) block[j * SIDE + k] = {cells[(size_t)j * pitch + k]};
 #pragma unroll
     for (int k = 0; k < SIDE; ++k) {
         if (WAVELETS) to_wavelets<SIDE>(block + k);
@@ -308,6 +303,18 @@ __device__ inline void write_spectrum(const float* cells, int pitch, float* stac
         if (WAVELETS) to_wavelets<1>(block + j * SIDE);
         else forward<1>(block + j * SIDE);
     }
+}
+
+// Write the spectrum of a lane's block to the stack.
+template <bool WAVELETS>
+__device__ inline void write_spectrum(const float* cells, int pitch, float* stack, int lane)
+{
+    Real block[SIDE * SIDE];
+#pragma unroll
+    for (int j = 0; j < SIDE; ++j)
+#pragma unroll
+        for (int k = 0; k < SIDE; ++k) block[j * SIDE + k] = {cells[(size_t)j * pitch + k]};
+    transform<WAVELETS>(block);
 #pragma unroll
     for (int k = 0; k < SIDE * SIDE; ++k) stack[k * PITCH + lane] = block[k].value;
 }

@@ -288,16 +288,7 @@ __device__ inline void transform_blocks(
         for (int b = 0; b < 32; ++b) stack[lane * TURN_PITCH + b] = plane[__shfl_sync(~0u, from, b)];
         take<TURN_PITCH>(block, stack);
     }
-#pragma unroll
-    for (int k = 0; k < SIDE; ++k) {
-        if (WAVELETS) to_wavelets<SIDE>(block + k);
-        else forward<SIDE>(block + k);
-    }
-#pragma unroll
-    for (int j = 0; j < SIDE; ++j) {
-        if (WAVELETS) to_wavelets<1>(block + j * SIDE);
-        else forward<1>(block + j * SIDE);
-    }
+    transform<WAVELETS>(block);
 }
 
 // 2^-t

@@ -94,16 +94,17 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
 
     def stage(number: int) -> tuple[Launch, ...]:
         cells, guides = ("guide_cells", "guides") if number else ("cells", "planes")
-        # Samples are floats by then: types and borders share the code.
-        common = floats.defines(**plain, WIENER_STAGE=number)
-        deep = {**common, "MOST": str(WIENER if number else found.most)}
-        quick = {**deep, "TUNED": "1", "GROUP_WARPS": str(_GROUP_WARPS)}
+        # Samples are floats by then: types and borders share the code, and a stage is one module.
+        most = WIENER if number else found.most
+        usual = floats.defines(**plain, WIENER_STAGE=number, MOST=most)
+        quick = {**usual, "TUNED": "1", "GROUP_WARPS": str(_GROUP_WARPS)}
+        own = quick if tuned else usual
         match = launch(
             f"{'global' if level == GLOBAL.id else 'shared'}_match",
             *(cells, "places", "counts"),
             stage=number,
             operations=work,
-            defines=deep,
+            defines=usual,
             tile=(BLOCK[0] * step, BLOCK[1] * step),
             shared_bytes=0 if level == GLOBAL.id else cells_bytes,
         )
@@ -112,7 +113,7 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
             *("planes", guides, "places", "counts", "tiles"),
             stage=number,
             operations=work / 2,
-            defines=quick if tuned else common,
+            defines=own,
             tile=(TILE[0] * step, TILE[1] * step),
             block=(32, _GROUP_WARPS if tuned else WARPS),
         )
@@ -130,7 +131,7 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
         return (
             match,
             groups,
-            launch("sum", "tiles", "sums", stage=number, operations=20, defines=common),
+            launch("sum", "tiles", "sums", stage=number, operations=20, defines=own),
         )
 
     pad = replace(launch("pad", "planes", "cells"), defines=task.defines(**plain))
