@@ -21,6 +21,7 @@ from kernelscope.gui.widgets.parts import (
     dressed,
     in_column,
     in_row,
+    switch,
     text_label,
     tool_splitter,
 )
@@ -89,14 +90,10 @@ class RunsPanel(QWidget):
         return box
 
     def _table_switch(self) -> Switch:
-        switch = dressed(
-            Switch(self), "runsTableSwitch", "Table", tip="Times and quality of all runs in a table"
-        )
-        switch.setText("Table")
-        switch.setCheckable(True)
-        switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        switch.toggled.connect(lambda: self._arrange())
-        return switch
+        tip = "Times and quality of all runs in a table"
+        button = switch("Table", "runsTableSwitch", tip=tip)
+        button.toggled.connect(lambda: self._arrange())
+        return button
 
     def _lay_out(self) -> None:
         self._tools = in_row(self._order, (self._note, 1), self._legend, self._switch)

@@ -15,13 +15,13 @@ from kernelscope.gui.docks.bars import BARS, BarDelegate, end_to_end
 from kernelscope.gui.docks.time_line import TimeLine
 from kernelscope.gui.model.runs import Run, added_up, part_of
 from kernelscope.gui.model.times import WHY_NOT_TIMED, Spread, duration
-from kernelscope.gui.widgets.controls import Switch
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.parts import (
     RIGHT,
     as_table,
     dressed,
     in_column,
+    switch,
     text_label,
     tool_splitter,
 )
@@ -68,15 +68,11 @@ class StageView(QWidget):
         self._line = TimeLine()
         sides = self._stages, self._line
         self._views = tool_splitter(*sides, name="timingViews", sizes=(350, 650))
-        self._switch = dressed(
-            Switch(),
-            "timingShowLine",
+        self._switch = switch(
             "Time line",
+            "timingShowLine",
             tip="The stages of the run on a time axis, in place of the table",
         )
-        self._switch.setText("Time line")
-        self._switch.setCheckable(True)
-        self._switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._switch.toggled.connect(self._arrange)
         in_column(self._title, self._total, (self._views, 1), self._switch, of=self, margins=0)
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
 
 from kernelscope.gui.widgets.controls import Switch, WholeBox
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import dressed, in_row, tool_button
+from kernelscope.gui.widgets.parts import dressed, in_row, switch, tool_button
 from kernelscope.images.judging.gains import GAINS
 
 
@@ -69,16 +69,13 @@ class ViewBar(QWidget):
         self._gain.setMinimumWidth(68)
         self._gain.setKeyboardTracking(False)
         self._gain.valueChanged.connect(self._on_gain)
-        self._auto = dressed(
-            Switch(self),
+        self._auto = switch(
+            "Auto",
             "autoGain",
             "Choose the gain automatically",
             tip="The largest gain with which few differences saturate",
         )
-        self._auto.setText("Auto")
-        self._auto.setCheckable(True)
         self._auto.setChecked(True)
-        self._auto.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._auto.toggled.connect(self.gain_changed)
         for widget in (self._gain, self._auto):
             row.addWidget(widget)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from kernelscope.gui.model.projection import Projection
@@ -14,7 +14,7 @@ from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.session.canvas_view import DRAWN
 from kernelscope.gui.session.slice_view import SliceView
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, Switch, WholeBox
-from kernelscope.gui.widgets.parts import dressed, in_row, label_of
+from kernelscope.gui.widgets.parts import dressed, in_row, label_of, switch
 from kernelscope.images.planes import Plane
 
 _ALL = 3  # the choice of all planes in place of a single one
@@ -32,18 +32,14 @@ class PlaneSwitches(QWidget):
         row.setSpacing(4)
         self._switches: dict[int, Switch] = {}
         for number, name in ((_ALL, "All"), (0, "Axial"), (1, "Coronal"), (2, "Sagittal")):
-            switch = dressed(
-                Switch(self),
+            button = self._switches[number] = switch(
+                name,
                 f"plane{number}Button",
                 "Show all planes",
                 tip="Double-click a plane to see it alone, and again to see all",
             )
-            switch.setText(name)
-            switch.setCheckable(True)
-            switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            switch.clicked.connect(partial(self._on_click, number if number != _ALL else None))
-            self._switches[number] = switch
-            row.addWidget(switch)
+            button.clicked.connect(partial(self._on_click, number if number != _ALL else None))
+            row.addWidget(button)
 
     def name(self, planes: Sequence[Plane]) -> None:
         for number, plane in enumerate(planes):
@@ -51,8 +47,8 @@ class PlaneSwitches(QWidget):
             self._switches[number].setAccessibleName(f"Show only: {plane.name}")
 
     def show_choice(self, number: int | None) -> None:
-        for choice, switch in self._switches.items():
-            switch.setChecked(choice == (_ALL if number is None else number))
+        for choice, button in self._switches.items():
+            button.setChecked(choice == (_ALL if number is None else number))
 
     def _on_click(self, number: int | None, _checked: bool = False) -> None:
         self.chosen.emit(number)
@@ -74,15 +70,12 @@ class WindowControl(QWidget):
             "Distance between the values drawn black and white; drag with the right button",
             row,
         )
-        self.auto_button = dressed(
-            Switch(self),
+        self.auto_button = switch(
+            "Auto",
             "autoWindow",
             "Choose level and window automatically",
             tip="From the 0.2nd to the 99.8th percentile, as in pictures",
         )
-        self.auto_button.setText("Auto")
-        self.auto_button.setCheckable(True)
-        self.auto_button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         row.addWidget(self.auto_button)
         for box in (self._level, self._width):
             box.valueChanged.connect(self._on_boxes)
@@ -177,16 +170,13 @@ class OverlayBar(QWidget):
         super().__init__(parent)
         self.setObjectName("overlayBar")
         self._look = Look()
-        self._switch = dressed(
-            Switch(self),
+        self._switch = switch(
+            "Over the anatomy",
             "overlay",
             "Draw differences over the anatomy",
             tip="Blue: darker than before, or than the reference; orange: brighter. Grey: the "
             "volume that was subtracted",
         )
-        self._switch.setText("Over the anatomy")
-        self._switch.setCheckable(True)
-        self._switch.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._opacity = dressed(Slider(self), "overlayOpacity", "Opacity of the differences")
         self._opacity.setRange(0, 100)
         self._opacity.setPageStep(10)

@@ -31,7 +31,7 @@ from PySide6.QtWidgets import (
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, Switch, WholeBox
 from kernelscope.gui.widgets.mask_editor import MaskEditor
-from kernelscope.gui.widgets.parts import dressed, in_row, label_of
+from kernelscope.gui.widgets.parts import dressed, in_row, label_of, switch
 from kernelscope.schema.parameters import (
     ChoiceParameter,
     FloatParameter,
@@ -73,14 +73,9 @@ class OddEditor(QWidget):
         self._buttons: dict[int, QToolButton] = {}
         for size in _QUICK_SIZES:
             if parameter.minimum <= size <= parameter.maximum:
-                button = dressed(
-                    Switch(self),
-                    f"{parameter.name}{size}",
-                    f"{parameter.label} {size} {parameter.unit}",
-                    tip=f"{size}×{size}",
-                )
-                button.setText(str(size))
-                button.setCheckable(True)
+                spoken = f"{parameter.label} {size} {parameter.unit}"
+                name = f"{parameter.name}{size}"
+                button = switch(str(size), name, spoken, tip=f"{size}×{size}")
                 button.setMinimumWidth(30)
                 button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
                 button.clicked.connect(lambda _=False, size=size: self._pick(size))
@@ -407,9 +402,6 @@ class Option:
     label: str
     default: Any
     help: str = ""  # tooltip
-
-    def matters(self, values: Mapping[str, Any]) -> bool:
-        return True
 
 
 @dataclass(frozen=True)

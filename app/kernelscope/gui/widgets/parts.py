@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from kernelscope.gui.widgets.controls import Switch
 from kernelscope.gui.widgets.theme import set_role
 
 
@@ -96,6 +97,15 @@ def tool_button(
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
     if menu is not None:
         button.setMenu(menu)
+    return button
+
+
+def switch(text: str, name: str, accessible: str = "", *, tip: str = "") -> Switch:
+    """Return a small button that stays pressed while it is on; Tab reaches it."""
+    button = dressed(Switch(), name, accessible or text, tip=tip)
+    button.setText(text)
+    button.setCheckable(True)
+    button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     return button
 
 
