@@ -1,4 +1,4 @@
-"""The page of the library and the notebook are true: their code runs and gives their outputs."""
+"""Page of the library, gallery and notebook are true: their code gives their outputs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import contextlib
 import io
 import re
+import shlex
 import shutil
 from pathlib import Path
 from types import ModuleType
@@ -16,8 +17,16 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+import kernelscope as ks
 from kernelscope.base.paths import RESOURCES
-from kernelscope.teach import manual
+from kernelscope.cli.main import main
+from kernelscope.files import read_image
+from kernelscope.files.volumes import read_volume, write_volume
+from kernelscope.images.volume import Volume
+from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.samples import Kind
+from kernelscope.teach import handbook, manual
+from kernelscope.teach.handbook import examples, filter_pages
 from tests.scripts import load_script
 
 PAGE = manual.FOLDER / "library.md"
@@ -49,6 +58,31 @@ def test_examples_print_what_the_page_says(here: Path) -> None:
         assert printed == expected
     with Image.open("library-denoise.png") as made, Image.open(PICTURE) as shown:
         np.testing.assert_array_equal(np.asarray(made), np.asarray(shown))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", handbook.FILTERS.values(), ids=lambda spec: spec.id)
+def test_both_ways_of_the_gallery_have_the_effect_that_it_shows(
+    spec: FilterSpec, here: Path
+) -> None:
+    """Of volumes, which are shown rounded, both ways have the same result."""
+    arguments = shlex.split(filter_pages.command(spec))[1:]
+    source, target = arguments[2:4]
+    read: Any
+    if spec.kind is Kind.VOLUME:
+        truth = ks.phantom((5, 24, 24), weighting="t1")
+        noisy = Volume.from_array(ks.noise(truth, "rician", sigma=18.0), "head")
+        write_volume(noisy, source)
+        result = eval(filter_pages.call(spec), {"ks": ks, "volume": noisy.voxels})
+        read = lambda path: read_volume(path).voxels  # noqa: E731
+    else:
+        shown = examples.effect(spec.id)
+        Image.fromarray(shown.before).save(source)
+        result = eval(filter_pages.call(spec), {"ks": ks, "image": shown.before})
+        np.testing.assert_array_equal(result, shown.after)
+        read = lambda path: read_image(path).pixels  # noqa: E731
+    assert main([*arguments, "--quiet"]) == 0
+    np.testing.assert_array_equal(read(target), result)
 
 
 def notebook_runner() -> ModuleType:

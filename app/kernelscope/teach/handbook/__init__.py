@@ -1,6 +1,6 @@
-"""The handbook: the written pages of the manual, and one for each filter and each level.
+"""The handbook: the written pages of the manual, a gallery, and a page for each filter and level.
 
-Pages of filters and levels are generated, so that adding a filter changes no page::
+The gallery and the pages of filters and levels are generated: adding a filter changes no page::
 
     handbook.SECTIONS           names of all pages, by section, in reading order
     handbook.page("median")     a page as Markdown; pictures have addresses, see `pictures`
@@ -37,17 +37,19 @@ LEVELS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """Device and level by the name of their page."""
 
+GALLERY = "gallery"
+
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Use": manual.SECTIONS["Use"],
-        "Filters": tuple(FILTERS),
+        "Filters": (GALLERY, *FILTERS),
         "Levels": tuple(LEVELS),
         "Develop": manual.SECTIONS["Develop"],
     }
 )
 """Names of all pages, in reading order."""
 
-GENERATED = (*FILTERS, *LEVELS)
+GENERATED = (GALLERY, *FILTERS, *LEVELS)
 """Names of the pages that no file holds."""
 
 
@@ -59,6 +61,8 @@ def page(name: str, *, computed: bool = True) -> str:
 
     Raises `OSError` if there is no such page.
     """
+    if name == GALLERY:
+        return filter_pages.gallery(FILTERS.values())
     if name in FILTERS:
         return filter_pages.page(FILTERS[name], computed=computed)
     if name in LEVELS:
@@ -67,6 +71,8 @@ def page(name: str, *, computed: bool = True) -> str:
 
 
 def title(name: str) -> str:
+    if name == GALLERY:
+        return "Gallery"
     if name in FILTERS:
         return FILTERS[name].name
     if name in LEVELS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,8 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.paths import RESOURCES
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
-from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
+from kernelscope.engine.steps import execute_all
 from kernelscope.files import read_image
 from kernelscope.images import phantom
 from kernelscope.images.image import Image
@@ -79,7 +79,8 @@ def worked(filter_id: str) -> Worked:
     usual = 0 if spec.whole(step.parameters) else spec.radius(step.parameters)
     radius = usual if example.radius is None else example.radius
     radius = min(radius, height // 2, width // 2)
-    made = Worked(patch, result, radius, example.masks(step.parameters), "", _said(step))
+    said = spec.describe(step.parameters)
+    made = Worked(patch, result, radius, example.masks(step.parameters), "", said)
     working = example.working(made.window, step.parameters)
     return Worked(patch, result, radius, made.masks, working, made.settings)
 
@@ -90,22 +91,20 @@ class Effect:
 
     before: NDArray[np.uint8]
     after: NDArray[np.uint8]
-    settings: str
-    """The filter and its parameters in words."""
 
 
 @functools.cache
 def effect(filter_id: str) -> Effect:
     """Return the effect of a filter on a sample. The first call may compile the filter."""
     spec = filters.get(filter_id)
-    step = Step.of_numbers(filter_id, spec.explanation.before)
+    step = Step.create(filter_id, spec.explanation.before)
     if spec.kind is Kind.VOLUME:
         return _effect_on_head(step)
     name = spec.explanation.sample
     top, left = next(place for start, place in _PLACE.items() if name.startswith(start))
     whole = read_image(RESOURCES / name).pixels
     part = np.ascontiguousarray(whole[top : top + _SIDE, left : left + _SIDE])
-    return Effect(part, filtered(Image.from_array(part), step), _said(step))
+    return Effect(part, filtered(Image.from_array(part), step))
 
 
 def _effect_on_head(step: Step) -> Effect:
@@ -117,11 +116,7 @@ def _effect_on_head(step: Step) -> Effect:
         np.clip(np.rint(voxels[middle] * (255 / most)), 0, 255).astype(np.uint8)
         for voxels in (noisy, result)
     )
-    return Effect(before, after, _said(step))
-
-
-def _said(step: Step) -> str:
-    return step.filter.describe(step.parameters)
+    return Effect(before, after)
 
 
 def filtered(source: Source, step: Step) -> NDArray[Any]:
@@ -130,10 +125,10 @@ def filtered(source: Source, step: Step) -> NDArray[Any]:
     Raises `AppError` if the filter cannot run on the source: a picture smaller than the mask.
     """
     options = RunOptions(device=Device.CPU, level=step.filter.levels(Device.CPU)[-1].id)
-    request = Request(source, step, options, live=True)  # neither logged nor learnt from
+    request = replace(Request.of_open(source, step, options), live=True)  # not logged
     backend = CpuBackend()
     try:
-        found = execute(request, {backend.id: backend}, learn=False).output.planes
+        found = execute_all(request, {backend.id: backend}).output.planes
     finally:
         backend.close()
     return found[..., 0] if found.shape[-1] == 1 else found

@@ -6,7 +6,9 @@ import functools
 import importlib
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from kernelscope.base.durations import duration
 from kernelscope.bench.recorded import Recorded, RecordedTime, Wanted
@@ -199,8 +201,61 @@ def _borders(spec: FilterSpec) -> Iterator[str]:
 
 
 def _command(spec: FilterSpec) -> str:
-    name = manual.filter_name(spec)
     return (
-        f"On the [command line](command-line.md): `kernelscope apply {name}`. "
-        f"[All filters](filters.md#{name})."
+        f"[Command line](command-line.md): `{command(spec)}`. [Python](library.md): "
+        f"`{call(spec)}`. [All filters](filters.md#{manual.filter_name(spec)})."
     )
+
+
+# Gallery -------------------------------------------------------------------------------
+
+
+def gallery(specs: Iterable[FilterSpec]) -> str:
+    """Return the page with a picture of each filter's effect, and the two ways to get it."""
+    specs = tuple(specs)
+    parts = [
+        "# Gallery",
+        "Each filter on a part of a sample: before and after, the command and the line of Python.",
+    ]
+    for category in dict.fromkeys(spec.category for spec in specs):
+        parts.append(f"## {category}")
+        for spec in specs:
+            if spec.category == category:
+                parts += [
+                    f"### {spec.name}",
+                    f"{spec.summary} [Formula, levels and cost]({manual.filter_page(spec)}.md).",
+                    _picture("effect", spec, f"{spec.name}: a part of a sample before and after"),
+                    f"```sh\n{command(spec)}\n```",
+                    f"```python\n{call(spec)}\n```",
+                ]
+    return "\n\n".join(parts) + "\n"
+
+
+def command(spec: FilterSpec) -> str:
+    """Return the command that has the effect shown."""
+    name = "nii.gz" if spec.kind is Kind.VOLUME else "png"
+    options = [
+        word
+        for key, value in _shown(spec).items()
+        for word in (manual.option_of(spec.parameter(key)), spec.parameter(key).format(value))
+    ]
+    return shlex.join(
+        ["kernelscope", "apply", manual.filter_name(spec), f"in.{name}", f"out.{name}", *options]
+    )
+
+
+def call(spec: FilterSpec) -> str:
+    """Return the line of Python that has the effect shown."""
+    image = "volume" if spec.kind is Kind.VOLUME else "image"
+    values = [
+        f"{key}={spec.parameter(key).format(value) if isinstance(value, float) else repr(value)}"
+        for key, value in _shown(spec).items()
+    ]
+    return f"ks.{spec.id}({', '.join([image, *values])})"
+
+
+def _shown(spec: FilterSpec) -> Mapping[str, Any]:
+    """Return the parameters of the effect; of those that are left alone, the first one."""
+    set_ones = spec.explanation.before
+    first = [each for each in spec.parameters[:1] if not each.is_estimated]
+    return set_ones or {each.name: each.default for each in first}
