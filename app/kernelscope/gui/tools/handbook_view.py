@@ -45,21 +45,22 @@ class PageView(QTextBrowser):
         return spec is not None and f"mask/{spec.id}" in self._made
 
     def _make(self) -> None:
-        """Make the pictures of the page that need time, and then its numbers."""
-        name, wanted = self._name, tuple(self._wanted)
+        """Make the next picture of the page that needs time."""
+        name, (picture, *others) = self._name, self._wanted
 
-        def work() -> dict[str, bytes]:
-            made = {picture: pictures.render(picture) for picture in wanted}
-            handbook.page(name)  # kept, so that it is there at once
+        def work() -> bytes:
+            made = pictures.render(picture)
+            handbook.page(name)  # with its numbers; kept, so that it is there at once
             return made
 
-        def then(made: dict[str, bytes]) -> None:
-            self._made |= made
+        def then(made: bytes) -> None:
+            self._made[picture] = made
             if self._name == name:
                 place = self.verticalScrollBar().value()
                 self.show_page(name)
                 self.verticalScrollBar().setValue(place)
-            self.completed.emit()
+            if not others or self._name != name:
+                self.completed.emit()
 
         def failed(error: Exception) -> None:
             raise error
