@@ -13,7 +13,9 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tifffile
 
 from kernelscope import filters
 from kernelscope.backends.emulator.compiler import HostCompiler
@@ -21,6 +23,8 @@ from kernelscope.base import memory
 from kernelscope.cli.main import main
 from kernelscope.engine.step import default_text
 from kernelscope.files import read_image, write_image
+from kernelscope.images.image import Image
+from kernelscope.library.session import session
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
@@ -47,7 +51,8 @@ def block(page: str, mark: str) -> str:
 
 
 def commands(page: str) -> list[str]:
-    return [line for line in text_of(page).splitlines() if line.startswith("kernelscope ")]
+    lines = (line.strip() for line in text_of(page).splitlines())
+    return [line for line in lines if line.startswith("kernelscope ")]
 
 
 # The site ------------------------------------------------------------------------------
@@ -236,6 +241,42 @@ def test_examples_of_apply(line: str, tmp_path: Path, monkeypatch: pytest.Monkey
     assert (tmp_path / output).stat().st_size > 0
 
 
+def test_tasks_can_be_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All commands and the Python of the page, one after the other, in one folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("camera-gaussian.png", "camera.bmp"):
+        shutil.copy(ROOT / "resources" / name, tmp_path)
+    small = read_image("camera.bmp").pixels[200:264, 200:296]
+    write_image(Image.from_array(small), "in.png")
+    Path("scans").mkdir()
+    for number in range(3):
+        shutil.copy("in.png", f"scans/{number}.png")
+    planes = np.stack([small, small[::-1]])[None, :, None]  # T, C, Z
+    tifffile.imwrite("cells.ome.tif", planes, metadata={"axes": "TCZYX"})
+    tifffile.imwrite("stack.tif", np.stack([small] * 3), photometric="minisblack")
+    monkeypatch.setattr(memory, "resident", lambda: 300 << 20)  # and not that of all tests
+    lines = commands("tasks.md")
+    for line in lines:
+        assert main(shlex.split(line)[1:]) == 0, line
+    assert len(lines) == 14
+    for written in (word for line in lines for word in line.split() if Path(word).suffix):
+        assert Path(written).exists(), written
+    assert len([*Path("clean").glob("*.png")]) == 3
+    (code,) = re.findall(r"```python\n(.*?)```", text_of("tasks.md"), re.DOTALL)
+    capsys.readouterr()
+    exec(compile(code, "tasks.md", "exec"), {})
+    session().close()  # its threads would wait for the next call
+    assert abs(float(capsys.readouterr().out)) < 0.1, "the sample has white noise"
+
+
+@pytest.mark.parametrize("words", re.findall(r"\| \*“(.*?)”\*", text_of("questions.md")))
+def test_messages_of_the_questions_exist(words: str) -> None:
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    assert words.replace("4", "{number}") in sources or words in sources
+
+
 @pytest.mark.parametrize("line", [line for line in commands("cluster.md") if " apply " in line])
 def test_examples_of_apply_on_clusters_are_understood(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -250,7 +291,7 @@ def test_examples_of_apply_on_clusters_are_understood(
 
 
 def test_no_example_of_apply_is_left_out() -> None:
-    tried = {"command-line.md", "volumes.md", "cluster.md"}
+    tried = {"command-line.md", "volumes.md", "cluster.md", "tasks.md"}
     for page in PAGES:
         assert page in tried or not any(" apply " in line for line in commands(page)), page
 

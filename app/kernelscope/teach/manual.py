@@ -32,6 +32,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "Use": (
             "index",
             "install",
+            "tasks",
             "window",
             "command-line",
             "cluster",
@@ -41,6 +42,8 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "volumes",
             "benchmark",
             "lecture",
+            "questions",
+            "comparison",
         ),
         "Develop": ("architecture", "glossary", "add-a-filter", "debugging", "decisions"),
     }
