@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from kernelscope.base.compiled import load_library
 from kernelscope.base.errors import AppError, Cancelled, DeviceUnavailable
 from kernelscope.cli.main import main
 from kernelscope.engine.backend import Backend, close_all
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
@@ -29,7 +32,8 @@ from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import CudaTask, Launch
 from tests.backends.emulated import needs_compiler
-from tests.backends.quick_compiler import QuickCompiler
+from tests.backends.quick_compiler import QuickCompiler, quick_compiler
+from tests.patience import PATIENCE
 
 pytestmark = [needs_compiler, pytest.mark.slow]
 
@@ -222,6 +226,58 @@ def test_auto_never_takes_it() -> None:
         assert any("not that of a GPU" in notice for notice in result.notices)
     finally:
         close_all(backends.values())
+
+
+def stacks_of_blocks() -> int:
+    """Return how many threads of this process have stacks for a block: 256 KiB for 1,024 each."""
+    ranges = [
+        each.split()[0].split("-")
+        for each in Path("/proc/self/maps").read_text().split("\n")
+        if each
+    ]
+    return sum(int(end, 16) - int(start, 16) == 256 << 20 for start, end in ranges)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at Linux's list of memory")
+def test_a_thread_that_ends_gives_back_its_stacks() -> None:
+    """Each X-ray has a thread of its own: some megabytes were kept of each."""
+    counts = []
+
+    def work() -> None:
+        run(f"{INDEX} output[i] = source[i];", np.arange(64))
+        counts.append(stacks_of_blocks())
+
+    before = stacks_of_blocks()
+    for _ in range(3):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    deadline = time.monotonic() + PATIENCE  # before Python 3.13 the thread may end a little later
+    while stacks_of_blocks() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(counts) == 3
+    assert max(counts) > before
+    assert stacks_of_blocks() == before
+
+
+def test_libraries_are_left_to_the_next_user_once_their_own_is_closed() -> None:
+    """They cannot be unloaded: each X-ray would load those of a filter once more."""
+    image = Image.from_array(np.arange(64, dtype=np.uint8).reshape(8, 8))
+    request = Request.create(image, "negative")
+    level = request.step.filter.levels(Device.GPU)[0]
+    backends = [EmulatorBackend(quick_compiler(), threads=1) for _ in range(2)]
+    first, second = [], []
+    for backend in backends:
+        backend.run(request, level, RunContext())
+        first += [each._handle for each in backend._libraries.values()]
+    assert len({*first}) == 2  # two at once have a copy each: a run has its state in the library
+    for backend in backends:
+        backend.close()
+    for backend in backends:
+        backend.run(request, level, RunContext())
+        second += [each._handle for each in backend._libraries.values()]
+        backend.close()
+    assert {*second} <= {*first}
 
 
 def test_it_is_offered_on_the_command_line(

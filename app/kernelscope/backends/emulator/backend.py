@@ -15,10 +15,14 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.rim import with_rim
 from kernelscope.backends.cuda.sources import read_source
-from kernelscope.backends.emulator.compiler import HostCompiler, library_cache
+from kernelscope.backends.emulator.compiler import (
+    HostCompiler,
+    leave_libraries,
+    library_cache,
+    take_library,
+)
 from kernelscope.backends.emulator.launch import Memory, run_launch
 from kernelscope.backends.emulator.translation import translate
-from kernelscope.base.compiled import load_library
 from kernelscope.base.installed import install_command
 from kernelscope.base.machine import cpu_name
 from kernelscope.base.parallel import core_count
@@ -151,7 +155,7 @@ class EmulatorBackend:
         with self._loading:
             if code not in self._libraries:
                 context.log.first = True
-                self._libraries[code] = load_library(code)
+                self._libraries[code] = take_library(code)
             return self._libraries[code]
 
     def _workers(self) -> list[ThreadPoolExecutor]:
@@ -166,3 +170,4 @@ class EmulatorBackend:
         pools, self._pools = self._pools, []
         for pool in pools:
             pool.shutdown()
+        leave_libraries(self._libraries)

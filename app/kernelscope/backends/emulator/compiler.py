@@ -13,12 +13,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 from kernelscope.backends.cuda.compiler import CompileError, Cubin
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.base import compiled
+from kernelscope.base.compiled import load_library
 
 STANDARD = "c++17"
 
@@ -144,6 +146,25 @@ class HostCompiler:
 def library_cache(compiler: HostCompiler) -> CubinCache:
     """Return the libraries that were compiled before, and where new ones go."""
     return CubinCache(compiler, compiled.cache_folder("emulator"))
+
+
+_spare: dict[bytes, list[ctypes.CDLL]] = {}
+_sparing = threading.Lock()
+
+
+def take_library(code: bytes) -> ctypes.CDLL:
+    """Return a loaded library that has no other user: a run has its state in static variables."""
+    with _sparing:
+        spare = _spare.get(code)
+        return spare.pop() if spare else load_library(code)
+
+
+def leave_libraries(libraries: dict[bytes, ctypes.CDLL]) -> None:
+    """Leave libraries to those who take them next: with shared stacks they cannot be unloaded."""
+    with _sparing:
+        while libraries:
+            code, library = libraries.popitem()
+            _spare.setdefault(code, []).append(library)
 
 
 def unload_library(library: ctypes.CDLL) -> None:

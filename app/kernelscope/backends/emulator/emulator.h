@@ -14,6 +14,7 @@
 #undef _GLIBCXX_USE_STD_SPEC_FUNCS
 #endif
 #include <math.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -275,6 +276,27 @@ inline bool run_block(Block* own)
     return true;
 }
 
+inline void free_block(void* own)
+{
+    munmap(((Block*)own)->stacks, (size_t)MOST_THREADS * STACK);
+    free(own);
+}
+
+// A thread of the host gives back its stacks when it ends, unless the library was unloaded before.
+struct Ending {
+    pthread_key_t key = 0;
+    bool exists = !pthread_key_create(&key, free_block);  // up to 1024 in a process
+    ~Ending()
+    {
+        if (exists) pthread_key_delete(key);
+    }
+    void at_end_of_thread(Block* own) const
+    {
+        if (exists) pthread_setspecific(key, own);
+    }
+};
+EXPORTED inline const Ending ending;  // one for all libraries, as `block` is
+
 inline Block* own_block()
 {
     if (!block) {
@@ -288,6 +310,7 @@ inline Block* own_block()
             return block = nullptr;
         }
         block->stacks = (unsigned char*)stacks;
+        ending.at_end_of_thread(block);
     }
     return block;
 }
@@ -296,8 +319,8 @@ inline Block* own_block()
 inline void release_block()
 {
     if (!block) return;
-    munmap(block->stacks, (size_t)MOST_THREADS * STACK);
-    free(block);
+    ending.at_end_of_thread(nullptr);
+    free_block(block);
     block = nullptr;
 }
 

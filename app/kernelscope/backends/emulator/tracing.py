@@ -30,7 +30,9 @@ from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator.backend import EmulatorBackend
 from kernelscope.backends.emulator.compiler import (
     HostCompiler,
+    leave_libraries,
     library_cache,
+    take_library,
     unload_library,
 )
 from kernelscope.backends.emulator.launch import Memory, run_launch, sizes_of
@@ -146,6 +148,7 @@ class Tracer:
         self._codes.clear()
         for each in libraries:
             unload_library(each)
+        leave_libraries(self._plain_libraries)
 
     def trace(
         self,
@@ -387,7 +390,7 @@ class Tracer:
         text = translate(job.source(launch), launch.defines, launch.kernel)
         code = self._plain(launch.kernel, text, "host", {}).code
         if code not in self._plain_libraries:
-            self._plain_libraries[code] = load_library(code)
+            self._plain_libraries[code] = take_library(code)
         return self._plain_libraries[code]
 
     def _copies(self, job: EmulatedLaunches, launch: Launch, number: int) -> list[Code]:
