@@ -280,6 +280,20 @@ def test_others_go_by_the_host_and_come_back(
     assert card.calls == ["fetch", "store"]
 
 
+@pytest.mark.parametrize("name", ["mask", "nlm"])
+def test_floats_with_a_sign_go_by_the_host(name: str, cupy: Any, card: Card) -> None:
+    """A kernel would clip them: on the card their black is 0."""
+    image = picture(np.float32) - np.float32(0.5)
+    made: Any = getattr(ks, name)(on_card(image))
+    np.testing.assert_array_equal(made.host, getattr(ks, name)(image), strict=True)
+    assert card.calls[-2:] == ["fetch", "store"]
+
+
+def test_black_without_white_is_refused_as_on_the_host(cupy: Any, card: Card) -> None:
+    with pytest.raises(ks.AppError, match="Black is given without white"):
+        ks.nlm(on_card(picture(np.float32)), black=-1)
+
+
 def test_noise_has_no_kernels(cupy: Any, card: Card) -> None:
     image = picture(np.uint8)
     made: Any = ks.gaussian_noise(on_card(image), seed=3)

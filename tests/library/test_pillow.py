@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import PIL.Image
@@ -67,7 +67,20 @@ def test_inks_are_those_of_a_file(tmp_path: Path):
     np.testing.assert_array_equal(ks.median(image), ks.median(read.pixels))
 
 
-def test_a_mode_without_a_conversion_is_refused():
-    image: Any = PIL.Image.new("La", (10, 12))
-    with pytest.raises(ks.AppError, match="image of mode La"):
+def test_grey_weighed_by_alpha_is_divided_by_it(caplog: pytest.LogCaptureFixture):
+    grey = PIL.Image.merge("LA", [colours().convert("L"), colours().getchannel(0)])
+    with caplog.at_level(logging.INFO, "kernelscope"):
+        found = ks.median(cast(Any, grey.convert("La")))
+    np.testing.assert_array_equal(found, ks.median(np.asarray(grey.convert("La").convert("LA"))))
+    assert "image: La converted to LA." in caplog.text
+
+
+def test_a_mode_without_a_conversion_is_refused(monkeypatch: pytest.MonkeyPatch):
+    image: Any = PIL.Image.new("HSV", (10, 12))
+
+    def convert(mode: str) -> None:
+        raise ValueError("not supported")
+
+    monkeypatch.setattr(image, "convert", convert)
+    with pytest.raises(ks.AppError, match="image of mode HSV"):
         ks.median(image)

@@ -95,7 +95,9 @@ def test_each_volume_has_its_own_unit() -> None:
     [
         (0, 1, (0, 1)), (0, 0.01, (0, 1)), (-0.2, 1.2, (0, 1)), (0, 0, (0, 1)), (0, 255, (0, 255)),
         (3, 4095, (0, 4095)), (-1000, 3000, (-1000, 3000)), (-1, 1, (-1, 1)),
-        (0, 1e-20, (0, 1e-20)), (-5, -5, (-5, 0)), (0, 1.6, (0, 1.6)),
+        (0, 1e-20, (0, 1e-20)), (-5, -5, (-5, 0)), (-0.5, 0.5, (-0.5, 0.5)),
+        (-0.25, 0.5, (0, 1)), (-0.5, 1, (0, 1)), (0, 1.6, (0, 1.6)),
+        (-0.3, 0.5, (-0.3, 0.5)),
     ],
 )  # fmt: skip
 def test_levels(low: float, high: float, levels: tuple[float, float]) -> None:
@@ -103,6 +105,18 @@ def test_levels(low: float, high: float, levels: tuple[float, float]) -> None:
     samples = np.array([[[low], [high]]], np.float32)
     assert levels_of(samples) == pytest.approx(levels)
     assert Image.from_array(samples).levels == pytest.approx(levels)
+
+
+@pytest.mark.parametrize("name", ["mask", "negative", "mean", "laplace", "sobel"])
+@pytest.mark.parametrize("factor", [1, 0.4, 8])
+def test_floats_around_zero_keep_their_sign(name: str, factor: float) -> None:
+    """Between -0.5 and 0.5 they were taken for a photograph with noise, and clipped at 0."""
+    samples = np.linspace(-0.5, 0.5, 64, dtype=np.float32).reshape(8, 8)
+    found = getattr(ks, name)(samples * np.float32(factor))
+    wanted = getattr(ks, name)(samples * np.float32(256)) / 256
+    np.testing.assert_allclose(found / factor, wanted, atol=1e-6)
+    if name == "mask":
+        assert found.min() < -0.4 * factor
 
 
 def test_levels_of_integers_are_those_of_their_type() -> None:

@@ -28,6 +28,8 @@ MOST_CHANNELS = 4
 _PLAIN_MODES = ("L", "LA", "RGB", "RGBA", "I", "I;16", "I;16L", "I;16B", "I;16N", "F")
 """Modes of Pillow images whose numbers are those to filter."""
 
+_GREY_MODES = {"1": "L", "La": "LA"}
+
 
 def host_array(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return an array-like object as a NumPy array, without a copy where possible.
@@ -69,7 +71,7 @@ def _without_palette(values: Any, name: str) -> Any:
     if mode in _PLAIN_MODES:
         return values
     transparent = getattr(values, "has_transparency_data", mode in ("PA", "RGBa"))
-    wanted = "L" if mode == "1" else "RGBA" if transparent else "RGB"
+    wanted = _GREY_MODES.get(mode, "RGBA" if transparent else "RGB")
     try:
         converted = convert(wanted)
     except ValueError as error:

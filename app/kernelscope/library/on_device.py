@@ -20,6 +20,7 @@ from kernelscope.engine.control import no_progress
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request, naming
+from kernelscope.engine.scaling import SIGN
 from kernelscope.engine.stabilising import finds_noise, needs_steps, with_noise
 from kernelscope.engine.steps import over_all, placed, prepared, recipe_request
 from kernelscope.images.image import DTYPES, MAX_SAMPLES, Image
@@ -55,7 +56,9 @@ def runs_there(recipe: Recipe, array: DeviceArray, given: Mapping[str, Any]) -> 
     size = height * width * (channels[0] if len(channels) == 1 else 0)
     if not 0 < size < MAX_SAMPLES or channels[0] not in _CHANNELS or array.dtype not in DTYPES:
         return False
-    if given["device"] not in (Device.AUTO, Device.GPU) or given.get("white") is not None:
+    if given["device"] not in (Device.AUTO, Device.GPU) or (
+        given.get("white") is not None or given.get("black") is not None
+    ):
         return False
     level = given["level"]
     levels = [[each.id for each in step.filter.levels(Device.GPU)] for step in recipe.steps]
@@ -83,9 +86,9 @@ def run_there(
                 unit = step.filter.unit_for(step.parameters)
                 if floats and unit is not Unit.ANY and levels_between(0.0, peak) != UNIT:
                     return None  # the host brings it into the unit that the filter supposes
-                # Of this largest magnitude, negative samples may be too large.
-                unsure = floats and unit.knows_white and peak > 0.5
-                if unsure and levels_of(_read(image, array, card).planes) != UNIT:
+                # Negative samples may not be black's noise: their sign is kept.
+                signed = unit.knows_white or step.parameters.get(SIGN) == "clip"
+                if floats and signed and levels_of(_read(image, array, card).planes) != UNIT:
                     return None
                 with naming(whole.prefix(number)):
                     looks = step.estimates or finds_noise(step)

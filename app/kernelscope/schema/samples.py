@@ -22,7 +22,8 @@ def white_level(dtype: np.dtype[Any]) -> float:
 
 
 _BLACKEST, _DIMMEST, _BRIGHTEST = -0.5, 1 / 256, 1.5
-"""Floats for which white is 1: noise may lead them beyond 0 and 1, and pictures may be dark."""
+"""Floats for which white is 1: noise may lead them beyond 0 and 1, and pictures may be dark. Where
+they go below 0 by more than half as much as above, they have a sign."""
 
 
 def is_bytes(dtype: np.dtype[Any]) -> bool:
@@ -64,7 +65,7 @@ def levels_of(samples: Pixels) -> Levels:
 
 def levels_between(low: float, high: float) -> Levels:
     """Return the levels of floats between `low` and `high`, as `levels_of` does."""
-    usual = low >= _BLACKEST and _DIMMEST <= high <= _BRIGHTEST
+    usual = low >= max(_BLACKEST, -high / 2) and _DIMMEST <= high <= _BRIGHTEST
     return UNIT if usual else levels_from(low, high)
 
 
