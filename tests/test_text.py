@@ -27,3 +27,8 @@ def test_what_a_format_loses_is_listed() -> None:
 def test_control_characters_are_shown() -> None:
     assert printable("a\x1b[2J\nb") == "a\\x1b[2J\nb"
     assert one_line("a\nb") == "a\\nb"
+
+
+def test_spaces_of_any_width_are_no_control_characters() -> None:
+    assert printable("1\u202f000\u00a0px \u3000.png") == "1\u202f000\u00a0px \u3000.png"
+    assert printable("\t\u2028\x85\u202e") == "\\t\\u2028\\x85\\u202e"

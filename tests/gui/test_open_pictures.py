@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
+from kernelscope.base.text import printable
 from kernelscope.files import read_image
 from kernelscope.gui.docks.film_strip import cross_of
 from kernelscope.gui.model.documents import Document
@@ -321,3 +324,28 @@ def test_a_sample_that_was_only_looked_at_makes_room(
     settle(qtbot, window, 2)
     assert window.film_strip.titles() == ["a.png", "b.png"]
     assert window.session.subject.history.undo_name  # Undo returns to the sample
+
+
+def test_control_characters_of_names_reach_no_list_menu_message_or_log(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    """A right-to-left override shows ``exe.gnp.png`` as another type of file."""
+    evil = "\u202egnp\x1b[2J\x07<b>\x85"
+    drop(window, [write_picture(tmp_path / f"{name}{evil}.png") for name in "ab"])
+    settle(qtbot, window, 2)
+    window.file_dialogs.open(tmp_path / f"missing{evil}.png")
+    found = dialog(qtbot, window, ErrorDialog)
+    logging.getLogger("kernelscope").info("%s", evil)
+    window.actions_.fill_recent()
+    entries = [window.findChild(QAction, f"recent{number}") for number in (1, 2)]
+    strip, role = window.film_strip, Qt.ItemDataRole.ToolTipRole
+    shown_ = [
+        *(text for each in entries for text in (each.text(), each.toolTip(), each.statusTip())),
+        *(str(strip.item(row).data(role)) for row in range(strip.count())),
+        *(window.windowTitle(), window.statusBar().currentMessage(), window.statusBar().toolTip()),
+        *(window.console.text(), found.text(), found.informativeText()),
+    ]
+    assert not [text for text in shown_ if printable(text) != text]
+    assert sum("\\u202egnp\\x1b[2J" in text for text in shown_) >= 11
+    found.reject()
+    assert window.settings.recent_files[0].name == f"b{evil}.png"  # it is found again

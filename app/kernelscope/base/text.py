@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from typing import Any
+from unicodedata import category
 
 PROGRAM = "kernelscope"
 """Name of the command."""
@@ -14,10 +15,13 @@ PROGRAM = "kernelscope"
 def printable(text: str) -> str:
     """Return `text` with its control characters escaped, except for line breaks.
 
-    A terminal would execute them: clear the screen, or show another name.
+    A terminal would execute them: clear the screen, or show another name. Spaces of any width stay:
+    they group digits, and stand in names.
     """
     return "".join(
-        character if character.isprintable() or character == "\n" else repr(character)[1:-1]
+        character
+        if character.isprintable() or character == "\n" or category(character) == "Zs"
+        else repr(character)[1:-1]
         for character in text
     )
 

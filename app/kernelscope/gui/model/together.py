@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from kernelscope.base.errors import AppError, NotANumber, SeveralVolumes
-from kernelscope.base.text import without_name
+from kernelscope.base.text import one_line, without_name
 from kernelscope.files.volumes import read_volume, series_of
 from kernelscope.images.volume import Volume, check_aligned
 
@@ -48,10 +48,10 @@ def read_together(paths: Sequence[Path], nan: float | None = None) -> list[Found
         except NotANumber:
             raise
         except SeveralVolumes as error:
-            problem = f"{without_name(error.message, path.name)} {_ALONE}"
+            problem = f"{without_name(error.message, one_line(path.name))} {_ALONE}"
             found.append(FoundFile(path, problem=problem))
         except AppError as error:
-            found.append(FoundFile(path, problem=without_name(str(error), path.name)))
+            found.append(FoundFile(path, problem=without_name(str(error), one_line(path.name))))
         else:
             copies = (each.path for each in found if each.volume and _equal(each.volume, volume))
             copy = next(copies, None)

@@ -9,12 +9,13 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QGridLayout, QWidget
 
 from kernelscope.base.errors import AppError
+from kernelscope.base.text import one_line
 from kernelscope.engine.recipe import Recipe
 from kernelscope.files import WRITABLE, read_recipe
 from kernelscope.files.volumes import WRITABLE_VOLUMES
 from kernelscope.gui.model.batch_run import AS_INPUT, KEEP, REPLACE, BatchSettings, described
 from kernelscope.gui.widgets import messages, theme
-from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.elided_label import ElidedLabel, plain_tip
 from kernelscope.gui.widgets.form import Form, Listed, Text, Tick
 from kernelscope.gui.widgets.parts import push_button
 from kernelscope.schema.devices import Device
@@ -207,7 +208,9 @@ class BatchForm(Form):
         except AppError as error:
             messages.show_error(self, error)
             return
-        self.offer("batchRecipe", (*_STEPS, (path.name, recipe)))
-        self.editors["batchRecipe"].setItemData(1, str(path), Qt.ItemDataRole.ToolTipRole)
+        self.offer("batchRecipe", (*_STEPS, (one_line(path.name), recipe)))
+        self.editors["batchRecipe"].setItemData(
+            1, plain_tip(str(path)), Qt.ItemDataRole.ToolTipRole
+        )
         self.show_values(batchRecipe=recipe)
         self.show_recipe()

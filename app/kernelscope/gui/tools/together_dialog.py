@@ -17,7 +17,9 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.base.errors import AppError, NotANumber
+from kernelscope.base.text import printable
 from kernelscope.gui.model.together import FoundFile, misfit, read_together
+from kernelscope.gui.widgets.elided_label import plain_tip
 from kernelscope.gui.widgets.messages import add_button, open_dialog, show_error, show_notice
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row, push_button, text_label
 from kernelscope.gui.widgets.settings import Settings
@@ -100,8 +102,8 @@ class TogetherDialog(ToolWindow):
         flags = item.flags() & ~Qt.ItemFlag.ItemIsDropEnabled
         if found.volume is None:
             flags &= ~(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsUserCheckable)
-            item.setText(f"{found.path.name}\n{found.problem}")
-            item.setToolTip(found.problem)
+            item.setText(printable(f"{found.path.name}\n{found.problem}"))
+            item.setToolTip(plain_tip(found.problem))
         else:
             item.setCheckState(Qt.CheckState.Unchecked)
             item.setToolTip("\n".join((found.volume.describe(), *found.volume.notices)))

@@ -7,9 +7,15 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
+from kernelscope.base.text import printable
+
 
 def plain_tip(text: str) -> str:
-    """Return a tooltip that shows a text as it is: Qt takes names such as “<b>.tif” for markup."""
+    """Return a tooltip that shows a text as it is: Qt takes names such as “<b>.tif” for markup.
+
+    Control characters are escaped: one of them shows a name backwards.
+    """
+    text = printable(text)
     return QtGui.Qt.convertFromPlainText(text) if QtGui.Qt.mightBeRichText(text) else text
 
 

@@ -15,11 +15,13 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QDockWidget, QMenu
 
 from kernelscope import files
+from kernelscope.base.text import one_line
 from kernelscope.bench import recorded
 from kernelscope.gui.model.filter_groups import VOLUMES, by_category
 from kernelscope.gui.tools.command_palette import Command
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action, WindowState, declared_by
+from kernelscope.gui.widgets.elided_label import plain_tip
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.icons import icon
 from kernelscope.gui.window import menus
@@ -176,8 +178,9 @@ class Actions(Mapping[str, QAction]):
             action.deleteLater()
         menu.clear()
         for number, path in enumerate(settings.recent_files, start=1):
-            label = f"&{number % 10} {path.name.replace('&', '&&')}"
-            entry = Action(f"recent{number}", label, tip=str(path), argument=path)
+            label = f"&{number % 10} {one_line(path.name).replace('&', '&&')}"
+            tip = plain_tip(one_line(str(path)))
+            entry = Action(f"recent{number}", label, tip=tip, argument=path)
             made = self._qt_action(entry)
             _connect(made, entry, self._window.file_dialogs.open)
             menu.addAction(made)

@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.base.errors import AppError
+from kernelscope.base.text import one_line
 from kernelscope.engine.backend import Backend
 from kernelscope.gui.docks.console import Console
 from kernelscope.gui.docks.film_strip import FilmStrip
@@ -101,9 +102,13 @@ class StatusBar(QStatusBar):
         self.pixel.clear()
         self.zoom.clear()
 
+    def showMessage(self, message: str, timeout: int = 0) -> None:
+        """Show a line, with control characters of names escaped."""
+        super().showMessage(one_line(message), timeout)
+
     def withdraw(self, message: str) -> None:
         """Clear the message if it is still this one."""
-        if message and self.currentMessage() == message:
+        if message and self.currentMessage() == one_line(message):
             self.clearMessage()
 
     def shown_message(self) -> str:

@@ -19,7 +19,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.base.errors import AppError
-from kernelscope.base.text import enumerated, without_name
+from kernelscope.base.text import enumerated, one_line, without_name
 from kernelscope.files import SAMPLES, read_image
 from kernelscope.files.volumes import is_volume
 from kernelscope.gui.docks.film_strip import FilmStrip
@@ -143,7 +143,7 @@ class OpenPictures(QObject):
         def failed(error: Exception) -> None:
             if not isinstance(error, AppError):
                 self._report(error)
-            self._problems.append((path.name, str(error)))
+            self._problems.append((one_line(path.name), str(error)))
             self._read_next()
 
         self._background.start(_TOPIC, read, show, failed)

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from PySide6.QtCore import QObject, QTimer
 
 from kernelscope.base.errors import NotANumber
+from kernelscope.base.text import one_line
 from kernelscope.gui.docks.volume_step_bar import VolumeStepBar
 from kernelscope.gui.model.volume_series import VolumeSeries
 from kernelscope.gui.session.subject import SHOWN
@@ -181,7 +182,7 @@ class VolumeSteps(QObject):
             return  # another input was opened meanwhile
         self._keep(volume, series, index)
         self._page.show_member(
-            volume, f"{series.what.capitalize()} {index + 1} of {series.path.name}"
+            volume, f"{series.what.capitalize()} {index + 1} of {one_line(series.path.name)}"
         )
         self._play_later()
 
