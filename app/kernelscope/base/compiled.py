@@ -21,8 +21,7 @@ from kernelscope.base.errors import AppError
 
 _logger = logging.getLogger(__name__)
 
-_MOST_BYTES = 64 << 20
-"""More than any code has."""
+_MOST_BYTES = 64 << 20  # more than any code has
 
 _DIGEST = hashlib.sha256().digest_size
 

@@ -57,32 +57,18 @@ from kernelscope.base.once import once
 # Annotations of kernels' parameters. Numba infers the types from each call, so that they are
 # for readers alone.
 
-Plane = Any
-"""A picture: an array of shape (rows, columns, channels)."""
-
-Voxels = Any
-"""A volume: an array of shape (slices, rows, columns, components)."""
+Plane = Any  # a picture: an array of shape (rows, columns, channels)
+Voxels = Any  # a volume: an array of shape (slices, rows, columns, components)
 
 Line = Any
 """An array with one axis: a row of samples, or the samples of several rows one after another."""
 
-Array = Any
-"""An array with several axes; the docstring gives its shape."""
-
-Like = Any
-"""An empty array that stands for its type, see above."""
-
-Index = Any
-"""A whole number: a place, a distance, a count or a code."""
-
-Number = Any
-"""A sample, or a value computed from samples: float or integer, as the samples are."""
-
-Flag = Any
-"""A bool."""
-
-Record = Any
-"""A tuple, or a named tuple of any of these."""
+Array = Any  # an array with several axes; the docstring gives its shape
+Like = Any  # an empty array that stands for its type, see above
+Index = Any  # a whole number: a place, a distance, a count or a code
+Number = Any  # a sample, or a value computed from samples: float or integer, as the samples are
+Flag = Any  # a bool
+Record = Any  # a tuple, or a named tuple of any of these
 
 
 PREBUILT = Path(__file__).parents[1] / "prebuilt"

@@ -34,23 +34,15 @@ Value = TypeVar("Value")
 MOST_BYTES = 1 << 28
 """Larger than any file that this program writes: such a file was chosen by mistake."""
 
-_SHOWN = 40
-"""Characters of a wrong value that a message repeats."""
-
-_MOST_WHOLE = 1 << 63
-"""Smaller whole numbers fit into a float and into any array."""
-
-_MOST_COUNT, _MOST_NUMBER = 1 << 53, 1e18
-"""Of the fields of a record."""
-
-Size = Annotated[int, (1, _MOST_COUNT)]
-"""A field of a record that is at least 1."""
+_SHOWN = 40  # characters of a wrong value that a message repeats
+_MOST_WHOLE = 1 << 63  # smaller whole numbers fit into a float and into any array
+_MOST_COUNT, _MOST_NUMBER = 1 << 53, 1e18  # of the fields of a record
+Size = Annotated[int, (1, _MOST_COUNT)]  # a field of a record that is at least 1
 
 Number = Annotated[float, (-math.inf, math.inf)]
 """A field of a record that may be negative or infinite."""
 
-_LONGEST = 300
-"""Most characters of a problem or of a path in a message."""
+_LONGEST = 300  # most characters of a problem or of a path in a message
 
 
 class InvalidJson(AppError):

@@ -36,8 +36,7 @@ COMPILING_BYTES = 160 << 20
 """Address space that compiling one kernel may take once the compiler is loaded. Measured 130 MiB at
 most, for non-local means; with less, LLVM ends the process."""
 
-_NOTHING = 4 << 20
-"""Bytes of address space that are too few for any library to work."""
+_NOTHING = 4 << 20  # bytes of address space that are too few for any library to work
 
 _LITTLE, _MOMENT = 64, 1.0
 """A request for less than one part in so many of the bytes that were left, at most so many seconds
@@ -46,8 +45,7 @@ ago, is granted: asking takes 0.15 ms on an EPYC of 2017, as long as filtering a
 _noted: deque[tuple[float, float]] = deque(maxlen=1)
 """When the system was last asked, and its answer without the requests that were granted since."""
 
-_M_ARENA_MAX = -8
-"""From glibc's malloc.h."""
+_M_ARENA_MAX = -8  # from glibc's malloc.h
 
 _CGROUP = Path("/sys/fs/cgroup")
 _MEMINFO = Path("/proc/meminfo")

@@ -37,14 +37,9 @@ def core_count() -> int:
     return os.cpu_count() or 1
 
 
-MOST_THREADS = min(8, core_count())
-"""More threads do not raise the bandwidth further."""
-
-SMALLEST_PART = 4 << 20
-"""Smallest part, in bytes; below this a thread costs more than it saves."""
-
-BAND_SAMPLES = 1 << 19
-"""Samples of a band: between two of them a thread checks whether to go on."""
+MOST_THREADS = min(8, core_count())  # more threads do not raise the bandwidth further
+SMALLEST_PART = 4 << 20  # smallest part, in bytes; below this a thread costs more than it saves
+BAND_SAMPLES = 1 << 19  # samples of a band: between two of them a thread checks whether to go on
 
 
 def in_parts(function: Callable[[slice], _Value], array: NDArray[Any]) -> list[_Value]:

@@ -13,8 +13,5 @@ def _folder(name: str) -> Path:
     return installed if installed.is_dir() else _PACKAGE.parents[1] / name
 
 
-RESOURCES = _folder("resources")
-"""Sample pictures and icons."""
-
-KERNELS = _folder("kernels")
-"""CUDA sources."""
+RESOURCES = _folder("resources")  # sample pictures and icons
+KERNELS = _folder("kernels")  # CUDA sources

@@ -30,8 +30,7 @@ _BENEATH, _VERSION, _FILTER = 1, 1, 2
 _WRITE_FILE, _TRUNCATE, _REFER = 1 << 1, 1 << 14, 1 << 13
 _MAKE_AND_REMOVE = sum(1 << bit for bit in range(4, 13))
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full")
-_READ_EVERYTHING = 2
-"""The capability by which root reads files of other users."""
+_READ_EVERYTHING = 2  # the capability by which root reads files of other users
 
 _SYSTEMS = {
     "x86_64": (

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 from unicodedata import category
 
-PROGRAM = "kernelscope"
-"""Name of the command."""
+PROGRAM = "kernelscope"  # name of the command
 
 
 def printable(text: str) -> str:

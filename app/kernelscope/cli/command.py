@@ -20,16 +20,12 @@ class Inputs:
     components: tuple[Path, ...] = ()  # volumes of the same head, filtered together with `source`
     volumes: tuple[int, ...] = ()
     """Numbers of the volumes in their files, from 1: none, one for all, or one for each."""
-    reference: str | None = None
-    """File that results are compared with, or `INPUT`."""
-    nan: float | None = None
-    """Replaces NaN; without it, files with NaN are refused."""
+    reference: str | None = None  # file that results are compared with, or `INPUT`
+    nan: float | None = None  # replaces NaN; without it, files with NaN are refused
     levels: Levels | None = None
     """Black and white of floats and volumes; by default those of the samples."""
-    as_float: bool = False
-    """Keep 32-bit floats rather than rounding to the type of the file."""
-    axis: str | None = None
-    """Axis that slices of a volume are perpendicular to."""
+    as_float: bool = False  # keep 32-bit floats rather than rounding to the type of the file
+    axis: str | None = None  # axis that slices of a volume are perpendicular to
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,16 +31,12 @@ MM_PER_INCH = 25.4
 class Metadata:
     """The content of a picture file other than its pixels."""
 
-    profile: bytes = b""
-    """ICC profile: the meaning of the samples as colours; empty without one."""
-    resolution: tuple[float, float] | None = None
-    """Pixels per inch along x and y."""
-    exif: bytes = b""
-    """EXIF data from their TIFF header on, of a picture that stands upright."""
+    profile: bytes = b""  # ICC profile: the meaning of the samples as colours; empty without one
+    resolution: tuple[float, float] | None = None  # pixels per inch along x and y
+    exif: bytes = b""  # EXIF data from their TIFF header on, of a picture that stands upright
     others: tuple[str, ...] = ()
     """Names of further content that is lost when the picture is saved: "XMP data"."""
-    channel: Channel = UNKNOWN_CHANNEL
-    """The channel of a microscope."""
+    channel: Channel = UNKNOWN_CHANNEL  # the channel of a microscope
     chunks: tuple[tuple[str, bytes], ...] = ()
     """Name and content of chunks of a PNG that state its colours, such as ``cICP``."""
     nodata: float | None = None
@@ -57,8 +53,7 @@ class Metadata:
         return {"y": MM_PER_INCH / y, "x": MM_PER_INCH / x}
 
 
-NOTHING = Metadata()
-"""Metadata of pictures that were computed, pasted, or saved without any."""
+NOTHING = Metadata()  # metadata of pictures that were computed, pasted, or saved without any
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +64,11 @@ class Image:
     """C-ordered, native byte order, read-only; shape (height, width) or (height, width, channels)
     with 2 (grey, alpha), 3 (RGB) or 4 (RGB, alpha) channels; uint8, uint16 or float32. Floats are
     finite."""
-    title: str = "untitled"
-    """Short name for window titles and labels."""
-    path: Path | None = None
-    """The file it was read from or saved to."""
+    title: str = "untitled"  # short name for window titles and labels
+    path: Path | None = None  # the file it was read from or saved to
     notices: tuple[str, ...] = ()
     """Changes that reading made ("CMYK converted to RGB"), for the user to know."""
-    metadata: Metadata = NOTHING
-    """The rest of its file; results inherit it."""
+    metadata: Metadata = NOTHING  # the rest of its file; results inherit it
     missing: NDArray[np.bool_] | None = None
     """bool, shape (height, width) or that of the pixels. Samples that the file marks as unknown
     (NaN) and that got a number to be filtered; they are saved as unknown again."""

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidParameter
 
-BRIGHTEST = 255.0
-"""The signal of the brightest tissue in every contrast, before shading."""
+BRIGHTEST = 255.0  # the signal of the brightest tissue in every contrast, before shading
 
 SIZE = (181.0, 217.0, 181.0)
 """Of the head in millimetres along z, y and x, with the air around it, where voxels have a size."""
@@ -110,8 +109,7 @@ class _Ellipsoid:
     # Along x (to the side), y (front to back) and z (up).
     centre: tuple[float, float, float]
     radii: tuple[float, float, float]
-    angle: float = 0.0
-    """Degrees by which it is turned in the plane of a slice."""
+    angle: float = 0.0  # degrees by which it is turned in the plane of a slice
 
     @cached_property
     def matrix(self) -> NDArray[np.float64]:

@@ -11,14 +11,9 @@ from numpy.typing import NDArray
 
 from kernelscope.images.volume import AXES, Volume
 
-Position = tuple[int, int, int]
-"""A voxel: its indices along z, y and x."""
-
-_SAMPLE = 1 << 18
-"""About how many voxels decide on windows and gains."""
-
-_GAIN_SHARE = 99.5
-"""Percentage of the differences that an automatic gain keeps from saturating."""
+Position = tuple[int, int, int]  # a voxel: its indices along z, y and x
+_SAMPLE = 1 << 18  # about how many voxels decide on windows and gains
+_GAIN_SHARE = 99.5  # percentage of the differences that an automatic gain keeps from saturating
 
 _OPPOSITES = dict(zip("RLAPSI", "LRPAIS", strict=True))
 
@@ -35,8 +30,7 @@ class Plane:
     on the left where seen from the side. Otherwise z points up.
     """
 
-    name: str
-    """“Axial”, “Coronal”, “Sagittal”; or “Across z” where that is unknown."""
+    name: str  # “Axial”, “Coronal”, “Sagittal”; or “Across z” where that is unknown
     # Axes of the voxels: the one that slices are taken across, and those that run down and to the
     # right on the screen.
     axis: int
@@ -45,8 +39,7 @@ class Plane:
     # Whether the first voxels lie at the bottom, or on the right.
     flip_rows: bool = False
     flip_columns: bool = False
-    letters: str = ""
-    """Names of the directions: up, down, left and right; empty if unknown."""
+    letters: str = ""  # names of the directions: up, down, left and right; empty if unknown
 
     def cut(self, voxels: NDArray[Any], index: int) -> NDArray[Any]:
         """Return slice `index`, rows from the top and columns from the left; a view."""

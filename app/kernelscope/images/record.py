@@ -19,8 +19,7 @@ class Record:
     kept: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
-    name: str = "The result"
-    """That of the output file, for notices."""
+    name: str = "The result"  # that of the output file, for notices
 
     @property
     def losses(self) -> list[str]:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from kernelscope.base.jit import Array, Index, Line, Number, Plane, kernel
 from kernelscope.base.parallel import in_parts
 
-LARGEST_FACTOR = 256
-"""Side of the largest block: its columns of bytes add up to 16 bits."""
+LARGEST_FACTOR = 256  # side of the largest block: its columns of bytes add up to 16 bits
 
 _SUMS = {"uint8": np.uint16, "uint16": np.uint32, "float32": np.float32}
 """Types that hold the sum of `LARGEST_FACTOR` samples."""

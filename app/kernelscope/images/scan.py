@@ -17,8 +17,7 @@ from kernelscope.images.volume import Volume, check_aligned, stack, unstack
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import ENDS, Components, Kind
 
-MAX_COMPONENTS = 4
-"""T1w, T2w, PDw and one more."""
+MAX_COMPONENTS = 4  # T1w, T2w, PDw and one more
 
 
 @dataclass(frozen=True, eq=False)

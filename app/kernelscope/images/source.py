@@ -21,10 +21,8 @@ from kernelscope.schema.samples import Components, Kind, Pixels
 class Channel:
     """The meaning of the samples of a picture or volume."""
 
-    name: str = ""
-    """Such as a dye: "DAPI"; empty if unknown."""
-    colour: str = ""
-    """Six hexadecimal digits, red first; empty if unknown."""
+    name: str = ""  # such as a dye: "DAPI"; empty if unknown
+    colour: str = ""  # six hexadecimal digits, red first; empty if unknown
 
 
 UNKNOWN_CHANNEL = Channel()

@@ -29,11 +29,8 @@ DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "int16", "float32"
 MAX_VOXELS = 2**31
 """A volume has fewer voxels than this: indices inside kernels stay within 32 bits."""
 
-AXES = ("z", "y", "x")
-"""The axes of `Volume.voxels`, by their index."""
-
-_WHOLE = 2**24
-"""Up to here float32 holds every integer."""
+AXES = ("z", "y", "x")  # the axes of `Volume.voxels`, by their index
+_WHOLE = 2**24  # up to here float32 holds every integer
 
 _MISPLACED = 0.1
 """By how many voxels volumes may be shifted against each other and still be stacked."""
@@ -42,16 +39,14 @@ Spacing = tuple[float, float, float]
 
 _looking = threading.Lock()
 
-_CACHED = 2**18
-"""Bytes that a core's cache holds, so that two looks read them from memory once."""
+_CACHED = 2**18  # bytes that a core's cache holds, so that two looks read them from memory once
 
 
 @dataclass(frozen=True)
 class Among:
     """A place along an axis that counts the volumes of a file."""
 
-    letter: str
-    """C for channels, T for times, and others as in TIFF files."""
+    letter: str  # C for channels, T for times, and others as in TIFF files
     index: int
     count: int
 
@@ -60,8 +55,7 @@ class Among:
 class Stored:
     """How a file stores voxels, where that is another type or another unit."""
 
-    dtype: np.dtype[Any]
-    """The type of the stored numbers."""
+    dtype: np.dtype[Any]  # the type of the stored numbers
     # ``voxel = slope * number + intercept``.
     slope: float = 1.0
     intercept: float = 0.0
@@ -113,18 +107,12 @@ class Volume:
     filtered; they are saved as unknown again."""
     others: tuple[str, ...] = ()
     """Names of further content that is lost when the volume is saved: "DICOM tags"."""
-    stated: str = ""
-    """The axes along which the file states the distance: "zyx", "yx" or none."""
-    channel: Channel = UNKNOWN_CHANNEL
-    """The channel of a microscope; results are of the same."""
-    microscope: bool = False
-    """Whether the file is one of a program for microscopes."""
-    given_levels: Levels | None = None
-    """The `levels` that the user gives."""
-    among: tuple[Among, ...] = ()
-    """Its place among the volumes of its file: channels, times."""
-    nodata: float | None = None
-    """The number that the file has in place of unknown voxels."""
+    stated: str = ""  # the axes along which the file states the distance: "zyx", "yx" or none
+    channel: Channel = UNKNOWN_CHANNEL  # the channel of a microscope; results are of the same
+    microscope: bool = False  # whether the file is one of a program for microscopes
+    given_levels: Levels | None = None  # the `levels` that the user gives
+    among: tuple[Among, ...] = ()  # its place among the volumes of its file: channels, times
+    nodata: float | None = None  # the number that the file has in place of unknown voxels
 
     @classmethod
     def from_array(

@@ -24,8 +24,7 @@ from kernelscope.schema.parameters import (
 )
 from kernelscope.schema.samples import Kind
 
-FOLDER = RESOURCES / "docs"
-"""Where the pages are."""
+FOLDER = RESOURCES / "docs"  # where the pages are
 
 SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

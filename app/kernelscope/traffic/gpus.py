@@ -34,26 +34,18 @@ class Gpu:
     """A graphics card, by its data sheet; None where a figure is not published."""
 
     name: str
-    year: int
-    """Of its appearance; 0 for the card of this computer."""
-    capability: tuple[int, int]
-    """Compute capability."""
+    year: int  # of its appearance; 0 for the card of this computer
+    capability: tuple[int, int]  # compute capability
     # Cores are those for single precision, of all multiprocessors.
     multiprocessors: int
     cores: int
-    clock: float
-    """Highest clock of the cores in hertz."""
-    bandwidth: float
-    """Of device memory, in bytes per second."""
-    cache: int | None = None
-    """Bytes of the level-2 cache; 0 if loads from global memory go past it."""
-    cache_clock: int | None = None
-    """Bytes that the level-2 cache delivers in a clock."""
-    texels: float | None = None
-    """Texels per second, unfiltered and of 32 bits at most."""
+    clock: float  # highest clock of the cores in hertz
+    bandwidth: float  # of device memory, in bytes per second
+    cache: int | None = None  # bytes of the level-2 cache; 0 if loads from global memory go past it
+    cache_clock: int | None = None  # bytes that the level-2 cache delivers in a clock
+    texels: float | None = None  # texels per second, unfiltered and of 32 bits at most
     limits: Limits | None = None
-    source: str = ""
-    """Address of the data."""
+    source: str = ""  # address of the data
 
     @property
     def is_here(self) -> bool:
@@ -96,8 +88,7 @@ def _read() -> Iterator[Gpu]:
         yield Gpu(capability=capability, limits=limits.get("{}.{}".format(*capability)), **fields)
 
 
-GPUS = tuple(_read())
-"""Of ``resources/gpus.toml``, by year."""
+GPUS = tuple(_read())  # of ``resources/gpus.toml``, by year
 
 
 def gpu(name: str) -> Gpu | None:

@@ -35,8 +35,7 @@ from kernelscope.traffic.gpus import Gpu
 from kernelscope.traffic.totals import Key, Totals, launch_totals
 from kernelscope.traffic.trace import SECTOR, Counts, Event, MemorySpace
 
-FAR = 1.5
-"""Times the prediction from which on a measurement calls for an explanation."""
+FAR = 1.5  # times the prediction from which on a measurement calls for an explanation
 
 
 class Limiter(StrEnum):
@@ -53,10 +52,8 @@ class Limiter(StrEnum):
 class Prediction:
     """The least time of the launches of a level."""
 
-    seconds: float
-    """The largest bound of each launch, added up."""
-    limit: Limiter
-    """The part behind most of it."""
+    seconds: float  # the largest bound of each launch, added up
+    limit: Limiter  # the part behind most of it
     bounds: dict[Limiter, float]
     """Seconds that each part needs alone; those without a published rate are missing."""
 

@@ -16,10 +16,8 @@ class TableRow:
     title: str
     values: tuple[float | None, ...]
     """One a level; None where the level does not use that memory."""
-    digits: int = 2
-    """Behind the point."""
-    note: str = ""
-    """The meaning of the figure."""
+    digits: int = 2  # behind the point
+    note: str = ""  # the meaning of the figure
 
     def texts(self) -> tuple[str, ...]:
         """Return the values as text; a dash for none."""

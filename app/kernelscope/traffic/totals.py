@@ -25,10 +25,8 @@ from kernelscope.traffic.trace import (
 class Totals:
     """The traffic with one memory space, in one direction."""
 
-    accesses: int = 0
-    """Loads or stores of threads."""
-    requests: int = 0
-    """Those of warps: one instruction for up to 32 threads."""
+    accesses: int = 0  # loads or stores of threads
+    requests: int = 0  # those of warps: one instruction for up to 32 threads
     # 32-byte sectors asked for, and those that the same bytes would fill if they lay together. Of
     # device memory and textures.
     sectors: int = 0
@@ -38,8 +36,7 @@ class Totals:
     ideal: int = 0
     block_sectors: int = 0
     """Sectors that each block asks for, once a block: traffic behind a cache of the block's."""
-    footprint: int = 0
-    """Sectors that are asked for at all: the traffic with device memory at best."""
+    footprint: int = 0  # sectors that are asked for at all: the traffic with device memory at best
 
     @property
     def conflicts(self) -> int:
@@ -52,8 +49,7 @@ class Totals:
         return self.needed / self.sectors if self.sectors else None
 
 
-Key = tuple[MemorySpace, Event]
-"""A memory space, and `Event.READ` or `Event.WRITE`."""
+Key = tuple[MemorySpace, Event]  # a memory space, and `Event.READ` or `Event.WRITE`
 
 
 def launch_totals(found: Counts | Trace) -> dict[Key, Totals]:
@@ -141,10 +137,8 @@ def reuse(trace: Trace, space: MemorySpace) -> float | None:
 class Branches:
     """Where the threads of warps part."""
 
-    passed: int
-    """Branches that warps came to, as the host's compiler made them."""
-    divergent: int
-    """Those at which threads of a warp went on differently."""
+    passed: int  # branches that warps came to, as the host's compiler made them
+    divergent: int  # those at which threads of a warp went on differently
     places: tuple[tuple[SourceLine, int], ...]
     """Lines at which the code begins that ends in a divergent branch, with how often, the most
     frequent first."""

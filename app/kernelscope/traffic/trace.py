@@ -16,15 +16,9 @@ from numpy.typing import NDArray
 from kernelscope.base.json_fields import Size
 
 WARP = 32
-SECTOR = 32
-"""Bytes that device memory and the caches move at once."""
-
-OUTSIDE = 0xFFFF_FFFF
-"""The offset of a texel outside the texture, which reads as zero."""
-
-
-SOURCE, OUTPUT = "source", "output"
-"""The names of the pictures among the arrays."""
+SECTOR = 32  # bytes that device memory and the caches move at once
+OUTSIDE = 0xFFFF_FFFF  # the offset of a texel outside the texture, which reads as zero
+SOURCE, OUTPUT = "source", "output"  # the names of the pictures among the arrays
 
 
 class MemorySpace(IntEnum):
@@ -102,8 +96,7 @@ class Array:
     shape: tuple[Size, ...] = ()
     """Of pictures: rows, columns and channels; of a padded copy rows, channels and columns. Else
     empty."""
-    item: Size = 1
-    """Bytes of a sample; 1 if unknown."""
+    item: Size = 1  # bytes of a sample; 1 if unknown
     origin: int | None = None
     """Of a padded copy of the source: the row and the column of the copy at which it begins."""
 
@@ -125,15 +118,12 @@ class Scene:
     # Blocks of the grid, and threads of a block, in x, y and z.
     grid: tuple[Size, Size, Size]
     block: tuple[Size, Size, Size]
-    arrays: tuple[Array, ...]
-    """Records refer to them by their index."""
+    arrays: tuple[Array, ...]  # records refer to them by their index
     sites: Mapping[int, tuple[SourceLine, ...]]
     """Lines of each instruction: first the innermost one, then those it was inlined into."""
     output_shape: tuple[Size, ...]
-    operations: float
-    """Arithmetic operations for each sample of the output, by the filter's plan."""
-    notice: str = ""
-    """Of the plan: that it is the one of another level."""
+    operations: float  # arithmetic operations for each sample of the output, by the filter's plan
+    notice: str = ""  # of the plan: that it is the one of another level
     # Which one of the filter's launches it is, from 1 on, and how many there are.
     launch: Size = 1
     launches: Size = 1
@@ -168,18 +158,14 @@ class Trace:
     """Every access of the threads of one block."""
 
     scene: Scene
-    number: int
-    """The block in the grid, row by row."""
-    records: NDArray[Any]
-    """RECORD."""
+    number: int  # the block in the grid, row by row
+    records: NDArray[Any]  # RECORD
     entries: NDArray[Any]
     """ENTRY. Totals of the block."""
     footprint: NDArray[np.int64]
     """Int. For each array the sectors that were read, and those written, each once."""
-    barriers: int
-    """Threads that came to one, over all barriers."""
-    truncated: bool
-    """There were more events than records; those after the last one are missing."""
+    barriers: int  # threads that came to one, over all barriers
+    truncated: bool  # there were more events than records; those after the last one are missing
     whole: bool = True
     """All threads were recorded. Else some were, and of the others only copies to shared memory."""
     rows: range | None = None
@@ -228,11 +214,8 @@ def writer_of(trace: Trace, x: int, y: int) -> int | None:
 @dataclass(frozen=True, eq=False)
 class Counts:
     scene: Scene
-    entries: NDArray[Any]
-    """ENTRY."""
+    entries: NDArray[Any]  # ENTRY
     footprint: NDArray[np.int64]
     """Int. For each array the sectors that were read, and those written, each once."""
-    barriers: int
-    """Threads that came to one, over all barriers."""
-    counted: int
-    """Blocks that were run; the totals of the others were taken from blocks like them."""
+    barriers: int  # threads that came to one, over all barriers
+    counted: int  # blocks that were run; the totals of the others were taken from blocks like them

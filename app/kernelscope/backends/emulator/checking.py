@@ -51,20 +51,16 @@ class Finding:
 
     kind: MistakeKind
     kernel: str
-    place: str
-    """File and line; empty if unknown."""
-    array: str
-    """Its name; empty if the address is far from all arrays."""
+    place: str  # file and line; empty if unknown
+    array: str  # its name; empty if the address is far from all arrays
     offset: int
     """In bytes from the beginning of the array; the index itself for `MistakeKind.INDEX`."""
-    size: int
-    """Bytes of the access."""
+    size: int  # bytes of the access
     write: bool
     # Numbers in the grid and in the block.
     block: int
     thread: int
-    other: tuple[int, int] | None
-    """Block and thread that the access is not ordered with."""
+    other: tuple[int, int] | None  # block and thread that the access is not ordered with
     count: int
 
     def __str__(self) -> str:

@@ -57,8 +57,7 @@ class Code:
 class EmulatedLaunches:
     """A filter's launches and the memory they work on."""
 
-    sources: tuple[str, ...]
-    """For each launch the text that has its kernel."""
+    sources: tuple[str, ...]  # for each launch the text that has its kernel
     level: Level
     task: CudaTask
     plan: CudaPlan

@@ -79,20 +79,14 @@ WHOLE_RECORDS = 1 << 18
 _CERTAIN = 8
 """Operations of a block, for each of those records, with which there are certainly more."""
 
-MOST_ACCESSES = 400_000_000
-"""Up to here a launch is counted whole."""
+MOST_ACCESSES = 400_000_000  # up to here a launch is counted whole
 
 _EXPENSIVE = 1e9
 """Operations of a launch of which a trace runs one block only, if the others are not needed."""
 
-_TOO_MANY = 4
-"""Times as many accesses as that are refused."""
-
-_RIM_BLOCKS = 3
-"""Blocks from the ends of the grid that may differ from those inside."""
-
-_LEAST_BLOCKS = 8
-"""For each core: copies of a library take their time."""
+_TOO_MANY = 4  # times as many accesses as that are refused
+_RIM_BLOCKS = 3  # blocks from the ends of the grid that may differ from those inside
+_LEAST_BLOCKS = 8  # for each core: copies of a library take their time
 
 
 class TooManyAccesses(AppError):

@@ -14,8 +14,7 @@ from pathlib import Path
 
 HEADER = Path(__file__).with_name("emulator.h")
 
-CHECKS = (HEADER.with_name("checks.h"),)
-"""Finds mistakes."""
+CHECKS = (HEADER.with_name("checks.h"),)  # finds mistakes
 
 TRACE = tuple(HEADER.with_name(name) for name in ("counting.h", "vectors.h", "trace.h"))
 """Counts and records."""

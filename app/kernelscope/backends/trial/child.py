@@ -29,12 +29,8 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-_MOST_FILE_BYTES = 256 << 20
-"""Of a file: a kernel that prints without end does not fill the disk."""
-
-
-_PARENT_SECONDS = 1.0
-"""Between looks at whether the window's process lives."""
+_MOST_FILE_BYTES = 256 << 20  # of a file: a kernel that prints without end does not fill the disk
+_PARENT_SECONDS = 1.0  # between looks at whether the window's process lives
 
 _TARGETS: dict[str, Callable[[TrialJob, Path, StageNotes], TrialReport]] = {
     COMPILE_ONLY: compiling.try_out,

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-MOST_MESSAGES = 200
-"""A missing bracket can cause thousands."""
+MOST_MESSAGES = 200  # a missing bracket can cause thousands
 
 ERROR, WARNING = "error", "warning"
 
@@ -28,15 +27,11 @@ _CARET = re.compile(r"^\s*\^\s*$")
 class CompilerMessage:
     """An error or a warning."""
 
-    kind: str
-    """`ERROR` or `WARNING`."""
+    kind: str  # `ERROR` or `WARNING`
     text: str
-    file: str = ""
-    """Empty if it is about no line, as those of the assembler."""
-    line: int = 0
-    """From 1 on; 0 if it is about no line."""
-    column: int = 0
-    """From 1 on, in characters; 0 if it is unknown."""
+    file: str = ""  # empty if it is about no line, as those of the assembler
+    line: int = 0  # from 1 on; 0 if it is about no line
+    column: int = 0  # from 1 on, in characters; 0 if it is unknown
 
 
 def parse(log: str) -> tuple[CompilerMessage, ...]:

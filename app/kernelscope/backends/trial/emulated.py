@@ -43,8 +43,7 @@ from kernelscope.base.parallel import core_count
 from kernelscope.engine.control import CancelToken
 from kernelscope.schema.launch import Launch
 
-_MOST_THREADS = 4
-"""Each reserves a quarter of a gigabyte for the stacks of a block."""
+_MOST_THREADS = 4  # each reserves a quarter of a gigabyte for the stacks of a block
 
 _COUNTER = """\
 #define KERNELSCOPE_TRIAL

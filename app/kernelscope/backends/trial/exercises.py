@@ -35,24 +35,19 @@ _Side = Annotated[int, (1, 1024)]
 
 @dataclass(frozen=True, eq=False)
 class Exercise:
-    id: str
-    """Name of its folder."""
+    id: str  # name of its folder
     # The text is Markdown.
     title: str
     text: str
     # Sources; the starter misses the goal.
     starter: str
     solution: str
-    hints: tuple[str, ...]
-    """Each says more than the one before."""
-    filter_id: str
-    """The filter of the program that computes the same."""
+    hints: tuple[str, ...]  # each says more than the one before
+    filter_id: str  # the filter of the program that computes the same
     parameters: Mapping[str, Any]
     launch: Launch
-    goal: float | None
-    """Most cells that may be read from global memory for each pixel."""
-    tolerance: int = 0
-    """By how many levels a pixel may differ, where floats are rounded."""
+    goal: float | None  # most cells that may be read from global memory for each pixel
+    tolerance: int = 0  # by how many levels a pixel may differ, where floats are rounded
 
     @property
     def file(self) -> str:
@@ -143,16 +138,12 @@ class Grade:
     """The comparison of a kernel with the program's own in each case."""
 
     comparisons: tuple[Comparison, ...]
-    loads: float = 0.0
-    """Cells read from global memory for each pixel of the largest case."""
-    goal: float | None = None
-    """Most of those that are allowed."""
-    titles: tuple[str, ...] = ()
-    """Of the cases; there may be none, or empty ones."""
+    loads: float = 0.0  # cells read from global memory for each pixel of the largest case
+    goal: float | None = None  # most of those that are allowed
+    titles: tuple[str, ...] = ()  # of the cases; there may be none, or empty ones
     memory: str = ""
     """What is wrong with its accesses to memory, in a sentence; empty if nothing was found."""
-    device: str = ""
-    """The card that it ran on; empty for the emulated GPU."""
+    device: str = ""  # the card that it ran on; empty for the emulated GPU
 
     @property
     def right(self) -> int:

@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 _GUARD = 1 << 20
 """Bytes on each side of an array. Writes further away mostly leave the process's memory."""
 
-PATTERN = 0xA5
-"""The byte that guards are full of."""
-
-_ALIGNMENT = 512
-"""Of the arrays, as on a card."""
+PATTERN = 0xA5  # the byte that guards are full of
+_ALIGNMENT = 512  # of the arrays, as on a card
 
 
 class Guarded:

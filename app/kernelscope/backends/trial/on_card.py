@@ -45,8 +45,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.base.installed import install_command
 from kernelscope.schema.launch import Launch
 
-REPEATS = 7
-"""Measured launches of each kernel, where there is one case."""
+REPEATS = 7  # measured launches of each kernel, where there is one case
 
 FENCE = 1 << 20
 """Bytes on each side of source and output. Writes further away may hit other memory unnoticed."""
@@ -106,11 +105,8 @@ def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
 
 _OUTSIDE = "Compare the indices of writes with the sizes of the picture."
 
-OWN = "yours"
-"""The name of the kernel that is tried, among the times of a report."""
-
-ORIGINAL = "original"
-"""That of the program's own at the same level."""
+OWN = "yours"  # the name of the kernel that is tried, among the times of a report
+ORIGINAL = "original"  # that of the program's own at the same level
 
 
 def ending_of(message: str) -> tuple[str, str]:

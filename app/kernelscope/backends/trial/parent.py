@@ -73,21 +73,18 @@ class TrialOutcome:
     results: tuple[tuple[NDArray[Any], NDArray[Any]], ...] = ()
     """For each case the results of the kernel, if all ran to their ends, and of the program's own;
     none of a look at its accesses to memory."""
-    trace: tuple[Trace, int] | None = None
-    """Of a pixel, and the thread that writes it."""
+    trace: tuple[Trace, int] | None = None  # of a pixel, and the thread that writes it
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
     """The data of a case, for a target that runs kernels."""
 
-    source: NDArray[Any]
-    """Of the shape that both plans are for."""
+    source: NDArray[Any]  # of the shape that both plans are for
     # Of the kernel that is tried, and of the program's own.
     plan: TrialPlan
     reference: TrialPlan
-    title: str = ""
-    """Of the case, for reports."""
+    title: str = ""  # of the case, for reports
     others: Mapping[str, TrialPlan] = field(default_factory=dict)
     """Further plans of the program's, which a card times; by the names for it."""
 

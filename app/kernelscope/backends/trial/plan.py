@@ -31,8 +31,7 @@ _PLAIN = [
 
 @dataclass(frozen=True, eq=False)
 class TrialPlan:
-    task: CudaTask
-    """Without parameters: the launches have them in their macros and constants."""
+    task: CudaTask  # without parameters: the launches have them in their macros and constants
     plan: CudaPlan
     files: tuple[str, ...]
     """For each launch the name of the program's source that has it, or empty for the source that is

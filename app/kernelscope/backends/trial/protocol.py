@@ -33,25 +33,20 @@ _MOST_BYTES = 16 << 20
 COMPILE_ONLY = "compile"
 """NVRTC compiles it for the architectures of the compile report; nothing runs."""
 
-EMULATED = "emulated"
-"""It runs on the emulated GPU, next to the program's own kernel."""
+EMULATED = "emulated"  # it runs on the emulated GPU, next to the program's own kernel
 
 CARD = "card"
 """It runs on the first GPU, next to the program's own kernel and other levels, and is timed."""
 
-CHECKED = "checked"
-"""It runs on the emulated GPU, which looks at every access to memory."""
-
-TRACED = "traced"
-"""A pixel of its result is traced on the emulated GPU."""
+CHECKED = "checked"  # it runs on the emulated GPU, which looks at every access to memory
+TRACED = "traced"  # a pixel of its result is traced on the emulated GPU
 
 
 class TrialStage(StrEnum):
     """The stage of the process; each has its own time limit."""
 
     START = "start"
-    REFERENCE = "reference"
-    """The program's own kernel runs, for comparison."""
+    REFERENCE = "reference"  # the program's own kernel runs, for comparison
     COMPILE = "compile"
     RUN = "run"
 
@@ -76,13 +71,10 @@ class StageNotes:
 class Ending(StrEnum):
     DONE = "done"
     NOT_COMPILED = "not compiled"
-    FAULT = "fault"
-    """The kernel did something that is not allowed, and was stopped there."""
-    TIME = "time"
-    """A stage took longer than its limit."""
+    FAULT = "fault"  # the kernel did something that is not allowed, and was stopped there
+    TIME = "time"  # a stage took longer than its limit
     MEMORY = "memory"
-    DIED = "died"
-    """The process ended without a report: a wild write, a trap."""
+    DIED = "died"  # the process ended without a report: a wild write, a trap
     REFUSED = "refused"
     """It could not be tried at all: no compiler, a plan that this target cannot run."""
     CANCELLED = "cancelled"
@@ -94,8 +86,7 @@ class TrialLimits:
     start: float = 20.0
     compile: float = 60.0
     run: float = 20.0
-    memory: int = 4 << 30
-    """Most bytes of address space; 0 for none, which a card's driver needs."""
+    memory: int = 4 << 30  # most bytes of address space; 0 for none, which a card's driver needs
 
     def seconds(self, stage: TrialStage) -> float:
         longest = {TrialStage.START: self.start, TrialStage.RUN: self.run}
@@ -104,24 +95,16 @@ class TrialLimits:
 
 @dataclass(frozen=True)
 class TrialJob:
-    target: str
-    """Identifier of one of the targets of the child."""
-    name: str
-    """Of the source in messages: ``mean.cu``."""
-    text: str
-    """The source, headers not put in place."""
-    kernel: str
-    """Name of the function whose resources are reported."""
-    defines: Mapping[str, str] = field(default_factory=dict)
-    """Its macros."""
+    target: str  # identifier of one of the targets of the child
+    name: str  # of the source in messages: ``mean.cu``
+    text: str  # the source, headers not put in place
+    kernel: str  # name of the function whose resources are reported
+    defines: Mapping[str, str] = field(default_factory=dict)  # its macros
     reference: str = ""
     """Name of the program's source whose result is the reference; empty if nothing runs."""
-    memory: int = 0
-    """See `TrialLimits`."""
-    cases: int = 0
-    """How many pictures it is tried on."""
-    pixel: tuple[int, ...] = ()
-    """Column and row of the pixel to trace; empty for other targets."""
+    memory: int = 0  # see `TrialLimits`
+    cases: int = 0  # how many pictures it is tried on
+    pixel: tuple[int, ...] = ()  # column and row of the pixel to trace; empty for other targets
 
     def write(self, folder: Path) -> None:
         (folder / JOB).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
@@ -140,20 +123,17 @@ class TrialReport:
     # The cause and the way out, where it did not end well.
     text: str = ""
     hint: str = ""
-    compiler: str = ""
-    """Name and version."""
+    compiler: str = ""  # name and version
     messages: tuple[CompilerMessage, ...] = ()
     resources: Mapping[str, Resources] = field(default_factory=dict)
     """The assembler's report for each architecture that was compiled for."""
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    """Time of each stage in the process."""
+    seconds: Mapping[str, float] = field(default_factory=dict)  # time of each stage in the process
     loads: tuple[int, ...] = ()
     """For each case the cells of the picture that were read from global memory, where the kernel's
     types count them."""
     times: Mapping[str, float] = field(default_factory=dict)
     """Median seconds of kernels on a card, by their names."""
-    device: str = ""
-    """Name of the card that it ran on; empty for the emulated GPU."""
+    device: str = ""  # name of the card that it ran on; empty for the emulated GPU
 
     def write(self, folder: Path) -> None:
         (folder / REPORT).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")

@@ -29,8 +29,7 @@ from kernelscope.schema.levels import Level
 
 _PRELUDE = "#define __trap() __builtin_trap()\n"
 
-VERSION = "Your version"
-"""Stands for the level in a trace."""
+VERSION = "Your version"  # stands for the level in a trace
 
 
 def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:

@@ -78,14 +78,10 @@ class Pause:
 class Handling:
     """How the files of a batch are read and written."""
 
-    nan: Number | None = None
-    """Replaces NaN; without it, files with NaN fail."""
-    as_float: bool = False
-    """Volumes are not rounded to the type of their file."""
-    lossy: bool = False
-    """Write even if a format loses something."""
-    quality: int | None = None
-    """That of a JPEG."""
+    nan: Number | None = None  # replaces NaN; without it, files with NaN fail
+    as_float: bool = False  # volumes are not rounded to the type of their file
+    lossy: bool = False  # write even if a format loses something
+    quality: int | None = None  # that of a JPEG
     # Of floats and volumes; by default those of the samples.
     white: Number | None = None
     black: Number | None = None

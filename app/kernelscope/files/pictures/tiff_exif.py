@@ -54,7 +54,6 @@ DESCRIPTION, EXIF, DAMAGED = "a description", "EXIF data", "damaged EXIF data"
 
 _OURS = b"tifffile.py"
 _MOST = 2**20  # largest EXIF data that are looked at, in bytes
-
 _Table = dict[int, tuple[int, bytes]]  # type and bytes of values, by their tags
 
 _Read = Callable[[int, int], bytes]

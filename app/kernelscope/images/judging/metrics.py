@@ -21,8 +21,7 @@ from kernelscope.base.parallel import sum_of_bands
 from kernelscope.images.judging import comparable
 from kernelscope.schema.samples import Levels, white_level
 
-WINDOW = 7
-"""Side of the square in which SSIM compares; smaller pictures have none."""
+WINDOW = 7  # side of the square in which SSIM compares; smaller pictures have none
 
 CELLS = WINDOW * WINDOW
 K1, K2 = 0.01, 0.03
@@ -36,14 +35,12 @@ class Quality:
     # Mean squared and mean absolute difference, in levels squared and levels of the type.
     mse: Number
     mae: Number
-    psnr: Number
-    """Peak signal-to-noise ratio in decibels; infinite for equal pictures."""
+    psnr: Number  # peak signal-to-noise ratio in decibels; infinite for equal pictures
     ssim: Number | None
     """Structural similarity, at most 1; None for pictures under 7 pixels a side."""
     peak: Number | None = None
     """The range that PSNR and SSIM are relative to, where it is not that of the type."""
-    black: Number = 0.0
-    """Where that range begins; it ends at white."""
+    black: Number = 0.0  # where that range begins; it ends at white
 
     @property
     def levels(self) -> str:

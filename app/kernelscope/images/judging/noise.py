@@ -27,15 +27,13 @@ _ALIKE = 1.35
 """How many times as large sigma by the high quantile may be as by the median. For Gaussian noise of
 0.05 in ten photographs it was 0.86 to 1.15, and for 1 and 5 % of impulses above 2."""
 
-_WEAKEST = 0.004
-"""One grey level of 8 bits: weaker noise cannot be distinguished from rounding."""
+_WEAKEST = 0.004  # one grey level of 8 bits: weaker noise cannot be distinguished from rounding
 
 _CLIPPED = 0.05
 """Share of black and white samples above which noise is clipped, or consists of them."""
 
 
-_EXTREME = 0.004
-"""A speck is as near as this to the darkest or brightest pixel."""
+_EXTREME = 0.004  # a speck is as near as this to the darkest or brightest pixel
 
 _FAR, _FARTHEST = 0.12, 0.4
 """A speck is as far as this from its neighbours, or four times as far as others, up to the last."""

@@ -13,14 +13,9 @@ from kernelscope.images.judging import comparable, read_only
 from kernelscope.images.judging.gains import GAINS
 from kernelscope.schema.samples import white_level
 
-ZERO = 128
-"""The grey that stands for no difference."""
-
-GAIN_SHARE = 0.995
-"""Share of the differences that `suggest_gain` keeps from saturating."""
-
-STEPS = 65536
-"""Number of sizes of differences that `suggest_gain` distinguishes."""
+ZERO = 128  # the grey that stands for no difference
+GAIN_SHARE = 0.995  # share of the differences that `suggest_gain` keeps from saturating
+STEPS = 65536  # number of sizes of differences that `suggest_gain` distinguishes
 
 
 def difference(picture: NDArray[Any], other: NDArray[Any], gain: float = 1) -> NDArray[np.uint8]:

@@ -25,8 +25,7 @@ class VolumeQuality(Quality):
     negative; errors are in the units of the voxels. SSIM is the mean over slices across z.
     """
 
-    bias: Number = 0.0
-    """Mean difference, positive where the volume is brighter than the reference."""
+    bias: Number = 0.0  # mean difference, positive where the volume is brighter than the reference
 
     def figures(self) -> tuple[tuple[str, str], ...]:
         return (*super().figures(), ("bias", f"{self.bias:+.4g}"))

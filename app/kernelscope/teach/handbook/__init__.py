@@ -49,8 +49,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Names of all pages, in reading order."""
 
-GENERATED = (GALLERY, *FILTERS, *LEVELS)
-"""Names of the pages that no file holds."""
+GENERATED = (GALLERY, *FILTERS, *LEVELS)  # names of the pages that no file holds
 
 
 @functools.lru_cache(maxsize=256)

@@ -25,16 +25,15 @@ from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.schema.samples import Kind
 
-_SIDE = 128
-"""Pixels of the part of a sample that shows the effect of a filter."""
+_SIDE = 128  # pixels of the part of a sample that shows the effect of a filter
 
 _PLACE = {"camera": (40, 96), "coffee": (130, 230)}
 """Upper left corner of that part, by the beginning of the file's name: the head of the
 photographer, the rim of the cup."""
 
+# Voxels and noise of the head that filters of volumes are shown on.
 _HEAD = (9, 96, 96)
 _HEAD_SIGMA = 18.0
-"""Voxels and noise of the head that filters of volumes are shown on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +41,10 @@ class Worked:
     patch: NDArray[Any]
     result: NDArray[Any]
     """Shape (height, width) or (height, width, channels). Of volumes the slice in the middle."""
-    radius: int
-    """Cells on each side of the middle that its window has."""
+    radius: int  # cells on each side of the middle that its window has
     masks: Mapping[str, NDArray[Any]]
-    working: str
-    """The arithmetic of the middle sample, or empty."""
-    settings: str
-    """The filter and its parameters in words."""
+    working: str  # the arithmetic of the middle sample, or empty
+    settings: str  # the filter and its parameters in words
 
     @property
     def middle(self) -> tuple[int, int]:

@@ -32,8 +32,7 @@ from kernelscope.teach.handbook.svg import INK, Drawing
 _SIDES = {Kind.PICTURE: (4096, 4096), Kind.VOLUME: (128, 128, 128)}
 _TYPES = {Kind.PICTURE: np.uint8, Kind.VOLUME: np.float32}
 _WARP = 32
-_HEAD = 40
-"""Room above each part of a drawing for its heading of two lines."""
+_HEAD = 40  # room above each part of a drawing for its heading of two lines
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,9 @@ class Planned:
     dtype: np.dtype[Any]
     launch: Launch
     grid: tuple[int, ...]
-    radius: int
-    """Of the mask, in pixels."""
-    several: int
-    """Launches of the plan, one after the other."""
-    operations: float
-    """Arithmetic operations of all launches, for each sample of the result."""
+    radius: int  # of the mask, in pixels
+    several: int  # launches of the plan, one after the other
+    operations: float  # arithmetic operations of all launches, for each sample of the result
 
     @property
     def sample_bytes(self) -> int:
@@ -245,8 +241,7 @@ def _block(drawing: Drawing, plan: Planned, left: float) -> float:
     return left + wide
 
 
-_FINEST = 3
-"""Pixels of the smallest cell of which a grid is drawn."""
+_FINEST = 3  # pixels of the smallest cell of which a grid is drawn
 
 
 def _threads(
@@ -384,8 +379,7 @@ def _reads(drawing: Drawing, plan: Planned, left: float, top: float) -> None:
 
 # The processor -------------------------------------------------------------------------
 
-_CORES = 4
-"""Cores of the drawing; a processor has more or fewer."""
+_CORES = 4  # cores of the drawing; a processor has more or fewer
 
 
 def draw_cpu(level: Level) -> Drawing:

@@ -29,13 +29,10 @@ from kernelscope.teach.handbook import examples, level_pictures
 from kernelscope.teach.handbook.examples import Worked
 from kernelscope.teach.handbook.svg import ACCENT, INK, Drawing
 
-_CELL = 34
-_TOP = 26
-"""Pixels of a cell, and the room for the heading of a grid."""
+_CELL, _TOP = 34, 26  # pixels of a cell, and the room for the heading of a grid
 
 _SIGN_WIDTH = 46
-_MOST_MASK_CELLS = 9
-"""Side of the largest mask whose weights are drawn."""
+_MOST_MASK_CELLS = 9  # side of the largest mask whose weights are drawn
 
 
 def draw(name: str, worked: Worked) -> Drawing:
@@ -121,9 +118,7 @@ def _weights(
     return left + side * _CELL
 
 
-_SIZE = 20
-_FORMULA_GAP = 14
-"""Pixels of the letters, and between two formulas."""
+_SIZE, _FORMULA_GAP = 20, 14  # pixels of the letters, and between two formulas
 
 
 @functools.lru_cache(maxsize=128)
@@ -157,12 +152,8 @@ def as_mathml(formula: str) -> str:
     return "".join(converter.convert(line, display="block") for line in formula.split("\n"))
 
 
-SCHEME = "picture"
-"""Of the addresses of pictures: ``picture:mask/median``."""
-
-_ENLARGED = 2
-_GAP = 12
-"""Screen pixels of a pixel of a sample, and between before and after."""
+SCHEME = "picture"  # of the addresses of pictures: ``picture:mask/median``
+_ENLARGED, _GAP = 2, 12  # screen pixels of a pixel of a sample, and between before and after
 
 
 def is_quick(name: str) -> bool:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from html import escape
 
-INK = "currentColor"
-"""The colour of the text around a drawing."""
+INK = "currentColor"  # the colour of the text around a drawing
 
 ACCENT = "#1f8fdc"
 """Marks the middle of an example; readable on light and dark grounds."""

@@ -19,8 +19,7 @@ from kernelscope.teach.lecture.page import (
 from kernelscope.teach.lecture.parts import BLOCK, CARD, SHOWN, block_of, launch_of, published
 from kernelscope.traffic.gpus import Gpu
 
-_FINEST = 2.5
-"""Units of the narrowest tile of which a grid is drawn."""
+_FINEST = 2.5  # units of the narrowest tile of which a grid is drawn
 
 
 def _show(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:

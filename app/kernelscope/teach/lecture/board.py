@@ -13,8 +13,7 @@ from PIL import Image as PillowImage
 
 from kernelscope.teach.handbook.svg import ACCENT, INK, Drawing
 
-WIDTH, HEIGHT = 660, 440
-"""Of every drawing, so that letters have one size on all pages."""
+WIDTH, HEIGHT = 660, 440  # of every drawing, so that letters have one size on all pages
 
 STRONG = "#c94d00"
 """Marks cells on a picture; readable on light and dark grounds, as `ACCENT` is."""

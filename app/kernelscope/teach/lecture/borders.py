@@ -20,8 +20,7 @@ from kernelscope.teach.lecture.page import (
 )
 from kernelscope.teach.lecture.parts import filtered, side
 
-_MOST = 512
-"""Side of the part that is filtered: `wrap` needs the opposite edge."""
+_MOST = 512  # side of the part that is filtered: `wrap` needs the opposite edge
 
 _SHOWN = 40
 

@@ -12,13 +12,11 @@ from kernelscope.teach.lecture.board import STRONG, Board
 from kernelscope.teach.lecture.page import Count, LecturePage, LectureSubject, Shown, by_formula
 from kernelscope.teach.lecture.parts import WARP
 
-SECTOR, LINE = 32, 128
-"""Bytes that memory delivers at once, and of a line of the cache."""
+SECTOR, LINE = 32, 128  # bytes that memory delivers at once, and of a line of the cache
 
 _BYTES = {"1": "8 bit", "2": "16 bit", "4": "float"}
 _FEWEST_LINES, _MOST_LINES = 7, 12
-_SCALE = 4.6
-"""Units of the drawing for a byte."""
+_SCALE = 4.6  # units of the drawing for a byte
 
 
 def sectors(stride: int, first: int, sample_bytes: int) -> int:

@@ -10,8 +10,7 @@ from kernelscope.schema.devices import Device
 from kernelscope.teach.lecture.page import Count, LectureSubject, NamedNumber, NumberOrigin
 from kernelscope.traffic.table import figures
 
-_SIDE = 128
-"""Pixels of the part that the kernels run on: they are counted in about a second."""
+_SIDE = 128  # pixels of the part that the kernels run on: they are counted in about a second
 
 
 def count(wanted: Count, subject: LectureSubject) -> tuple[NamedNumber, ...]:

@@ -16,8 +16,7 @@ from kernelscope.teach.lecture.parts import filtered, operations_of, plan_of, pu
 
 _SIDE = 64
 _LEVELS = ("global", "shared", "tuned")
-_STRENGTH = 0.1
-"""Filter sigma of the example: smooths noise that the eye sees."""
+_STRENGTH = 0.1  # filter sigma of the example: smooths noise that the eye sees
 
 
 def _show(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:

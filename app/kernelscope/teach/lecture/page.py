@@ -22,8 +22,7 @@ from kernelscope.schema.parameters import Parameter
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.handbook.svg import Drawing
 
-_PLACES = 7
-"""Places along each axis among which that of a detail is chosen."""
+_PLACES = 7  # places along each axis among which that of a detail is chosen
 
 
 @dataclass(frozen=True)
@@ -31,10 +30,8 @@ class MeasuredTime:
     """The time of a run of this session on a GPU."""
 
     filter_id: str
-    what: str
-    """The filter with its settings, and the level."""
-    time: str
-    """With its unit."""
+    what: str  # the filter with its settings, and the level
+    time: str  # with its unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +39,7 @@ class LectureSubject:
     """The picture of the lecture, and the runs of this session."""
 
     title: str
-    pixels: NDArray[np.uint8]
-    """uint8, shape (height, width)."""
+    pixels: NDArray[np.uint8]  # uint8, shape (height, width)
     measured: tuple[MeasuredTime, ...] = ()
 
     @classmethod
@@ -123,8 +119,7 @@ class NamedNumber:
     name: str
     value: str
     origin: NumberOrigin
-    note: str = ""
-    """More about the origin: the card and the day of a measurement; may be empty."""
+    note: str = ""  # more about the origin: the card and the day of a measurement; may be empty
 
     @property
     def source(self) -> str:
@@ -146,20 +141,16 @@ class Shown:
 @dataclass(frozen=True)
 class Count:
     filter_id: str
-    levels: tuple[str, ...]
-    """Ids of levels of the GPU."""
+    levels: tuple[str, ...]  # ids of levels of the GPU
     parameters: Mapping[str, Any]
-    titles: tuple[str, ...]
-    """Figures to show, by their titles in `kernelscope.traffic.table`."""
+    titles: tuple[str, ...]  # figures to show, by their titles in `kernelscope.traffic.table`
     block: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
 class LecturePage:
-    id: str
-    """The name of its module, and of its text in ``resources/lecture``."""
-    controls: tuple[Parameter, ...]
-    """The values to try, one or two."""
+    id: str  # the name of its module, and of its text in ``resources/lecture``
+    controls: tuple[Parameter, ...]  # the values to try, one or two
     show: Callable[[LectureSubject, Mapping[str, Any]], Shown]
     """Maps the picture and the values of the controls to the picture and numbers of the page. It
     may run a filter, which may have to be compiled."""

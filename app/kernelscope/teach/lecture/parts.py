@@ -23,8 +23,7 @@ from kernelscope.schema.parameters import Choice, ChoiceParameter, OddParameter
 from kernelscope.teach.handbook import examples
 from kernelscope.traffic.gpus import GPUS, Limits
 
-WARP = 32
-"""Threads of a warp on every card."""
+WARP = 32  # threads of a warp on every card
 
 
 _NAMES = ("H100", "GeForce RTX 2080 Ti", "GeForce GTX 660 Ti", "GeForce GTX 480")
@@ -47,8 +46,7 @@ def limits_of(card: str) -> Limits:
 class Residence:
     """How many blocks a multiprocessor holds at a time, and why no more."""
 
-    by: dict[str, int]
-    """Blocks that each limit alone would allow, by its name."""
+    by: dict[str, int]  # blocks that each limit alone would allow, by its name
     warps: int
     most_warps: int
 

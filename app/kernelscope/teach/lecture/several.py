@@ -34,10 +34,8 @@ _ROW = re.compile(r"volume of 512³, (\d) GPUs?(.*)")
 
 
 class RecordedRun(NamedTuple):
-    seconds: float
-    """From host array to host array."""
-    where: str
-    """Card and day; of a run apart from the others, where and when that was."""
+    seconds: float  # from host array to host array
+    where: str  # card and day; of a run apart from the others, where and when that was
 
 
 @functools.cache

@@ -34,8 +34,7 @@ MODES: Mapping[Border, _Mode] = {
 }
 """NumPy's names of the borders that put values outside of the picture."""
 
-_CORNER, _MARGIN = 40, 24
-"""Pixels of the picture's corner that are shown, and outside of it."""
+_CORNER, _MARGIN = 40, 24  # pixels of the picture's corner that are shown, and outside of it
 
 
 def outside_reads(shape: tuple[int, ...], size: int) -> int:

@@ -17,8 +17,7 @@ from kernelscope.teach.lecture.board import STRONG, Board
 from kernelscope.teach.lecture.page import LecturePage, LectureSubject, Shown, as_recorded
 from kernelscope.teach.lecture.parts import published, side
 
-REPORT = "gpu-f-graphs.json"
-"""The recorded report with the sizes and masks of source F."""
+REPORT = "gpu-f-graphs.json"  # the recorded report with the sizes and masks of source F
 
 
 @functools.cache
