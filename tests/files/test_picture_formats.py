@@ -26,7 +26,7 @@ def test_a_written_file_has_the_signature_and_a_suffix_of_its_own_format_only(
 ):
     shape = (4, 5, 3) if writer.colour else (4, 5)
     data = writer.encode(np.zeros(shape, writer.dtypes[-1]), NOTHING)
-    assert [each for each in FORMATS if each.magic.match(data)] == [row]
+    assert [each for each in FORMATS if each.fits(data)] == [row]
     assert all(suffix.endswith(row.format.suffixes) for suffix in writer.format.suffixes)
 
 

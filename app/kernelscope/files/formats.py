@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base import memory
-from kernelscope.base.errors import AppError
+from kernelscope.base.errors import AppError, ImageReadError, OutOfMemory
 from kernelscope.images.image import MAX_SAMPLES, NOTHING, Metadata
 
 _logger = logging.getLogger(__name__)
@@ -81,6 +81,18 @@ class Format:
     suffixes: tuple[str, ...]  # lower case, with the dot; the usual one first
 
 
+@dataclass(frozen=True)
+class FileFormat:
+    """A format that is read."""
+
+    format: Format  # its suffixes are those to read
+    magic: bytes  # a pattern of the first bytes of its files
+
+    def fits(self, start: bytes) -> bool:
+        """Return whether a file that starts like this is of the format."""
+        return re.match(self.magic, start, re.DOTALL) is not None
+
+
 @dataclass
 class Decoded:
     """Pixels, notices and metadata returned by a decoder.
@@ -103,6 +115,27 @@ class Unreadable(Exception):
         super().__init__(cause)
         self.cause = cause
         self.hint = hint
+
+    def of(self, title: str) -> ImageReadError:
+        """Return the error about a file of that name, which the cause need not repeat."""
+        cause = self.cause.replace(f"DICOM file {title}'s data", "DICOM data")
+        if cause.startswith(f"{title} "):
+            cause = f"it{cause.removeprefix(title)}"
+        return ImageReadError(f"{title}: {cause}", self.hint)
+
+
+@contextmanager
+def named(title: str, what: str = "image") -> Iterator[None]:
+    """Name the file in the reasons why it cannot be read."""
+    try:
+        yield
+    except Unreadable as error:
+        raise error.of(title) from error
+    except MemoryError as error:
+        raise OutOfMemory(
+            f"{title}: there is not enough memory to open it.",
+            f"Close other programs or use a smaller {what}.",
+        ) from error
 
 
 def check_size(width: int, height: int, samples: int = 1) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.files.depth import compose_on_white, convert_depth, to_grey
-from kernelscope.files.formats import Decoded, Format
+from kernelscope.files.formats import Decoded, FileFormat, Format
 from kernelscope.files.pictures import bmp, dicom, jpeg, netpbm, pillow, png, tiff, tiff_exif
 from kernelscope.files.pictures.exif import stamped
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
@@ -119,54 +119,40 @@ class Writer:
 
 
 @dataclass(frozen=True)
-class PictureFormat:
+class PictureFormat(FileFormat):
     """A format that is read, and written if it has writers."""
 
-    format: Format  # its suffixes are those to read
-    magic: re.Pattern[bytes]  # matches the first bytes of its files
     decode: Callable[[WatchedFile], Decoded]  # reads a file, from its start
     writers: tuple[Writer, ...] = ()  # several where each suffix keeps other properties
     decode_all: Callable[[WatchedFile], list[Decoded]] | None = None
     """Reads all pictures of a file; None for formats of a single one."""
 
 
-def _row(
-    name: str,
-    suffixes: tuple[str, ...],
-    magic: bytes,
-    decode: Callable[[WatchedFile], Decoded],
-    *writers: Writer,
-    decode_all: Callable[[WatchedFile], list[Decoded]] | None = None,
-) -> PictureFormat:
-    pattern = re.compile(magic, re.DOTALL)
-    return PictureFormat(Format(name, suffixes), pattern, decode, writers, decode_all)
-
-
 FORMATS = (
     # First, because a DICOM file may begin with the signature of any other format.
-    _row(dicom.FORMAT.name, dicom.FORMAT.suffixes, dicom.MAGIC, dicom.decode),
-    _row(
-        "PNG",
-        (".png",),
+    PictureFormat(dicom.FORMAT, dicom.MAGIC, dicom.decode),
+    PictureFormat(
+        Format("PNG", (".png",)),
         re.escape(png.MAGIC),
         png.decode,
-        Writer(
-            Format("PNG", (".png",)),
-            png.encode,
-            (_UINT8, _UINT16),
-            _EVERYTHING | {"chunks"},
-            alpha=True,
-            max_side=png.MAX_SIDE,
-            resolutions=(1.0, 5e7),
+        (
+            Writer(
+                Format("PNG", (".png",)),
+                png.encode,
+                (_UINT8, _UINT16),
+                _EVERYTHING | {"chunks"},
+                alpha=True,
+                max_side=png.MAX_SIDE,
+                resolutions=(1.0, 5e7),
+            ),
         ),
         decode_all=partial(pillow.decode_all, kind="PNG"),
     ),
-    _row(
-        "TIFF",
-        (".tif", ".tiff"),
-        rb"II[*+]\0|MM\0[*+]",
+    PictureFormat(
+        Format("TIFF", (".tif", ".tiff")),
+        tiff.MAGIC,
         tiff.decode,
-        *(
+        tuple(
             Writer(
                 Format(name, suffixes),
                 encode,
@@ -183,53 +169,54 @@ FORMATS = (
         ),
         decode_all=tiff.decode_all,
     ),
-    _row(
-        "BMP",
-        (".bmp", ".dib"),
+    PictureFormat(
+        Format("BMP", (".bmp", ".dib")),
         bmp.MAGIC,
         bmp.decode,
-        Writer(Format("BMP", (".bmp",)), pillow.encode_bmp, beside=frozenset({"resolution"})),
+        (Writer(Format("BMP", (".bmp",)), pillow.encode_bmp, beside=frozenset({"resolution"})),),
     ),
-    _row(
-        "JPEG",
-        (".jpg", ".jpeg", ".jpe", ".jfif"),
+    PictureFormat(
+        Format("JPEG", (".jpg", ".jpeg", ".jpe", ".jfif")),
         rb"\xff\xd8(?:[^\xff]|\xff\0){0,120}\xff[^\0]",  # stray bytes may be between
         jpeg.decode,
-        Writer(
-            Format("JPEG", (".jpg", ".jpeg")),
-            pillow.encode_jpeg,
-            beside=_EVERYTHING,
-            max_side=jpeg.MAX_SIDE,
-            resolutions=(1.0, 65535.0),
-            encode_at=pillow.encode_jpeg,
+        (
+            Writer(
+                Format("JPEG", (".jpg", ".jpeg")),
+                pillow.encode_jpeg,
+                beside=_EVERYTHING,
+                max_side=jpeg.MAX_SIDE,
+                resolutions=(1.0, 65535.0),
+                encode_at=pillow.encode_jpeg,
+            ),
         ),
     ),
-    _row(
-        "WebP",
-        (".webp",),
+    PictureFormat(
+        Format("WebP", (".webp",)),
         rb"RIFF....WEBP",
         partial(pillow.decode, kind="WEBP"),
-        Writer(
-            Format("WebP", (".webp",)),
-            pillow.encode_webp,
-            beside=frozenset({"profile", "exif"}),
-            grey=False,
-            alpha=True,
-            max_side=16383,
+        (
+            Writer(
+                Format("WebP", (".webp",)),
+                pillow.encode_webp,
+                beside=frozenset({"profile", "exif"}),
+                grey=False,
+                alpha=True,
+                max_side=16383,
+            ),
         ),
         decode_all=partial(pillow.decode_all, kind="WEBP"),
     ),
-    _row(
-        "PGM/PPM",
-        (".pgm", ".ppm", ".pbm", ".pnm"),
+    PictureFormat(
+        Format("PGM/PPM", (".pgm", ".ppm", ".pbm", ".pnm")),
         rb"P[1-6][\s#]",
         netpbm.decode,
-        Writer(Format("PGM", (".pgm",)), netpbm.encode, (_UINT8, _UINT16), colour=False),
-        Writer(Format("PPM", (".ppm",)), netpbm.encode, (_UINT8, _UINT16), grey=False),
+        (
+            Writer(Format("PGM", (".pgm",)), netpbm.encode, (_UINT8, _UINT16), colour=False),
+            Writer(Format("PPM", (".ppm",)), netpbm.encode, (_UINT8, _UINT16), grey=False),
+        ),
     ),
-    _row(
-        "GIF",
-        (".gif",),
+    PictureFormat(
+        Format("GIF", (".gif",)),
         rb"GIF8[79]a",
         partial(pillow.decode, kind="GIF"),
         decode_all=partial(pillow.decode_all, kind="GIF"),

@@ -5,20 +5,18 @@ from __future__ import annotations
 import logging
 import stat
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from kernelscope.base.errors import ImageReadError, OutOfMemory
 from kernelscope.files.formats import (
     ONLY_FIRST,
     Decoded,
     Format,
     Unreadable,
     damage_explained,
+    named,
     unknown,
     unreadable,
 )
@@ -47,7 +45,7 @@ def read_image(path: str | Path, *, nan: float | None = None) -> Image:
     path = Path(path)
     title = path.name or str(path)
     start = time.perf_counter()
-    with _explained(title):
+    with named(title):
         with open_file(path) as handle:
             found = _recognise(handle)
             decoded = _decode(found, handle)
@@ -71,7 +69,7 @@ def read_pages(path: str | Path, *, nan: float | None = None) -> list[Image]:
     """
     path = Path(path)
     title = path.name or str(path)
-    with _explained(title):
+    with named(title):
         with open_file(path) as handle:
             found = _recognise(handle)
             if found.decode_all is None:
@@ -83,20 +81,6 @@ def read_pages(path: str | Path, *, nan: float | None = None) -> list[Image]:
             _image(page, f"{title}, picture {number}", path, [], nan)
             for number, page in enumerate(pages, 1)
         ]
-
-
-@contextmanager
-def _explained(title: str) -> Iterator[None]:
-    """Name the file in the reasons why it cannot be read."""
-    try:
-        yield
-    except Unreadable as error:
-        raise ImageReadError(f"{title}: {error.cause}", error.hint) from error
-    except MemoryError as error:
-        raise OutOfMemory(
-            f"{title}: there is not enough memory to open it.",
-            "Close other programs or use a smaller image.",
-        ) from error
 
 
 def _image(
@@ -151,7 +135,7 @@ def _recognise(handle: WatchedFile) -> PictureFormat:
     start = handle.read(dicom.START)
     handle.seek(0)
     for each in FORMATS:
-        if each.magic.match(start):
+        if each.fits(start):
             return each
     raise unknown(start, "image", [format.name for format in READABLE])
 

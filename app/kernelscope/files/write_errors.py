@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kernelscope.base import atomic
-from kernelscope.base.errors import ImageWriteError
+from kernelscope.base.errors import ImageWriteError, OutOfMemory
 
 _ELSEWHERE = "Choose another place."
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -76,6 +76,17 @@ def check_target(path: Path) -> None:
         folder = _target(path).parent
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+
+@contextmanager
+def saving(path: Path) -> Iterator[None]:
+    """Raise a lack of memory, as it is encoded, as `OutOfMemory`."""
+    try:
+        yield
+    except MemoryError as error:
+        raise OutOfMemory(
+            f"{path.name}: there is not enough memory to save it.", "Close other programs."
+        ) from error
 
 
 @contextmanager

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.base.errors import ImageWriteError, LossyFormat, OutOfMemory
+from kernelscope.base.errors import ImageWriteError, LossyFormat
 from kernelscope.base.text import enumerated
 from kernelscope.files.picture_formats import WRITABLE, WRITERS, Writer, writer_of
 from kernelscope.files.pictures import png, tiff
 from kernelscope.files.pictures.exif import has_thumbnail
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
 from kernelscope.files.pictures.tiff_exif import parts_of
-from kernelscope.files.write_errors import check_target, replace_file
+from kernelscope.files.write_errors import check_target, replace_file, saving
 from kernelscope.images.image import Image
 from kernelscope.images.record import Record
 
@@ -51,13 +51,8 @@ def write_image(
     encode = writer.encode
     if quality is not None and writer.encode_at is not None:
         encode = partial(writer.encode_at, quality=quality)
-    try:
-        data = encode(writer.fit(image), writer.metadata(image))
-    except MemoryError as error:
-        raise OutOfMemory(
-            f"{path.name}: there is not enough memory to save it.", "Close other programs."
-        ) from error
-    replace_file(path, data)
+    with saving(path):
+        replace_file(path, encode(writer.fit(image), writer.metadata(image)))
     elapsed = (time.perf_counter() - start) * 1e3
     _logger.info("Saved %s as %s: %.1f ms", image.describe(), path, elapsed)
     losses = writer.losses(image.channels, image.pixels.dtype)
@@ -136,14 +131,10 @@ def write_pages(images: Sequence[Image], path: str | Path) -> Path:
     path = Path(path)
     check_write_pages(path)
     writer = _writer(path)
-    try:
+    with saving(path):
         pages = [(writer.fit(each), writer.metadata(each)) for each in images]
-        data = tiff.encode_all(pages, is_ome=path.name.lower().endswith(OME_SUFFIXES))
-    except MemoryError as error:
-        raise OutOfMemory(
-            f"{path.name}: there is not enough memory to save it.", "Close other programs."
-        ) from error
-    replace_file(path, data)
+        is_ome = path.name.lower().endswith(OME_SUFFIXES)
+        replace_file(path, tiff.encode_all(pages, is_ome=is_ome))
     _logger.info("Saved %d pictures as %s", len(images), path)
     return path
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Protocol
 
@@ -9,6 +10,7 @@ from kernelscope.base.errors import ImageReadError
 from kernelscope.big.lazy.source import Head, LazySource
 from kernelscope.big.lazy.tiff_source import open_tiff
 from kernelscope.big.lazy.zarr_source import is_zarr, open_zarr
+from kernelscope.files.pictures.tiff import MAGIC
 from kernelscope.files.volumes import is_volume
 from kernelscope.schema.samples import Kind
 
@@ -38,6 +40,6 @@ def open_source(path: Path, number: int | None = None) -> OpenSource:
 def _is_tiff(path: Path) -> bool:
     try:
         with path.open("rb") as handle:
-            return handle.read(4) in (b"II*\0", b"II+\0", b"MM\0*", b"MM\0+")
+            return re.match(MAGIC, handle.read(4)) is not None
     except OSError:
         return True  # its reader has the reason

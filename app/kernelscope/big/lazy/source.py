@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from kernelscope.base.errors import ImageReadError
 from kernelscope.base.text import printable
 from kernelscope.big.lazy.ome import Multiscale
-from kernelscope.files.formats import Unreadable
 from kernelscope.files.reading import open_file
 from kernelscope.images.image import Metadata
 from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
@@ -199,8 +198,3 @@ class OpenedFile:
 def _state(info: os.stat_result) -> tuple[int, int, int]:
     """Return what differs once a file was written to or replaced: size, time, and place."""
     return info.st_size, info.st_mtime_ns, info.st_ino
-
-
-def refused(path: Path, error: Unreadable) -> ImageReadError:
-    """Return the error of a reader with the name of the file."""
-    return ImageReadError(f"{path.name}: {error.cause}", error.hint)

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidImage
-from kernelscope.big.lazy.source import Head, OpenedFile, Sides, refused
-from kernelscope.files.formats import Unreadable, damage_explained
+from kernelscope.big.lazy.source import Head, OpenedFile, Sides
+from kernelscope.files.formats import Unreadable, damage_explained, named
 from kernelscope.files.pictures.tiff import metadata_of, nodata_of, orientation_of, photometric
 from kernelscope.files.pictures.tiff_exif import parts_of
 from kernelscope.files.pictures.tiff_pages import check_pages, check_planes
 from kernelscope.files.pictures.tiff_segments import check_extents, check_segments, prepare
-from kernelscope.files.volumes.raw_volume import Several, spacing_from, spacing_notices
+from kernelscope.files.volumes.raw_volume import spacing_from, spacing_notices
 from kernelscope.files.volumes.tiff_stack import (
     WHITE_IS_ZERO,
     check_grey,
@@ -178,17 +178,13 @@ class _Page:
         found = self._kept.get(offset)
         if found is None:
             data = self._file.bytes_at(offset, count)
-            try:
-                with damage_explained("TIFF"):
-                    keyframe = self._keyframe
-                    decoded = keyframe.decode(
-                        data,
-                        index,
-                        jpegtables=self._page.jpegtables,
-                        jpegheader=keyframe.jpegheader,
-                    )[0]
-            except Unreadable as error:
-                raise refused(self._file.path, error) from error
+            with named(self._file.path.name), damage_explained("TIFF"):
+                decoded = self._keyframe.decode(
+                    data,
+                    index,
+                    jpegtables=self._page.jpegtables,
+                    jpegheader=self._keyframe.jpegheader,
+                )[0]
             found = self._kept.put(offset, np.asarray(decoded)[0])
         return found
 
@@ -223,16 +219,11 @@ def open_tiff(path: Path, kind: Kind, number: int | None = None) -> TiffSource:
 
     `number`: from 1, of the volume in a file of several.
     """
-    with ExitStack() as undo:
-        try:
-            file = OpenedFile(path)
-            undo.callback(file.close)
-            with damage_explained("TIFF"):
-                source = _opened(file, kind, number)
-        except Several as error:
-            raise error.of(path.name) from error
-        except Unreadable as error:
-            raise refused(path, error) from error
+    with named(path.name), ExitStack() as undo:
+        file = OpenedFile(path)
+        undo.callback(file.close)
+        with damage_explained("TIFF"):
+            source = _opened(file, kind, number)
         undo.pop_all()
     return source
 

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from kernelscope.base.errors import ImageReadError
 from kernelscope.base.installed import install_command
 from kernelscope.big.lazy.ome import VERSIONS, Multiscale, parsed
-from kernelscope.big.lazy.source import Head, Sides, refused
+from kernelscope.big.lazy.source import Head, Sides
 from kernelscope.big.lazy.zarr_bounds import Codecs, check_chunk, check_declared, inside, read_json
-from kernelscope.files.formats import Unreadable, damage_explained
+from kernelscope.files.formats import Unreadable, damage_explained, named
 from kernelscope.files.volumes import folder
-from kernelscope.files.volumes.raw_volume import Several, choose, spacing_from, spacing_notices
+from kernelscope.files.volumes.raw_volume import choose, spacing_from, spacing_notices
 from kernelscope.images.image import DTYPES as PICTURE_DTYPES
 from kernelscope.images.image import MM_PER_INCH
 from kernelscope.images.volume import DTYPES as VOLUME_DTYPES
@@ -116,13 +116,8 @@ class ZarrSource:
             for name, first, side in zip(self._wanted, *part, strict=True)
         }
         chosen = tuple(ranges.get(name, self._fixed.get(name, 0)) for name in self._axes)
-        try:
-            with damage_explained("OME-Zarr"):
-                samples = np.asarray(self._array[chosen])
-        except Unreadable as error:
-            raise ImageReadError(
-                f"{self._folder.name}: chunk {key}: {error.cause}", error.hint
-            ) from error
+        with named(f"{self._folder.name}: chunk {key}"), damage_explained("OME-Zarr"):
+            samples = np.asarray(self._array[chosen])
         kept = [name for name in self._axes if name in ranges]
         order = [kept.index(name) for name in self._wanted if name in kept]
         return samples.transpose(order).reshape(part.sides)
@@ -176,7 +171,7 @@ class ZarrSource:
             at % whole // side
             for at, whole, side in zip(self._cells(first), stored, chunks, strict=True)
         ]
-        try:
+        with named(f"{self._folder.name}: chunk {key}"):
             check_chunk(
                 inside(self._folder, self._place / key),
                 self._codecs,
@@ -185,10 +180,6 @@ class ZarrSource:
                 math.prod(counts),
                 self.dtype.itemsize,
             )
-        except Unreadable as error:
-            raise ImageReadError(
-                f"{self._folder.name}: chunk {key}: {error.cause}", error.hint
-            ) from error
 
     def _metadata(self) -> list[bytes]:
         places = [at / name for at in (self._folder, self._place) for name in folder.ZARR]
@@ -226,7 +217,7 @@ def open_zarr(path: Path, number: int | None = None) -> ZarrSource:
         raise ImageReadError(
             f"{path.name}: OME-Zarr needs the package zarr.", install_hint()
         ) from error
-    try:
+    with named(path.name):
         multiscale = parsed(_attributes(path))
         with damage_explained("OME-Zarr"):
             number_of_zarr = VERSIONS[multiscale.version]
@@ -236,10 +227,6 @@ def open_zarr(path: Path, number: int | None = None) -> ZarrSource:
             array = zarr.open_array(place, mode="r", zarr_format=number_of_zarr)
             check_declared(array, place)
         return _chosen(path, array, codecs, multiscale, number)
-    except Several as error:
-        raise error.of(path.name) from error
-    except Unreadable as error:
-        raise refused(path, error) from error
 
 
 def _attributes(path: Path) -> dict[str, Any]:

@@ -55,6 +55,8 @@ _NAMES = {
 
 _NODATA = 42113  # tag of GDAL: the number of unknown samples, as text
 
+MAGIC = rb"II[*+]\0|MM\0[*+]"
+
 _LEVEL = 1
 """Of zlib: on photographs of 2048² samples 1.5 to 4.6 times as fast as the usual level, in files
 that are 0.97 to 1.05 times as large (two cores, libdeflate through imagecodecs 2026.3)."""

@@ -27,6 +27,7 @@ from kernelscope.images.volume import Spacing, Volume, check_shape
 
 FORMAT = Format("NIfTI", (".nii.gz", ".nii"))
 
+MAGIC = rb".{344}n[+i]1|.{4}n[+i]2"
 GZIP_MAGIC = b"\x1f\x8b"
 MAX_START = 540  # length of the longest header
 
@@ -57,11 +58,6 @@ class NiftiHeader:
         return _classes()[len(self.block)](self.block, self.endianness, check=check)
 
 
-def matches(start: bytes) -> bool:
-    """Whether a file that starts like this is NIfTI."""
-    return start[344:347] in (b"n+1", b"ni1") or start[4:7] in (b"n+2", b"ni2")
-
-
 def decode(path: Path, number: int | None) -> RawVolume:
     """Read one volume of a file of up to seven dimensions, in either byte order."""
     with open_file(path) as file:
@@ -81,12 +77,7 @@ def decode(path: Path, number: int | None) -> RawVolume:
             return scan
 
 
-def encode(volume: Volume) -> bytes:
-    """Return the whole file, uncompressed."""
-    return encode_all((volume,))
-
-
-def encode_all(volumes: Sequence[Volume]) -> bytes:
+def encode(volumes: Sequence[Volume]) -> bytes:
     """Return a file of volumes of one shape and type, such as those of one file were."""
     volume = volumes[0]
     kept = volume.header if isinstance(volume.header, NiftiHeader) else _new_header(volume)
@@ -108,16 +99,11 @@ def encode_all(volumes: Sequence[Volume]) -> bytes:
     return b"".join([header.binaryblock, kept.extensions, *voxels])
 
 
-def encode_compressed(volume: Volume) -> bytes:
-    """Return the whole file, compressed for speed rather than size."""
-    return encode_all_compressed((volume,))
-
-
-def encode_all_compressed(volumes: Sequence[Volume]) -> bytes:
-    """Return the file of `encode_all`, compressed for speed rather than size."""
+def encode_compressed(volumes: Sequence[Volume]) -> bytes:
+    """Return the same, compressed for speed rather than size."""
     import imagecodecs
 
-    return bytes(imagecodecs.gzip_encode(encode_all(volumes), level=1))
+    return bytes(imagecodecs.gzip_encode(encode(volumes), level=1))
 
 
 def _classes() -> dict[int, Any]:

@@ -6,6 +6,7 @@ import io
 import math
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,18 +17,13 @@ from kernelscope.files.reading import open_file
 from kernelscope.files.volumes.raw_volume import RawVolume, choose, fill
 from kernelscope.images.volume import Volume, check_shape
 
-MAGIC = b"\x93NUMPY"
+MAGIC = rb"\x93NUMPY"
 
 _MAX_HEADER = 2**16
 _TYPE = r"""['"]descr['"]\s*:\s*['"]([^'"]{1,9})['"]"""
 _SHAPE = r"""['"]shape['"]\s*:\s*\(([\dL, ]{0,99})\)"""
 _ORDER = r"""['"]fortran_order['"]\s*:\s*(True|False)"""
 _ONE_NUMBER = "Save one real number a voxel."
-
-
-def matches(start: bytes) -> bool:
-    """Whether a file that starts like this is an array of NumPy."""
-    return start.startswith(MAGIC)
 
 
 def decode(path: Path, number: int | None) -> RawVolume:
@@ -73,7 +69,8 @@ def _header(handle: BinaryIO) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
     return np.dtype(code), shape, order == "True"
 
 
-def encode(volume: Volume) -> bytes:
+def encode(volumes: Sequence[Volume]) -> bytes:
+    (volume,) = volumes
     voxels = volume.voxels.astype(bool) if volume.is_boolean else volume.unscaled
     buffer = io.BytesIO()
     np.save(buffer, volume.restored(voxels), allow_pickle=False)

@@ -54,7 +54,6 @@ class Several(Unreadable):
         self.names, self.alike, self.what = tuple(names), alike, what
 
     def of(self, title: str) -> SeveralVolumes:
-        """Return the error about a file of that name."""
         return SeveralVolumes(
             f"{title}: {self.cause}", self.hint, self.names, alike=self.alike, what=self.what
         )

@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from kernelscope.base.errors import ImageReadError, OutOfMemory, SeveralVolumes
-from kernelscope.files.formats import Unreadable, damage_explained, unknown
+from kernelscope.base.errors import SeveralVolumes
+from kernelscope.files.formats import Unreadable, damage_explained, named, unknown
 from kernelscope.files.reading import open_file
 from kernelscope.files.volumes import dicom, nifti
-from kernelscope.files.volumes.raw_volume import Several, spacing_notices
+from kernelscope.files.volumes.raw_volume import spacing_notices
 from kernelscope.files.volumes.volume_formats import (
     FOLDER,
     FORMATS,
@@ -73,17 +73,8 @@ def read_volume(
     path = Path(path)
     title = path.name or str(path)
     start = time.perf_counter()
-    try:
+    with named(title, "volume"):
         volume, name = _decode(path, title, volume_number, nan, slices)
-    except Several as error:
-        raise error.of(title) from error
-    except Unreadable as error:
-        raise ImageReadError(f"{title}: {_nameless(error.cause, title)}", error.hint) from error
-    except MemoryError as error:
-        raise OutOfMemory(
-            f"{title}: there is not enough memory to open it.",
-            "Close other programs or use a smaller volume.",
-        ) from error
     elapsed = (time.perf_counter() - start) * 1e3
     _logger.info("Read %s from %s: %.1f ms", volume.describe(), name, elapsed)
     for notice in volume.notices:
@@ -160,12 +151,6 @@ def _decode(
     return volume, format.name
 
 
-def _nameless(cause: str, title: str) -> str:
-    """Return the cause of a failure behind the name of the file, which it need not repeat."""
-    cause = cause.replace(f"DICOM file {title}'s data", "DICOM data")
-    return f"it{cause.removeprefix(title)}" if cause.startswith(f"{title} ") else cause
-
-
 def is_volume(path: str | Path) -> bool:
     """Return whether to open a path with `read_volume` rather than `read_image`.
 
@@ -183,10 +168,8 @@ def is_volume(path: str | Path) -> bool:
 
 def series_of(path: Path) -> str:
     """Return the identifier of the DICOM series of a file; empty for any other path."""
-    try:
+    with named(path.name):
         return dicom.series_of(path) if dicom.is_dicom(path) else ""
-    except Unreadable as error:
-        raise ImageReadError(f"{path.name}: {error.cause}", error.hint) from error
 
 
 def _recognise(path: Path) -> VolumeFormat:
@@ -209,7 +192,7 @@ def _recognise(path: Path) -> VolumeFormat:
                     "Get the file again from where it came from.",
                 ) from error
     for each in FORMATS:
-        if each.matches(start):
+        if each.fits(start):
             return each
     *names, last = (format.name for format in READABLE_VOLUMES)
     raise unknown(start, "volume", [*names, f"{last} and folders"])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import math
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -47,13 +46,8 @@ from kernelscope.files.watched import WatchedFile
 from kernelscope.images.source import Channel
 from kernelscope.images.volume import Among, Volume, check_shape
 
-_MAGIC = re.compile(rb"II[*+]\0|MM\0[*+]")
 _WORDS = {"C": "channel", "T": "time"}
 WHITE_IS_ZERO, _BLACK_IS_ZERO = _GREYS = 0, 1
-
-
-def matches(start: bytes) -> bool:
-    return _MAGIC.match(start) is not None
 
 
 def is_stack(path: Path) -> bool:
@@ -122,26 +116,16 @@ def _turned(slices: NDArray[Any], orientation: int) -> NDArray[Any]:
     return np.moveaxis(turned(np.moveaxis(slices, 0, -1), orientation), -1, 0)
 
 
-def encode(volume: Volume) -> bytes:
-    """Return the whole file, one page per slice, compressed without loss."""
-    return encode_all((volume,))
-
-
-def encode_ome(volume: Volume) -> bytes:
-    """Return the whole file with OME-XML."""
-    return encode_all_ome((volume,))
-
-
-def encode_all(volumes: Sequence[Volume]) -> bytes:
-    """Return a file of channels or times of one shape."""
+def encode(volumes: Sequence[Volume]) -> bytes:
+    """Return a file of channels or times of one shape, a page per slice, without loss."""
     first = volumes[0]
     described = ours(first.spacing, first.stated, *_channels(volumes))
     stored = [_stored(each) for each in volumes]
     return _encoded(stored, axes_of(volumes), described, nodata=first.nodata)
 
 
-def encode_all_ome(volumes: Sequence[Volume]) -> bytes:
-    """Return a file of channels or times of one shape, with OME-XML."""
+def encode_ome(volumes: Sequence[Volume]) -> bytes:
+    """Return the same with OME-XML."""
     stored = [_stored(each) for each in volumes]
     if stored[0].dtype.itemsize == 8 and stored[0].dtype.kind != "f":  # it has no such type
         stored = [each.restored(each.voxels, each.nodata) for each in volumes]

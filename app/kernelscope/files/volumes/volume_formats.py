@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelscope.files.formats import Format
+from kernelscope.files.formats import FileFormat, Format
+from kernelscope.files.pictures import tiff
+from kernelscope.files.pictures.dicom import MAGIC
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
 from kernelscope.files.volumes import dicom, folder, nifti, numpy_file, slices, tiff_stack
 from kernelscope.files.volumes.raw_volume import RawVolume
@@ -23,15 +25,14 @@ class VolumeWriter:
     """The encoder of a format, and the properties that it keeps in addition to the voxels."""
 
     format: Format  # its suffixes are those to write
-    encode: Callable[[Volume], bytes] | None
-    """Maps a volume to the bytes of a file; None for folders."""
+    encode: Callable[[Sequence[Volume]], bytes] | None
+    """Maps volumes of one shape to the bytes of a file; None for folders."""
+    several: bool = False  # whether a file holds more than one volume
     spacing: bool = True  # whether the distance of voxels is kept
     place: bool = False  # whether orientation and position are kept
     channel: bool = False  # whether name and colour of a channel are kept
     marks: bool = False  # whether a number for unknown voxels is kept, as GDAL has it
     slices: str = ""  # the suffix of the pictures of a folder; empty for files
-    encode_all: Callable[[Sequence[Volume]], bytes] | None = None
-    """Maps several volumes of one shape to the bytes of a file; None where a file holds one."""
 
     def losses(self, volume: Volume) -> list[str]:
         """Return the properties of a volume that the format cannot keep, in words."""
@@ -43,21 +44,14 @@ class VolumeWriter:
         return losses
 
 
-def _always(path: Path) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
-class VolumeFormat:
+class VolumeFormat(FileFormat):
     """A format that is read, and written if it has writers."""
 
-    format: Format  # its suffixes are those to read
-    matches: Callable[[bytes], bool]
-    """Returns whether the first bytes of a file are those of the format."""
     decode: Callable[[Path, int | None], RawVolume]
     """Reads a file; the second argument is the number of a volume in it, from 1, or None."""
     writers: tuple[VolumeWriter, ...] = ()  # several where each suffix has an encoding of its own
-    holds_volume: Callable[[Path], bool] = _always
+    holds_volume: Callable[[Path], bool] = lambda path: True
     """Returns whether a file is opened as a volume rather than as a picture."""
 
 
@@ -67,49 +61,33 @@ _ARRAY = Format("NumPy array", (".npy",))
 
 FORMATS = (
     # First, because a DICOM file may begin with the signature of any other format.
-    VolumeFormat(dicom.FORMAT, dicom.matches, dicom.decode, holds_volume=dicom.holds_slices),
+    VolumeFormat(dicom.FORMAT, MAGIC, dicom.decode, holds_volume=dicom.holds_slices),
     VolumeFormat(
         nifti.FORMAT,
-        nifti.matches,
+        nifti.MAGIC,
         nifti.decode,
-        (
-            VolumeWriter(
-                Format("NIfTI, compressed", (".nii.gz",)),
-                nifti.encode_compressed,
-                place=True,
-                encode_all=nifti.encode_all_compressed,
-            ),
-            VolumeWriter(
-                Format("NIfTI", (".nii",)), nifti.encode, place=True, encode_all=nifti.encode_all
-            ),
+        tuple(
+            VolumeWriter(Format(name, (suffix,)), encode, several=True, place=True)
+            for name, suffix, encode in (
+                ("NIfTI, compressed", ".nii.gz", nifti.encode_compressed),
+                ("NIfTI", ".nii", nifti.encode),
+            )
         ),
     ),
     VolumeFormat(
         _STACK,
-        tiff_stack.matches,
+        tiff.MAGIC,
         tiff_stack.decode,
         # OME-TIFF first, because its names end like those of the other as well.
-        (
-            VolumeWriter(
-                _OME,
-                tiff_stack.encode_ome,
-                channel=True,
-                marks=True,
-                encode_all=tiff_stack.encode_all_ome,
-            ),
-            VolumeWriter(
-                _STACK,
-                tiff_stack.encode,
-                channel=True,
-                marks=True,
-                encode_all=tiff_stack.encode_all,
-            ),
+        tuple(
+            VolumeWriter(kind, encode, several=True, channel=True, marks=True)
+            for kind, encode in ((_OME, tiff_stack.encode_ome), (_STACK, tiff_stack.encode))
         ),
         tiff_stack.is_stack,
     ),
     VolumeFormat(
         _ARRAY,
-        numpy_file.matches,
+        numpy_file.MAGIC,
         numpy_file.decode,
         (VolumeWriter(_ARRAY, numpy_file.encode, spacing=False),),
     ),
@@ -118,7 +96,7 @@ FORMATS = (
 
 FOLDER = VolumeFormat(
     Format("folder", ()),
-    lambda start: False,
+    rb"(?!)",  # it is none of a file
     folder.decode,
     tuple(
         VolumeWriter(

@@ -9,11 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelscope.base.errors import ImageWriteError, LossyFormat, OutOfMemory
+from kernelscope.base.errors import ImageWriteError, LossyFormat
 from kernelscope.base.text import enumerated
 from kernelscope.files.volumes import nifti, slices, tiff_stack
 from kernelscope.files.volumes.volume_formats import WRITABLE_VOLUMES, WRITERS, VolumeWriter
-from kernelscope.files.write_errors import check_folder, check_target, replace_file, replace_folder
+from kernelscope.files.write_errors import (
+    check_folder,
+    check_target,
+    replace_file,
+    replace_folder,
+    saving,
+)
 from kernelscope.images.image import can_hold
 from kernelscope.images.record import Record
 from kernelscope.images.volume import DTYPES, Volume
@@ -43,15 +49,11 @@ def write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> Pa
     start = time.perf_counter()
     check_write_volume(volume, path, lossy=lossy)
     writer = _writer(path)
-    try:
+    with saving(path):
         if writer.encode is None:
             replace_folder(path, slices.files(volume, writer.slices), slices.is_slice)
         else:
-            replace_file(path, writer.encode(volume))
-    except MemoryError as error:
-        raise OutOfMemory(
-            f"{path.name}: there is not enough memory to save it.", "Close other programs."
-        ) from error
+            replace_file(path, writer.encode((volume,)))
     elapsed = (time.perf_counter() - start) * 1e3
     _logger.info("Saved %s as %s: %.1f ms", volume.describe(), path, elapsed)
     losses = writer.losses(volume)
@@ -68,14 +70,10 @@ def write_volumes(volumes: Sequence[Volume], path: str | Path) -> Path:
     """
     path = Path(path)
     check_write_volumes(volumes, path)
-    encode = _writer(path).encode_all
+    encode = _writer(path).encode
     assert encode is not None
-    try:
+    with saving(path):
         replace_file(path, encode(volumes))
-    except MemoryError as error:
-        raise OutOfMemory(
-            f"{path.name}: there is not enough memory to save it.", "Close other programs."
-        ) from error
     _logger.info("Saved %d volumes as %s", len(volumes), path)
     return path
 
@@ -83,13 +81,13 @@ def write_volumes(volumes: Sequence[Volume], path: str | Path) -> Path:
 def check_write_volumes(volumes: Sequence[Volume], path: str | Path) -> None:
     """Refuse, before a long run, volumes that `write_volumes` would refuse after it."""
     path = Path(path)
-    encode_all = _writer(path).encode_all
-    if encode_all is None:
+    writer = _writer(path)
+    if not writer.several:
         raise ImageWriteError(
             f"{path.name}: several volumes are written to NIfTI and TIFF files only.",
             "Save it as NIfTI.",
         )
-    if encode_all in (tiff_stack.encode_all, tiff_stack.encode_all_ome):
+    if writer.encode in (tiff_stack.encode, tiff_stack.encode_ome):
         try:
             tiff_stack.axes_of(volumes)
         except ImageWriteError as error:
