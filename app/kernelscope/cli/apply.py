@@ -77,7 +77,7 @@ def apply(arguments: list[str]) -> int:
                 "Add --memory 2G, or use “batch” for many files.",
             )
         else:
-            with blocks_mentioned(command.files.source, "--memory 2G"):
+            with blocks_mentioned(command.source, "--memory 2G"):
                 _run(command, _medium(command))
     return 0
 
@@ -86,7 +86,7 @@ def _medium(command: ApplyCommand) -> Medium:
     from kernelscope.files.volumes import is_volume
 
     for_volumes = [step.filter for step in command.recipe.steps if step.filter.kind is Kind.VOLUME]
-    source = command.files.source
+    source = command.source
     if is_volume(source) or for_volumes:
         from kernelscope.cli.volumes import VolumeFiles
 
@@ -112,16 +112,16 @@ def _run(command: ApplyCommand, medium: Medium) -> None:
     say = Speaker(command.quiet, as_json=command.json)
     say.notices(dict.fromkeys(notice for source in sources for notice in source.notices))
     say.notices(medium.advice())
-    if command.files.levels and not (command.files.reference or knows_levels(medium.recipe)):
+    if command.levels and not (command.reference or knows_levels(medium.recipe)):
         say.notices([WITHOUT_LEVELS])
-    run = command.options, command.gpus, status, say
+    run = command.options, command.gpu, status, say
     results = run_steps(medium.recipe, sources, reference, *run)
     record = medium.write(results, status, say)
-    if command.outputs.recipe:
-        write_recipe(medium.recipe, command.outputs.recipe)
+    if command.save_recipe:
+        write_recipe(medium.recipe, command.save_recipe)
     say.report(
-        command.files.source,
-        command.outputs.result,
+        command.source,
+        command.result,
         medium.recipe,
         record,
         next((result.correlation for result in results if len(results) == 1), None),
@@ -130,7 +130,7 @@ def _run(command: ApplyCommand, medium: Medium) -> None:
 
 def _refuse_comparisons(command: ApplyCommand, sources: Sequence[Source]) -> None:
     """Refuse options that are for one picture or volume, before several are filtered."""
-    given = {"reference": command.files.reference, "residual": command.outputs.residual}
+    given = {"reference": command.reference, "residual": command.residual}
     option = next((name for name, value in given.items() if value), None)
     if option is not None:
         single, several, one = (
@@ -139,8 +139,7 @@ def _refuse_comparisons(command: ApplyCommand, sources: Sequence[Source]) -> Non
             else ("volume", "volumes", "Choose one with --volume N")
         )
         raise InvalidParameter(
-            f"--{option} is for one {single}; {command.files.source} holds {len(sources)} "
-            f"{several}.",
+            f"--{option} is for one {single}; {command.source} holds {len(sources)} {several}.",
             f"{one}, or leave it out.",
         )
 

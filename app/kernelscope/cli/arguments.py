@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from kernelscope import filters
 from kernelscope.base.errors import AppError
 from kernelscope.base.text import PROGRAM
-from kernelscope.cli.command import INPUT, ApplyCommand, Inputs, OutputFiles
+from kernelscope.cli.command import INPUT, ApplyCommand
 from kernelscope.cli.common import (
     STATUS,
     Parser,
@@ -53,40 +54,12 @@ from kernelscope.teach.manual import filter_name
 
 SEPARATOR = ":"  # stands between the steps of a chain
 
-_INPUTS = {
-    "component": "components",
-    "volume": "volumes",
-    "reference": "reference",
-    "nan": "nan",
-    "float": "as_float",
-    "axis": "axis",
-}
-_OUTPUTS = {
-    "output_component": "components",
-    "residual": "residual",
-    "difference": "difference",
-    "save_recipe": "recipe",
-    "lossy": "lossy",
-    "quality": "quality",
-}
-_COMMAND = {
-    "memory": "memory",
-    "local_cluster": "local_cluster",
-    "scheduler": "scheduler",
-    "tls_ca_file": "tls_ca_file",
-    "tls_cert": "tls_cert",
-    "tls_key": "tls_key",
-    "gpu": "gpus",
-    "quiet": "quiet",
-    "verbose": "verbose",
-    "json": "json",
-}
-"""Fields of `RunOptions`, `Inputs`, `OutputFiles` and `ApplyCommand` by the names of their options,
-which hold for all steps and may be given once, with any step. The classes have the defaults."""
-
 _LEVELS = ("white", "black")
 
-_SHARED = frozenset({*RUN, *_INPUTS, *_OUTPUTS, *_COMMAND, *_LEVELS})
+_FIELDS = frozenset(each.name for each in fields(ApplyCommand)) - {"recipe"}
+
+_SHARED = _FIELDS | {*RUN, *_LEVELS}
+"""Options that hold for all steps and may be given once, with any step."""
 
 _CHAINS = """\
 A lone “:” separates several filters, each of which works on the result of the
@@ -166,19 +139,20 @@ def _check(parser: argparse.ArgumentParser, shared: dict[str, Any], files: Seque
 
 def _command(recipe: Recipe, shared: dict[str, Any], files: Sequence[Path]) -> ApplyCommand:
     """Return the command for options that passed `_check`."""
-
-    def given(names: Mapping[str, str]) -> dict[str, Any]:
-        found = {field: shared[name] for name, field in names.items() if name in shared}
-        return {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}
-
-    source, output = files
+    source, result = files
+    given: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in shared.items()
+        if name in _FIELDS
+    }
     levels = given_levels(*map(shared.get, _LEVELS))
     return ApplyCommand(
         recipe=recipe,
         options=run_options(shared),
-        files=Inputs(source=source, levels=levels, **given(_INPUTS)),
-        outputs=OutputFiles(result=output, **given(_OUTPUTS)),
-        **given(_COMMAND),
+        source=source,
+        result=result,
+        levels=levels,
+        **given,
     )
 
 

@@ -39,6 +39,7 @@ from kernelscope.cli.shared_options import (
     add_level_options,
     add_output_options,
     add_tls_options,
+    cluster_of,
     knows_levels,
     run_options,
     tls_of,
@@ -199,30 +200,15 @@ def _on_cluster(
     say: Speaker,
 ) -> None:
     """Run a batch on workers: those of a scheduler, or some on this machine."""
-    from kernelscope.big.batch.cluster import (
-        ClusterBatch,
-        connected,
-        local_workers,
-        share_of_cores,
-    )
+    from kernelscope.big.batch.cluster import ClusterBatch
     from kernelscope.big.batch.item import PARTS
     from kernelscope.big.batch.task import TaskSettings
 
-    count = options.local_cluster
-    settings = TaskSettings(
-        recipe,
-        run_options(vars(options)),
-        options.out.absolute() / PARTS,
-        _handling(options),
-        threads=share_of_cores(count) if count else None,
-    )
-    with (
-        local_workers(count, options.gpu, options.jobs or _JOBS)
-        if count
-        else connected(options.scheduler, tls_of(options)) as client
-    ):
-        if not client.scheduler_info()["workers"]:
-            say.notices([f"{options.scheduler} has no workers yet: the batch waits for them."])
+    parts = options.out.absolute() / PARTS
+    with cluster_of(options, say, options.jobs or _JOBS) as (client, threads):
+        settings = TaskSettings(
+            recipe, run_options(vars(options)), parts, _handling(options), threads
+        )
         ClusterBatch(items, settings, client, overwrite=options.overwrite).run(
             journal, token, report
         )
@@ -231,7 +217,7 @@ def _on_cluster(
 def _handling(options: argparse.Namespace) -> Handling:
     from kernelscope.big.batch import Handling
 
-    found = options.nan, options.float, options.lossy, options.quality
+    found = options.nan, options.as_float, options.lossy, options.quality
     return Handling(*found, options.white, options.black)
 
 

@@ -13,12 +13,15 @@ INPUT = "input"  # stands for the file of a reference: INPUT itself
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inputs:
-    """The files to read, and how to read them."""
+class ApplyCommand:
+    """The steps (`recipe`), the run options (`options`), and the files; named like its options."""
 
+    recipe: Recipe
+    options: RunOptions
     source: Path  # a picture or a volume
-    components: tuple[Path, ...] = ()  # volumes of the same head, filtered together with `source`
-    volumes: tuple[int, ...] = ()
+    result: Path
+    component: tuple[Path, ...] = ()  # volumes of the same head, filtered together with `source`
+    volume: tuple[int, ...] = ()
     """Numbers of the volumes in their files, from 1: none, one for all, or one for each."""
     reference: str | None = None  # file that results are compared with, or `INPUT`
     nan: float | None = None  # replaces NaN; without it, files with NaN are refused
@@ -26,29 +29,14 @@ class Inputs:
     """Black and white of floats and volumes; by default those of the samples."""
     as_float: bool = False  # keep 32-bit floats rather than rounding to the type of the file
     axis: str | None = None  # axis that slices of a volume are perpendicular to
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutputFiles:
-    result: Path
-    components: tuple[Path, ...] = ()
-    """For the components of the inputs; empty for names derived from `result`."""
+    output_component: tuple[Path, ...] = ()
+    """For the results of the components; empty for names derived from `result`."""
     # For the change made by the last step, and the remaining error.
     residual: Path | None = None
     difference: Path | None = None
-    recipe: Path | None = None
+    save_recipe: Path | None = None
     lossy: bool = False  # whether a format may lose something
     quality: int | None = None  # that of a JPEG, 1 to 100
-
-
-@dataclass(frozen=True, kw_only=True)
-class ApplyCommand:
-    """The steps (`recipe`), the run options (`options`), and the files."""
-
-    recipe: Recipe
-    options: RunOptions
-    files: Inputs
-    outputs: OutputFiles
     memory: int | None = None
     """Bytes that the process may take; without it, files are held in memory as a whole."""
     local_cluster: int | None = None  # worker processes of this machine that filter in blocks
@@ -57,7 +45,7 @@ class ApplyCommand:
     tls_ca_file: Path | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
-    gpus: tuple[int, ...] | None = None  # numbers of the GPUs to use; None for the default
+    gpu: tuple[int, ...] | None = None  # numbers of the GPUs to use; None for the default
     # Print nothing but errors; log every stage; print a report as JSON.
     quiet: bool = False
     verbose: bool = False

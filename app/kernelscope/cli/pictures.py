@@ -35,41 +35,41 @@ class PictureFiles:
     """Reads a picture and its reference; writes the result and pictures of differences."""
 
     def __init__(self, command: ApplyCommand) -> None:
-        self._files, self._outputs = command.files, command.outputs
+        self._command = command
         self._images: tuple[Image, ...] = ()
         self._reference: Image | None = None
         self.recipe: Recipe = command.recipe
         for option, value in (
-            ("axis", self._files.axis),
-            ("volume", self._files.volumes),
-            ("float", self._files.as_float),
-            ("component", self._files.components),
-            ("output-component", self._outputs.components),
+            ("axis", self._command.axis),
+            ("volume", self._command.volume),
+            ("float", self._command.as_float),
+            ("component", self._command.component),
+            ("output-component", self._command.output_component),
         ):
             if value:
                 raise InvalidParameter(
-                    f"--{option} is for volumes; {self._files.source} is a picture.",
+                    f"--{option} is for volumes; {self._command.source} is a picture.",
                     "Leave it out.",
                 )
 
     def read(self) -> tuple[Image, ...]:
         from kernelscope.files import holds_pages, is_one_of_several, read_image, read_pages
 
-        files = self._files
-        found = [read_image(files.source, nan=files.nan)]
-        if is_one_of_several(found[0]) and holds_pages(self._outputs.result):
-            pages = read_pages(files.source, nan=files.nan)
+        command = self._command
+        found = [read_image(command.source, nan=command.nan)]
+        if is_one_of_several(found[0]) and holds_pages(self._command.result):
+            pages = read_pages(command.source, nan=command.nan)
             found = pages if len(pages) > 1 else found
-        self._images = tuple(with_levels(each, files.levels) for each in found)
+        self._images = tuple(with_levels(each, command.levels) for each in found)
         return self._images
 
     def read_reference(self) -> Image | None:
         from kernelscope.files import read_image
 
-        name = self._files.reference
+        name = self._command.reference
         if name is not None:
-            image = self._images[0] if name == INPUT else read_image(name, nan=self._files.nan)
-            self._reference = with_levels(image, self._files.levels)
+            image = self._images[0] if name == INPUT else read_image(name, nan=self._command.nan)
+            self._reference = with_levels(image, self._command.levels)
         return self._reference
 
     def check_outputs(self) -> None:
@@ -79,20 +79,20 @@ class PictureFiles:
         from kernelscope.files.write_errors import check_target
         from kernelscope.images.judging import check_comparable, colours
 
-        outputs = self._outputs
+        command = self._command
         for image in reversed(self._images):
             dtype = image.pixels.dtype
             before, after = [image.shape, *recipe_request(self.recipe, image).shapes][-2:]
             try:
                 check_write(
-                    outputs.result, after, dtype, lossy=outputs.lossy, quality=outputs.quality
+                    command.result, after, dtype, lossy=command.lossy, quality=command.quality
                 )
             except LossyFormat as error:
                 raise LossyFormat(error.message, f"{error.hint} Or add --lossy.".lstrip()) from None
-        compared = [(outputs.residual, before, dtype)]
+        compared = [(command.residual, before, dtype)]
         if self._reference is not None:
             other = self._reference
-            compared.append((outputs.difference, other.shape, other.dtype))
+            compared.append((command.difference, other.shape, other.dtype))
         for path, shape, other_dtype in compared:
             if path is None:
                 continue
@@ -103,9 +103,9 @@ class PictureFiles:
                 check_comparable(made, colours(np.broadcast_to(other_dtype.type(), shape)))
             except Incomparable as error:
                 raise Incomparable(f"{path}: {error.message}", error.hint) from None
-            check_write(path, made.shape, np.dtype(np.uint8), lossy=outputs.lossy)
-        if outputs.recipe:
-            check_target(outputs.recipe)
+            check_write(path, made.shape, np.dtype(np.uint8), lossy=command.lossy)
+        if command.save_recipe:
+            check_target(command.save_recipe)
 
     def advice(self) -> list[str]:
         return []
@@ -115,11 +115,11 @@ class PictureFiles:
         from kernelscope.files import write_image, write_pages
         from kernelscope.files.record import record_of
 
-        path, lossy = self._outputs.result, self._outputs.lossy
+        path, lossy = self._command.result, self._command.lossy
         if len(results) > 1:
             write_pages([each.image for each in results], path)
         else:
-            write_image(results[0].image, path, lossy=lossy, quality=self._outputs.quality)
+            write_image(results[0].image, path, lossy=lossy, quality=self._command.quality)
         record = record_of(path, *(each.output for each in results))
         say.notices(record.losses)
         say.results(str(path), results)
@@ -136,8 +136,8 @@ class PictureFiles:
 
         name = result.request.step.filter.name
         for path, other, of in (
-            (self._outputs.residual, result.request.image, f"output - input of {name}"),
-            (self._outputs.difference, result.request.reference, "output - reference"),
+            (self._command.residual, result.request.image, f"output - input of {name}"),
+            (self._command.difference, result.request.reference, "output - reference"),
         ):
             if path is None or not isinstance(other, Image):
                 continue

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kernelscope.base.errors import UnknownName
 from kernelscope.cli.common import (
+    Speaker,
     add_gpu_option,
     byte_size,
     file_path,
@@ -27,8 +29,12 @@ from kernelscope.schema.parameters import Parameter
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.manual import allowed, option_of
 
-RUN = {name: name for name in ("device", "level", "repeat", "memory_limit", "block")}
-"""Fields of `RunOptions` by the names of their options."""
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from kernelscope.big.batch.cluster import Tls
+
+RUN = ("device", "level", "repeat", "memory_limit", "block")  # fields of `RunOptions`
 
 
 def add_computing_options(
@@ -64,7 +70,7 @@ def add_computing_options(
 
 def run_options(found: Mapping[str, Any]) -> RunOptions:
     """Return the run options among those of a command; those that are None have their defaults."""
-    given = {field: found[name] for name, field in RUN.items() if found.get(name) is not None}
+    given = {name: found[name] for name in RUN if found.get(name) is not None}
     return RunOptions(**given | {"device": Device(given.get("device", RunOptions.device))})
 
 
@@ -130,6 +136,7 @@ def add_axis_option(group: argparse._ActionsContainer) -> None:
 def add_float_option(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--float",
+        dest="as_float",
         action="store_true",
         help="write 32-bit floats of a volume, not rounded to the type of the input",
     )
@@ -140,9 +147,6 @@ def add_output_options(group: argparse._ActionsContainer, quiet: str) -> None:
     group.add_argument("--quiet", action="store_true", help=quiet)
     group.add_argument("--verbose", action="store_true", help="log every stage on stderr")
 
-
-if TYPE_CHECKING:
-    from kernelscope.big.batch.cluster import Tls
 
 _OPTIONS = {
     "--tls-ca-file": "certificate of the authority that signed the scheduler's",
@@ -176,6 +180,24 @@ def tls_of(options: Any) -> Tls | None:
     from kernelscope.big.batch.cluster import Tls
 
     return Tls(*files.values())
+
+
+@contextmanager
+def cluster_of(
+    options: Any, say: Speaker, files_at_once: int = 2
+) -> Iterator[tuple[Client, int | None]]:
+    """Provide the workers of ``--local-cluster`` or ``--scheduler``, and the threads of each."""
+    from kernelscope.big.batch.cluster import connected, local_workers, share_of_cores
+
+    count = options.local_cluster
+    if count:
+        with local_workers(count, options.gpu, files_at_once) as client:
+            yield client, share_of_cores(count)
+        return
+    with connected(options.scheduler, tls_of(options)) as client:
+        if not client.scheduler_info()["workers"]:
+            say.notices([f"{options.scheduler} has no workers yet: the command waits for them."])
+        yield client, None
 
 
 _PREFIX = "parameter_"  # separates a filter's parameters from the options that every filter has

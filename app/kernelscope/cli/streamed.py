@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kernelscope.base.errors import InvalidParameter, SeveralVolumes, UnknownName
 from kernelscope.cli.command import ApplyCommand
 from kernelscope.cli.common import Speaker, StatusLine, interruptible, open_backends
-from kernelscope.cli.shared_options import WITHOUT_LEVELS, knows_levels, tls_of
+from kernelscope.cli.shared_options import WITHOUT_LEVELS, cluster_of, knows_levels
 from kernelscope.cli.volumes import across, several_volumes
 from kernelscope.engine.costs import Costs, default_path
 from kernelscope.schema.samples import Kind
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _WHOLE = {
     "reference": "--reference",
-    "components": "--component",
+    "component": "--component",
     "nan": "--nan",
     "as_float": "--float",
 }
-"""Fields of `Inputs` that need the whole file, and their options."""
+"""Fields of `ApplyCommand` that need the whole file, and their options."""
 
 
 def apply_streamed(command: ApplyCommand) -> None:
@@ -33,47 +33,47 @@ def apply_streamed(command: ApplyCommand) -> None:
 
     _check(command)
     assert command.memory is not None
-    files, recipe = command.files, command.recipe
-    if files.axis:
-        recipe = across(recipe, files.axis)
+    recipe = command.recipe
+    if command.axis:
+        recipe = across(recipe, command.axis)
     status = StatusLine(not (command.quiet or command.verbose))
     say = Speaker(command.quiet, as_json=command.json)
     try:
         with (
-            open_backends(command.gpus) as backends,
+            open_backends(command.gpu) as backends,
             interruptible() as token,
             _workers(command, say) as workers,
         ):
             report = filter_file(
                 recipe,
-                files.source,
-                command.outputs.result,
+                command.source,
+                command.result,
                 command.memory,
                 backends,
-                number=files.volumes[0] if files.volumes else None,
+                number=command.volume[0] if command.volume else None,
                 options=command.options,
                 token=token,
                 progress=status.progress,
                 costs=Costs(default_path()),
                 workers=workers,
-                levels=files.levels,
+                levels=command.levels,
             )
     except SeveralVolumes as error:
         raise several_volumes(error) from None
     finally:
         status.clear()
-    if command.outputs.recipe:
-        write_recipe(recipe, command.outputs.recipe)
+    if command.save_recipe:
+        write_recipe(recipe, command.save_recipe)
     say.notices(report.record.notices)
-    if files.levels and not knows_levels(recipe):
+    if command.levels and not knows_levels(recipe):
         say.notices([WITHOUT_LEVELS])
-    say.report(files.source, command.outputs.result, recipe, report.record)
+    say.report(command.source, command.result, recipe, report.record)
     sides = report.shape if report.kind is Kind.VOLUME else report.shape[:2]
     cells = "voxels" if report.kind is Kind.VOLUME else "pixels"
     done = report.streamed
     size = "×".join(map(str, reversed(sides)))
     say.line(
-        f"{command.outputs.result}: {'; '.join(report.steps)}; {size} {cells} in "
+        f"{command.result}: {'; '.join(report.steps)}; {size} {cells} in "
         f"{done.seconds:.1f} s, {done.samples / 1e6 / done.seconds:.1f} million samples/s"
     )
     blocks = f"{done.blocks} blocks" if done.blocks > 1 else "1 block"
@@ -94,43 +94,32 @@ def _workers(command: ApplyCommand, say: Speaker) -> Iterator[Workers | None]:
     """Provide the workers that compute the blocks, if any were asked for."""
     from kernelscope.big.lazy.remote import Workers
 
-    count, address = command.local_cluster, command.scheduler
-    if not count and not address:
+    if not command.local_cluster and not command.scheduler:
         yield None
         return
-    from kernelscope.big.batch.cluster import connected, local_workers, share_of_cores
-
-    if count:
-        with local_workers(count, command.gpus) as client:
-            yield Workers(client, share_of_cores(count))
-        return
-    assert address is not None
-    with connected(address, tls_of(command)) as client:
-        if not client.scheduler_info()["workers"]:
-            say.notices([f"{address} has no workers yet: the command waits for them."])
-        yield Workers(client)
+    with cluster_of(command, say) as (client, threads):
+        yield Workers(client, threads)
 
 
 def _check(command: ApplyCommand) -> None:
     """Refuse options that need the whole file."""
-    files, outputs = command.files, command.outputs
-    if command.scheduler and command.gpus is not None:
+    if command.scheduler and command.gpu is not None:
         raise UnknownName(
             "--gpu is for this machine.", "Pin workers of --scheduler as they are started."
         )
-    values = {option: getattr(files, field) for field, option in _WHOLE.items()}
+    values = {option: getattr(command, field) for field, option in _WHOLE.items()}
     given = [
         option
         for option, value in values.items()
         if value is not None and value is not False and value != ()
     ]
-    given += ["--residual"] * bool(outputs.residual)
-    if outputs.quality is not None:
+    given += ["--residual"] * bool(command.residual)
+    if command.quality is not None:
         raise InvalidParameter("--quality is for JPEG; --memory writes TIFF.", "Leave it out.")
     if given:
         raise UnknownName(
             f"{given[0]} needs the whole file in memory, and --memory filters it in blocks.",
             "Leave one of them out.",
         )
-    if len(files.volumes) > 1:
+    if len(command.volume) > 1:
         raise InvalidParameter("--memory filters one volume.", "Give one number to --volume.")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kernelscope.base.errors import ImageReadError, InvalidParameter, LossyFormat, SeveralVolumes
-from kernelscope.cli.command import INPUT, ApplyCommand, Inputs, OutputFiles
+from kernelscope.cli.command import INPUT, ApplyCommand
 from kernelscope.cli.common import Speaker, StatusLine, namesakes
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
@@ -26,22 +26,22 @@ class VolumeFiles:
     """
 
     def __init__(self, command: ApplyCommand) -> None:
-        self._files, self._outputs = command.files, command.outputs
-        if self._outputs.quality is not None:
+        self._command = command
+        if self._command.quality is not None:
             raise InvalidParameter(
-                f"--quality is for JPEG; {self._files.source} is a volume.", "Leave it out."
+                f"--quality is for JPEG; {self._command.source} is a volume.", "Leave it out."
             )
         self._scans: tuple[Scan, ...] = ()
         self.recipe: Recipe = command.recipe
-        if self._files.axis:
-            self.recipe = across(self.recipe, self._files.axis)
-        self._targets = _find_outputs(self._files, self._outputs)
+        if self._command.axis:
+            self.recipe = across(self.recipe, self._command.axis)
+        self._targets = _find_outputs(command)
 
     def read(self) -> tuple[Scan, ...]:
         from kernelscope.files.volumes import read_volume, read_volumes
 
-        paths = [self._files.source, *self._files.components]
-        numbers: list[int | None] = list(self._files.volumes) or [None]
+        paths = [self._command.source, *self._command.component]
+        numbers: list[int | None] = list(self._command.volume) or [None]
         if len(numbers) == 1:
             numbers = numbers * len(paths)
         if len(numbers) != len(paths):
@@ -49,9 +49,9 @@ class VolumeFiles:
                 f"--volume has {len(numbers)} numbers for {len(paths)} files.",
                 "Give one for all files, or one for each.",
             )
-        nan = self._files.nan
+        nan = self._command.nan
         try:
-            if paths[1:] or self._files.volumes:
+            if paths[1:] or self._command.volume:
                 together = [
                     [
                         read_volume(path, number, nan=nan)
@@ -66,20 +66,20 @@ class VolumeFiles:
         return self._scans
 
     def _prepared(self, volume: Volume) -> Volume:
-        if self._files.as_float:
+        if self._command.as_float:
             volume = volume.with_voxels(volume.voxels, as_float=True)
-        return with_levels(volume, self._files.levels)
+        return with_levels(volume, self._command.levels)
 
     def read_reference(self) -> Volume | None:
         from kernelscope.files.volumes import read_volume
 
-        name = self._files.reference
+        name = self._command.reference
         if name is None:
             return None
         volume = self._scans[0].volumes[0]
-        reference = volume if name == INPUT else read_volume(name, nan=self._files.nan)
+        reference = volume if name == INPUT else read_volume(name, nan=self._command.nan)
         check_reference(volume, reference)
-        return with_levels(reference, self._files.levels)
+        return with_levels(reference, self._command.levels)
 
     def check_outputs(self) -> None:
         """Refuse, before a long run, outputs that could not be written after it."""
@@ -87,20 +87,20 @@ class VolumeFiles:
         from kernelscope.files.volumes import check_write_volume, check_write_volumes
         from kernelscope.files.write_errors import check_target
 
-        scan, outputs = self._scans[0], self._outputs
+        scan, command = self._scans[0], self._command
         recipe_request(self.recipe, scan)
         if len(self._scans) > 1:
-            check_write_volumes([each.volumes[0] for each in self._scans], outputs.result)
+            check_write_volumes([each.volumes[0] for each in self._scans], command.result)
         for volume, path in zip(scan.volumes, self._targets, strict=True):
             try:
-                check_write_volume(volume, path, lossy=outputs.lossy)
+                check_write_volume(volume, path, lossy=command.lossy)
             except LossyFormat as error:
                 raise LossyFormat(error.message, f"{error.hint} Or add --lossy.") from None
-        for change in (outputs.residual, outputs.difference):
+        for change in (command.residual, command.difference):
             if change:
-                check_write_volume(scan.volumes[0], change, lossy=outputs.lossy)
-        if outputs.recipe:
-            check_target(outputs.recipe)
+                check_write_volume(scan.volumes[0], change, lossy=command.lossy)
+        if command.save_recipe:
+            check_target(command.save_recipe)
 
     def advice(self) -> list[str]:
         """Name the filters for volumes that could replace filters which go slice by slice."""
@@ -117,7 +117,7 @@ class VolumeFiles:
         from kernelscope.files.record import record_of
         from kernelscope.files.volumes import write_volume, write_volumes
 
-        first, lossy = results[0], self._outputs.lossy
+        first, lossy = results[0], self._command.lossy
         made = list(zip(first.scan.volumes, self._targets, strict=True))
         changes = self._changes(first)
         if len(results) > 1:
@@ -142,7 +142,7 @@ class VolumeFiles:
     def _changes(self, result: Result) -> list[tuple[Volume, Path, str]]:
         """Return the differences of the first volume that the outputs name: values, file, text."""
         output, reference = result.scan.volumes[0], result.request.reference
-        residual, difference = self._outputs.residual, self._outputs.difference
+        residual, difference = self._command.residual, self._command.difference
         found = []
         if residual:
             change = output.minus(result.request.scan.volumes[0])
@@ -170,21 +170,22 @@ def across(recipe: Recipe, axis: str) -> Recipe:
     )
 
 
-def _find_outputs(files: Inputs, outputs: OutputFiles) -> list[Path]:
+def _find_outputs(command: ApplyCommand) -> list[Path]:
     """Return the files of the result and of the components' results, all different."""
     from kernelscope.files.volumes import beside
     from kernelscope.files.write_errors import resolved
 
-    components, named = files.components, outputs.components
+    components, named = command.component, command.output_component
     if named and len(named) != len(components):
         raise InvalidParameter(
             f"There are {len(named)} --output-component for {len(components)} --component.",
             "Give one for each, or none.",
         )
     names = [resolved(path).name for path in components]
-    found = [outputs.result, *(named or [beside(outputs.result, name) for name in names])]
-    others = [path for path in (outputs.residual, outputs.difference, outputs.recipe) if path]
-    inputs = [resolved(path) for path in (files.source, *components)]
+    found = [command.result, *(named or [beside(command.result, name) for name in names])]
+    written = (command.residual, command.difference, command.save_recipe)
+    others = [path for path in written if path]
+    inputs = [resolved(path) for path in (command.source, *components)]
     places = [resolved(path) for path in (*found, *others)]
     for number, place in enumerate(places):
         if place in places[:number]:
