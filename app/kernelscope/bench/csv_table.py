@@ -4,20 +4,84 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernelscope.bench.output import write_text
 from kernelscope.bench.plan import GPU
 from kernelscope.bench.report import Report
 from kernelscope.bench.rows import Row
 from kernelscope.bench.statistics import (
+    SpeedUp,
+    Summary,
     find_baseline,
     full_time,
     megapixels_per_second,
     speed_up,
     summarise,
 )
+
+
+class _Timed(NamedTuple):
+    """A row, the summary of its times if it has any, and its speed-up if that is known."""
+
+    row: Row
+    times: Summary | None
+    gain: SpeedUp | None
+
+    @classmethod
+    def of(cls, report: Report, row: Row) -> _Timed:
+        baseline = find_baseline(report.rows, row) if row.seconds else None
+        gain = speed_up(row, baseline) if baseline is not None else None
+        return cls(row, summarise(row.seconds) if row.seconds else None, gain)
+
+    @property
+    def whole(self) -> Row | None:
+        """The row, if it has times of whole runs."""
+        return self.row if self.row.seconds and self.row.is_whole else None
+
+
+_COLUMNS: dict[str, Callable[[_Timed], Any]] = {
+    "label": lambda of: of.row.label,
+    "filter": lambda of: of.row.filter,
+    "parameters": lambda of: "; ".join(f"{k}={text}" for k, text in of.row.parameters.items()),
+    "border": lambda of: of.row.border,
+    "content": lambda of: of.row.content,
+    "channels": lambda of: of.row.channels,
+    "asked": lambda of: "x".join(map(str, reversed(of.row.asked))),
+    "measured": lambda of: "x".join(map(str, reversed(of.row.shape))),
+    "device": lambda of: of.row.device,
+    "level": lambda of: of.row.level,
+    "block": lambda of: "x".join(map(str, of.row.block or ())),
+    "library": lambda of: "yes" if of.row.library else "no",
+    "repeats": lambda of: len(of.row.seconds),
+    "median_s": lambda of: of.times and of.times.median,
+    "lower_quartile_s": lambda of: of.times and of.times.lower,
+    "upper_quartile_s": lambda of: of.times and of.times.upper,
+    "least_s": lambda of: of.times and of.times.least,
+    "most_s": lambda of: of.times and of.times.most,
+    "outliers": lambda of: of.times and of.times.outliers,
+    "end_to_end_median_s": lambda of: of.whole and summarise(of.whole.waits).median,
+    "median_s_of_all": lambda of: of.times and full_time(of.row),
+    "end_to_end_median_s_of_all": lambda of: of.whole and full_time(of.whole, waiting=True),
+    "megapixels_per_s": lambda of: of.times and megapixels_per_second(of.row),
+    "speed_up": lambda of: of.gain and of.gain.factor,
+    "speed_up_scaled": lambda of: of.gain and ("yes" if of.gain.scaled else "no"),
+    "bytes": lambda of: of.row.bytes,
+    "operations": lambda of: of.row.operations,
+    "copy_rate_bytes_per_s": lambda of: of.row.copy_rate,
+    "peak_rate_operations_per_s": lambda of: of.row.peak_rate,
+    "gpus": lambda of: of.row.gpus if of.row.device == GPU else "",
+    "launches_per_time": lambda of: of.row.batch,
+    "cache": lambda of: of.row.cache,
+    "load_cores": lambda of: of.row.load,
+    "psnr_db": lambda of: of.row.psnr,
+    "largest_difference": lambda of: of.row.difference and of.row.difference.largest,
+    "share_that_differs": lambda of: of.row.difference and of.row.difference.share,
+    "notices": lambda of: " ".join(of.row.notices),
+    "reason": lambda of: of.row.reason,
+}
 
 
 def save_csv(report: Report, path: Path) -> None:
@@ -30,109 +94,18 @@ def to_csv(report: Report) -> str:
 
     Every line repeats the facts of the machine, so that lines of several files can be mixed.
     """
-    lines = [_csv_line(report, row) for row in report.rows]
     stages = sorted({name for row in report.rows for name in row.stages})
-    columns = [*_CSV_COLUMNS, *(f"{name}_median_s" for name in stages), *report.machine]
     text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*_COLUMNS, *(f"{name}_median_s" for name in stages), *report.machine])
+    for row in report.rows:
+        timed = _Timed.of(report, row)
+        of_stages = (name in row.stages and row.seconds and row.stages[name] for name in stages)
+        writer.writerow(
+            [
+                *(value(timed) for value in _COLUMNS.values()),
+                *(summarise(times).median if times else None for times in of_stages),
+                *report.machine.values(),
+            ]
+        )
     return text.getvalue()
-
-
-_CSV_COLUMNS = (
-    "label",
-    "filter",
-    "parameters",
-    "border",
-    "content",
-    "channels",
-    "asked",
-    "measured",
-    "device",
-    "level",
-    "block",
-    "library",
-    "repeats",
-    "median_s",
-    "lower_quartile_s",
-    "upper_quartile_s",
-    "least_s",
-    "most_s",
-    "outliers",
-    "end_to_end_median_s",
-    "median_s_of_all",
-    "end_to_end_median_s_of_all",
-    "megapixels_per_s",
-    "speed_up",
-    "speed_up_scaled",
-    "bytes",
-    "operations",
-    "copy_rate_bytes_per_s",
-    "peak_rate_operations_per_s",
-    "gpus",
-    "launches_per_time",
-    "cache",
-    "load_cores",
-    "psnr_db",
-    "largest_difference",
-    "share_that_differs",
-    "notices",
-    "reason",
-)
-
-
-def _csv_line(report: Report, row: Row) -> dict[str, Any]:
-    line: dict[str, Any] = {
-        "label": row.label,
-        "filter": row.filter,
-        "parameters": "; ".join(f"{name}={text}" for name, text in row.parameters.items()),
-        "border": row.border,
-        "content": row.content,
-        "channels": row.channels,
-        "asked": "x".join(map(str, reversed(row.asked))),
-        "measured": "x".join(map(str, reversed(row.shape))),
-        "device": row.device,
-        "level": row.level,
-        "block": "x".join(map(str, row.block or ())),
-        "library": "yes" if row.library else "no",
-        "repeats": len(row.seconds),
-        "bytes": row.bytes,
-        "operations": row.operations,
-        "copy_rate_bytes_per_s": row.copy_rate,
-        "peak_rate_operations_per_s": row.peak_rate,
-        "gpus": row.gpus if row.device == GPU else "",
-        "launches_per_time": row.batch,
-        "cache": row.cache,
-        "load_cores": row.load,
-        "psnr_db": row.psnr,
-        "notices": " ".join(row.notices),
-        "reason": row.reason,
-        **report.machine,
-    }
-    if row.difference is not None:
-        line["largest_difference"] = row.difference.largest
-        line["share_that_differs"] = row.difference.share
-    if row.seconds:
-        summary = summarise(row.seconds)
-        line |= {
-            "median_s": summary.median,
-            "lower_quartile_s": summary.lower,
-            "upper_quartile_s": summary.upper,
-            "least_s": summary.least,
-            "most_s": summary.most,
-            "outliers": summary.outliers,
-            "median_s_of_all": full_time(row),
-            "megapixels_per_s": megapixels_per_second(row),
-            **{f"{name}_median_s": summarise(times).median for name, times in row.stages.items()},
-        }
-        if row.is_whole:
-            line |= {
-                "end_to_end_median_s": summarise(row.waits).median,
-                "end_to_end_median_s_of_all": full_time(row, waiting=True),
-            }
-        baseline = find_baseline(report.rows, row)
-        gain = speed_up(row, baseline) if baseline is not None else None
-        if gain is not None:
-            line |= {"speed_up": gain.factor, "speed_up_scaled": "yes" if gain.scaled else "no"}
-    return line
