@@ -124,7 +124,7 @@ def picture_case(
     call = plain.plain(filter_id, theirs, values, Border.REFLECT)
     assert call is not None
     known = None
-    if filter_id in sized_c.filter_ids():
+    if filter_id in sized_c.SIDES:
         known = sized_c.sized(filter_id, theirs, values, Border.REFLECT)
     return passes(spec, source, output, values, level), call, known, output[..., 0]
 

@@ -129,7 +129,7 @@ def test_without_a_c_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_npp_needs_cupy() -> None:
-    npp = replace(peers.find("NPP"), module="no_such_module")
+    npp = replace(peers.discover()["NPP"], module="no_such_module")
     assert npp.missing() == "CuPy, through which NPP runs, is not installed."
 
 

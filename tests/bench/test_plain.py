@@ -92,7 +92,7 @@ def test_equal_to_serial(filter_id: str, parameters: dict[str, Any], dtype: type
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 @pytest.mark.parametrize(
     ("filter_id", "parameters"),
-    [(name, values) for name, values in CASES if name in sized_c.filter_ids()],
+    [(name, values) for name, values in CASES if name in sized_c.SIDES],
     ids=lambda value: str(value)[:40],
 )
 def test_loops_for_one_size_compute_the_same(
@@ -223,5 +223,5 @@ def test_loops_that_others_may_have_written_are_compiled_again(
 
 def test_without_a_compiler_the_row_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plain, "compiler", lambda: "")
-    assert "compiler" in peers.find(plain.NAME).missing()
+    assert "compiler" in peers.discover()[plain.NAME].missing()
     assert plain.NAME not in peers.versions()

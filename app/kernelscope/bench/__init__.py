@@ -23,31 +23,12 @@ It calls ``announce(progress)`` before each part of the work with a `Progress`: 
 rows, the current case, and the seconds left. Setting the token ends it with `Cancelled`, after the
 rows in progress were yielded. `verify` takes the same backends and token.
 
-Modules
-    `rules`: how times are measured. `data`: the pictures and volumes. `plan`, `sweeps`, `cases`:
-    plans, plans from filters and sizes, and the rows that a plan asks for. `presets`: the sources'
-    experiments. `figures`: the authors' published figures. `peers`: other libraries. `runner`:
-    measuring. `rows`: its results. `statistics`: medians, ratios and intervals. `report`: rows with
-    their machine; `storage` (JSON), `csv_table`, `text_table` and `comparison` write and show
-    reports. `charts`: plots as numbers. `parity`: whether and where the levels differ.
-
-Data for plots
-    A series is ``row.series``; rows with the same ``row.subject`` can be compared.
-    A row may have been timed on a part, ``row.timed_size`` of ``row.size``: show both, and ≈ before
-    every scaled value (``full_time``).
-    Time against size: ``summarise(row.seconds)`` or ``summarise(row.waits)`` over ``row.pixels``.
-    Bars by level with a baseline: ``speed_up(row, find_baseline(rows, row, series))``.
-    Certainty of a difference: ``ratio(row, other).interval``.
-    Stacked bars: medians of ``row.stages``. Roofline: ``roofline(rows)``.
-    Published figures: ``figures.comparable(row, quantity, waiting=...)`` next to the same
-    quantity of ours, in the colour of the row's series; ``figures.absent`` gives the reason why
-    others are missing; tables use ``figures.beside(row)`` and ``preset.figures``.
-    Rows with a ``row.reason`` have no times. ``report.files`` of an opened report names the
-    machines that measured it.
-    ``export(report, folder)`` in ``kernelscope.gui.tools.bench.export`` draws all plots, for
-    ``--plot``.
-    Runs of several machines are drawn together as ``merge(reports)``, and the same run on two as
-    ``beside_each_other(first, second)``.
+`rules` has the rules of timing. A series is ``row.series``; rows with the same ``row.subject`` can
+be compared. A row may have been timed on a part, ``row.timed_size`` of ``row.size``: show both, and
+≈ before every scaled value (``full_time``). Rows with a ``row.reason`` have no times. Published
+figures stand next to the same quantity of ours (``figures.comparable``, ``figures.absent``). Runs
+of several machines are drawn together as ``merge(reports)``, and the same run on two as
+``beside_each_other(first, second)``.
 """
 
 from kernelscope.bench.cases import expand

@@ -293,9 +293,7 @@ class Recorded:
         """
         step, source = request.step, request.source
         size, channels = source.shape[:-1], source.shape[-1]
-        if request.then or request.by_slices or step.within is not None or _converts(request):
-            return {}
-        if source.dtype != _SAMPLES.get(len(size)):
+        if not _is_timed(request):
             return {}
         work = step.filter.work_per_pixel(step.parameters)
         settings = [
@@ -322,9 +320,7 @@ class Recorded:
         """
         step, shape = request.step, request.source.shape
         size, pixels = shape[:-1], math.prod(shape[:-1])
-        if request.then or request.by_slices or step.within is not None or _converts(request):
-            return None
-        if request.source.dtype != _SAMPLES.get(len(size)):
+        if not _is_timed(request):
             return None
         work = step.filter.work_per_pixel(step.parameters)
         furthest = 0.0 if step.filter.whole(step.parameters) else _FURTHEST
@@ -436,9 +432,12 @@ def _distance(setting: _Setting, step: Step, shape: tuple[int, ...], channels: i
     )
 
 
-def _converts(request: Request) -> bool:
-    """Return whether colours become grey first, which no report has timed."""
-    return request.step.grey and request.source.shape[-1] > 1
+def _is_timed(request: Request) -> bool:
+    """Return whether reports time such work: one step on all of a source of the usual type."""
+    step, source = request.step, request.source
+    converts = step.grey and source.shape[-1] > 1
+    others = request.then or request.by_slices or step.within is not None or converts
+    return not others and source.dtype == _SAMPLES.get(len(source.shape) - 1)
 
 
 def _octaves(first: float, second: float) -> float:

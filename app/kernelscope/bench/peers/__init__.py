@@ -26,7 +26,6 @@ __all__ = [
     "Library",
     "counterpart",
     "discover",
-    "find",
     "libraries",
     "names",
     "versions",
@@ -58,10 +57,6 @@ def libraries(device: str, filter_id: str) -> tuple[Library, ...]:
     )
 
 
-def find(name: str) -> Library:
-    return discover()[name]
-
-
 def counterpart(
     name: str, filter_id: str, pixels: Pixels, parameters: Parameters, border: Border
 ) -> Counterpart | None:
@@ -73,7 +68,7 @@ def counterpart(
     channels = 3 if filter_id == "greyscale" else 1
     if pixels.dtype != np.uint8 or pixels.shape[2:] != ((channels,) if channels > 1 else ()):
         return None
-    return find(name).counterpart(filter_id, pixels, parameters, border)
+    return discover()[name].counterpart(filter_id, pixels, parameters, border)
 
 
 def versions() -> dict[str, str]:

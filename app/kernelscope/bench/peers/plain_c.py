@@ -116,10 +116,6 @@ def _compile(flags: tuple[str, ...]) -> bytes:
         return output.read_bytes()
 
 
-def filter_ids() -> tuple[str, ...]:
-    return tuple(_FUNCTIONS)
-
-
 def plain(
     filter_id: str,
     pixels: Pixels,
@@ -277,7 +273,7 @@ def library_of(
     )
 
 
-LIBRARY = library_of(NAME, filter_ids(), plain)
+LIBRARY = library_of(NAME, _FUNCTIONS, plain)
 
 
 def plain_mri_nlm(source: Pixels, extended: NDArray[np.float32], reach: Any, model: Any) -> Call:

@@ -16,7 +16,7 @@ from kernelscope.schema.samples import Pixels
 
 NAME = "C -O2, size known"
 
-_SIDES: dict[str, Callable[[Parameters], int]] = {
+SIDES: dict[str, Callable[[Parameters], int]] = {
     "laplace": lambda parameters: len(MASKS[parameters["form"]]),
     "mask": lambda parameters: len(parameters["mask"]),
     "mean": lambda parameters: int(parameters["size"]),
@@ -25,18 +25,14 @@ _SIDES: dict[str, Callable[[Parameters], int]] = {
     "threshold_mean": lambda parameters: int(parameters["size"]),
     "weighted_mean": lambda parameters: int(parameters["size"]),
 }
-
-
-def filter_ids() -> tuple[str, ...]:
-    """Return the filters whose loops depend on the size of a mask or patch."""
-    return tuple(_SIDES)
+"""The filters whose loops depend on the size of a mask or patch."""
 
 
 def sized(
     filter_id: str, pixels: Pixels, parameters: Parameters, border: Border
 ) -> plain_c.Call | None:
-    loops = plain_c.library(pixels.dtype, _SIDES[filter_id](parameters))
+    loops = plain_c.library(pixels.dtype, SIDES[filter_id](parameters))
     return plain_c.plain(filter_id, pixels, parameters, border, loops)
 
 
-LIBRARY = plain_c.library_of(NAME, filter_ids(), sized)
+LIBRARY = plain_c.library_of(NAME, SIDES, sized)

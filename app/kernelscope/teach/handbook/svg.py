@@ -23,24 +23,9 @@ class Drawing:
     """
 
     def __init__(self, title: str) -> None:
-        self._title = title
+        self.title = title
+        self.width = self.height = 0.0  # of the drawing so far
         self._parts: list[str] = []
-        self._width = self._height = 0.0
-
-    @property
-    def title(self) -> str:
-        """Description for those who cannot see it."""
-        return self._title
-
-    @property
-    def width(self) -> float:
-        """Right end of the drawing so far."""
-        return self._width
-
-    @property
-    def height(self) -> float:
-        """Lower end of the drawing so far."""
-        return self._height
 
     def rectangle(
         self,
@@ -132,15 +117,15 @@ class Drawing:
 
     def svg(self, ink: str = INK) -> str:
         """Return the drawing; `ink` replaces the colour of the text around it."""
-        width, height = round(self._width + 2), round(self._height + 2)
+        width, height = round(self.width + 2), round(self.height + 2)
         body = "".join(self._parts).replace(INK, ink)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
             f'viewBox="0 0 {width} {height}" font-family="{_FONT}" role="img">'
-            f"<title>{escape(self._title)}</title>{body}</svg>"
+            f"<title>{escape(self.title)}</title>{body}</svg>"
         )
 
     def _add(self, part: str, right: float, bottom: float) -> None:
         self._parts.append(part)
-        self._width = max(self._width, right)
-        self._height = max(self._height, bottom)
+        self.width = max(self.width, right)
+        self.height = max(self.height, bottom)

@@ -39,7 +39,7 @@ class Board(Drawing):
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
-        self._width, self._height = float(WIDTH), float(HEIGHT)
+        self.width, self.height = float(WIDTH), float(HEIGHT)
 
     def svg(self, ink: str = INK) -> str:
         """Return the drawing; Qt finds embedded pictures by the older attribute ``xlink:href``."""
