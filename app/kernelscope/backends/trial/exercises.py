@@ -5,9 +5,9 @@ A kernel is graded by how many cases are right, and by how many cells it reads.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,26 +33,51 @@ _BYTES = 1 << 16
 _Side = Annotated[int, (1, 1024)]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Exercise:
     id: str  # name of its folder
-    # The text is Markdown.
-    title: str
-    text: str
+    text: str  # Markdown
     # Sources; the starter misses the goal.
     starter: str
     solution: str
-    hints: tuple[str, ...]  # each says more than the one before
+    # The rest is in the file of the exercise. Of its launch, see `Launch`:
+    kernel: str
+    block: tuple[_Side, _Side]
+    tile: tuple[_Side, _Side]
+    shared_bytes: Annotated[int, (0, 48 << 10)]
+    texture: bool = False
+    constants: Mapping[str, tuple[Annotated[int, (1 - (1 << 31), (1 << 31) - 1)], ...]] = field(
+        default_factory=dict
+    )
+    tables: tuple[tuple[Annotated[int, (0, 255)], ...], ...] = ()
+    title: str
     filter_id: str  # the filter of the program that computes the same
     parameters: Mapping[str, Any]
-    launch: Launch
-    goal: float | None  # most cells that may be read from global memory for each pixel
-    tolerance: int = 0  # by how many levels a pixel may differ, where floats are rounded
+    hints: tuple[str, ...]  # each says more than the one before
+    goal: Annotated[float, (0, 1e6)] | None = None
+    """Most cells that may be read from global memory for each pixel."""
+    tolerance: Annotated[int, (0, 1)] = 0
+    """By how many levels a pixel may differ, where floats are rounded."""
+
+    @cached_property
+    def launch(self) -> Launch:
+        return Launch(
+            kernel=self.kernel,
+            defines={},
+            block=self.block,
+            tile=self.tile,
+            bytes_per_sample=2.0,
+            operations_per_sample=1.0,
+            tables=tuple(np.array(each, np.uint8) for each in self.tables),
+            shared_bytes=self.shared_bytes,
+            texture=self.texture,
+            constants={name: np.array(each, np.int32) for name, each in self.constants.items()},
+        )
 
     @property
     def file(self) -> str:
         """Name of the source in messages of the compiler."""
-        return f"{self.launch.kernel}.cu"
+        return f"{self.kernel}.cu"
 
     def works(self) -> list[Work]:
         """Return the cases that it is graded by."""
@@ -71,63 +96,21 @@ class Exercise:
         return Work(picture.planes, own, replace(reference, files=files))
 
 
-@functools.cache
+@cache
 def exercises() -> tuple[Exercise, ...]:
     """Return all exercises in their order; raise `InvalidJson` if a file of them is damaged."""
     return tuple(read_exercise(path.parent) for path in sorted(FOLDER.glob("*/exercise.json")))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Description:
-    """The file of an exercise; see `Exercise` and `Launch`."""
-
-    title: str
-    filter: str
-    parameters: Mapping[str, Any]
-    kernel: str
-    block: tuple[_Side, _Side]
-    tile: tuple[_Side, _Side]
-    shared_bytes: Annotated[int, (0, 48 << 10)]
-    hints: tuple[str, ...]
-    goal: Annotated[float, (0, 1e6)] | None = None
-    tolerance: Annotated[int, (0, 1)] = 0
-    texture: bool = False
-    constants: Mapping[str, tuple[Annotated[int, (1 - (1 << 31), (1 << 31) - 1)], ...]] = field(
-        default_factory=dict
-    )
-    tables: tuple[tuple[Annotated[int, (0, 255)], ...], ...] = ()
+_FILES = {"text": "text.md", "starter": "starter.cu", "solution": "solution.cu"}
 
 
 def read_exercise(folder: Path) -> Exercise:
     """Read the exercise in a folder; raise `AppError` if its description is damaged."""
     content = json_fields.read(folder / "exercise.json", _BYTES)
-    content.only([each.name for each in fields(_Description)])
-    described = content.record(_Description)
-    launch = Launch(
-        kernel=described.kernel,
-        defines={},
-        block=described.block,
-        tile=described.tile,
-        bytes_per_sample=2.0,
-        operations_per_sample=1.0,
-        tables=tuple(np.array(each, np.uint8) for each in described.tables),
-        shared_bytes=described.shared_bytes,
-        texture=described.texture,
-        constants={name: np.array(each, np.int32) for name, each in described.constants.items()},
-    )
-    return Exercise(
-        folder.name,
-        described.title,
-        (folder / "text.md").read_text(encoding="utf-8"),
-        (folder / "starter.cu").read_text(encoding="utf-8"),
-        (folder / "solution.cu").read_text(encoding="utf-8"),
-        described.hints,
-        described.filter,
-        described.parameters,
-        launch,
-        described.goal,
-        described.tolerance,
-    )
+    texts = {name: (folder / file).read_text(encoding="utf-8") for name, file in _FILES.items()}
+    content.only([each.name for each in fields(Exercise) if each.name not in {"id", *texts}])
+    return content.record(Exercise, id=folder.name, **texts)
 
 
 EMULATED = "the emulated GPU"

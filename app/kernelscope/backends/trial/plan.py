@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda.rim import with_rim
+from kernelscope.backends.trial.protocol import write_record
 from kernelscope.base import json_fields
 from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Request
@@ -61,22 +61,15 @@ class TrialPlan:
 
     def write(self, folder: Path, name: str) -> None:
         """Write ``NAME.json`` and ``NAME.npz``."""
-        task = self.task
-        content = {
-            "shape": task.shape,
-            "output_shape": task.output_shape,
-            "dtype": str(task.dtype),
-            "border": str(task.border),
-            "level": task.level,
-            "files": self.files,
-            "scratch": {key: dataclasses.asdict(each) for key, each in self.plan.scratch.items()},
-            "launches": [
-                {key: getattr(launch, key) for key in _PLAIN} for launch in self.plan.launches
-            ],
-        }
-        (folder / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+        task, plan = self.task, self.plan
+        data = _PlanData(
+            *(task.shape, task.output_shape, str(task.dtype), task.border, task.level),
+            *(self.files, dict(plan.scratch)),
+        )
+        plain = [{key: getattr(launch, key) for key in _PLAIN} for launch in plan.launches]
+        write_record(folder / f"{name}.json", data, launches=plain)
         arrays: dict[str, Any] = {}
-        for number, launch in enumerate(self.plan.launches):
+        for number, launch in enumerate(plan.launches):
             for key, values in launch.constants.items():
                 arrays[f"{number}/constant/{key}"] = values
             for place, table in enumerate(launch.tables):
@@ -102,7 +95,7 @@ class TrialPlan:
 
 @dataclass(frozen=True)
 class _PlanData:
-    """What a plan has but for its launches."""
+    """A plan without its launches."""
 
     shape: tuple[int, ...]
     output_shape: tuple[int, ...]

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from kernelscope.backends.trial.compiler_messages import (
     MOST_MESSAGES,
@@ -40,6 +41,11 @@ CARD = "card"
 
 CHECKED = "checked"  # it runs on the emulated GPU, which looks at every access to memory
 TRACED = "traced"  # a pixel of its result is traced on the emulated GPU
+
+
+def write_record(path: Path, record: Any, **more: Any) -> None:
+    """Write a data class, and more, for `Field.record`."""
+    path.write_text(json.dumps(dataclasses.asdict(record) | more), encoding="utf-8")
 
 
 class TrialStage(StrEnum):
@@ -107,7 +113,7 @@ class TrialJob:
     pixel: tuple[int, ...] = ()  # column and row of the pixel to trace; empty for other targets
 
     def write(self, folder: Path) -> None:
-        (folder / JOB).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
+        write_record(folder / JOB, self)
 
     @classmethod
     def read(cls, folder: Path) -> TrialJob:
@@ -136,7 +142,7 @@ class TrialReport:
     device: str = ""  # name of the card that it ran on; empty for the emulated GPU
 
     def write(self, folder: Path) -> None:
-        (folder / REPORT).write_text(json.dumps(dataclasses.asdict(self)), encoding="utf-8")
+        write_record(folder / REPORT, self)
 
     @classmethod
     def read(cls, folder: Path) -> TrialReport:

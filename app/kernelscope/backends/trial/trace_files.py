@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from kernelscope.backends.trial.protocol import write_record
 from kernelscope.base import json_fields
 from kernelscope.traffic.trace import ENTRY, RECORD, Scene, Trace
 
@@ -20,16 +19,9 @@ _NAMES = {"records": RECORD, "entries": ENTRY, "footprint": np.dtype(np.int64)}
 
 def write_trace(folder: Path, trace: Trace, thread: int) -> None:
     rows = None if trace.rows is None else (trace.rows.start, trace.rows.stop)
-    content = {
-        "scene": dataclasses.asdict(trace.scene),
-        "number": trace.number,
-        "barriers": trace.barriers,
-        "truncated": bool(trace.truncated),
-        "whole": bool(trace.whole),
-        "rows": rows,
-        "thread": thread,
-    }
-    (folder / _SCENE).write_text(json.dumps(content), encoding="utf-8")
+    flags = bool(trace.truncated), bool(trace.whole)
+    data = _TraceData(trace.scene, trace.number, trace.barriers, *flags, rows, thread)
+    write_record(folder / _SCENE, data)
     np.savez(folder / _ARRAYS, **{name: getattr(trace, name) for name in _NAMES})
 
 
