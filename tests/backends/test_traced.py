@@ -10,7 +10,8 @@ import pytest
 
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator.compiler import HostCompiler
-from kernelscope.backends.trial.parent import TrialOutcome, Work, try_out
+from kernelscope.backends.trial.cases import Work
+from kernelscope.backends.trial.parent import TrialOutcome, try_out
 from kernelscope.backends.trial.plan import TrialPlan
 from kernelscope.backends.trial.protocol import TRACED, Ending, TrialJob, TrialLimits
 from kernelscope.backends.trial.trace_files import read_trace, write_trace

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.emulator.compiler import HostCompiler
+from kernelscope.backends.trial.cases import CaseFiles, Work
 from kernelscope.backends.trial.comparison import compare
 from kernelscope.backends.trial.exercises import grade_of
 from kernelscope.backends.trial.on_card import FENCE, ORIGINAL, OWN, _Fenced, ending_of
-from kernelscope.backends.trial.parent import TrialOutcome, Work
+from kernelscope.backends.trial.parent import TrialOutcome
 from kernelscope.backends.trial.protocol import (
     CARD,
     CHECKED,
@@ -22,8 +23,6 @@ from kernelscope.backends.trial.protocol import (
     TrialJob,
     TrialLimits,
     TrialReport,
-    read_others,
-    write_others,
 )
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
@@ -71,9 +70,17 @@ def test_messages_of_the_driver_have_a_cause_and_a_way_out(message: str, text: s
 
 
 def test_names_of_other_plans_survive_the_way(tmp_path: Path) -> None:
-    names = list(write_others(tmp_path, ["Global memory", "Tuned"]))
-    assert list(read_others(tmp_path)) == list(zip(["Global memory", "Tuned"], names, strict=True))
-    assert len(set(names)) == 2
+    request = Request.create(picture(300), "mean", level="shared")
+    (level,) = (each for each in request.step.filter.levels("gpu") if each.id == "shared")
+    work = card_work_for(request, level)
+    files = CaseFiles(tmp_path, 0)
+    files.write(work)
+    others = list(files.others())
+    assert [name for name, _ in others] == list(work.others)
+    levels = [plan.task.level for _, plan in others]
+    assert levels == [plan.task.level for plan in work.others.values()]
+    assert len(set(levels)) > 1
+    assert "Single block" in dict(others)
 
 
 def test_times_are_said_with_the_own_kernel_first() -> None:

@@ -25,8 +25,9 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator.compiler import HostCompiler
+from kernelscope.backends.trial.cases import Work
 from kernelscope.backends.trial.compiler_messages import ERROR, WARNING, CompilerMessage
-from kernelscope.backends.trial.parent import TrialOutcome, Work
+from kernelscope.backends.trial.parent import TrialOutcome
 from kernelscope.backends.trial.protocol import (
     CHECKED,
     EMULATED,

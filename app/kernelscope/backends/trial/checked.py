@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda.compiler import CompileError
@@ -22,18 +21,16 @@ from kernelscope.backends.emulator.checking import CheckedBackend, Finding, Mist
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.emulator.launch import Memory
 from kernelscope.backends.emulator.translation import CHECKS
+from kernelscope.backends.trial.cases import CaseFiles
 from kernelscope.backends.trial.compiler_messages import ERROR, MOST_MESSAGES, CompilerMessage
 from kernelscope.backends.trial.emulated import PRELUDE, Kernels
 from kernelscope.backends.trial.plan import TrialPlan
 from kernelscope.backends.trial.protocol import (
-    PLAN,
-    SOURCE,
     Ending,
     StageNotes,
     TrialJob,
     TrialReport,
     TrialStage,
-    case_folder,
 )
 from kernelscope.backends.trial.source_text import expanded
 from kernelscope.base.errors import AppError, DeviceUnavailable
@@ -59,10 +56,9 @@ def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
         raise AppError("No C++ compiler was found to run the kernel with.", "Install g++.")
     checks = _Checks(job, compiler, progress)
     for number in range(job.cases):
-        case = case_folder(folder, number)
-        source = np.load(case / SOURCE, allow_pickle=False)
+        case = CaseFiles(folder, number)
         try:
-            checks.check(TrialPlan.read(case, PLAN), source)
+            checks.check(case.plan(), case.source())
         except CompileError as error:
             return TrialReport(Ending.NOT_COMPILED, error.message)
         except DeviceUnavailable as error:  # a barrier, which the trial itself reports

@@ -20,21 +20,16 @@ from kernelscope.backends.emulator.compiler import HostCompiler, library_cache
 from kernelscope.backends.emulator.launch import Memory, run_launch
 from kernelscope.backends.emulator.translation import translate
 from kernelscope.backends.trial import compiling
+from kernelscope.backends.trial.cases import CaseFiles
 from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage, parse
 from kernelscope.backends.trial.guarded import Guarded
 from kernelscope.backends.trial.plan import TrialPlan
 from kernelscope.backends.trial.protocol import (
-    OUTPUT,
-    PLAN,
-    REFERENCE,
-    REFERENCE_PLAN,
-    SOURCE,
     Ending,
     StageNotes,
     TrialJob,
     TrialReport,
     TrialStage,
-    case_folder,
 )
 from kernelscope.backends.trial.source_text import expanded
 from kernelscope.base.compiled import load_library
@@ -105,12 +100,11 @@ def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
     loads: list[int] = []
     try:
         for number in range(job.cases):
-            case = case_folder(folder, number)
-            source = np.load(case / SOURCE, allow_pickle=False)
-            reference, plan = TrialPlan.read(case, REFERENCE_PLAN), TrialPlan.read(case, PLAN)
+            case = CaseFiles(folder, number)
+            source, reference, plan = case.source(), case.reference(), case.plan()
             with progress.stage(TrialStage.REFERENCE):
                 output, _ = _run(reference, libraries(reference, own=False), source)
-                np.save(case / REFERENCE, output, allow_pickle=False)
+                case.save_reference(output)
             with progress.stage(TrialStage.COMPILE):
                 own = libraries(plan, own=True)
             before = [_loads(each).value for each in own]
@@ -120,7 +114,7 @@ def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
             loads.append(sum(after) - sum(before))
             if faults:
                 return _fault(checked, " ".join(faults), _HINT_OUTSIDE)
-            np.save(case / OUTPUT, output, allow_pickle=False)
+            case.save_output(output)
     except CompileError as error:
         found = parse(error.log) or (CompilerMessage(ERROR, error.message),)
         return replace(checked, ending=Ending.NOT_COMPILED, messages=(*found, *checked.messages))

@@ -13,8 +13,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from kernelscope.backends.trial.cases import Work
 from kernelscope.backends.trial.comparison import Comparison, compare
-from kernelscope.backends.trial.parent import TrialOutcome, Work
+from kernelscope.backends.trial.parent import TrialOutcome
 from kernelscope.backends.trial.plan import TrialPlan
 from kernelscope.base import json_fields
 from kernelscope.base.paths import RESOURCES

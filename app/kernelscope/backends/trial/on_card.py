@@ -23,22 +23,16 @@ from kernelscope.backends.cuda.executor import filter_rows
 from kernelscope.backends.cuda.kernel import hold_cubin
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.trial import compiling
+from kernelscope.backends.trial.cases import CaseFiles
 from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage, parse
 from kernelscope.backends.trial.guarded import PATTERN, faults_beside
 from kernelscope.backends.trial.plan import TrialPlan
 from kernelscope.backends.trial.protocol import (
-    OUTPUT,
-    PLAN,
-    REFERENCE,
-    REFERENCE_PLAN,
-    SOURCE,
     Ending,
     StageNotes,
     TrialJob,
     TrialReport,
     TrialStage,
-    case_folder,
-    read_others,
 )
 from kernelscope.backends.trial.source_text import expanded
 from kernelscope.base.errors import AppError
@@ -88,7 +82,7 @@ def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
         trial = _Trial(job, card)
         times: dict[str, float] = {}
         for number in range(job.cases):
-            faults = trial.run_case(case_folder(folder, number), progress, times)
+            faults = trial.run_case(CaseFiles(folder, number), progress, times)
             if faults:
                 return replace(checked, ending=Ending.FAULT, text=" ".join(faults), hint=_OUTSIDE)
         name = card.call(card.handle.name)
@@ -135,23 +129,20 @@ class _Trial:
         self._text = expanded(job.name, job.text)
         self._repeat = REPEATS if job.cases == 1 else 1
 
-    def run_case(self, case: Path, progress: StageNotes, times: dict[str, float]) -> list[str]:
+    def run_case(self, case: CaseFiles, progress: StageNotes, times: dict[str, float]) -> list[str]:
         """Run all kernels of a case, that of the user last; return what its memory shows.
 
         Raises `pycuda.driver.Error` if the card stopped the kernel.
         """
         call, cuda = self._card.call, self._card.cuda
-        source = np.load(case / SOURCE, allow_pickle=False)
-        plan = TrialPlan.read(case, PLAN)
+        source, plan = case.source(), case.plan()
         with progress.stage(TrialStage.REFERENCE):
             try:
-                ran = call(self._run, TrialPlan.read(case, REFERENCE_PLAN), source, False)
-                np.save(case / REFERENCE, ran.output, allow_pickle=False)
+                ran = call(self._run, case.reference(), source, False)
+                case.save_reference(ran.output)
                 times[ORIGINAL] = ran.seconds
-                for name, other in read_others(case):
-                    times[name] = call(
-                        self._run, TrialPlan.read(case, other), source, False
-                    ).seconds
+                for name, other in case.others():
+                    times[name] = call(self._run, other, source, False).seconds
             except cuda.Error as error:
                 raise AppError(
                     f"The GPU could not run the program's own kernel: {error}.",
@@ -162,7 +153,7 @@ class _Trial:
         with progress.stage(TrialStage.RUN):
             ran = call(self._run, plan, source, True, cubins)
         times[OWN] = ran.seconds
-        np.save(case / OUTPUT, ran.output, allow_pickle=False)
+        case.save_output(ran.output)
         return ran.faults
 
     def _cubins(self, trial: TrialPlan, own: bool) -> tuple[Cubin, ...]:

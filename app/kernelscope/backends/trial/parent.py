@@ -9,27 +9,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial import checked, emulated
-from kernelscope.backends.trial.plan import TrialPlan
+from kernelscope.backends.trial.cases import CaseFiles, Work
 from kernelscope.backends.trial.protocol import (
     CARD,
     CHECKED,
     EMULATED,
     LOG,
-    OUTPUT,
-    PLAN,
-    REFERENCE,
-    REFERENCE_PLAN,
-    SOURCE,
     STAGES,
     TRACED,
     Ending,
@@ -37,8 +31,6 @@ from kernelscope.backends.trial.protocol import (
     TrialLimits,
     TrialReport,
     TrialStage,
-    case_folder,
-    write_others,
 )
 from kernelscope.backends.trial.trace_files import read_trace
 from kernelscope.base import atomic, compiled, sandbox
@@ -76,19 +68,6 @@ class TrialOutcome:
     trace: tuple[Trace, int] | None = None  # of a pixel, and the thread that writes it
 
 
-@dataclass(frozen=True, eq=False)
-class Work:
-    """The data of a case, for a target that runs kernels."""
-
-    source: NDArray[Any]  # of the shape that both plans are for
-    # Of the kernel that is tried, and of the program's own.
-    plan: TrialPlan
-    reference: TrialPlan
-    title: str = ""  # of the case, for reports
-    others: Mapping[str, TrialPlan] = field(default_factory=dict)
-    """Further plans of the program's, which a card times; by the names for it."""
-
-
 def try_out(
     job: TrialJob,
     works: Sequence[Work] = (),
@@ -110,14 +89,7 @@ def try_out(
         folder = Path(name)
         replace(job, memory=limits.memory, cases=len(works)).write(folder)
         for number, work in enumerate(works):
-            case = case_folder(folder, number)
-            case.mkdir()
-            np.save(case / SOURCE, work.source, allow_pickle=False)
-            work.plan.write(case, PLAN)
-            work.reference.write(case, REFERENCE_PLAN)
-            names = write_others(case, list(work.others))
-            for name, other in zip(names, work.others.values(), strict=True):
-                other.write(case, name)
+            CaseFiles(folder, number).write(work)
         compiler = HostCompiler.find()
         if job.target in _KERNELS and compiler is not None:
             with contextlib.suppress(AppError, Cancelled):  # reported below
@@ -149,13 +121,11 @@ def try_out(
                 return TrialOutcome(replace(report, ending=Ending.DIED, text=text))
         if report.ending is Ending.DONE and job.target != CHECKED:
             for number, work in enumerate(works):
-                case = case_folder(folder, number)
-                output = _array(case / OUTPUT, work.plan)
-                reference = _array(case / REFERENCE, work.reference)
-                if output is None or reference is None:
+                result = CaseFiles(folder, number).results(work)
+                if result is None:
                     text = "The process left no result that is whole."
                     return TrialOutcome(replace(report, ending=Ending.DIED, text=text))
-                results.append((output, reference))
+                results.append(result)
     return TrialOutcome(report, tuple(results))
 
 
@@ -274,13 +244,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     elif process.poll() is None:
         process.kill()
     process.wait()
-
-
-def _array(path: Path, plan: TrialPlan) -> NDArray[Any] | None:
-    """Return a result that the process left; None unless it is one of the plan."""
-    try:
-        array: NDArray[Any] = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
-    task = plan.task
-    return array if (array.shape, array.dtype) == (task.output_shape, task.dtype) else None

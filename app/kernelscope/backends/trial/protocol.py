@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -20,12 +20,7 @@ from kernelscope.base import json_fields
 from kernelscope.engine.launch_report import Resources
 
 JOB, REPORT, STAGES, LOG = "job.json", "report.json", "stages", "log"
-SOURCE, OUTPUT, REFERENCE = "source.npy", "output.npy", "reference.npy"
-PLAN, REFERENCE_PLAN = "plan", "reference-plan"
-"""Names in the folder that parent and child share, the latter five in that of each case."""
-
-OTHERS = "others.json"
-"""In the folder of a case: the names of further plans of the program's, which are timed."""
+"""Names in the folder that parent and child share."""
 
 _MOST_BYTES = 16 << 20
 
@@ -152,20 +147,3 @@ class TrialReport:
         """
         report = json_fields.read(folder / REPORT, _MOST_BYTES).record(cls)
         return dataclasses.replace(report, messages=report.messages[:MOST_MESSAGES])
-
-
-def case_folder(folder: Path, number: int) -> Path:
-    return folder / f"case-{number}"
-
-
-def write_others(folder: Path, names: Sequence[str]) -> Iterator[str]:
-    """Note the names of further plans of a case; yield under which each is to be written."""
-    (folder / OTHERS).write_text(json.dumps(names), encoding="utf-8")
-    yield from (f"other-{number}" for number in range(len(names)))
-
-
-def read_others(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name of each further plan of a case, and under which it is written."""
-    content = json_fields.read(folder / OTHERS, _MOST_BYTES)
-    for number, name in enumerate(content.elements()):
-        yield name.text(), f"other-{number}"

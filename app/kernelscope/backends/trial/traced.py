@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from kernelscope.backends.cuda.compiler import CompileError
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator.launch import Memory
 from kernelscope.backends.emulator.spans import EmulatedLaunches as Launches
 from kernelscope.backends.emulator.tracing import Tracer
-from kernelscope.backends.trial.plan import TrialPlan
+from kernelscope.backends.trial.cases import CaseFiles
 from kernelscope.backends.trial.protocol import (
-    PLAN,
-    SOURCE,
     Ending,
     StageNotes,
     TrialJob,
     TrialReport,
     TrialStage,
-    case_folder,
 )
 from kernelscope.backends.trial.source_text import expanded
 from kernelscope.backends.trial.trace_files import write_trace
@@ -34,9 +29,8 @@ VERSION = "Your version"  # stands for the level in a trace
 
 def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
     """Trace the pixel of the job in its only picture, and leave the trace in the folder."""
-    case = case_folder(folder, 0)
-    source = np.load(case / SOURCE, allow_pickle=False)
-    trial = TrialPlan.read(case, PLAN)
+    case = CaseFiles(folder, 0)
+    source, trial = case.source(), case.plan()
     edited = _PRELUDE + expanded(job.name, job.text)
     sources = tuple(read_source(file) if file else edited for file in trial.files)
     level = Level(trial.task.level, VERSION, "")

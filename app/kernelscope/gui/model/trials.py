@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.emulator.compiler import HostCompiler
+from kernelscope.backends.trial.cases import Work
 from kernelscope.backends.trial.compiler_messages import CompilerMessage
 from kernelscope.backends.trial.on_card import ORIGINAL, OWN, REPEATS
-from kernelscope.backends.trial.parent import TrialOutcome, Work, try_out
+from kernelscope.backends.trial.parent import TrialOutcome, try_out
 from kernelscope.backends.trial.plan import TrialPlan
 from kernelscope.backends.trial.protocol import (
     CARD,
