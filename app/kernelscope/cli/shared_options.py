@@ -30,8 +30,6 @@ from kernelscope.schema.samples import Kind
 from kernelscope.teach.manual import allowed, option_of
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from kernelscope.big.batch.cluster import Tls
 
 RUN = ("device", "level", "repeat", "memory_limit", "block")  # fields of `RunOptions`
@@ -185,8 +183,8 @@ def tls_of(options: Any) -> Tls | None:
 @contextmanager
 def cluster_of(
     options: Any, say: Speaker, files_at_once: int = 2
-) -> Iterator[tuple[Client, int | None]]:
-    """Provide the workers of ``--local-cluster`` or ``--scheduler``, and the threads of each."""
+) -> Iterator[tuple[Any, int | None]]:
+    """Provide a client of ``--local-cluster`` or ``--scheduler``, and the threads of a worker."""
     from kernelscope.big.batch.cluster import connected, local_workers, share_of_cores
 
     count = options.local_cluster
