@@ -80,7 +80,6 @@ def test_names_of_other_plans_survive_the_way(tmp_path: Path) -> None:
     levels = [plan.task.level for _, plan in others]
     assert levels == [plan.task.level for plan in work.others.values()]
     assert len(set(levels)) > 1
-    assert "Single block" in dict(others)
 
 
 def test_times_are_said_with_the_own_kernel_first() -> None:
