@@ -139,7 +139,7 @@ def chart(
     whole = waiting and plot not in (Plot.STAGES, Plot.ROOFLINE)
     shown = [row for row in found if row.is_whole or not whole]
     names = _distinct(row.series for row in rows if row.seconds)
-    drawn = _chart(plot, choice, shown, names, baseline, waiting)
+    drawn = _Maker(choice, shown, names, waiting, baseline).chart(plot)
     if plot is not Plot.STAGES:
         drawn = replace(drawn, series=_coloured(drawn.series, names, rows))
     authors = {series.name.partition(":")[0] for series in drawn.series if series.theirs}
@@ -206,220 +206,207 @@ def _without_transfers(rows: Iterable[Row]) -> Iterator[str]:
         )
 
 
-def _chart(
-    plot: Plot,
-    choice: Selection,
-    shown: Sequence[Row],
-    names: Sequence[str],
-    baseline: str,
-    waiting: bool,
-) -> Chart:
-    match plot:
-        case Plot.TIME:
-            return _curves(choice, shown, names, waiting, "Time", "ms", lambda row, s: 1e3 * s)
-        case Plot.RATE:
-            unit = "megavoxels/s" if shown and len(shown[0].shape) == 3 else "megapixels/s"
-            return _curves(
-                choice, shown, names, waiting, "Speed", unit, lambda row, s: row.pixels / 1e6 / s
-            )
-        case Plot.BARS:
-            return _bars(choice, shown, names, waiting)
-        case Plot.SPEED_UP:
-            return _speed_ups(choice, shown, names, waiting, baseline)
-        case Plot.STAGES:
-            return _stages(choice, shown)
-        case Plot.ROOFLINE:
-            return _roofline(choice, shown, names)
-
-
-def _curves(
-    choice: Selection,
-    rows: Sequence[Row],
-    names: Sequence[str],
-    waiting: bool,
-    quantity: str,
-    unit: str,
-    value: Callable[[Row, float], float],
-) -> Chart:
-    """Return curves of `value`, computed from the seconds of each row, against its pixels."""
-
-    def point(row: Row) -> Point:
-        seconds = row.waits if waiting else row.seconds
-        summary = summarise(seconds)
-        low, high = sorted((value(row, summary.lower), value(row, summary.upper)))
-        repeats = tuple(value(row, each) for each in seconds)
-        return Point(row.pixels, value(row, summary.median), low, high, repeats)
-
-    def their_point(row: Row, figure: PublishedFigure) -> Point:
-        # The figure was published for all of the data, though ours may be timed on a part.
-        whole = replace(row, shape=row.asked)
-        low, high = sorted((value(whole, figure.low), value(whole, figure.high)))
-        return Point(whole.pixels, (low + high) / 2, low, high)
-
-    # Of several rows that were timed on the same part, the one that asked for just that part.
-    last = {(row.series, row.shape): row for row in sorted(rows, key=_asked, reverse=True)}
-    rows = list(last.values())
-    series = [
-        *_of_series(rows, names, point),
-        *_theirs(rows, names, figures.TIME, waiting, their_point),
-    ]
-    sizes = {row.pixels: "×".join(map(str, reversed(row.shape))) for row in rows}
-    return Chart(
-        f"{choice}: {_what(quantity, waiting)}",
-        "Size in voxels" if rows and len(rows[0].shape) == 3 else "Size in pixels",
-        f"{quantity} in {unit}",
-        tuple(series),
-        ticks=tuple(sorted(sizes.items())),
-    )
-
-
-def _bars(choice: Selection, rows: Sequence[Row], names: Sequence[str], waiting: bool) -> Chart:
-    groups = _Groups.of(choice, rows)
-
-    def point(row: Row) -> Point:
-        seconds = row.waits if waiting else row.seconds
-        summary, whole = summarise(seconds), 1e3 * full_time(row, waiting)
-        scale = whole / summary.median
-        about = "≈ " if row.is_part else ""
-        return Point(
-            groups.number(row),
-            whole,
-            scale * summary.lower,
-            scale * summary.upper,
-            tuple(scale * each for each in seconds),
-            f"{about}{short(whole)}",
-            inner=1e3 * full_time(row) if waiting else None,
-        )
-
-    def their_point(row: Row, figure: PublishedFigure) -> Point:
-        low, high = 1e3 * figure.low, 1e3 * figure.high
-        return Point(groups.number(row), (low + high) / 2, low, high, (), short((low + high) / 2))
-
-    theirs = _theirs(rows, names, figures.TIME, waiting, their_point)
-    series = _side_by_side(_of_series(rows, names, point), theirs)
-    points = [point for each in series for point in each.points]
-    times = [point.y for point in points] or [1.0]
-    inner = [point.inner for point in points if point.inner]
-    return Chart(
-        f"{groups.about}: {_what('Time', waiting)}",
-        "",
-        "Time in ms",
-        series,
-        groups.names,
-        log=max(times) > _MOST_LINEAR * min(times),
-        foot=10.0 ** math.floor(math.log10(min([*times, *inner]))),
-        note=_scaled(rows),
-    )
-
-
-def _speed_ups(
-    choice: Selection, rows: Sequence[Row], names: Sequence[str], waiting: bool, baseline: str
-) -> Chart:
-    compared = [
-        (row, base) for row in rows if (base := find_baseline(rows, row, baseline)) is not None
-    ]
-    bases = {id(row): base for row, base in compared}
-    kept = [row for row, _ in compared]
-    groups = _Groups.of(choice, kept)
-
-    def point(row: Row) -> Point:
-        gain = speed_up(row, bases[id(row)], waiting)
-        assert gain is not None, "only whole runs are drawn with transfers"
-        summary = summarise(row.waits if waiting else row.seconds)
-        scale = gain.factor * summary.median
-        repeats = tuple(scale / each for each in (row.waits if waiting else row.seconds))
-        text = f"{gain.describe()}×"
-        return Point(
-            groups.number(row),
-            gain.factor,
-            scale / summary.upper,
-            scale / summary.lower,
-            repeats,
-            text,
-        )
-
-    def their_point(row: Row, figure: PublishedFigure) -> Point:
-        middle = (figure.low + figure.high) / 2
-        return Point(groups.number(row), middle, figure.low, figure.high, (), f"{short(middle)}×")
-
-    theirs = (
-        _theirs(kept, names, figures.SPEED_UP, waiting, their_point) if baseline == BASELINE else ()
-    )
-    return Chart(
-        f"{groups.about}: {_what('Speed-up', waiting)}",
-        "",
-        f"Times as fast as {baseline}",
-        _side_by_side(_of_series(kept, names, point), theirs),
-        groups.names,
-        note=_scaled([*kept, *bases.values()]),
-    )
-
-
 _MOST_LINEAR = 30
 """Ratio of the longest to the shortest bar above which the axis becomes logarithmic."""
 
 _STAGE_ORDER = ("prepare", "upload", "kernel", "launch", "download")
 
 
-def _stages(choice: Selection, rows: Sequence[Row]) -> Chart:
-    carried = [row for row in rows if _is_carried(row)]
-    found = _distinct(name for row in carried for name in row.stages)
-    order = [name for name in _STAGE_ORDER if name in found]
-    order += [name for name in found if name not in order]
-    series = []
-    for style, name in enumerate(order):
-        points = []
-        for number, row in enumerate(carried):
-            if name in row.stages:
-                summary = summarise([1e3 * each for each in row.stages[name]])
-                points.append(
-                    Point(
-                        number,
-                        summary.median,
-                        summary.lower,
-                        summary.upper,
-                        text=short(summary.median),
-                    )
-                )
-        series.append(Series(name.capitalize(), tuple(points), style))
-    return Chart(
-        f"{choice}: where the time goes on the GPU",
-        "",
-        "Time in ms",
-        tuple(series),
-        tuple(row.level for row in carried),
-        log=False,
-        stacked=True,
-    )
+@dataclass(frozen=True)
+class _Maker:
+    """The charts of some rows, whose series are in the order of `names`."""
+
+    choice: Selection
+    rows: Sequence[Row]
+    names: Sequence[str]
+    waiting: bool
+    baseline: str
+
+    def chart(self, plot: Plot) -> Chart:
+        match plot:
+            case Plot.TIME:
+                return self._curves("Time", "ms", lambda row, seconds: 1e3 * seconds)
+            case Plot.RATE:
+                unit = "megavoxels/s" if self._are_volumes else "megapixels/s"
+                return self._curves("Speed", unit, lambda row, s: row.pixels / 1e6 / s)
+            case Plot.BARS:
+                return self._times()
+            case Plot.SPEED_UP:
+                return self._speed_ups()
+            case Plot.STAGES:
+                return self._stages()
+            case Plot.ROOFLINE:
+                return self._roofline()
+
+    @property
+    def _are_volumes(self) -> bool:
+        return bool(self.rows) and len(self.rows[0].shape) == 3
+
+    def _curves(self, quantity: str, unit: str, value: Callable[[Row, float], float]) -> Chart:
+        """Return curves of `value`, computed from the seconds of each row, against its pixels."""
+
+        def point(row: Row) -> Point:
+            summary = summarise(self._seconds(row))
+            low, high = sorted((value(row, summary.lower), value(row, summary.upper)))
+            repeats = tuple(value(row, each) for each in self._seconds(row))
+            return Point(row.pixels, value(row, summary.median), low, high, repeats)
+
+        def their_point(row: Row, figure: PublishedFigure) -> Point:
+            # The figure was published for all of the data, though ours may be timed on a part.
+            whole = replace(row, shape=row.asked)
+            low, high = sorted((value(whole, figure.low), value(whole, figure.high)))
+            return Point(whole.pixels, (low + high) / 2, low, high)
+
+        # Of several rows that were timed on the same part, the one that asked for just that part.
+        ordered = sorted(self.rows, key=lambda row: math.prod(row.asked), reverse=True)
+        rows = list({(row.series, row.shape): row for row in ordered}.values())
+        sizes = {row.pixels: "×".join(map(str, reversed(row.shape))) for row in rows}
+        ours, theirs = self._ours(rows, point), self._theirs(rows, figures.TIME, their_point)
+        return Chart(
+            f"{self.choice}: {self._about(quantity)}",
+            "Size in voxels" if self._are_volumes else "Size in pixels",
+            f"{quantity} in {unit}",
+            (*ours, *theirs),
+            ticks=tuple(sorted(sizes.items())),
+        )
+
+    def _times(self) -> Chart:
+        groups = _Groups.of(self.choice, self.rows)
+
+        def point(row: Row) -> Point:
+            whole = 1e3 * full_time(row, self.waiting)
+            summary = summarise(self._seconds(row))
+            scale = whole / summary.median
+            return Point(
+                *(groups.number(row), whole, scale * summary.lower, scale * summary.upper),
+                tuple(scale * each for each in self._seconds(row)),
+                f"{'≈ ' if row.is_part else ''}{short(whole)}",
+                inner=1e3 * full_time(row) if self.waiting else None,
+            )
+
+        theirs = self._their_bars(self.rows, groups, figures.TIME, 1e3, "")
+        series = _side_by_side(self._ours(self.rows, point), theirs)
+        points = [point for each in series for point in each.points]
+        times = [point.y for point in points] or [1.0]
+        inner = [point.inner for point in points if point.inner]
+        return Chart(
+            f"{groups.about}: {self._about('Time')}",
+            *("", "Time in ms", series, groups.names),
+            log=max(times) > _MOST_LINEAR * min(times),
+            foot=10.0 ** math.floor(math.log10(min([*times, *inner]))),
+            note=_scaled(self.rows),
+        )
+
+    def _speed_ups(self) -> Chart:
+        found = [(row, find_baseline(self.rows, row, self.baseline)) for row in self.rows]
+        bases = {id(row): base for row, base in found if base is not None}
+        kept = [row for row in self.rows if id(row) in bases]
+        groups = _Groups.of(self.choice, kept)
+
+        def point(row: Row) -> Point:
+            gain = speed_up(row, bases[id(row)], self.waiting)
+            assert gain is not None, "only whole runs are drawn with transfers"
+            summary = summarise(self._seconds(row))
+            scale = gain.factor * summary.median
+            return Point(
+                *(groups.number(row), gain.factor, scale / summary.upper, scale / summary.lower),
+                tuple(scale / each for each in self._seconds(row)),
+                f"{gain.describe()}×",
+            )
+
+        published = kept if self.baseline == BASELINE else []
+        theirs = self._their_bars(published, groups, figures.SPEED_UP, 1, "×")
+        return Chart(
+            f"{groups.about}: {self._about('Speed-up')}",
+            *("", f"Times as fast as {self.baseline}"),
+            _side_by_side(self._ours(kept, point), theirs),
+            groups.names,
+            note=_scaled([*kept, *bases.values()]),
+        )
+
+    def _stages(self) -> Chart:
+        carried = [row for row in self.rows if _is_carried(row)]
+        found = _distinct(name for row in carried for name in row.stages)
+        order = _distinct([*(name for name in _STAGE_ORDER if name in found), *found])
+        series = []
+        for style, name in enumerate(order):
+            points = []
+            for number, row in enumerate(carried):
+                if name in row.stages:
+                    each = summarise([1e3 * seconds for seconds in row.stages[name]])
+                    text = short(each.median)
+                    points.append(Point(number, each.median, each.lower, each.upper, text=text))
+            series.append(Series(name.capitalize(), tuple(points), style))
+        return Chart(
+            f"{self.choice}: where the time goes on the GPU",
+            *("", "Time in ms", tuple(series), tuple(row.level for row in carried)),
+            log=False,
+            stacked=True,
+        )
+
+    def _roofline(self) -> Chart:
+        points = roofline(self.rows)
+        found = {id(point.row): point for point in points}
+
+        def point(row: Row) -> Point:
+            here = found[id(row)]
+            rates = [row.operations / each / 1e9 for each in row.seconds if row.operations]
+            summary = summarise(rates)
+            return Point(
+                here.intensity, here.rate / 1e9, summary.lower, summary.upper, tuple(rates)
+            )
+
+        series = list(self._ours([each.row for each in points], point))
+        copies = [each.row.copy_rate for each in points if each.row.copy_rate]
+        peaks = [each.row.peak_rate for each in points if each.row.peak_rate]
+        if copies:
+            roof = _roof(points, statistics.median(copies), max(peaks, default=math.inf))
+            series.append(replace(roof, style=len(self.names)))
+        return Chart(
+            f"{self.choice}: kernels against the limits of the GPU",
+            *("Operations per byte", "Billion operations per second", tuple(series)),
+            joined=False,
+        )
+
+    def _seconds(self, row: Row) -> Sequence[float]:
+        return row.waits if self.waiting else row.seconds
+
+    def _about(self, quantity: str) -> str:
+        runs = "whole runs, with transfers" if self.waiting else "computing alone"
+        return f"{quantity.lower()} of {runs}"
+
+    def _ours(self, rows: Sequence[Row], point: Callable[[Row], Point]) -> Iterator[Series]:
+        for style, name in enumerate(self.names):
+            points = sorted((point(row) for row in rows if row.series == name), key=lambda p: p.x)
+            if points:
+                yield Series(name, tuple(points), style)
+
+    def _theirs(
+        self, rows: Iterable[Row], quantity: str, point: Callable[[Row, PublishedFigure], Point]
+    ) -> Iterator[Series]:
+        """Yield the published figures of the same quantity, in the style of our matching level."""
+        found: dict[tuple[str, str], dict[float, Point]] = {}
+        for row in rows:
+            for figure in figures.comparable(row, quantity, waiting=self.waiting):
+                made = point(row, figure)
+                name = f"{figure.origin.author}: {figure.variant}"
+                found.setdefault((row.series, name), {})[made.x] = made
+        for (series, name), points in found.items():
+            ordered = tuple(points[x] for x in sorted(points))
+            yield Series(name, ordered, self.names.index(series), theirs=True)
+
+    def _their_bars(
+        self, rows: Iterable[Row], groups: _Groups, quantity: str, scale: float, sign: str
+    ) -> Iterator[Series]:
+        def point(row: Row, figure: PublishedFigure) -> Point:
+            low, high = scale * figure.low, scale * figure.high
+            middle = (low + high) / 2
+            return Point(groups.number(row), middle, low, high, text=f"{short(middle)}{sign}")
+
+        return self._theirs(rows, quantity, point)
 
 
-def _roofline(choice: Selection, rows: Sequence[Row], names: Sequence[str]) -> Chart:
-    points = roofline(rows)
-    found = {id(point.row): point for point in points}
-
-    def point(row: Row) -> Point:
-        here = found[id(row)]
-        rates = [row.operations / each / 1e9 for each in row.seconds if row.operations]
-        summary = summarise(rates)
-        return Point(here.intensity, here.rate / 1e9, summary.lower, summary.upper, tuple(rates))
-
-    series = list(_of_series([each.row for each in points], names, point))
-    copies = [each.row.copy_rate for each in points if each.row.copy_rate]
-    peaks = [each.row.peak_rate for each in points if each.row.peak_rate]
-    if copies:
-        series.append(_roof(points, statistics.median(copies), max(peaks, default=math.inf), names))
-    return Chart(
-        f"{choice}: kernels against the limits of the GPU",
-        "Operations per byte",
-        "Billion operations per second",
-        tuple(series),
-        joined=False,
-    )
-
-
-def _roof(
-    points: Sequence[RooflinePoint], copy_rate: float, peak_rate: float, names: Sequence[str]
-) -> Series:
+def _roof(points: Sequence[RooflinePoint], copy_rate: float, peak_rate: float) -> Series:
     """Return the roof over the points, a little wider than the points and the ridge."""
     known_ridge = [] if math.isinf(peak_rate) else [peak_rate / copy_rate]
     known = [*(each.intensity for each in points), *known_ridge]
@@ -430,37 +417,9 @@ def _roof(
     return Series(
         f"Roof: copy {copy_rate / 1e9:,.0f} GB/s{peak}",
         tuple(Point(x, y, y, y) for x, y in zip(corners, heights, strict=True)),
-        len(names),
+        style=0,
         line=True,
     )
-
-
-def _of_series(
-    rows: Sequence[Row], names: Sequence[str], point: Callable[[Row], Point]
-) -> Iterator[Series]:
-    for style, name in enumerate(names):
-        points = sorted((point(row) for row in rows if row.series == name), key=lambda p: p.x)
-        if points:
-            yield Series(name, tuple(points), style)
-
-
-def _theirs(
-    rows: Sequence[Row],
-    names: Sequence[str],
-    quantity: str,
-    waiting: bool,
-    point: Callable[[Row, PublishedFigure], Point],
-) -> Iterator[Series]:
-    """Yield the published figures of the same quantity, in the style of our matching level."""
-    found: dict[tuple[str, str], dict[float, Point]] = {}
-    for row in rows:
-        for figure in figures.comparable(row, quantity, waiting=waiting):
-            made = point(row, figure)
-            name = f"{figure.origin.author}: {figure.variant}"
-            found.setdefault((row.series, name), {})[made.x] = made
-    for (series, name), points in found.items():
-        ordered = tuple(points[x] for x in sorted(points))
-        yield Series(name, ordered, names.index(series), theirs=True)
 
 
 def _side_by_side(ours: Iterable[Series], theirs: Iterable[Series]) -> tuple[Series, ...]:
@@ -504,13 +463,5 @@ def _is_carried(row: Row) -> bool:
     return row.device == Device.GPU and bool(row.stages)
 
 
-def _asked(row: Row) -> int:
-    return math.prod(row.asked)
-
-
 def _distinct(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(texts))
-
-
-def _what(quantity: str, waiting: bool) -> str:
-    return f"{quantity.lower()} of {'whole runs, with transfers' if waiting else 'computing alone'}"

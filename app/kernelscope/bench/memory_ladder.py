@@ -177,18 +177,20 @@ class MemoryLadder:
         counted = [each for each in self.steps if each.prediction is not None]
         if not counted:
             return ()
+        predictions = [each.prediction for each in counted if each.prediction is not None]
         rows = [("", *(each.rung.level.name for each in counted))]
         rows.append((f"TIME ON {self.card.name}",))
-        rows.append((LEAST, *(_least(each) for each in counted)))
+        rows.append((LEAST, *(duration(each.seconds) for each in predictions)))
         for part in Limiter:
-            cells = [_bound(each, part) for each in counted]
-            if any(cell != NONE for cell in cells):
-                rows.append((f"    {part}", *cells))
+            bounds = [each.bounds.get(part) for each in predictions]
+            if any(bound is not None for bound in bounds):
+                rows.append((f"    {part}", *map(_time, bounds)))
         if any(each.seconds is not None for each in counted):
             verb = "measured" if self.card.is_here else "recorded"
-            rows.append((verb, *(_time(each) for each in counted)))
+            rows.append((verb, *(_time(each.seconds) for each in counted)))
             if not self.card.is_here:
-                rows.append(("    on", *(_date(each) for each in counted)))
+                dates = (each.figure.date if each.figure else NONE for each in counted)
+                rows.append(("    on", *dates))
             rows.append((f"{verb} / least", *(_ratio(each) for each in counted)))
         rows.append(("TRAFFIC OF A PIXEL OF THE OUTPUT",))
         found = {each.rung.level.name: each.rung.counts for each in counted}
@@ -228,23 +230,8 @@ class MemoryLadder:
 NONE, LEAST = "–", "least"
 
 
-def _least(step: TimedRung) -> str:
-    assert step.prediction is not None
-    return duration(step.prediction.seconds)
-
-
-def _bound(step: TimedRung, part: Limiter) -> str:
-    assert step.prediction is not None
-    seconds = step.prediction.bounds.get(part)
+def _time(seconds: float | None) -> str:
     return NONE if seconds is None else duration(seconds)
-
-
-def _time(step: TimedRung) -> str:
-    return NONE if step.seconds is None else duration(step.seconds)
-
-
-def _date(step: TimedRung) -> str:
-    return NONE if step.figure is None else step.figure.date
 
 
 def _blocks(step: TimedRung) -> str:

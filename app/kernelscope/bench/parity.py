@@ -95,24 +95,10 @@ def verify(
         notices.append(result.notices)
     if envelope is None:
         raise AppError(f"No level could run: {'; '.join(dict.fromkeys(reasons.values()))}")
-    return _parity(
-        label_of(plan[0][1].step.filter, parameters), source, levels, notices, reasons, envelope
-    )
-
-
-def _parity(
-    label: str,
-    source: Source,
-    levels: Sequence[str],
-    notices: Sequence[tuple[str, ...]],
-    reasons: Mapping[str, str],
-    envelope: _Envelope,
-) -> Parity:
-    """Return the comparison of the results of these levels."""
     spread = envelope.spread()
     place = tuple(map(int, np.unravel_index(int(spread.argmax()), spread.shape)))
     return Parity(
-        label=label,
+        label=label_of(plan[0][1].step.filter, parameters),
         source=source.describe(),
         levels=tuple(levels),
         reasons=reasons,
