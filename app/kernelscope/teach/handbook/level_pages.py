@@ -10,12 +10,15 @@ from kernelscope.backends.cuda.preprocessor import find_kernel
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.base.durations import duration
 from kernelscope.schema.devices import Device
-from kernelscope.schema.filter import FilterSpec
-from kernelscope.schema.levels import Level
-from kernelscope.schema.samples import Kind
 from kernelscope.teach import manual
 from kernelscope.teach.handbook.filter_pages import nearest
-from kernelscope.teach.handbook.level_pictures import Planned, example_of, planned
+from kernelscope.teach.handbook.level_pictures import (
+    Planned,
+    example_of,
+    offering,
+    planned,
+    planned_example,
+)
 from kernelscope.teach.handbook.pictures import SCHEME
 
 _MOST_LINES = 90
@@ -31,7 +34,7 @@ def page(device: str, level_id: str) -> str:
         f"![{level.name}: blocks, threads and memories]({SCHEME}:level/{device}/{level_id})",
     ]
     if device == Device.GPU:
-        parts.append(_numbers(planned(example_of(level_id), _own(example_of(level_id), level_id))))
+        parts.append(_numbers(planned_example(level_id)))
     if level.why:
         parts += ["## Why it takes its time", level.why]
     parts += ["## Measured", *_measured(device, level_id)]
@@ -46,10 +49,6 @@ def page(device: str, level_id: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _own(spec: FilterSpec, level_id: str) -> Level:
-    return next(level for level in spec.levels(Device.GPU) if level.id == level_id)
-
-
 def _numbers(plan: Planned) -> str:
     return (
         f"The numbers are those of the plan for {plan.filter.name.lower()} with its defaults, "
@@ -59,24 +58,15 @@ def _numbers(plan: Planned) -> str:
     )
 
 
-def _offering(device: str, level_id: str) -> list[FilterSpec]:
-    return [
-        spec
-        for kind in Kind
-        for spec in filters.discover(kind).values()
-        if any(level.id == level_id for level in spec.levels(device))
-    ]
-
-
 def _filters(device: str, level_id: str) -> str:
-    found = _offering(device, level_id)
+    found = offering(device, level_id)
     return ", ".join(f"[{spec.name}]({manual.filter_page(spec)}.md)" for spec in found) + "."
 
 
 def _measured(device: str, level_id: str) -> Iterator[str]:
     """Yield the recorded times of the level, one for each filter that was measured."""
     rows = []
-    for spec in _offering(device, level_id):
+    for spec in offering(device, level_id):
         figure = nearest(spec, device).get(level_id)
         if figure is not None:
             where = f"{figure.machine}, {figure.date}"
@@ -90,12 +80,10 @@ def _measured(device: str, level_id: str) -> Iterator[str]:
 
 def _step(level_id: str) -> Iterator[str]:
     """Yield the difference between the kernels of the level before and of this one."""
-    spec = example_of(level_id)
-    levels = spec.levels(Device.GPU)
-    place = [level.id for level in levels].index(level_id)
+    spec, place = example_of(level_id)
     if not place:
         return
-    before, after = (planned(spec, level) for level in levels[place - 1 : place + 1])
+    before, after = (planned(spec, level) for level in spec.levels("gpu")[place - 1 : place + 1])
     lines = list(difflib.unified_diff(_kernel(before), _kernel(after), lineterm="", n=2))[2:]
     lines = [line for line in lines if not line.startswith("@@")]
     link = manual.level_page(Device.GPU, before.level.id)

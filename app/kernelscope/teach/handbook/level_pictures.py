@@ -77,7 +77,7 @@ class Planned:
 def planned(spec: FilterSpec, level: Level) -> Planned:
     """Return the launch of a filter at a GPU level, with its default parameters."""
     step = Step.of_numbers(spec.id)
-    channels = min(n for n in (1, 3) if _takes(spec, n))
+    channels = min(n for n in (1, 3) if spec.bench.channels <= n)
     shape = (*_SIDES[spec.kind], channels)
     return _planned(step, level, shape, np.dtype(_TYPES[spec.kind]))
 
@@ -118,20 +118,29 @@ def _planned(
     )
 
 
-def _takes(spec: FilterSpec, channels: int) -> bool:
-    """Return whether a filter has something to do with a picture of so many channels."""
-    return spec.bench.channels <= channels
-
-
-def example_of(level_id: str) -> FilterSpec:
-    """Return the filter by which a GPU level is explained: one with many levels and a mask."""
-    offered = [
+def offering(device: str, level_id: str) -> list[FilterSpec]:
+    """Return the filters that have a level."""
+    return [
         spec
         for kind in Kind
         for spec in filters.discover(kind).values()
-        if any(level.id == level_id for level in spec.levels(Device.GPU))
+        if any(level.id == level_id for level in spec.levels(device))
     ]
-    return max(offered, key=lambda spec: (len(spec.levels(Device.GPU)), spec.kind is Kind.PICTURE))
+
+
+def example_of(level_id: str) -> tuple[FilterSpec, int]:
+    """Return the filter by which a GPU level is explained, and the place of the level in it.
+
+    It is one with many levels and a mask.
+    """
+    offered = offering(Device.GPU, level_id)
+    spec = max(offered, key=lambda spec: (len(spec.levels(Device.GPU)), spec.kind is Kind.PICTURE))
+    return spec, [level.id for level in spec.levels(Device.GPU)].index(level_id)
+
+
+def planned_example(level_id: str) -> Planned:
+    spec, place = example_of(level_id)
+    return planned(spec, spec.levels(Device.GPU)[place])
 
 
 def draw(plan: Planned) -> Drawing:
@@ -341,9 +350,12 @@ def _memories(drawing: Drawing, plan: Planned, left: float) -> None:
     right = left + width + 9
     for first, last, text in _PLACES:
         top = _HEAD + first * (height + gap)
-        bottom = _HEAD + last * (height + gap) + height
-        drawing.line(right, top, right, bottom, thickness=1.2)
-        drawing.text(right + 7, (top + bottom) / 2 + 4, text, size=11)
+        _bracket(drawing, right, top, _HEAD + last * (height + gap) + height, text)
+
+
+def _bracket(drawing: Drawing, left: float, top: float, bottom: float, text: str) -> None:
+    drawing.line(left, top, left, bottom, thickness=1.2)
+    drawing.text(left + 7, (top + bottom) / 2 + 4, text, size=11)
 
 
 # The reads of a warp -------------------------------------------------------------------
@@ -413,7 +425,5 @@ def draw_cpu(level: Level) -> Drawing:
         drawing.text(left + 10, top + 16, name, size=12)
     right = left + 176 + 9
     for first, last, text in ((0, 1, "of each core"), (2, 3, "shared by all cores")):
-        top, bottom = _HEAD + 44 + first * 31, _HEAD + 44 + last * 31 + 24
-        drawing.line(right, top, right, bottom, thickness=1.2)
-        drawing.text(right + 7, (top + bottom) / 2 + 4, text, size=11)
+        _bracket(drawing, right, _HEAD + 44 + first * 31, _HEAD + 44 + last * 31 + 24, text)
     return drawing

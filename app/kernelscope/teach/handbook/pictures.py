@@ -185,12 +185,9 @@ def render(name: str, ink: str = INK) -> bytes:
 
 
 def _level(device: str, level_id: str) -> Drawing:
-    level = filters.levels(device)[level_id]
     if device == Device.CPU:
-        return level_pictures.draw_cpu(level)
-    spec = level_pictures.example_of(level_id)
-    own = next(each for each in spec.levels(device) if each.id == level_id)
-    return level_pictures.draw(level_pictures.planned(spec, own))
+        return level_pictures.draw_cpu(filters.levels(device)[level_id])
+    return level_pictures.draw(level_pictures.planned_example(level_id))
 
 
 def _effect(filter_id: str) -> bytes:
