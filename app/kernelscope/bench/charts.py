@@ -76,17 +76,14 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """A drawing: axes, labels and series.
-
-    `ticks`: marks on the x axis of curves; empty for numbers.
-    """
+    """A drawing: axes, labels and series."""
 
     title: str
     x: str
     y: str
     series: tuple[Series, ...]
     groups: tuple[str, ...] = ()  # names below groups of bars; empty for curves
-    ticks: tuple[tuple[float, str], ...] = ()
+    ticks: tuple[tuple[float, str], ...] = ()  # marks on the x axis of curves; empty for numbers
     log: bool = True  # whether the axes are logarithmic; in bar charts only the y axis is
     foot: float = 1.0  # value at the foot of the bars on a logarithmic axis
     note: str = ""  # further remarks, such as the origin of the published figures; may be empty

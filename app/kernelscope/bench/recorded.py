@@ -127,15 +127,12 @@ class RecordedTime:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The work whose time is looked for.
-
-    `dtype`: None for that of the recorded pictures or volumes.
-    """
+    """The work whose time is looked for."""
 
     step: Step  # filter, parameters and border
     shape: tuple[int, ...]  # (height, width) or (depth, height, width)
     channels: int = 1  # those that are filtered
-    dtype: np.dtype[Any] | None = None
+    dtype: np.dtype[Any] | None = None  # None for that of the recorded pictures or volumes
 
     @classmethod
     def by(cls, request: Request) -> Wanted:
@@ -224,10 +221,8 @@ class _Setting:
 
 
 class Recorded:
-    """Recorded figures by filter and device.
-
-    `figures`: those of libraries, chosen blocks or several GPUs are left out.
-    """
+    """Recorded figures by filter and device; those of libraries, chosen blocks or several GPUs
+    are left out."""
 
     def __init__(self, figures: Iterable[RecordedTime] = ()) -> None:
         # The window asks again with every change of a setting.

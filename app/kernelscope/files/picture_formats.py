@@ -34,15 +34,12 @@ The same for all formats, so that they keep the same data."""
 
 @dataclass(frozen=True)
 class Writer:
-    """An encoder, and the properties that its files can keep.
-
-    `dtypes`: types of samples, the most precise one last.
-    """
+    """An encoder, and the properties that its files can keep."""
 
     format: Format  # its suffixes are those to write, which may be fewer than those to read
     encode: Callable[[NDArray[Any], Metadata], bytes]
     """Maps pixels from `fit` and metadata from `metadata` to the bytes of a file."""
-    dtypes: tuple[np.dtype[Any], ...] = (_UINT8,)
+    dtypes: tuple[np.dtype[Any], ...] = (_UINT8,)  # types of samples, the most precise one last
     beside: frozenset[str] = frozenset()  # the fields of `Metadata` that are kept
     # Whether there are files of grey, of colours and with transparency.
     grey: bool = True

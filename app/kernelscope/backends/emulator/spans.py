@@ -74,17 +74,14 @@ class EmulatedLaunches:
 
 @dataclass
 class Total:
-    """Totals of some blocks of a launch; `parts` are those of the last block.
-
-    `accesses` are those that the emulator met, before any were joined.
-    """
+    """Totals of some blocks of a launch; `parts` are those of the last block."""
 
     entries: NDArray[Any]
     footprint: NDArray[np.int64]
     barriers: int
     records: int
     lost: bool
-    accesses: int = 0
+    accesses: int = 0  # those that the emulator met, before any were joined
     parts: NDArray[Any] = field(default_factory=lambda: np.zeros(0, PART))
 
     def times(self, weight: int) -> Total:

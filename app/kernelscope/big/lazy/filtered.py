@@ -174,10 +174,7 @@ class FilteredPicture:
 
 
 class FilteredSlices:
-    """A filter for pictures on the slices of a volume.
-
-    `cover`: as for `filtered`.
-    """
+    """A filter for pictures on the slices of a volume."""
 
     kind = Kind.VOLUME
 

@@ -33,15 +33,12 @@ Sides = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Head:
-    """The content of a file in addition to its samples, as far as results keep it.
-
-    `profile`: ICC profile of a picture; empty without one.
-    """
+    """The content of a file in addition to its samples, as far as results keep it."""
 
     spacing: Spacing | None = None
     """Distance between voxels along z, y and x in millimetres; None if the file has none."""
     stated: str = "zyx"  # the axes of which it is not a guess, as in `Volume`
-    profile: bytes = b""
+    profile: bytes = b""  # ICC profile of a picture; empty without one
     resolution: tuple[float, float] | None = None  # pixels per inch along x and y
     notices: tuple[str, ...] = ()  # decisions of the reader, for the user to know
     channels: tuple[Channel, ...] = ()

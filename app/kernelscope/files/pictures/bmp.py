@@ -50,10 +50,7 @@ _CUT_OFF = "the file is cut off."
 
 @dataclass(frozen=True)
 class _Header:
-    """Description of the pixels in the header of a BMP.
-
-    `palette` (shape (entries, 3)): red, green and blue.
-    """
+    """Description of the pixels in the header of a BMP."""
 
     width: int
     height: int
@@ -63,7 +60,7 @@ class _Header:
     """As Windows numbers it; OS/2 gives other meanings to 3 and 4, which have names here."""
     fields: tuple[int, int, int, int]
     """Masks of red, green, blue and alpha in a pixel of 16 or 32 bits; 0 if there is none."""
-    palette: NDArray[np.uint8]
+    palette: NDArray[np.uint8]  # red, green and blue of each entry: shape (entries, 3)
     pixels: int  # offset of the pixels in the data
     metadata: Metadata = NOTHING  # without the profile, which follows the pixels
     profile: slice | None = None  # its place in the data

@@ -65,11 +65,7 @@ class DicomSeries:
 
 @dataclass(frozen=True)
 class _Slice:
-    """A slice, with the values of its header in their proper types.
-
-    `corner`: position of its first pixel, in millimetres to the left, posterior and superior.
-    `directions` (shape (3, 3)): directions of rising x, rising y, and of the normal.
-    """
+    """A slice, with the values of its header in their proper types."""
 
     path: Path
     frame: int | None  # index of the frame in its file, from 0; None if the file is a single slice
@@ -82,7 +78,8 @@ class _Slice:
     columns: int
     model: str
     corner: NDArray[np.float64] | None
-    directions: NDArray[np.float64] | None
+    """Of its first pixel: millimetres to the left, posterior, superior."""
+    directions: NDArray[np.float64] | None  # of rising x, rising y and the normal: shape (3, 3)
     spacing: tuple[float, float] | None  # distance of rows and of columns
     thickness: float | None
     slope: float

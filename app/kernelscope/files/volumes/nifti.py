@@ -43,14 +43,10 @@ _MILLIMETRES = {1: 1000.0, 3: 0.001}
 
 @dataclass(frozen=True)
 class NiftiHeader:
-    """Data before the voxels in a file.
+    """Data before the voxels in a file."""
 
-    `block`: the header itself, 348 or 540 bytes. `extensions`: everything between the header and
-    the voxels.
-    """
-
-    block: bytes
-    extensions: bytes
+    block: bytes  # the header itself, 348 or 540 bytes
+    extensions: bytes  # everything between the header and the voxels
     endianness: Literal["<", ">"]
 
     def parsed(self, *, check: bool) -> Any:

@@ -20,12 +20,9 @@ UNKNOWN_DEPTH = "The file does not state the distance of slices: that of their p
 
 @dataclass
 class RawVolume:
-    """Result of a reader; the attributes are the arguments of `Volume.from_array`.
+    """Result of a reader; the attributes are the arguments of `Volume.from_array`."""
 
-    `numbers` (shape (depth, height, width)): as stored, of any type and byte order.
-    """
-
-    numbers: NDArray[Any]
+    numbers: NDArray[Any]  # as stored, of any type and byte order: shape (depth, height, width)
     spacing: Spacing | None = None
     """None if the file does not state it; along some axes it may be a guess, see `stated`."""
     affine: NDArray[np.float64] | None = None

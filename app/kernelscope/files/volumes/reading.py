@@ -129,26 +129,9 @@ def _decode(
             if slices
             else found.decode(path, volume_number)
         )
-    volume = Volume.from_array(
-        scan.numbers,
-        title,
-        spacing=scan.spacing,
-        stated=scan.stated,
-        affine=scan.affine,
-        path=path,
-        notices=[*spacing_notices(scan.spacing, scan.stated), *scan.notices],
-        header=scan.header,
-        slope=scan.slope,
-        intercept=scan.intercept,
-        others=scan.others,
-        channel=scan.channel,
-        microscope=scan.microscope,
-        among=scan.among,
-        missing=scan.missing,
-        nodata=scan.nodata,
-        nan=nan,
-    )
-    return volume, format.name
+    given = vars(scan) | {"notices": [*spacing_notices(scan.spacing, scan.stated), *scan.notices]}
+    numbers = given.pop("numbers")
+    return Volume.from_array(numbers, title, path=path, nan=nan, **given), format.name
 
 
 def is_volume(path: str | Path) -> bool:
