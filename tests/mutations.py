@@ -177,7 +177,7 @@ _LISTED = [
      "not given back"),
     (f"{APP}big/batch/conductor.py", "if there and not overwrite:",
      "if there and overwrite:", "tests/batch/test_conductor.py", "sign"),
-    (f"{APP}base/once.py", "            with self._lock:\n                if key",
+    (f"{APP}base/once.py", "            with lock:\n                if key",
      "            if True:\n                if key", "tests/test_once.py", "missing lock"),
     (f"{APP}big/batch/journal.py", "if atomic.lock(self._file) is atomic.Lock.TAKEN:", "if False:",
      "tests/batch/test_journal.py -k one_batch", "missing lock"),

@@ -97,21 +97,21 @@ def move(file: Path, target: Path) -> None:
 
 def _move_folder(folder: Path, target: Path) -> None:
     """Replace a folder by another one, both of which `remove_abandoned` knows meanwhile."""
-    token = secrets.token_hex(8)
-    made, old = (_sibling(target, kind, token) for kind in ("part", "old"))
+    made = _sibling(target)
     descriptor = os.open(folder, os.O_RDONLY) if fcntl is not None else None
     try:
         if descriptor is not None:
             lock(descriptor)
         folder.rename(made)
-        _exchange(made, target, old)
+        _exchange(made, target)
     finally:
         if descriptor is not None:
             os.close(descriptor)
 
 
-def _exchange(made: Path, target: Path, old: Path) -> None:
-    """Let a folder take the place of `target`, which is moved to `old` and removed then."""
+def _exchange(made: Path, target: Path) -> None:
+    """Let a folder take the place of `target`, which is moved aside and removed then."""
+    old = made.with_suffix(".old")
     if target.exists():
         target.rename(old)
     try:
@@ -149,12 +149,19 @@ def new_folder(target: Path) -> Iterator[Path]:
     behind. See `replace_folder`.
     """
     remove_abandoned(target.parent)
-    with _new_folder(target) as (made, old):
+    descriptor, made = _create_folder(target)
+    try:
         yield made
         _sync_folder(made)
         if target.exists():
             shutil.copymode(target, made)
-        _exchange(made, target, old)
+        _exchange(made, target)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def own_folder(path: Path) -> None:
@@ -198,7 +205,7 @@ def read_own(path: Path, most_bytes: int) -> bytes:
 def _create(target: Path, mode: int) -> tuple[int, Path]:
     """Open a new file next to `target`, locked where the system has locks."""
     while True:
-        temporary = _sibling(target, "part")
+        temporary = _sibling(target)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         descriptor = os.open(temporary, flags, mode)
         # Before it was locked, another process may have removed it as abandoned.
@@ -208,44 +215,25 @@ def _create(target: Path, mode: int) -> tuple[int, Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _sibling(target: Path, kind: str, token: str | None = None) -> Path:
-    """Return a name of ours in the folder of `target`; `kind` is ``part`` or ``old``."""
-    return target.with_name(f".kernelscope-{token or secrets.token_hex(8)}.{kind}")
+def _sibling(target: Path) -> Path:
+    """Return a temporary name in the folder of `target`."""
+    return target.with_name(f".kernelscope-{secrets.token_hex(8)}.part")
 
 
-@contextlib.contextmanager
-def _new_folder(target: Path) -> Iterator[tuple[Path, Path]]:
-    """Make a folder next to `target`; yield it, and a name for moving `target` aside.
-
-    The folder is locked against `remove_abandoned` on systems that can open a folder. It is
-    removed if the block raises an exception.
-    """
-    descriptor, made, old = _create_folder(target)
-    try:
-        yield made, old
-    except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
-        raise
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
-
-
-def _create_folder(target: Path) -> tuple[int | None, Path, Path]:
-    """Make a folder next to `target`, locked where the system has locks."""
+def _create_folder(target: Path) -> tuple[int | None, Path]:
+    """Make a folder next to `target`, locked where the system can open a folder."""
     while True:
-        token = secrets.token_hex(8)
-        made, old = (_sibling(target, kind, token) for kind in ("part", "old"))
+        made = _sibling(target)
         made.mkdir()
         if fcntl is None:
-            return None, made, old
+            return None, made
         # Before it was locked, another process may have removed it as abandoned.
         try:
             descriptor = os.open(made, os.O_RDONLY)
         except FileNotFoundError:
             continue
         if lock(descriptor) is not Lock.TAKEN and os.path.lexists(made):
-            return descriptor, made, old
+            return descriptor, made
         os.close(descriptor)
 
 

@@ -14,7 +14,6 @@ import re
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 
 from kernelscope.base.errors import OutOfMemory
@@ -177,14 +176,11 @@ def share_arenas() -> None:
 def _machine_left() -> float:
     try:
         lines = _MEMINFO.read_text(encoding="ascii").splitlines()
-        kilobytes = {name: int(rest.split()[0]) for name, _, rest in _pairs(lines)}
+        pairs = (line.partition(":") for line in lines)
+        kilobytes = {name: int(rest.split()[0]) for name, _, rest in pairs}
         return 1024.0 * (kilobytes["MemAvailable"] + kilobytes["SwapFree"])
     except (OSError, ValueError, IndexError, KeyError):
         return math.inf
-
-
-def _pairs(lines: list[str]) -> Iterator[tuple[str, str, str]]:
-    return (line.partition(":") for line in lines)
 
 
 def _group_left() -> float:

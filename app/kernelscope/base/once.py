@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Generic, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -14,32 +15,26 @@ R = TypeVar("R")
 _filtering = threading.Lock()
 
 
-class Once(Generic[P, R]):
-    """A function that runs once for each set of arguments; see `once`."""
-
-    def __init__(self, function: Callable[P, R]) -> None:
-        self._function = function
-        self._lock = threading.RLock()  # one that calls itself must not wait for ever
-        self._results: dict[tuple[object, ...], R] = {}
-        self.__doc__ = function.__doc__
-
-    def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
-        key = (*arguments, *sorted(named.items()))
-        if key not in self._results:
-            with self._lock:
-                if key not in self._results:
-                    self._results[key] = self._function(*arguments, **named)
-        return self._results[key]
-
-
-def once(function: Callable[P, R]) -> Once[P, R]:
-    """Let a function run once, while other threads wait for its result (decorator).
+def once(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function run once for its arguments; other threads wait for the result (decorator).
 
     `functools.cache` lets several threads run it at the same time, which is wrong for whatever
     registers something, changes a library, or makes something that there may be one of. After an
     exception the next call tries again.
     """
-    return Once(function)
+    lock = threading.RLock()  # one that calls itself must not wait for ever
+    results: dict[tuple[object, ...], R] = {}
+
+    @functools.wraps(function)
+    def result(*arguments: P.args, **named: P.kwargs) -> R:
+        key = (*arguments, *sorted(named.items()))
+        if key not in results:
+            with lock:
+                if key not in results:
+                    results[key] = function(*arguments, **named)
+        return results[key]
+
+    return result
 
 
 def ignore_warnings(module: str) -> None:

@@ -73,7 +73,7 @@ def _problem(platform: str, environment: Mapping[str, str]) -> AppError | None:
         )
     if name not in _VARIABLES:
         return None
-    missing = _loading_problem(folder / plugin)
+    missing = _loading_problem(str(folder / plugin))
     if missing:
         return libraries_missing(missing)
     if {"xcb": _reaches_x, "wayland": _reaches_wayland}[name]():
@@ -97,10 +97,10 @@ def load(name: str) -> ctypes.CDLL:
     return ctypes.CDLL(name)
 
 
-def _loading_problem(library: Path) -> str:
+def _loading_problem(library: str) -> str:
     """Return the system's message if a library cannot be loaded, or an empty text."""
     try:
-        load(str(library))
+        load(library)
     except OSError as error:
         return str(error)
     return ""
@@ -112,7 +112,7 @@ def libraries_missing(problem: str) -> AppError:
     `problem` is the system's message, such as ``libEGL.so.1: cannot open shared object file``,
     which names the first missing library only.
     """
-    missing = [name for name in PACKAGES if _is_missing(name)]
+    missing = [name for name in PACKAGES if _loading_problem(name)]
     named = re.match(r"([\w.+-]+\.so[.\d]*): cannot open", problem)
     if named and named[1] not in missing:
         missing.append(named[1])
@@ -123,14 +123,6 @@ def libraries_missing(problem: str) -> AppError:
         packages = dict.fromkeys(PACKAGES.get(name, name) for name in missing)
         return AppError(message, f"Install them: sudo apt-get install {' '.join(packages)}")
     return AppError(message, "Install the packages of your system that have them.")
-
-
-def _is_missing(name: str) -> bool:
-    try:
-        load(name)
-    except OSError:
-        return True
-    return False
 
 
 def _reaches_x() -> bool:

@@ -10,11 +10,14 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from kernelscope.base import atomic
 from kernelscope.base.errors import ImageWriteError, OutOfMemory
+
+Made = TypeVar("Made")
 
 _ELSEWHERE = "Choose another place."
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -41,7 +44,7 @@ def replace_folder(
 ) -> None:
     """Write `files`, pairs of a name and its content, to a folder that appears when complete.
 
-    `ours`: whether a file of this name may be replaced. a folder with any other file is left
+    `ours`: whether a file of this name may be replaced; a folder with any other file is left
     unchanged. On failure the old folder is intact, and nothing else is left behind.
     """
     check_folder(path, ours)
@@ -109,6 +112,21 @@ def explained(path: Path) -> Iterator[None]:
         ) from error
     except (ValueError, RuntimeError) as error:  # a null character; a circle of links.
         raise ImageWriteError(f"{name}: the path cannot be used ({error}).", _ELSEWHERE) from error
+
+
+@contextmanager
+def replacing(path: Path, made: AbstractContextManager[Made]) -> Iterator[Made]:
+    """Enter and leave `made`, of `atomic`, with errors explained; those of the block are not."""
+    with explained(path):
+        given = made.__enter__()
+    try:
+        yield given
+    except BaseException as error:
+        if not made.__exit__(type(error), error, error.__traceback__):
+            raise
+    else:
+        with explained(path):
+            made.__exit__(None, None, None)
 
 
 def _target(path: Path) -> Path:

@@ -22,7 +22,7 @@ from kernelscope.base.errors import ImageWriteError
 from kernelscope.big.lazy.source import Head, Sides
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES, ome, ours
-from kernelscope.files.write_errors import check_target, explained, resolved
+from kernelscope.files.write_errors import check_target, explained, replacing, resolved
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
 
@@ -79,19 +79,10 @@ def tiff_sink(
     check_target(path)
     target = resolved(path)
     check_room(path, target.parent, math.prod(shape) * dtype.itemsize)
-    temporary = atomic.new_file(target)
-    with explained(path):
-        handle = temporary.__enter__()
-    try:
+    with replacing(path, atomic.new_file(target)) as handle:
         with explained(path):
             first = _lay_out(path, handle, shape, dtype, kind, head)
         yield TiffSink(path, handle, first, shape, dtype)
-    except BaseException as error:
-        if not temporary.__exit__(type(error), error, error.__traceback__):
-            raise
-    else:
-        with explained(path):
-            temporary.__exit__(None, None, None)
 
 
 def check_room(path: Path, folder: Path, needed: int) -> None:

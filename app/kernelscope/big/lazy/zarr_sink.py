@@ -25,7 +25,7 @@ from kernelscope.big.lazy.source import Head, Sides
 from kernelscope.big.lazy.zarr_source import install_hint
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.files.volumes.folder import ZARR
-from kernelscope.files.write_errors import check_folder, explained, resolved
+from kernelscope.files.write_errors import check_folder, explained, replacing, resolved
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
 
@@ -136,21 +136,12 @@ def zarr_sink(
             f"{path.name}: OME-Zarr has no alpha channel.", "Write a TIFF file instead."
         )
     check_folder(path, _ours)
-    folder = atomic.new_folder(resolved(path))
-    with explained(path):
-        made = folder.__enter__()
-    try:
+    with replacing(path, atomic.new_folder(resolved(path))) as made:
         with explained(path):
             sink = _laid_out(path, made, shape, dtype, kind, head)
         yield sink
         with explained(path):
             _flush(made)
-    except BaseException as error:
-        if not folder.__exit__(type(error), error, error.__traceback__):
-            raise
-    else:
-        with explained(path):
-            folder.__exit__(None, None, None)
 
 
 def _ours(name: str) -> bool:
