@@ -21,15 +21,8 @@ backend calls `JitKernel.compile` on the worker thread, and passes the rows of t
                                               _CacheFiles: CACHE/kernelscope/numba-DIGEST/*.nbc
                                                            or PREBUILT/VERSIONS-numba-DIGEST/*.nbc
 
-There are three things to know when writing kernels:
-
-- A kernel may call other kernels: Numba finds them among the globals of its module, by their
-  attribute ``_numba_type_``. Those called for every sample are marked `inlined`.
-- Numba knows no types as arguments. Where a kernel must know one, it gets an empty array of that
-  type instead, called ``like``, and the compiler reads the type from it: ``like.dtype``.
-- DIGEST is computed from the sources of all rooms that have kernels or constants of kernels, since
-  Numba itself would not notice a change in a kernel that another one calls. After any such change
-  all kernels are compiled again.
+DIGEST is computed from the sources of all rooms that have kernels or constants of kernels, since
+Numba itself would not notice a change in a kernel that another one calls.
 
 A wheel may have code that was compiled when it was built (`.ci/prebuild.py`): a first run then
 loads what would take seconds to compile. It is for the same versions of the sources, of Numba and
@@ -64,7 +57,7 @@ Line = Any
 """An array with one axis: a row of samples, or the samples of several rows one after another."""
 
 Array = Any  # an array with several axes; the docstring gives its shape
-Like = Any  # an empty array that stands for its type, see above
+Like = Any  # an empty array that stands for its type: Numba takes no types
 Index = Any  # a whole number: a place, a distance, a count or a code
 Number = Any  # a sample, or a value computed from samples: float or integer, as the samples are
 Flag = Any  # a bool

@@ -1,46 +1,4 @@
-"""The rules of timing, which hold for every time that the bench reports.
-
-Timed
-    On the CPU the stage *compute*: everything but allocating and wrapping the result.
-    On a GPU the kernels, between CUDA events; a spinning kernel keeps the GPU busy until they are
-    queued, so that the host's launch overhead is not timed. Separately, the run end to end, from
-    pageable memory to pageable memory: upload, kernel, download, wrapping, with a new picture each
-    time. For a library's function the call; on a GPU the call between events.
-Clocks
-    `time.perf_counter` on the host, events on the card.
-Not timed
-    Compilation, and the first run of each row, which warms up.
-Caches
-    *cold*, the default: before each timed run the data move to a new place and a block of twice
-    the size of the last-level cache is rewritten (on a GPU before each launch), so that the data
-    are read from memory, as those of a picture that was just opened are. *warm*: the caches are
-    left as they are. Each row states which of the two applies.
-Batches
-    Events resolve half a microsecond at best, and starting and finishing a kernel takes the GPU one
-    or two. So kernels that take less than 50 microseconds are timed in batches that take about 200
-    (128 launches at most), and the mean is reported: the time from one launch to the next. All are
-    queued before the first begins. *cold*: the cache is emptied before the batch, and each of its
-    launches reads its own copy of the picture and writes its own result (shared tables, and data
-    that one kernel of a plan leaves to the next, are cached from the second launch on). Each row
-    states the number of launches that its times are the mean of.
-Turns
-    Levels and libraries that run on the same device on the same data take turns, so that a
-    disturbance hits all of them. Libraries are first compared with our result; differences are
-    reported.
-Long runs
-    A run that would take longer than `LONGEST` seconds (or the limit of the plan) is timed on a
-    smaller part, and the row says so. To compare such rows, times are scaled by the work, which is
-    proportional to the pixels, or to their square if each pixel depends on the whole image. Both
-    are shown: the timed size with its time, and the scaled time after ≈.
-Reported
-    Every repeat. The median and the quartiles summarise them; none is dropped. The interval of the
-    ratio of medians decides whether one is faster than another, see `statistics`.
-Compared
-    The same quantity, of equal work: computing with computing, whole runs with whole runs.
-    Published figures are shown only next to the same quantity, see `figures`.
-Load
-    Each row states how many cores other programs kept busy during the measurement.
-"""
+"""The rules of timing in code; ``resources/docs/benchmark.md`` has them in words."""
 
 from __future__ import annotations
 
@@ -58,7 +16,7 @@ LONGEST = 1.0  # limit of a run in seconds; a slower one is timed on a smaller p
 REPEAT = 11
 """Timed runs of each row; from 10 on the interval of a ratio excludes one outlier at each end."""
 
-COLD, WARM = "cold", "warm"  # state of the caches; see above
+COLD, WARM = "cold", "warm"  # state of the caches
 _USUAL_CACHE = 32 * 2**20  # size in bytes of the last-level cache if the system does not report it
 
 

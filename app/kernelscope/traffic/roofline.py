@@ -1,25 +1,8 @@
 """Lower bounds of a kernel's time on a card, from its counted traffic.
 
-Each part of a card has a rate. The traffic that a launch has with that part, divided by the rate,
-is a time below which the launch cannot come: the roofline of Williams, Waterman and Patterson
-(2009), with a roof for each memory. The largest bound is the prediction; real launches take
-longer, since parts wait for each other and instructions beyond the filter's arithmetic are not
-counted.
-
-=============== ================================================= ============================
-part            traffic                                           rate
-=============== ================================================= ============================
-device memory   sectors, each once; each time on a card without   bandwidth
-                caches
-level 2         sectors, each once a block                        bytes a clock, if published
-loads, stores   instructions of warps, turns of shared memory     clocks of a multiprocessor
-textures        texels                                            texels per second
-arithmetic      operations of the filter's plan; not at Tuned     two a core and clock
-=============== ================================================= ============================
-
-A mean of 3x3 at the level Shared reads 9 cells of shared memory for a pixel: 9/32 turns. 132
-multiprocessors with 1.98 GHz have 261 thousand million turns per second, so a picture of 4096x4096
-takes 18 µs at least. Its 2 bytes a pixel pass the 3,350 GB/s of an H100 in 10 µs.
+The traffic of a launch with a part of a card, divided by the part's rate, is a time below which the
+launch cannot come: the roofline of Williams, Waterman and Patterson (2009), with a roof for each
+memory. The largest bound is the prediction. ``resources/docs/gpu-levels.md`` describes the parts.
 """
 
 from __future__ import annotations
