@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.shear_warp import Camera, Rendering, SpaceStyle, ViewedVolume, render
+from kernelscope.gui.model.shear_warp import Rendering, SpaceStyle, ViewedVolume, Viewpoint, render
 from kernelscope.images.phantom import affine
 from kernelscope.images.volume import Volume
 
@@ -42,36 +42,36 @@ def test_a_voxel_is_drawn_where_it_is(yaw: float, pitch: float) -> None:
     right = np.array([np.cos(a), np.sin(a), 0])
     up = np.cross(toward, right)
     expected = right @ (x, y, z), -(up @ (x, y, z))
-    got = screen(render(scene(point), Camera(yaw, pitch), SpaceStyle()))
+    got = screen(render(scene(point), Viewpoint(yaw, pitch), SpaceStyle()))
     assert got == pytest.approx(expected, abs=1.5)  # half a voxel on each axis
 
 
 def test_the_front_view_of_a_patient_has_the_right_on_the_left() -> None:
     # In the phantom x runs to the patient's right and y to the back: the camera is at small y.
-    x, y = screen(render(scene((15, 12, 25), patient=True), Camera(0, 0), SpaceStyle()))
+    x, y = screen(render(scene((15, 12, 25), patient=True), Viewpoint(0, 0), SpaceStyle()))
     assert x < 0
     assert y < 0  # the head stands upright
     front, back = scene((10, 2, 14), patient=True), scene((10, 21, 14), patient=True)
     both = scene((10, 2, 14), (10, 21, 14), patient=True)
     style = SpaceStyle(surface=True, threshold=100)
     for each in (front, back, both):
-        assert (render(each, Camera(0, 0), style).steps > 0).sum() == 1
+        assert (render(each, Viewpoint(0, 0), style).steps > 0).sum() == 1
 
 
 def test_the_maximum_is_the_largest_value_on_the_line_of_sight() -> None:
     voxels = np.random.default_rng(0).integers(0, 255, SHAPE).astype(np.uint8)
     made = ViewedVolume.of(Volume.from_array(voxels, spacing=SPACING), WINDOW)
-    front = render(made, Camera(0, 0), SpaceStyle()).steps
+    front = render(made, Viewpoint(0, 0), SpaceStyle()).steps
     assert np.array_equal(np.sort(front.ravel()), np.sort(voxels.max(axis=1).ravel()))
-    side = render(made, Camera(90, 0), SpaceStyle()).steps
+    side = render(made, Viewpoint(90, 0), SpaceStyle()).steps
     assert np.array_equal(np.sort(side.ravel()), np.sort(voxels.max(axis=2).ravel()))
 
 
 def test_darker_voxels_than_the_threshold_are_not_seen() -> None:
     made = scene((10, 12, 14), value=99)
-    assert render(made, Camera(), SpaceStyle(threshold=99)).steps.any()
-    assert not render(made, Camera(), SpaceStyle(threshold=100)).steps.any()
-    assert not render(made, Camera(), SpaceStyle(surface=True, threshold=100)).steps.any()
+    assert render(made, Viewpoint(), SpaceStyle(threshold=99)).steps.any()
+    assert not render(made, Viewpoint(), SpaceStyle(threshold=100)).steps.any()
+    assert not render(made, Viewpoint(), SpaceStyle(surface=True, threshold=100)).steps.any()
 
 
 def test_surfaces_are_lit_by_their_slope() -> None:
@@ -79,7 +79,7 @@ def test_surfaces_are_lit_by_their_slope() -> None:
     ball = (255 * np.clip(16 - np.sqrt(x * x + y * y + z * z), 0, 1)).astype(np.uint8)
     made = ViewedVolume.of(Volume.from_array(ball), WINDOW)
     style = SpaceStyle(surface=True, threshold=128)
-    for camera in (Camera(0, 0), Camera(40, 25), Camera(90, 0)):
+    for camera in (Viewpoint(0, 0), Viewpoint(40, 25), Viewpoint(90, 0)):
         rendering = render(made, camera, style)
         steps = rendering.steps.astype(int)
         row, column = np.argwhere(steps > 0).mean(axis=0).round().astype(int)
@@ -102,21 +102,21 @@ def test_the_surface_in_front_hides_those_behind() -> None:
         SpaceStyle(surface=True, threshold=100),
     )
     for yaw, lit in ((0, 0.2 + 0.8 * np.cos(np.arctan(0.5))), (180, 1)):
-        middle = render(made, Camera(yaw, 0), style).steps[12:18, 12:18]
+        middle = render(made, Viewpoint(yaw, 0), style).steps[12:18, 12:18]
         assert middle.mean() == pytest.approx(255 * lit, abs=8)
 
 
 def test_through_a_clear_surface_the_maximum_is_seen() -> None:
     made = scene((10, 2, 14), (10, 21, 14))
     solid, clear = (
-        render(made, Camera(0, 0), SpaceStyle(True, 100, o)).steps.max() for o in (1.0, 0.0)
+        render(made, Viewpoint(0, 0), SpaceStyle(True, 100, o)).steps.max() for o in (1.0, 0.0)
     )
     assert clear == made.steps.max()
     assert solid != clear
 
 
 def test_the_camera_stays_within_its_limits() -> None:
-    camera = Camera(350, 80, 1).turned(20, 30)
+    camera = Viewpoint(350, 80, 1).turned(20, 30)
     assert (camera.yaw, camera.pitch) == (10, 89)
-    assert Camera().zoomed(1e9).zoom == 20
-    assert Camera().zoomed(1e-9).zoom == 0.2
+    assert Viewpoint().zoomed(1e9).zoom == 20
+    assert Viewpoint().zoomed(1e-9).zoom == 0.2

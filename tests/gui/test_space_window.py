@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QSlider
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.shear_warp import Camera
+from kernelscope.gui.model.shear_warp import Viewpoint
 from kernelscope.gui.tools.space_window import SpaceWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -61,7 +61,7 @@ def test_keys_turn_and_zoom(qtbot: QtBot, space: SpaceWindow) -> None:
     qtbot.keyClick(space.views[1], Qt.Key.Key_Plus)
     assert space.camera.zoom > 1
     qtbot.mouseClick(space.findChild(QPushButton, "spaceFront"), Qt.MouseButton.LeftButton)
-    assert space.camera == Camera(0, 0)
+    assert space.camera == Viewpoint(0, 0)
     qtbot.waitUntil(lambda: space.settled)
 
 

@@ -208,7 +208,7 @@ class Elsewhere:
     scaled: bool  # whether it was measured at another size, and scaled by the pixels
 
 
-class _Setting:
+class _RecordedSetting:
     """The figures by level of one report that have the same filter and data."""
 
     def __init__(self, first: RecordedTime) -> None:
@@ -226,7 +226,7 @@ class Recorded:
 
     def __init__(self, figures: Iterable[RecordedTime] = ()) -> None:
         # The window asks again with every change of a setting.
-        self._settings: dict[tuple[str, str], dict[Any, _Setting]] = {}
+        self._settings: dict[tuple[str, str], dict[Any, _RecordedSetting]] = {}
         for figure in figures:
             row = figure.row
             if not row.seconds or row.library or row.gpus != 1 or row.block is not None:
@@ -236,7 +236,7 @@ class Recorded:
             if key in settings:
                 settings[key].levels.setdefault(row.level, figure)
             else:
-                settings[key] = _Setting(figure)
+                settings[key] = _RecordedSetting(figure)
 
     @classmethod
     def read(cls, folder: Path = FOLDER) -> Recorded:
@@ -268,12 +268,12 @@ class Recorded:
                 levels.setdefault(level, figure)
         return levels
 
-    def _nearest(self, wanted: Wanted, device: str) -> list[_Setting]:
+    def _nearest(self, wanted: Wanted, device: str) -> list[_RecordedSetting]:
         """Return the settings of a filter, the nearest first."""
         settings = self._settings.get((wanted.step.filter.id, device), {}).values()
         most = max((len(each.levels) for each in settings), default=0)
 
-        def rank(each: _Setting) -> tuple[bool, float]:
+        def rank(each: _RecordedSetting) -> tuple[bool, float]:
             far = _distance(each, wanted.step, wanted.shape, wanted.channels)
             return not wanted.is_done_by(each.first), far + _MISSING * (most - len(each.levels))
 
@@ -405,7 +405,9 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 """English in every locale, as the rest of the interface."""
 
 
-def _distance(setting: _Setting, step: Step, shape: tuple[int, ...], channels: int) -> float:
+def _distance(
+    setting: _RecordedSetting, step: Step, shape: tuple[int, ...], channels: int
+) -> float:
     """Return how far a recorded setting is from another one: 0 for the same.
 
     The radius counts most, since the work grows with it; the values in a mask count little.

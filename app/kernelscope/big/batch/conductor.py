@@ -104,7 +104,7 @@ class FileOutcome:
 
 
 @dataclass(frozen=True, eq=False)
-class _Read:
+class _ReadFile:
     """A file in memory, with its size and time from before it was read."""
 
     sources: tuple[Source, ...]
@@ -181,7 +181,7 @@ class Batch:
         ):
             begun_work: deque[Future[Future[FileOutcome] | None]] = deque()
 
-            def work(item: Item, reading: Future[_Read]) -> Future[FileOutcome] | None:
+            def work(item: Item, reading: Future[_ReadFile]) -> Future[FileOutcome] | None:
                 if token.cancelled:
                     return None
                 backends = free.get()
@@ -207,7 +207,7 @@ class Batch:
                 _empty(begun_work, note)
         return outcomes
 
-    def _read(self, begun: Callable[[Item, FileStage], None], item: Item) -> _Read:
+    def _read(self, begun: Callable[[Item, FileStage], None], item: Item) -> _ReadFile:
         begun(item, FileStage.READING)
         start = time.perf_counter()
         check_target(item, self._hints, overwrite=self._overwrite)
@@ -224,7 +224,7 @@ class Batch:
                 "Filter it again when it is complete.",
             )
         reference, note = self._read_reference(item, sources)
-        return _Read(sources, reference, note, before, time.perf_counter() - start)
+        return _ReadFile(sources, reference, note, before, time.perf_counter() - start)
 
     def _read_reference(
         self, item: Item, sources: Sequence[Source]
@@ -244,7 +244,7 @@ class Batch:
     def _filter(
         self,
         item: Item,
-        reading: Future[_Read],
+        reading: Future[_ReadFile],
         backends: Mapping[str, Backend],
         token: CancelToken,
         begun: Callable[[Item, FileStage], None],
@@ -356,7 +356,7 @@ def check_target(item: Item, hints: Hints, *, overwrite: bool) -> None:
         raise ImageWriteError(f"{item.target}: the file is there already.", hints.there)
 
 
-def _judged(outcome: FileOutcome, first: Result, result: Result, read: _Read) -> FileOutcome:
+def _judged(outcome: FileOutcome, first: Result, result: Result, read: _ReadFile) -> FileOutcome:
     """Return an outcome with the quality of a result, or with the reason why there is none."""
     if result.quality is not None:
         before = first.quality.before if first.quality is not None else None
@@ -423,11 +423,11 @@ def _empty(
 def _ahead(
     items: Iterable[Item],
     readers: ThreadPoolExecutor,
-    read: Callable[[Item], _Read],
+    read: Callable[[Item], _ReadFile],
     depth: int,
-) -> Iterator[tuple[Item, Future[_Read]]]:
+) -> Iterator[tuple[Item, Future[_ReadFile]]]:
     """Yield each file with its reading, while the next ones are read."""
-    begun: deque[tuple[Item, Future[_Read]]] = deque()
+    begun: deque[tuple[Item, Future[_ReadFile]]] = deque()
     for item in items:
         begun.append((item, readers.submit(read, item)))
         if len(begun) > depth:

@@ -63,7 +63,7 @@ _PER_METRE = 1 / 0.0254
 _SRGB_GAMMA = (45455).to_bytes(4, "big")
 
 
-class _Colours(NamedTuple):
+class _ColourChunk(NamedTuple):
     """A chunk that states the meaning of colours: its length, and a name for users."""
 
     length: int
@@ -71,12 +71,12 @@ class _Colours(NamedTuple):
 
 
 COLOURS = {
-    "cICP": _Colours(4, "its colour space (cICP)"),
-    "cHRM": _Colours(32, "its primaries (cHRM)"),
-    "gAMA": _Colours(4, "its gamma"),
-    "sRGB": _Colours(1, "its rendering intent"),
-    "mDCV": _Colours(24, "its mastering display"),
-    "cLLI": _Colours(8, "its light levels"),
+    "cICP": _ColourChunk(4, "its colour space (cICP)"),
+    "cHRM": _ColourChunk(32, "its primaries (cHRM)"),
+    "gAMA": _ColourChunk(4, "its gamma"),
+    "sRGB": _ColourChunk(1, "its rendering intent"),
+    "mDCV": _ColourChunk(24, "its mastering display"),
+    "cLLI": _ColourChunk(8, "its light levels"),
 }
 """Kept as they are: filters do not change what a sample stands for."""
 

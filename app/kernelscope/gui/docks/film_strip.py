@@ -53,7 +53,7 @@ class FilmStrip(QListWidget):
         self.setMouseTracking(True)
         self.setHorizontalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setItemDelegate(_Tile(self, self.tile_size))
+        self.setItemDelegate(_FilmTile(self, self.tile_size))
         self.setSpacing(1)
         self.hide()
 
@@ -139,7 +139,7 @@ class FilmStrip(QListWidget):
             self.setFixedHeight(self._height())
 
 
-class _Tile(TileDelegate):
+class _FilmTile(TileDelegate):
     """Paints a picture, its name and size, and the cross that closes it."""
 
     def paint_tile(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:

@@ -77,7 +77,7 @@ class FilterBrowser(QWidget):
         self.search.setClearButtonEnabled(True)
         self.search.textChanged.connect(self._narrow)
         self.search.installEventFilter(self)
-        self.list = _List(self)
+        self.list = _FilterTree(self)
         self.list.chosen.connect(self._adopt)
         self.list.left.connect(self._clear)
         self.list.itemCollapsed.connect(lambda item: self._on_folded(item, closed=True))
@@ -233,7 +233,7 @@ class FilterBrowser(QWidget):
         return True
 
 
-class _List(QTreeWidget):
+class _FilterTree(QTreeWidget):
     """The list of filters."""
 
     chosen = Signal(object)  # `QTreeWidgetItem`: A filter was clicked, or Enter pressed on it
@@ -248,7 +248,7 @@ class _List(QTreeWidget):
         self.setUniformRowHeights(False)
         self.setVerticalScrollMode(QTreeWidget.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setItemDelegate(_Line(self))
+        self.setItemDelegate(_FilterLine(self))
         self.itemClicked.connect(self._on_clicked)
 
     def move(self, step: int) -> None:  # type: ignore[override]
@@ -293,7 +293,7 @@ class _List(QTreeWidget):
             item.setExpanded(not item.isExpanded())
 
 
-class _Line(TileDelegate):
+class _FilterLine(TileDelegate):
     """Paints a filter: its picture, or a note in its place, and its name."""
 
     def __init__(self, view: QTreeWidget) -> None:

@@ -17,7 +17,7 @@ from kernelscope.images.volume import Volume
 _VOLUME = Qt.ItemDataRole.UserRole
 
 
-class _List(QListWidget):
+class _ComponentList(QListWidget):
     """Rows change places by dragging; files can be dropped between them."""
 
     moved = Signal()
@@ -74,7 +74,7 @@ class ComponentsPanel(QWidget):
         self.setObjectName("components")
         set_help(self, "volumes")
         self._list = dressed(
-            _List(self),
+            _ComponentList(self),
             "componentList",
             "Components",
             tip="Volumes of one head that are filtered together. Drag them into another order, "

@@ -33,7 +33,7 @@ _AMBIENT = 0.2
 
 
 @dataclass(frozen=True)
-class Camera:
+class Viewpoint:
     """The direction from which volumes are seen; at first, the front."""
 
     # Degrees by which the camera went around to the right, and up.
@@ -41,12 +41,12 @@ class Camera:
     pitch: float = 15.0
     zoom: float = 1.0  # 1 where the whole volume fits into the view from every side
 
-    def turned(self, right: float, up: float) -> Camera:
+    def turned(self, right: float, up: float) -> Viewpoint:
         """Return the camera after going around by degrees."""
         pitch = min(max(self.pitch + up, -_FLATTEST), _FLATTEST)
         return replace(self, yaw=(self.yaw + right) % 360, pitch=pitch)
 
-    def zoomed(self, factor: float) -> Camera:
+    def zoomed(self, factor: float) -> Viewpoint:
         """Return the camera with another magnification."""
         return replace(self, zoom=min(max(self.zoom * factor, _ZOOMS[0]), _ZOOMS[1]))
 
@@ -118,7 +118,7 @@ class Rendering(NamedTuple):
     matrix: NDArray[np.float64]
 
 
-def render(scene: ViewedVolume, camera: Camera, style: SpaceStyle) -> Rendering:
+def render(scene: ViewedVolume, camera: Viewpoint, style: SpaceStyle) -> Rendering:
     """Return the picture of a volume from a side."""
     axes = camera.axes(scene.front)
     toward = axes[2]

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 
 from kernelscope.gui.model.camera import ZOOM_STEP
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.shear_warp import Camera, Rendering, SpaceStyle, ViewedVolume, render
+from kernelscope.gui.model.shear_warp import Rendering, SpaceStyle, ViewedVolume, Viewpoint, render
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox, Slider
@@ -69,7 +69,7 @@ class SpaceView(QWidget):
         self._radius, self._zoom = 1.0, 1.0
         self._from = QPointF()
 
-    def show_rendering(self, rendering: Rendering | None, radius: float, camera: Camera) -> None:
+    def show_rendering(self, rendering: Rendering | None, radius: float, camera: Viewpoint) -> None:
         """Paint a rendering of a volume with this radius in millimetres, or a hint for None."""
         self._image = None
         self._hint = "Press Run (F5)" if rendering is None else ""
@@ -143,7 +143,7 @@ class SpaceWindow(ToolWindow):
         super().__init__("spaceWindow", "3-D View", parent)
         self.resize(900, 560)
         self._background, self._report = background, report
-        self.camera, self.style_ = Camera(), SpaceStyle(surface=True, threshold=_THRESHOLD)
+        self.camera, self.style_ = Viewpoint(), SpaceStyle(surface=True, threshold=_THRESHOLD)
         self._volumes: tuple[Volume | None, ...] = (None, None)
         self._display = Display(0, 1)
         self._scenes: WeakKeyDictionary[Volume, tuple[Display, ViewedVolume]] = WeakKeyDictionary()
@@ -189,7 +189,7 @@ class SpaceWindow(ToolWindow):
         opacity = labelled("&Opacity", self._opacity, "spaceOpacity")
         self._opacity.setToolTip("Opacity of the surface; the maximum is visible through it")
         front = push_button(
-            "&Front", "spaceFront", lambda: self._look(Camera(0, 0)), "Look from the front"
+            "&Front", "spaceFront", lambda: self._look(Viewpoint(0, 0)), "Look from the front"
         )
         save = push_button(
             "&Save Picture…",
@@ -222,7 +222,7 @@ class SpaceWindow(ToolWindow):
 
     # --- camera and style ---
 
-    def _look(self, camera: Camera) -> None:
+    def _look(self, camera: Viewpoint) -> None:
         self.camera = camera
         self._render()
 

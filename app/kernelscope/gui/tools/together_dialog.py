@@ -33,7 +33,7 @@ _FOUND = Qt.ItemDataRole.UserRole
 _ROWS = 8  # volumes that are seen without scrolling
 
 
-class _List(QListWidget):
+class _VolumeList(QListWidget):
     """Rows change places by dragging, and by Alt+Up and Alt+Down."""
 
     moved = Signal()
@@ -70,7 +70,9 @@ class TogetherDialog(ToolWindow):
             f"{count} volumes were opened together. Volumes of one head, such as T1w and T2w, are "
             "filtered best together: a filter compares all of its components."
         )
-        self.list = dressed(_List(self), "volumeList", "Volumes in the order of the components")
+        self.list = dressed(
+            _VolumeList(self), "volumeList", "Volumes in the order of the components"
+        )
         for each in found:
             self._add(each)
         self.state = text_label("", "fit")
