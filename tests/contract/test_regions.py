@@ -17,7 +17,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.region import Region, window
-from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.images.image import DTYPES, Image
@@ -301,7 +301,7 @@ def test_boxes_outside_of_a_volume_or_of_pictures_are_refused() -> None:
             Request(VOLUME, step, region=Box(*bad))
     with pytest.raises(InvalidParameter, match="as a whole"):
         Request(IMAGE, Step.of_numbers("median"), region=Box((0, 0, 0), (1, 1, 1)))
-    follow = Follower(Step.of_numbers("median"))
+    follow = RunSettings(Step.of_numbers("median"))
     with pytest.raises(InvalidParameter, match="other steps follow"):
         Request(VOLUME, step, region=Box((0, 0, 0), (1, 1, 1)), then=(follow,))
 

@@ -108,7 +108,7 @@ def test_noise_gets_the_filter_with_the_best_results_at_its_estimates() -> None:
     proposal = propose(Image.from_array(normal(clean("coins"), 20)))
     step = step_of(proposal)
     assert step.filter.id == "collaborative"
-    assert step.parameters["sigma"] == ESTIMATE
+    assert step.values["sigma"] == ESTIMATE
     assert [each.id for each in proposal.others] == ["sliding_dct", "nlm"]
     assert proposal.line == "Collaborative filtering: no specks, so noise in all samples"
 

@@ -11,7 +11,7 @@ import pytest
 from kernelscope.engine.area import Area
 from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region
-from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -33,7 +33,7 @@ def of(filter_id: str = "median", source: Any = GREY, **settings: Any) -> Reques
 
 
 def then(*steps: Step, source: Any = GREY) -> Request:
-    return replace(of(source=source), then=tuple(map(Follower, steps)))
+    return replace(of(source=source), then=tuple(map(RunSettings, steps)))
 
 
 def on(device: Device, **options: Any) -> Request:

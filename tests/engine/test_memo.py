@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kernelscope.engine.memo import MOST_RESULTS, Memo
 from kernelscope.engine.options import Device, RunOptions
-from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.engine.step import Step
 from kernelscope.engine.timing import Repeats, Stage
@@ -42,10 +43,11 @@ def test_memo_are_found_by_their_input_and_step() -> None:
 def test_an_estimated_number_is_found_by_the_estimate_and_by_the_number() -> None:
     memo, source = Memo(), picture()
     numbers = Step.of_numbers("nlm", {"filter_sigma": 0.04})
-    result = made(source, numbers, estimated=("filter_sigma",))
+    estimating = replace(numbers, estimates=("filter_sigma",))
+    result = made(source, estimating, estimated=True)
     memo.keep(result)
-    wanted = result.request.open_step
-    assert wanted.estimates == ("filter_sigma",)
+    wanted = estimating.open
+    assert wanted != estimating
     assert memo.find(source, wanted) is result
     assert memo.find(source, numbers) is result
 
@@ -110,7 +112,7 @@ def test_a_slider_that_moves_leaves_few_memo() -> None:
 def test_results_at_another_level_are_not_done() -> None:
     memo, source, step = Memo(), picture(), Step.of_numbers("median")
     memo.keep(made(source, step))
-    then = (Follower(Step.of_numbers("mean")),)
+    then = (RunSettings(Step.of_numbers("mean")),)
     assert len(memo.done(Request(source, step, then=then))) == 1
     serial = RunOptions(device=Device.CPU, level="serial")
     assert memo.done(Request(source, step, serial, then=then)) == ()
@@ -119,7 +121,7 @@ def test_results_at_another_level_are_not_done() -> None:
 def test_the_end_is_there_only_if_every_step_is() -> None:
     memo, source = Memo(), picture()
     median, mean = Step.create("median"), Step.create("mean")
-    first, then = made(source, median), (Follower(mean),)
+    first, then = made(source, median), (RunSettings(mean),)
     memo.keep(first)
     assert memo.end(source, median, then) is None
     assert memo.end(source, median, ()) is first

@@ -75,7 +75,7 @@ def test_the_text_of_a_recipe() -> None:
 def test_every_filter_can_be_kept(spec: FilterSpec) -> None:
     recipe = Recipe((Step.create(spec.id, border=spec.borders[-1]),))
     estimated = {each.name: ESTIMATE for each in spec.parameters if each.is_estimated}
-    assert dict(recipe.steps[0].parameters) == spec.defaults() | estimated
+    assert recipe.steps[0].values == spec.defaults() | estimated
     assert Recipe.from_json(recipe.to_json()) == recipe
 
 
@@ -251,15 +251,15 @@ def test_what_is_estimated_where_nothing_is_set() -> None:
         json.dumps({"format": "kernelscope recipe", "version": v, "steps": [{"filter": "nlm"}]})
         for v in (1, 2)
     ]
-    old, new = (Recipe.from_json(text).steps[0].parameters["filter_sigma"] for text in texts)
+    old, new = (Recipe.from_json(text).steps[0].values["filter_sigma"] for text in texts)
     assert (old, new) == (0.02, ESTIMATE)
     for text_ in texts:
         former = Recipe.from_json(text_).steps[0].parameters
         assert (former["weights"], former["patch"]) == ("gaussian", 7)
-    latest = Step.create("nlm").parameters
+    latest = Step.create("nlm").values
     assert (latest["weights"], latest["patch"]) == ("corrected", ESTIMATE)
     volumes = {"filter": "mri-nlm"}
     texts = [text(volumes, version=version) for version in (1, 2)]
-    old, new = (Recipe.from_json(text).steps[0].parameters["beta"] for text in texts)
+    old, new = (Recipe.from_json(text).steps[0].values["beta"] for text in texts)
     assert (old, new) == (1.0, ESTIMATE)
     assert filters.get("mri_nlm").defaults()["beta"] == 1.0

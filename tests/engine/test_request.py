@@ -11,9 +11,11 @@ from kernelscope import filters
 from kernelscope.backends import create_backends
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.options import RunOptions
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
+from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.engine.steps import execute_all
 from kernelscope.engine.timing import Stage
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -139,3 +141,39 @@ def test_compiling_is_in_no_total() -> None:
     assert result.seconds == pytest.approx(3e-6)
     assert result.speed == pytest.approx(16 / 3)
     assert result.speed_unit == "megapixels/s"
+
+
+def test_estimates_are_left_to_each_source_and_close_with_its_numbers() -> None:
+    step = Step.create("nlm", {"filter_sigma": 0.05})
+    assert step.estimates == ("sigma", "patch")
+    assert (step.values["sigma"], step.values["filter_sigma"]) == (ESTIMATE, 0.05)
+    assert step.parameters == Step.of_numbers("nlm", {"filter_sigma": 0.05}).parameters
+    known = step.with_numbers({"sigma": 9.0, "patch": 5})
+    assert (known.estimates, known.values) == (step.estimates, step.values)
+    assert known != step == known.open
+    closed = known.closed
+    assert closed == Step.of_numbers("nlm", {"sigma": 9.0, "patch": 5, "filter_sigma": 0.05})
+    assert closed.open is closed, "nothing is left open"
+    asked, found = Request(PICTURE, known), Request(PICTURE, known, estimated=True)
+    assert (asked.open, found.open) == (True, False)
+    assert found.work == Request(PICTURE, closed).work != asked.work
+    assert asked.work == Request(PICTURE, step).work, "other numbers are only those of before"
+
+
+def test_a_run_finds_the_numbers_that_a_request_leaves_open() -> None:
+    """They are never those that its step has from another source."""
+    noise = np.random.default_rng(4).integers(0, 50, (20, 20)).astype(np.uint8)
+    source = Image.from_array(noise, "noise")
+    step = Step.create("nlm", {"search_radius": 1, "patch": 3}).with_numbers({"sigma": 99.0})
+    with pytest.raises(AssertionError):
+        execute(Request(source, step), create_backends())
+    results = [execute_all(Request(source, each), create_backends()) for each in (step, step.open)]
+    assert len({each.request.step.parameters["sigma"] for each in results} | {99.0}) == 2
+    assert all(each.request.estimated for each in results)
+
+
+def test_the_place_of_settings_in_a_list_is_not_part_of_them() -> None:
+    step = Step.create("median")
+    one, other = RunSettings(step), RunSettings(step)
+    assert (one == other, one.key == other.key) == (True, False)
+    assert one != RunSettings(step, on=False)

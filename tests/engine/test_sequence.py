@@ -12,7 +12,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import AppError, Cancelled, InvalidParameter
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.region import Region
-from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.engine.steps import execute_all, joined
@@ -37,7 +37,7 @@ def picture() -> Image:
 
 def chain(*steps: Step) -> Request:
     first, *others = steps
-    return Request(picture(), first, then=tuple(Follower(each) for each in others))
+    return Request(picture(), first, then=tuple(RunSettings(each) for each in others))
 
 
 NOISE = Step.create("gaussian_noise")
@@ -85,7 +85,7 @@ def test_a_further_step_estimates_from_its_own_input(cpu: Backends) -> None:
     nlm = Step.create("nlm", {"filter_sigma": ESTIMATE, "search": "window"})
     assert "filter_sigma" in nlm.estimates
     result = execute_all(chain(NOISE, nlm), cpu)
-    alone = execute_all(Request(result.parts[0].output, MEDIAN, then=(Follower(nlm),)), cpu)
+    alone = execute_all(Request(result.parts[0].output, MEDIAN, then=(RunSettings(nlm),)), cpu)
     numbers = [each.parts[1].request.step.parameters["filter_sigma"] for each in (result, alone)]
     assert numbers[0] != numbers[1]
     assert any("was estimated" in notice for notice in result.notices)

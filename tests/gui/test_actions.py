@@ -183,7 +183,7 @@ ALL = WindowState(
     chosen=2,
     kept=True,
     baseline=True,
-    cards=2,
+    steps=2,
     later=True,
     undo="A",
     redo="B",
@@ -247,8 +247,8 @@ ENABLED: list[tuple[WindowState, set[str]]] = [
     (WindowState(chosen=1, kept=True), {*CHOSEN, "saveRun"}),
     (WindowState(chosen=2, kept=True), {*CHOSEN, "saveRun", "swipeRuns"}),
     (WindowState(baseline=True), {"compareRuns"}),
-    (WindowState(cards=1), set()),
-    (WindowState(cards=2), STEPS),
+    (WindowState(steps=1), set()),
+    (WindowState(steps=2), STEPS),
     (WindowState(later=True), {"stepAlone"}),
     (WindowState(undo="Open"), {"undo"}),
     (WindowState(redo="Open"), {"redo"}),
@@ -269,11 +269,11 @@ def test_each_fact_enables_its_actions(window: MainWindow) -> None:
 def test_the_window_reports_its_state(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     assert window.actions_.state == WindowState()
     load(qtbot, window, picture)
-    qtbot.waitUntil(lambda: window.actions_.state == WindowState(source=True, pictures=1, cards=1))
+    qtbot.waitUntil(lambda: window.actions_.state == WindowState(source=True, pictures=1, steps=1))
     run(qtbot, window)
     qtbot.waitUntil(lambda: not window.actions_.state.busy)
     assert window.actions_.state == WindowState(
-        source=True, pictures=1, output=True, runs=1, chosen=1, kept=True, baseline=False, cards=1
+        source=True, pictures=1, output=True, runs=1, chosen=1, kept=True, baseline=False, steps=1
     )
 
 

@@ -13,8 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import RunOptions
-from kernelscope.engine.request import Request
-from kernelscope.gui.model.run_settings import RunSettings
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import NumberBox

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.documents import MOST_CLOSED, Document, Documents
 from kernelscope.gui.model.history import Moment
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.image import Image
 
 SMALL = np.zeros((2, 2, 3), np.uint8)
@@ -111,7 +110,7 @@ def test_outputs_stay_longest_and_are_named_when_they_go() -> None:
     assert documents.trim() == [a]
     assert a.asleep
     assert a.lost == "its output"
-    assert a.form.filter_id == "median"  # the settings stay
+    assert a.form.step.filter.id == "median"  # the settings stay
 
 
 def test_steps_are_worth_more_than_an_output() -> None:
@@ -158,7 +157,7 @@ def test_a_picture_read_again_has_its_settings() -> None:
     assert (a.asleep, a.lost) == (False, "")
     assert a.history is history
     assert a.history.current.source is image
-    assert a.form.filter_id == "median"
+    assert a.form.step.filter.id == "median"
 
 
 def test_the_holder_of_an_input_is_found() -> None:

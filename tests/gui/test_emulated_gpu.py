@@ -244,7 +244,7 @@ def test_live_steps_and_the_contact_sheet_have_no_times_either(
     )
     wait_until(qtbot, lambda: not window.runner.busy and not window.session.subject.pending)
     window.steps.refresh()
-    rows = window.steps_panel.cards.rows
+    rows = window.steps_panel.steps.rows
     assert [row.time for row in rows] == [EMULATED, EMULATED]
     window.findChild(QAction, "contactSheet").trigger()
     sheet = window.companions.contact_sheet

@@ -11,7 +11,7 @@ import pytest
 from kernelscope.engine.area import Area
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.region import Region
-from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.step import Step
 from kernelscope.gui.model.freshness import (
     AT_ONCE,
@@ -21,7 +21,6 @@ from kernelscope.gui.model.freshness import (
     RESTING,
     Freshness,
     Pace,
-    alike,
     freshness,
     is_worthwhile,
     next_run,
@@ -94,7 +93,7 @@ def test_the_emulated_gpu_computes_at_rest_where_that_is_quick() -> None:
     assert isinstance(first.region, Region)
     assert first.region.pixels <= EMULATED_SIDE * EMULATED_SIDE
     assert next_run(request, VISIBLE, lambda request: None, resting=False) is None
-    further = replace(request, region=None, then=(Follower(request.step, request.options),))
+    further = replace(request, region=None, then=(RunSettings(request.step, request.options),))
     assert next_run(further, VISIBLE, lambda request: None, resting=True) is None, "of the whole"
 
 

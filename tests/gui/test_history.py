@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from kernelscope.engine.options import RunOptions
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.step import Step
 from kernelscope.gui.model import history
 from kernelscope.gui.model.history import History, Moment
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume

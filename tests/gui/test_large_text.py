@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.docks.film_strip import FilmStrip, cross_of
 from kernelscope.gui.docks.ladder import LadderList, name_width, wrapped
-from kernelscope.gui.docks.steps_panel import CardList
+from kernelscope.gui.docks.steps_panel import StepList
 from kernelscope.gui.tools.code_view import CodeView
 from kernelscope.gui.viewer.volume_pane import VolumePane
 from kernelscope.gui.widgets.appearance import Appearance, Stylist
@@ -33,12 +33,12 @@ def large(widget: QWidget, scale: float) -> QFont:
 
 @pytest.mark.parametrize("scale", [1.0, 1.25, 1.5])
 def test_a_card_has_room_for_a_measured_time(qtbot: QtBot, scale: float) -> None:
-    cards = CardList()
-    qtbot.addWidget(cards)
-    large(cards, scale)
-    picture = cards.card_height()
-    room = cards.minimumSizeHint().width() - picture
-    assert room > cards.fontMetrics().horizontalAdvance("582 µs measured")
+    steps = StepList()
+    qtbot.addWidget(steps)
+    large(steps, scale)
+    picture = steps.step_height()
+    room = steps.minimumSizeHint().width() - picture
+    assert room > steps.fontMetrics().horizontalAdvance("582 µs measured")
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.25, 1.5])

@@ -14,7 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.step import Step
 from kernelscope.files import read_image
 from kernelscope.gui.docks.levels_form import LevelsForm
@@ -90,7 +90,7 @@ def test_steps_work_on_the_input_with_its_levels() -> None:
     assert subject.levels == GIVEN
     pipeline = subject.pipeline
     assert pipeline is not None
-    assert pipeline.cards[0].step.filter.id == "mean"
+    assert pipeline.steps[0].step.filter.id == "mean"
 
 
 def test_the_chosen_volume_stays() -> None:
@@ -117,11 +117,11 @@ def test_notices_of_reading_name_the_levels_that_hold(tmp_path: Path) -> None:
 
 def test_replayed_steps_have_the_levels() -> None:
     image = relevelled(Image.from_array(RAMP, "ramp"), GIVEN)
-    requests = [Request(image, Step.create("mean")), Request(image, Step.create("negative"))]
-    line = command_line(requests)
+    steps = [RunSettings(Step.create("mean")), RunSettings(Step.create("negative"))]
+    line = command_line(image, steps)
     assert "--white=4095.0" in line
     assert "--black=-200.0" in line
-    lines = python(requests).splitlines()
+    lines = python(image, steps).splitlines()
     assert "pixels = ks.mean(pixels)" in lines
     assert "pixels = ks.negative(pixels, white=4095.0, black=-200.0)" in lines
 

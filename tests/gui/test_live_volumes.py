@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.backend import Availability
-from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.gui.model.comparison import View
@@ -412,7 +412,7 @@ def test_the_place_of_a_part_is_known_where_the_volume_is_thin() -> None:
 
 def test_the_first_of_several_steps_is_measured_by_a_slice() -> None:
     volume = Volume.from_array(np.ones((40, 200, 300), np.float32), "v")
-    later = Follower(Step.of_numbers("median"))
+    later = RunSettings(Step.of_numbers("median"))
     wanted = Request(Scan((volume,)), Step.of_numbers("mri_nlm"), then=(later,))
 
     def run(of_first: float | None) -> Request | None:

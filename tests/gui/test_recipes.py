@@ -28,7 +28,6 @@ from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
-from kernelscope.engine.step import Step
 from kernelscope.engine.steps import estimate
 from kernelscope.files import read_recipe
 from kernelscope.gui.docks.parameter_panel import ParameterPanel
@@ -169,17 +168,16 @@ def test_cancel_between_two_steps_is_heard(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     go_on, entered = threading.Event(), threading.Event()
-    real = Step.with_numbers
+    real = Request.alone
 
-    def with_numbers(*arguments: Any, **options: Any) -> Step:
-        # The shapes are looked at first, on the thread of the window.
-        if threading.current_thread() is not threading.main_thread():
+    def alone(request: Request, number: int, source: Image) -> Request:
+        if number == 2:
             entered.set()
             assert go_on.wait(PATIENCE)
-        return real(*arguments, **options)
+        return real(request, number, source)
 
     load(qtbot, window, picture)
-    monkeypatch.setattr(Step, "with_numbers", with_numbers)
+    monkeypatch.setattr(Request, "alone", alone)
     run_recipe(qtbot, window, three)
     qtbot.waitUntil(entered.is_set)
     assert child(window, QToolButton, "cancelButton").isEnabled()

@@ -18,7 +18,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.cli.arguments import parse
 from kernelscope.engine.area import Area
 from kernelscope.engine.options import Device, RunOptions
-from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.files import read_image
@@ -55,6 +55,14 @@ def _requests() -> list[Request]:
     return found
 
 
+def _settings(request: Request) -> RunSettings:
+    return RunSettings(request.step, request.options)
+
+
+def _line(*requests: Request) -> str:
+    return command_line(requests[0].image, [_settings(each) for each in requests])
+
+
 def _parse(text: str) -> list[Request]:
     words = shlex.split(text)
     assert words[:2] == ["kernelscope", "apply"]
@@ -66,14 +74,15 @@ def test_commands_have_the_steps_that_they_were_made_from() -> None:
     requests = _requests()
     assert len(requests) > 100
     for request in requests:
-        (again,) = _parse(command_line([request]))
-        assert again.step == request.step, command_line([request])
+        line = _line(request)
+        (again,) = _parse(line)
+        assert again.step == request.step, line
 
 
 def test_commands_leave_out_defaults() -> None:
     image = _picture(Path("a folder/my picture.png"))
     request = Request.create(image, "median", {"size": 5})
-    assert command_line([request]) == (
+    assert _line(request) == (
         "kernelscope apply median 'a folder/my picture.png' output.png --size=5"
     )
 
@@ -83,7 +92,7 @@ def test_steps_are_chained_and_the_device_is_that_of_the_last() -> None:
     last = Request.create(
         _picture(), "median", border=Border.WRAP, device=Device.CPU, level="serial"
     )
-    text = command_line([first, last])
+    text = _line(first, last)
     steps = _parse(text)
     assert [each.step for each in steps] == [first.step, last.step]
     assert steps[0].options == last.options
@@ -105,7 +114,7 @@ def test_the_program_writes_the_same_pixels(tmp_path: Path) -> None:
         ),
     ]
     program = tmp_path / "again.py"
-    program.write_text(python(requests), encoding="utf-8")
+    program.write_text(python(image, [_settings(each) for each in requests]), encoding="utf-8")
     subprocess.run([sys.executable, program], cwd=tmp_path, check=True)
     backend = CpuBackend()
     for request in requests:
@@ -122,7 +131,7 @@ def test_programs_of_every_setting_write_the_same_pixels(
     Pillow.fromarray(_picture().pixels).save("input.png")
     backend = CpuBackend()
     for request in _requests():
-        program = python([request])
+        program = python(_picture(), [_settings(request)])
         try:
             exec(compile(program, "again.py", "exec"), {})
         finally:
@@ -137,8 +146,8 @@ def test_programs_of_every_setting_write_the_same_pixels(
 def test_programs_are_short() -> None:
     noise = Request.create(_picture(), "gaussian_noise", {"sigma": 0.1})
     nlm = Step.create("nlm", border=Border.WRAP)
-    last = Follower(nlm, RunOptions(Device.CPU, "serial"))
-    lines = python([noise, last]).splitlines()
+    last = RunSettings(nlm, RunOptions(Device.CPU, "serial"))
+    lines = python(_picture(), [_settings(noise), last]).splitlines()
     assert lines[-3:] == [
         "pixels = ks.gaussian_noise(pixels, sigma=0.1)",
         "pixels = ks.nlm(pixels, border='wrap', device='cpu', level='serial')",

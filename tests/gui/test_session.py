@@ -26,17 +26,16 @@ from kernelscope.engine.area import Area
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.region import Region
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Result
-from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.engine.step import Step
 from kernelscope.engine.steps import execute_all
 from kernelscope.engine.worker import Event, Failed, Finished, Job, Stopped
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.freshness import Freshness, alike
+from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.history import History, Moment
-from kernelscope.gui.model.pipeline import Pipeline, PipelineStep, kept_steps
-from kernelscope.gui.model.run_settings import RunSettings
+from kernelscope.gui.model.pipeline import Pipeline, kept_steps
 from kernelscope.gui.model.rungs import AUTO, RungPlace
 from kernelscope.gui.session.canvas_view import SEEN
 from kernelscope.gui.session.session import (
@@ -259,11 +258,11 @@ def test_damaged_texts_are_left_out() -> None:
 
 def test_an_estimate_is_left_open_until_a_number_is_set() -> None:
     session = made()
-    assert session.step_of("nlm").parameters["filter_sigma"] == ESTIMATE
+    assert "filter_sigma" in session.step_of("nlm").estimates
     session.set_filter("nlm")
     session.set_estimates("nlm", {"filter_sigma": 0.07})
     assert session.require().step.parameters["filter_sigma"] == 0.07
-    assert session.require().open_step.estimates == session.automatic != ()
+    assert session.require().step.estimates == session.automatic != ()
     session.set_values("nlm", {"filter_sigma": 0.05})
     assert session.automatic == ("sigma", "patch")
 
@@ -364,8 +363,8 @@ def test_an_output_without_the_steps_after_it_is_not_current_and_is_shown_alone_
     result, form = result_of(session, image), session.require()
     pictures.show_output(result, form)
     assert pictures.is_current(form)
-    cards = tuple(PipelineStep(Step.of_numbers(each)) for each in ("median", "mean"))
-    pictures.history.amend(pipeline=Pipeline(cards, 0))
+    steps = tuple(RunSettings(Step.of_numbers(each)) for each in ("median", "mean"))
+    pictures.history.amend(pipeline=Pipeline(steps, 0))
     assert not pictures.is_current(form)
     pictures.show_again(result, form)
     assert pictures.is_current(form)
@@ -519,7 +518,7 @@ class Actions(RuleBasedStateMachine):
     def open(self, number: int) -> None:
         image, before = self.pictures[number], self.subject.pipeline
         kept = None
-        if before is not None and len(before.cards) > 1:
+        if before is not None and len(before.steps) > 1:
             before = before.reopened(self.subject.moment.steps)
             kept = kept_steps(before, image, 0)
         self.subject.open_picture(image)
@@ -528,8 +527,8 @@ class Actions(RuleBasedStateMachine):
         if kept is not None:
             after = self.subject.pipeline
             assert after is not None
-            steps = [card.step for card in kept.pipeline.cards]
-            assert [card.step for card in after.cards] == steps, "all of them, not only the last"
+            steps = [each.step for each in kept.pipeline.steps]
+            assert [each.step for each in after.steps] == steps, "all of them, not only the last"
 
     @rule(filter_id=st.sampled_from([*FILTERS, "no such filter"]))
     def choose_filter(self, filter_id: str) -> None:
@@ -670,7 +669,7 @@ class Actions(RuleBasedStateMachine):
 
     @rule()
     def fetch(self) -> None:
-        """Compute the input of a later step, as the cards do."""
+        """Compute the input of a later step, as the list of steps does."""
         request, moments = self.subject.wanted(), self.moments
 
         def then(_: Result) -> None:  # Qt keeps exceptions of slots to itself
@@ -751,7 +750,7 @@ class Actions(RuleBasedStateMachine):
     def copy_the_step(self) -> None:
         """Apply the filter of the form once more, as a card after it."""
         pipeline, moment = self.subject.pipeline, self.subject.moment
-        if pipeline is None or self.session.settings is None or len(pipeline.cards) > 2:
+        if pipeline is None or self.session.settings is None or len(pipeline.steps) > 2:
             return
         new = pipeline.duplicated(pipeline.place).selected(pipeline.place)
         moment = replace(moment, name="Copy", pipeline=new, result=None)
@@ -871,7 +870,7 @@ class Actions(RuleBasedStateMachine):
         """No card of the form is lost: it is the one that the settings edit."""
         pipeline, settings_ = self.subject.pipeline, self.session.settings
         if pipeline is not None and settings_ is not None:
-            assert pipeline.present.step == settings_.open_step
+            assert pipeline.present.step == settings_.step.open
 
 
 EXAMPLES = [20, pytest.param(2000, marks=pytest.mark.exhaustive)]

@@ -1,9 +1,8 @@
-"""The panel Steps: cards that are added, switched, moved, edited and undone in the window."""
+"""The panel Steps: steps that are added, switched, moved, edited and undone in the window."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,12 @@ from PySide6.QtWidgets import QToolButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.area import Area
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.step import Step
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import RunOrder
 from kernelscope.gui.model.history import ReferenceOrigin
-from kernelscope.gui.model.pipeline import Pipeline, PipelineStep, kept_steps
+from kernelscope.gui.model.pipeline import Pipeline, kept_steps
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
@@ -44,14 +43,14 @@ def settle(qtbot: QtBot, window: MainWindow) -> None:
     window.steps.refresh()
 
 
-def cards(window: MainWindow) -> list[str]:
-    """Return the filters of the cards: the edited one with a star, those off in brackets."""
+def steps(window: MainWindow) -> list[str]:
+    """Return the filters of the steps: the edited one with a star, those off in brackets."""
     found = []
     pipeline = window.session.subject.pipeline
     assert pipeline is not None
-    for place, card in enumerate(pipeline.cards):
-        name = card.step.filter.id + "*" * (place == pipeline.place)
-        found.append(name if card.on else f"({name})")
+    for place, settings in enumerate(pipeline.steps):
+        name = settings.step.filter.id + "*" * (place == pipeline.place)
+        found.append(name if settings.on else f"({name})")
     return found
 
 
@@ -85,32 +84,32 @@ def test_without_steps_there_is_one_card_and_a_hint(
     load(qtbot, window, picture)
     window.session.set_filter("mean")
     window.steps.refresh()
-    (row,) = window.steps_panel.cards.rows
-    assert (row.name, row.edited, row.fresh) == ("Mean", True, False)
+    (row,) = window.steps_panel.steps.rows
+    assert (row.settings.step.name, row.edited, row.fresh) == ("Mean", True, False)
     assert "Ctrl+U" in child(window, object, "stepsHint").text()
     assert not window.actions_["deleteStep"].isEnabled()
     run(qtbot, window)
     window.steps.refresh()
-    (row,) = window.steps_panel.cards.rows
+    (row,) = window.steps_panel.steps.rows
     assert row.fresh
 
 
 def test_steps_show_what_they_took_and_belong_to_their_settings(
     qtbot: QtBot, live: MainWindow, cpu: FakeCpu
 ) -> None:
-    rows = live.steps_panel.cards.rows
-    assert cards(live) == ["gaussian_noise", "mean", "median*"]
+    rows = live.steps_panel.steps.rows
+    assert steps(live) == ["gaussian_noise", "mean", "median*"]
     assert all(row.fresh and row.time.endswith("live") for row in rows)
     cpu.go.clear()
     live.session.set_values("median", {"size": 7})
     live.steps.refresh()
-    fresh = [row.fresh for row in live.steps_panel.cards.rows]
+    fresh = [row.fresh for row in live.steps_panel.steps.rows]
     assert fresh == [True, True, False]
-    assert "out of date" in live.steps_panel.cards.rows[2].describe()
+    assert "out of date" in live.steps_panel.steps.rows[2].describe()
     cpu.go.set()
     settle(qtbot, live)
-    assert all(row.fresh for row in live.steps_panel.cards.rows)
-    qtbot.waitUntil(lambda: all(r.thumbnail is not None for r in live.steps_panel.cards.rows))
+    assert all(row.fresh for row in live.steps_panel.steps.rows)
+    qtbot.waitUntil(lambda: all(r.thumbnail is not None for r in live.steps_panel.steps.rows))
 
 
 def test_an_earlier_step_is_edited_and_later_ones_follow(
@@ -120,7 +119,7 @@ def test_an_earlier_step_is_edited_and_later_ones_follow(
     original = live.session.subject.moment.steps[0].source
     live.steps.edit(0)
     settle(qtbot, live)
-    assert cards(live) == ["gaussian_noise*", "mean", "median"]
+    assert steps(live) == ["gaussian_noise*", "mean", "median"]
     assert live.session.filter_id == "gaussian_noise"
     assert live.session.subject.source is original
     assert live.session.subject.result.output is end
@@ -156,86 +155,86 @@ def test_switching_a_step_off_and_undo(qtbot: QtBot, live: MainWindow, cpu: Fake
     end = live.session.subject.result.output
     live.steps.switch(0)
     settle(qtbot, live)
-    assert cards(live) == ["(gaussian_noise)", "mean", "median*"]
+    assert steps(live) == ["(gaussian_noise)", "mean", "median*"]
     assert ran(cpu)[:2] == ["mean", "median"]
     assert live.session.subject.moment.steps[0].step.filter.id == "mean"
     assert live.findChild(QAction, "undo").text() == "&Undo Switch Off Gaussian noise"
     press(qtbot, live, "Ctrl+Z")
     settle(qtbot, live)
-    assert cards(live) == ["gaussian_noise", "mean", "median*"]
+    assert steps(live) == ["gaussian_noise", "mean", "median*"]
     assert live.session.subject.result.output is end
     cpu.requests.clear()
     press(qtbot, live, "Ctrl+Y")
     settle(qtbot, live)
-    assert cards(live) == ["(gaussian_noise)", "mean", "median*"]
+    assert steps(live) == ["(gaussian_noise)", "mean", "median*"]
     assert ran(cpu) == []
 
 
 def test_the_edited_step_goes_off_and_the_form_goes_on(qtbot: QtBot, live: MainWindow) -> None:
     live.steps.switch(2)
     settle(qtbot, live)
-    assert cards(live) == ["gaussian_noise", "mean*", "(median)"]
+    assert steps(live) == ["gaussian_noise", "mean*", "(median)"]
     assert live.session.filter_id == "mean"
     live.steps.edit(2)
     assert "switch it on first" in live.statusBar().currentMessage()
     live.steps.switch(1)
     settle(qtbot, live)
     live.steps.switch(0)
-    assert cards(live) == ["gaussian_noise*", "(mean)", "(median)"]
+    assert steps(live) == ["gaussian_noise*", "(mean)", "(median)"]
     assert "stays on" in live.statusBar().currentMessage()
 
 
 def test_keys_move_switch_and_edit(qtbot: QtBot, live: MainWindow) -> None:
-    list_ = live.steps_panel.cards
+    list_ = live.steps_panel.steps
     list_.setFocus()
     list_.setCurrentRow(2)
     press(qtbot, live, "Alt+Up")
     settle(qtbot, live)
-    assert cards(live) == ["gaussian_noise", "median*", "mean"]
+    assert steps(live) == ["gaussian_noise", "median*", "mean"]
     assert list_.currentRow() == 1
     press(qtbot, live, "Alt+Up")
     settle(qtbot, live)
-    assert cards(live) == ["median*", "gaussian_noise", "mean"]
+    assert steps(live) == ["median*", "gaussian_noise", "mean"]
     list_.setFocus()
     list_.setCurrentRow(2)
     qtbot.keyClick(list_, Qt.Key.Key_Space)
     settle(qtbot, live)
-    assert cards(live) == ["median*", "gaussian_noise", "(mean)"]
+    assert steps(live) == ["median*", "gaussian_noise", "(mean)"]
     list_.setCurrentRow(1)
     qtbot.keyClick(list_, Qt.Key.Key_Return)
     settle(qtbot, live)
-    assert cards(live) == ["median", "gaussian_noise*", "(mean)"]
+    assert steps(live) == ["median", "gaussian_noise*", "(mean)"]
     list_.setCurrentRow(2)
     qtbot.keyClick(list_, Qt.Key.Key_Delete)
     settle(qtbot, live)
-    assert cards(live) == ["median", "gaussian_noise*"]
+    assert steps(live) == ["median", "gaussian_noise*"]
 
 
 def test_the_mouse_switches_edits_and_drops(qtbot: QtBot, live: MainWindow) -> None:
-    list_ = live.steps_panel.cards
+    list_ = live.steps_panel.steps
     area = list_.visualRect(list_.model().index(0, 0))
     switch = list_.switch_of(area).center()
     qtbot.mouseClick(list_.viewport(), Qt.MouseButton.LeftButton, pos=switch)
     settle(qtbot, live)
-    assert cards(live) == ["(gaussian_noise)", "mean", "median*"]
+    assert steps(live) == ["(gaussian_noise)", "mean", "median*"]
     area = list_.visualRect(list_.model().index(1, 0))
     qtbot.mouseClick(list_.viewport(), Qt.MouseButton.LeftButton, pos=area.center())
     settle(qtbot, live)
-    assert cards(live) == ["(gaussian_noise)", "mean*", "median"]
+    assert steps(live) == ["(gaussian_noise)", "mean*", "median"]
     upper, lower = QPoint(area.center().x(), area.top() + 2), QPoint(20, area.bottom() - 2)
     assert [list_.drop_place(point, 0) for point in (upper, lower)] == [0, 1]
     assert [list_.drop_place(point, 2) for point in (upper, lower)] == [1, 2]
     assert list_.drop_place(QPoint(5, 5000), 0) == 2
     list_.moved.emit(0, 2)
     settle(qtbot, live)
-    assert cards(live) == ["mean*", "median", "(gaussian_noise)"]
+    assert steps(live) == ["mean*", "median", "(gaussian_noise)"]
 
 
 def test_a_copied_step_is_applied_twice(qtbot: QtBot, live: MainWindow) -> None:
-    live.steps_panel.cards.setCurrentRow(1)
+    live.steps_panel.steps.setCurrentRow(1)
     child(live, QToolButton, "duplicateStepButton").click()
     settle(qtbot, live)
-    assert cards(live) == ["gaussian_noise", "mean", "mean*", "median"]
+    assert steps(live) == ["gaussian_noise", "mean", "mean*", "median"]
     assert [each.step.filter.id for each in live.session.subject.moment.steps] == [
         "gaussian_noise",
         "mean",
@@ -267,7 +266,7 @@ def test_run_measures_the_edited_step_and_the_end_is_shown(
     settle(qtbot, live)
     assert ran(cpu) == ["mean", "median"]
     (listed,) = live.session.gallery.sorted(RunOrder.NEWEST)
-    assert listed.form.filter_id == "mean"
+    assert listed.form.step.filter.id == "mean"
     assert listed.result is live.session.subject.result.parts[0]  # not the end of the steps
     assert len(live.session.subject.result.parts) == 2
 
@@ -297,7 +296,7 @@ def test_an_evicted_input_is_computed_again(qtbot: QtBot, live: MainWindow, cpu:
     settle(qtbot, live)
     cpu.requests.clear()
     live.steps.edit(2)
-    qtbot.waitUntil(lambda: cards(live)[2].endswith("*") and live.session.filter_id == "median")
+    qtbot.waitUntil(lambda: steps(live)[2].endswith("*") and live.session.filter_id == "median")
     settle(qtbot, live)
     assert ran(cpu)[:2] == ["gaussian_noise", "mean"]
 
@@ -311,11 +310,11 @@ def test_a_picture_that_is_opened_gets_the_steps(
 ) -> None:
     live.steps.switch(1)
     settle(qtbot, live)
-    before, end = cards(live), live.session.subject.result.output
+    before, end = steps(live), live.session.subject.result.output
     other = write_picture(picture.with_name("other.png"), 5)
     load(qtbot, live, other)
     settle(qtbot, live)
-    assert cards(live) == ["gaussian_noise*", "(mean)", "median"]
+    assert steps(live) == ["gaussian_noise*", "(mean)", "median"]
     assert live.session.filter_id == "gaussian_noise"
     assert live.session.subject.result.request.image.title == "other.png"
     assert [each.step.filter.id for each in live.session.subject.result.requests] == [
@@ -323,7 +322,7 @@ def test_a_picture_that_is_opened_gets_the_steps(
     ]  # fmt: skip
     press(qtbot, live, "Ctrl+Z")
     settle(qtbot, live)
-    assert cards(live) == before
+    assert steps(live) == before
     assert live.session.subject.result.output is end
     assert live.session.filter_id == "median"
 
@@ -340,16 +339,16 @@ def test_pictures_that_join_get_the_steps_when_they_are_looked_at(
     live.open_pictures.open_all(paths)
     wait_until(qtbot, lambda: len(live.open_pictures.documents) == 3)
     settle(qtbot, live)
-    assert cards(live) == ["gaussian_noise*", "mean", "median"]
+    assert steps(live) == ["gaussian_noise*", "mean", "median"]
     live.steps.delete(1)
     settle(qtbot, live)
     live.open_pictures.step(1)
     wait_until(qtbot, lambda: live.session.subject.source.title == "1.png")
     settle(qtbot, live)
-    assert cards(live) == ["gaussian_noise*", "median"]
+    assert steps(live) == ["gaussian_noise*", "median"]
     live.open_pictures.step(1)
     settle(qtbot, live)
-    assert cards(live) == ["gaussian_noise", "mean", "median*"], "it has steps of its own"
+    assert steps(live) == ["gaussian_noise", "mean", "median*"], "it has steps of its own"
 
 
 def test_steps_go_to_volumes_and_back_as_far_as_they_fit(
@@ -358,15 +357,15 @@ def test_steps_go_to_volumes_and_back_as_far_as_they_fit(
     live.session.set_border(Border.VALID)
     settle(qtbot, live)
     open_scan(qtbot, live, write(tmp_path / "head.nii", voxels()))
-    assert cards(live) == ["gaussian_noise*", "mean"]
+    assert steps(live) == ["gaussian_noise*", "mean"]
     assert live.session.filter_id == "gaussian_noise"
     assert "Not applied: Median. Slices have to keep their size" in status(live)
     live.session.set_filter("mri_nlm")
     wait_until(qtbot, lambda: not live.runner.busy)
-    assert cards(live) == ["mri_nlm*", "mean"]
+    assert steps(live) == ["mri_nlm*", "mean"]
     load(qtbot, live, write_picture(picture.with_name("other.png"), 5))
     settle(qtbot, live)
-    assert cards(live) == ["mean*"]
+    assert steps(live) == ["mean*"]
     assert "Not applied: MRI NLM. MRI NLM is for volumes; other.png is a picture." in status(live)
 
 
@@ -375,33 +374,36 @@ def test_the_next_volume_of_a_file_and_other_volumes_get_the_steps(
 ) -> None:
     file = write(tmp_path / "several.nii", np.stack([voxels(3), voxels(4)]))
     open_scan(qtbot, live, file)
-    assert cards(live) == ["gaussian_noise*", "mean", "median"]
+    assert steps(live) == ["gaussian_noise*", "mean", "median"]
     live.files.members.next()
     wait_until(qtbot, lambda: live.session.subject.moment.name.startswith("Volume 2"))
-    assert cards(live) == ["gaussian_noise*", "mean", "median"]
+    assert steps(live) == ["gaussian_noise*", "mean", "median"]
     open_scan(qtbot, live, write(tmp_path / "head.nii", voxels()))
-    assert cards(live) == ["gaussian_noise*", "mean", "median"]
+    assert steps(live) == ["gaussian_noise*", "mean", "median"]
     live.volumes.add(Volume.from_array(voxels(1), "T2"))
     wait_until(qtbot, lambda: len(live.session.subject.source.volumes) == 2)
-    assert cards(live) == ["gaussian_noise*", "mean", "median"]
+    assert steps(live) == ["gaussian_noise*", "mean", "median"]
 
 
 def test_what_belongs_to_one_picture_is_not_applied_to_another() -> None:
     small = Image.from_array(np.zeros((20, 30), np.uint8), "small.png")
     area = Area.parse("rectangle 40,40 60,60")
-    inside = PipelineStep(Step.create("median", within=area))
-    kept = kept_steps(Pipeline((PipelineStep(Step.create("nlm")), inside), 1), small, 0)
+    inside = RunSettings(Step.create("median", within=area))
+    kept = kept_steps(Pipeline((RunSettings(Step.create("nlm")), inside), 1), small, 0)
     assert kept is not None
-    assert [card.step.filter.id for card in kept.pipeline.cards] == ["nlm"]
-    assert kept.form.automatic == Step.create("nlm").estimates, "estimated for this picture anew"
+    assert [each.step.filter.id for each in kept.pipeline.steps] == ["nlm"]
+    assert kept.pipeline.present.step.estimates == Step.create("nlm").estimates, (
+        "estimated for this picture anew"
+    )
     ((name, why),) = kept.lost
     assert name == "Median"
     assert why.endswith("lies outside of small.png.")
-    made = replace(Request.create(small, "nlm"), estimated=Step.create("nlm").estimates)
+    nlm = Step.create("nlm")
+    made = Request(small, nlm.with_numbers({"sigma": 3.0}), estimated=True)
     pipeline = Pipeline.of([made], inside)
-    assert pipeline.cards[0].step.estimates == ()
-    assert pipeline.reopened([made]).cards[0].step.estimates == made.estimated
-    alone = PipelineStep(Step.create("mri_nlm"))
+    assert pipeline.steps[0].step.estimates == ()
+    assert pipeline.reopened([made]).steps[0].step == nlm
+    alone = RunSettings(Step.create("mri_nlm"))
     assert kept_steps(Pipeline((alone, alone), 0), small, 0) is None
 
 

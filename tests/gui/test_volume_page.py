@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.step import Step
 from kernelscope.files import read_recipe, write_recipe
 from kernelscope.files.names import stem_of
@@ -39,7 +39,6 @@ from kernelscope.filters.shared.mri_sigma_map import estimate_smooth
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.session import volume_subject
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog, PhantomOrder
@@ -677,7 +676,7 @@ def estimate(request: Request, voxels: np.ndarray) -> float:
     parameter = request.step.filter.parameter("filter_sigma")
     assert isinstance(parameter, FloatParameter)
     assert parameter.estimate is not None
-    values = request.step.with_numbers().parameters
+    values = request.step.parameters
     planes = slice_.astype(np.float32)
     known: dict[str, float] = {}
     for name in ("sigma", "patch"):

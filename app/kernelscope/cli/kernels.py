@@ -99,5 +99,5 @@ def request_of(
     else:
         shape = (side, side, 3) if options.rgb else (side, side)
         source = Image(samples(shape, np.dtype(_TYPES[options.type])), title)
-    step = step_of(spec, options).with_numbers()
+    step = step_of(spec, options)
     return Request(source, step, RunOptions(Device.GPU, level, block=options.block))

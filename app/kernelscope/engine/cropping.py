@@ -73,6 +73,7 @@ def crop_of(request: Request) -> tuple[Request, NeededPart]:
         measured=request.measured,
         noise=request.noise,
         origin=(top + part.rows.start, left + part.columns.start),
+        estimated=True,
         live=request.live,
     )
     return crop, part

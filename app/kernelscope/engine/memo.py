@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.engine.request import Follower, Request, settings_of
+from kernelscope.engine.request import Request, RunSettings, settings_of
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import joined
@@ -63,7 +63,7 @@ class Facts:
 
 
 @dataclass(eq=False)
-class _Entry:
+class _KeptResult:
     settings: tuple[Hashable, Hashable]
     """Those that were asked for, and those with the numbers that were estimated."""
     result: Result
@@ -78,14 +78,14 @@ class Memo:
 
     def __init__(self, limit: int = MOST_BYTES) -> None:
         self.limit = limit
-        self._entries: list[_Entry] = []
+        self._entries: list[_KeptResult] = []
 
     def keep(self, result: Result) -> None:
         """Remember a whole result, or that of each of its steps.
 
         The time of a measured run is not replaced by that of a live one at the same place.
         """
-        steps = [result.request.open_step, *(each.step for each in result.request.then)]
+        steps = [result.request.step.open, *(each.step for each in result.request.then)]
         for step, part in zip(steps, result.parts or (result,), strict=True):
             self._keep(part, step)
         self._drop()
@@ -100,8 +100,8 @@ class Memo:
             if old.facts.cost_key == facts.cost_key and old.facts.measured and not facts.measured:
                 facts = old.facts
         source = result.request.source
-        settings = settings_of(asked, source), settings_of(result.request.step, source)
-        self._entries.append(_Entry(settings, result, facts))
+        settings = settings_of(asked, source), settings_of(result.request.step.closed, source)
+        self._entries.append(_KeptResult(settings, result, facts))
 
     def find(self, source: Source, step: Step) -> Result | None:
         """Return the result of `step` on `source`, if it is kept."""
@@ -125,7 +125,7 @@ class Memo:
             yield result
             source = result.output
 
-    def end(self, source: Source, first: Step, then: tuple[Follower, ...]) -> Result | None:
+    def end(self, source: Source, first: Step, then: tuple[RunSettings, ...]) -> Result | None:
         """Return the result of all of these steps, from `source` on, if all of it is kept."""
         steps = [first, *(each.step for each in then)]
         parts = list(self.walk(source, steps))
@@ -139,7 +139,8 @@ class Memo:
     def done(self, request: Request) -> tuple[Result, ...]:
         """Return the results of the first steps of `request` that need not be computed again."""
         options = [request.options, *(each.options for each in request.then)]
-        steps = [request.step, *(each.step for each in request.then)]
+        first = request.step if request.open else request.step.closed
+        steps = [first, *(each.step for each in request.then)]
         found = zip(self.walk(request.source, steps), options, strict=False)
         return tuple(
             result
@@ -153,7 +154,7 @@ class Memo:
         """How much memory the inputs and outputs take."""
         return sum(_sizes(self._entries).values())
 
-    def _entry(self, source: Source, step: Step) -> _Entry | None:
+    def _entry(self, source: Source, step: Step) -> _KeptResult | None:
         wanted = settings_of(step, source)
         for entry in reversed(self._entries):
             if entry.result.request.source is source and wanted in entry.settings:
@@ -172,7 +173,7 @@ class Memo:
             del self._entries[0]
 
 
-def _sizes(entries: Iterable[_Entry]) -> dict[int, int]:
+def _sizes(entries: Iterable[_KeptResult]) -> dict[int, int]:
     arrays: Iterator[NDArray[Any]] = (
         array
         for entry in entries

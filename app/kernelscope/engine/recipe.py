@@ -46,7 +46,7 @@ class Recipe:
                     "filter": step.filter.id.replace("_", "-"),
                     "parameters": {
                         name: _plain(step.filter.parameter(name), value)
-                        for name, value in step.parameters.items()
+                        for name, value in step.values.items()
                     },
                     "border": str(step.border),
                     "grey": step.grey,

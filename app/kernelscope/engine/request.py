@@ -7,7 +7,7 @@ import itertools
 import math
 import time
 from collections.abc import Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -50,13 +50,16 @@ def grey_first() -> Pass:
 
 
 def settings_of(step: Step, source: Source) -> Hashable:
-    """Return the settings that decide the result of `step` on `source`; some may be `ESTIMATE`."""
-    spec, numbers = step.filter, step.with_numbers().parameters
+    """Return the settings that decide the result of `step` on `source`.
+
+    Those that it estimates are left open; a result has those of the `closed` step.
+    """
+    spec, numbers, values = step.filter, step.open.parameters, step.values
     by_slices = spec.kind is not source.kind
     looks_around = spec.whole(numbers) or spec.radius(numbers) > 0
     return (
         spec.id,
-        *(step.parameters[each.name] for each in spec.parameters if each.matters(numbers)),
+        *(values[each.name] for each in spec.parameters if each.matters(numbers)),
         step.border if looks_around else None,
         step.grey and not source.is_grey,
         step.axis if by_slices else None,
@@ -75,16 +78,37 @@ def naming(prefix: str) -> Iterator[None]:
         raise error.prefixed(prefix) from error
 
 
-class Follower(NamedTuple):
-    """A step on the output of the one before it; numbers of it may be `ESTIMATE`."""
+@dataclass(frozen=True)
+class RunSettings:
+    """A step of a sequence: what to compute, and how to run it."""
 
     step: Step
     options: RunOptions = DEFAULT_OPTIONS
+    on: bool = True  # off, it takes no part in the output
+    key: int = field(default_factory=lambda: next(_ids), compare=False)
+    """Stays the same while the step is moved or edited."""
 
-    @property
-    def open_step(self) -> Step:
-        """As `Request.open_step`."""
-        return self.step
+    @classmethod
+    def of(cls, request: Request) -> RunSettings:
+        """Return the settings that `request` was made with; the axis of slices is not one."""
+        step = replace(request.step, axis=0)
+        if request.source.kind is Kind.VOLUME:  # which have no colours
+            step = replace(step, grey=False)
+        return cls(step, request.options)
+
+    def request(self, source: Source) -> Request:
+        """Return a checked request for `source`, with the numbers as they are.
+
+        Raises `InvalidParameter` as `Request`.
+        """
+        return Request(source, self.step, self.options, estimated=True)
+
+    def made(self, request: Request) -> bool:
+        """Return whether `request` has these settings; the axis of slices is not one of them."""
+        step = replace(self.step, axis=request.step.axis)
+        with suppress(AppError):  # settings that the source does not fit
+            return alike(request, replace(request, step=step, options=self.options))
+        return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +142,7 @@ class Request:
     """
 
     source: Source
-    step: Step  # all of its parameters have values: none is `ESTIMATE`
+    step: Step
     options: RunOptions = DEFAULT_OPTIONS
     reference: Image | Volume | None = None
     """The ideal result, or the ideal of its first volume; input and result are compared with it."""
@@ -141,12 +165,10 @@ class Request:
     timed: bool = False
     """Warm up and repeat the run, so that its time can be compared; see
     `kernelscope.engine.measuring`."""
-    then: tuple[Follower, ...] = ()
+    then: tuple[RunSettings, ...] = ()
     """Further steps, the last of which makes the output; see `kernelscope.engine.steps`."""
-    estimated: tuple[str, ...] = ()
-    """Parameters whose numbers come from this source: a recipe leaves them to be estimated."""
-    open: bool = False
-    """They are still to be estimated: the run does so, and until then the step has defaults."""
+    estimated: bool = False
+    """The numbers that the step estimates are those of this source; else the run estimates them."""
     recipe: bool = False
     """Each step is a run of its own: compared with the reference, and named by its number."""
     done: tuple[Any, ...] = ()  # a `Result` knows its request: naming the type would be a circle
@@ -199,20 +221,6 @@ class Request:
             filter_id, parameters, border=border, grey=grey, axis=axis, within=within
         )
         return cls(source, step, RunOptions(**options), reference)
-
-    @classmethod
-    def of_open(
-        cls,
-        source: Source,
-        step: Step,
-        options: RunOptions = DEFAULT_OPTIONS,
-        *,
-        live: bool = False,
-    ) -> Request:
-        """Return a request for a step that may leave numbers to be estimated."""
-        names = step.estimates
-        numbers = step.with_numbers()
-        return cls(source, numbers, options, live=live, estimated=names, open=bool(names))
 
     def _check_border(self) -> None:
         """Refuse a ``valid`` border that would leave nothing."""
@@ -292,11 +300,9 @@ class Request:
     @cached_property
     def work(self) -> Hashable:
         """What is computed: equal for requests with the same whole result, wherever they run."""
-        rest = (
-            (each.source, step) for each, (step, _) in zip(self.followers(), self.then, strict=True)
-        )
-        steps = ((self.source, self.step), *rest)
-        return self.source.fingerprint, *(settings_of(step, source) for source, step in steps)
+        first = self.step if self.open else self.step.closed
+        steps = ((first, self.source), *((each.step, each.source) for each in self.followers()))
+        return self.source.fingerprint, *(settings_of(*each) for each in steps)
 
     @cached_property
     def cost_key(self) -> str:
@@ -395,14 +401,15 @@ class Request:
         return [self._own_shape, *(each._own_shape for each in self.followers())]
 
     @property
-    def open_step(self) -> Step:
-        """The step, its estimated numbers left to be estimated again."""
-        return self.step.left_open(self.estimated)
+    def open(self) -> bool:
+        """Whether numbers of the step are still to be estimated."""
+        return bool(self.step.estimates) and not self.estimated
 
     def alone(self, number: int, source: Source) -> Request:
         """Return the request for one of the steps, counted from 1, on `source`."""
         if number > 1:
-            return Request.of_open(source, *self.then[number - 2], live=self.live)
+            next_ = self.then[number - 2]
+            return Request(source, next_.step, next_.options, live=self.live)
         if not self.then and not self.recipe and source is self.source:
             return self
         return replace(self, source=source, reference=None, then=(), done=(), recipe=False)
@@ -426,18 +433,16 @@ class Request:
     def followers(self) -> Iterator[Request]:
         """Yield a request for each of the further steps, on a stand-in for its input.
 
-        Numbers to be estimated have their defaults.
-
         Raises `InvalidParameter` if a step cannot work on the output of the one before; the message
         names it.
         """
         if not self.then:
             return
         source, shape = self.source, self._own_shape
-        for number, (step, options) in enumerate(self.then, 2):
+        for number, each in enumerate(self.then, 2):
             source = source.stand_in(shape)
             with naming(self.prefix(number)):
-                request = Request(source, step.with_numbers(), options)
+                request = Request(source, each.step, each.options)
             yield request
             shape = request._own_shape
 
@@ -485,6 +490,14 @@ class Request:
         if block is not None:
             parts.append(f"blocks of {block_name(block)}")
         return ", ".join(parts)
+
+
+def alike(first: Request, second: Request) -> bool:
+    """Return whether two requests have the same whole result, and take the same time for it."""
+    return first.source is second.source and (first.work, first.cost_key) == (
+        second.work,
+        second.cost_key,
+    )
 
 
 def _limits(spec: FilterSpec, level: str, options: RunOptions) -> Iterator[str]:

@@ -6,7 +6,7 @@ A step may be saved, sent and repeated: a recipe is a sequence of steps. How it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from kernelscope import filters
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.area import Area
 from kernelscope.schema.borders import Border
+from kernelscope.schema.chips import Chip
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.parameters import Parameter
 
@@ -40,13 +41,16 @@ class Step:
 
     filter: FilterSpec
     parameters: Mapping[str, Any]
-    """A value for each parameter of the filter; some may be `ESTIMATE`."""
+    """A value for each parameter of the filter."""
     border: Border = Border.REFLECT
     grey: bool = False  # convert to greyscale first (ITU-R 601)
     axis: int = 0
     """Where a filter for pictures gets volumes, its slices are perpendicular to this axis of the
     voxels: 0, 1 or 2 for z, y or x."""
     within: Area | None = None  # the part of a picture that is filtered; the rest is kept
+    estimates: tuple[str, ...] = ()
+    """Parameters that every run estimates from its source: their numbers are those of the last
+    estimate, or else the defaults."""
 
     @classmethod
     def create(
@@ -65,20 +69,19 @@ class Step:
         the filter does not offer.
         """
         spec = filters.get(filter_id)
-        defaults = {each.name: ESTIMATE for each in spec.parameters if each.is_estimated}
-        values = {**defaults, **(parameters or {})}
-        estimates = {
-            name: ESTIMATE
-            for name, value in values.items()
-            if isinstance(value, str) and value == ESTIMATE and spec.parameter(name).has_estimate
-        }
+        values = {each.name: ESTIMATE for each in spec.parameters if each.is_estimated}
+        values |= parameters or {}
+        estimates = tuple(
+            each.name
+            for each in spec.parameters
+            if each.has_estimate and isinstance(values.get(each.name), str)
+            if values[each.name] == ESTIMATE
+        )
         numbers = {name: value for name, value in values.items() if name not in estimates}
         step = cls.of_numbers(
             filter_id, numbers, border=border, grey=grey, axis=axis, within=within
         )
-        if not estimates:
-            return step
-        return replace(step, parameters=MappingProxyType({**step.parameters, **estimates}))
+        return replace(step, estimates=estimates) if estimates else step
 
     @classmethod
     def of_numbers(
@@ -108,21 +111,54 @@ class Step:
         return tuple(
             f"{self.filter.name}: {each.describe(value)} has no effect with these settings."
             for each, value in values
-            if value not in (each.default, ESTIMATE) and not each.matters(self.parameters)
+            if value != each.default and each.name not in self.estimates
+            if not each.matters(self.parameters)
         )
 
     @property
-    def estimates(self) -> tuple[str, ...]:
-        return tuple(
-            name
-            for name, value in self.parameters.items()
-            if isinstance(value, str) and value == ESTIMATE
-        )
+    def name(self) -> str:
+        """The filter in short."""
+        return self.filter.short or self.filter.name
 
-    def left_open(self, names: Iterable[str]) -> Step:
-        """Return the step with these parameters left to be estimated."""
-        left = dict.fromkeys(names, ESTIMATE)
-        return replace(self, parameters={**self.parameters, **left}) if left else self
+    @property
+    def values(self) -> dict[str, Any]:
+        """The parameters as a recipe has them: `ESTIMATE` for those that are estimated."""
+        return {**self.parameters, **dict.fromkeys(self.estimates, ESTIMATE)}
+
+    @property
+    def open(self) -> Step:
+        """The step for any source: with defaults in place of numbers that were estimated."""
+        defaults = {name: self.filter.parameter(name).default for name in self.estimates}
+        if not any(self.parameters[name] != number for name, number in defaults.items()):
+            return self
+        return replace(self, parameters=MappingProxyType({**self.parameters, **defaults}))
+
+    @property
+    def closed(self) -> Step:
+        """The step with its numbers as if all of them had been chosen."""
+        return replace(self, estimates=()) if self.estimates else self
+
+    @property
+    def chips(self) -> tuple[Chip, ...]:
+        """The settings that differ from their defaults, for any source."""
+        spec, names = self.filter, self.estimates
+        chips = [each for each in spec.chips(self.open.parameters) if not each.usual]
+        chips = [each for each in chips if each.name not in names]
+        chips += [
+            Chip(name, f"{spec.parameter(name).label.lower()} estimated", False) for name in names
+        ]
+        if self.border is not spec.borders[0]:
+            chips.append(Chip("border", f"{self.border} border", False))
+        if self.grey:
+            chips.append(Chip("grey", "in grey", False))
+        if self.within is not None:
+            chips.append(Chip("within", f"only {self.within.describe()}", False))
+        return tuple(chips)
+
+    @property
+    def caption(self) -> str:
+        """The settings that differ from the defaults: ``5×5, wrap border``; empty for none."""
+        return ", ".join(chip.text for chip in self.chips)
 
     def for_microscope(self) -> Step:
         """Return the step for a file of a microscope, where values are left to the data."""
@@ -136,14 +172,9 @@ class Step:
             return self
         return replace(self, parameters=MappingProxyType({**given, **values}))
 
-    def with_numbers(self, numbers: Mapping[str, float] | None = None) -> Step:
-        """Return the step with `numbers` for the parameters that are to be estimated.
-
-        Those that `numbers` lacks have their defaults.
-        """
-        names = self.estimates
-        if not names and not numbers:
+    def with_numbers(self, numbers: Mapping[str, float]) -> Step:
+        """Return the step with these numbers, estimated from its source."""
+        if not numbers:
             return self  # checked already; a mask of 81 cells takes a third of a millisecond
-        given = {name: value for name, value in self.parameters.items() if name not in names}
-        values = self.filter.validate({**given, **(numbers or {})})
+        values = self.filter.validate({**self.parameters, **numbers})
         return replace(self, parameters=MappingProxyType(values))

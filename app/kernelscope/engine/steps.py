@@ -17,7 +17,7 @@ from kernelscope.engine.costs import Costs
 from kernelscope.engine.measuring import measure
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import Follower, Request, naming
+from kernelscope.engine.request import Request, RunSettings, naming
 from kernelscope.engine.result import Result, estimate_notices
 from kernelscope.engine.run import automatic, execute, shortage_explained, usable
 from kernelscope.engine.scaling import factors_of, measurement, scaled
@@ -103,7 +103,7 @@ def joined(request: Request, parts: Sequence[Result]) -> Result:
     first, last = parts[0], parts[-1]
     step = first.request.step if request.open else request.step
     return Result(
-        replace(request, step=step, open=False, done=()),
+        replace(request, step=step, estimated=True, done=()),
         last.output,
         last.device,
         last.level,
@@ -132,9 +132,9 @@ def recipe_request(
     Raises `InvalidParameter` if a step cannot work on the output of the previous one.
     """
     first, *others = recipe.steps
-    then = tuple(Follower(step, options) for step in others)
+    then = tuple(RunSettings(step, options) for step in others)
     with naming(f"Step 1, {first.filter.name}: " if then else ""):
-        request = Request.of_open(source, first, options)
+        request = Request(source, first, options)
     return replace(request, reference=reference, then=then, recipe=True)
 
 
@@ -162,11 +162,11 @@ def prepared(request: Request) -> tuple[Request, tuple[str, ...]]:
     """
     if not request.open:
         return request, ()
-    names, step = request.estimated, request.open_step
+    step = request.step.open
     with shortage_explained(request.source):
-        request = replace(request, step=step.with_numbers(), open=False)
+        request = replace(request, step=step, estimated=True)
         measured = measurement(request)
-        numbers = estimate(replace(request, measured=measured), names)
+        numbers = estimate(replace(request, measured=measured), step.estimates)
     request = replace(request, step=step.with_numbers(numbers), measured=measured)
     return request, estimate_notices(request, numbers)
 
@@ -227,7 +227,7 @@ def placed(
     request: Request, steps: Sequence[Step], backends: Mapping[str, Backend]
 ) -> tuple[Request, tuple[str, ...]]:
     """Return a request of a recipe with options that its step has, and notices for the user."""
-    step, options = request.open_step, request.options
+    step, options = request.step, request.options
     device, level = options.device, options.level
     if device is Device.AUTO:
         chosen = list(automatic(backends))

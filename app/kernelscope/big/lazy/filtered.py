@@ -191,7 +191,7 @@ class FilteredSlices:
         self.title, self.dtype = source.title, source.dtype
         self.shape, self.grain = source.shape, source.grain
         stand_in = Volume(np.broadcast_to(source.dtype.type(0), source.shape), title=source.title)
-        Request(Scan((stand_in,)), step.with_numbers(), options)  # refuses it before the survey
+        Request(Scan((stand_in,)), step, options)  # refuses it before the survey
         self._whole = bool(step.filter.uncroppable(step.parameters))
         self.levels: Levels | None = None
         if source.dtype != np.uint8:
@@ -209,7 +209,7 @@ class FilteredSlices:
         number = self.shape[step.axis] // 2
         box = Box.slice_of(self.shape, step.axis, number)
         image = self._slice(self._source.read(box), step.axis)
-        return prepared(Request.of_open(image, step, self._options))[0].step
+        return prepared(Request(image, step, self._options))[0].step.closed
 
     def read(self, box: Box) -> NDArray[Any]:
         axis, source = self.step.axis, self._source

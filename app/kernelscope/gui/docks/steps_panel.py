@@ -1,4 +1,4 @@
-"""The panel *Steps*: the cards, and the buttons that change them."""
+"""The panel *Steps*: the steps, and the buttons that change them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.gui.model.card_rows import StepRow
+from kernelscope.gui.model.step_rows import StepRow
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import plain_tip
 from kernelscope.gui.widgets.icons import icon
@@ -33,14 +33,14 @@ _LINES = 3
 _LETTERS = 17  # of each line: ``582 µs measured``
 
 
-class CardList(QListWidget):
-    """The cards from top to bottom, in the order in which they are applied."""
+class StepList(QListWidget):
+    """The steps from top to bottom, in the order in which they are applied."""
 
-    # The card at this place is to be edited, switched on or off, or removed.
+    # The step at this place is to be edited, switched on or off, or removed.
     wanted = Signal(int)
     switched = Signal(int)
     removed = Signal(int)
-    moved = Signal(int, int)  # a card was dragged from a place to another one
+    moved = Signal(int, int)  # a step was dragged from a place to another one
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -57,7 +57,7 @@ class CardList(QListWidget):
         return self._rows
 
     def show_rows(self, rows: Sequence[StepRow]) -> None:
-        """Show these cards; the current one stays, or becomes the one that is edited."""
+        """Show these steps; the current one stays, or becomes the one that is edited."""
         if tuple(rows) == self._rows:
             return
         place = self.currentRow()
@@ -83,7 +83,7 @@ class CardList(QListWidget):
         self.blockSignals(blocked)
         self.viewport().update()
 
-    def card_height(self) -> int:
+    def step_height(self) -> int:
         return _LINES * self.fontMetrics().height() + 2 * _MARGIN + 2
 
     def switch_of(self, area: QRect) -> QRect:
@@ -92,17 +92,17 @@ class CardList(QListWidget):
         return QRect(area.left() + _MARGIN + _ACCENT, top, side, side)
 
     def sizeHint(self) -> QSize:
-        return QSize(180, 3 * self.card_height() + 2 * self.frameWidth())
+        return QSize(180, 3 * self.step_height() + 2 * self.frameWidth())
 
     def minimumSizeHint(self) -> QSize:
         """Return a width at which neither names and gains nor times are cut off."""
-        left = self.switch_of(QRect()).right() + 2 * _GAP + self.card_height() + _MARGIN
+        left = self.switch_of(QRect()).right() + 2 * _GAP + self.step_height() + _MARGIN
         text = _LETTERS * self.fontMetrics().averageCharWidth()
         beside = self.verticalScrollBar().sizeHint().width() + 2 * self.frameWidth()
-        return QSize(left + text + beside, self.card_height() + 2 * self.frameWidth())
+        return QSize(left + text + beside, self.step_height() + 2 * self.frameWidth())
 
     def mouseReleaseEvent(self, event: Any) -> None:
-        """Switch or edit the card that was clicked."""
+        """Switch or edit the step that was clicked."""
         point = event.position().toPoint()
         pressed = self.indexAt(point)
         dragged = self.state() is QAbstractItemView.State.DraggingState
@@ -115,7 +115,7 @@ class CardList(QListWidget):
             self.wanted.emit(pressed.row())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Space switches the current card, Return edits it, Delete removes it."""
+        """Space switches the current step, Return edits it, Delete removes it."""
         signals: dict[int, Callable[[int], None]] = {
             Qt.Key.Key_Space: self.switched.emit,
             Qt.Key.Key_Return: self.wanted.emit,
@@ -131,7 +131,7 @@ class CardList(QListWidget):
         event.accept()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Move a card; the list follows when the steps have changed."""
+        """Move a step; the list follows when the steps have changed."""
         place = self.currentRow()
         to = self.drop_place(event.position().toPoint(), place)
         event.setDropAction(Qt.DropAction.CopyAction)  # Qt would remove the moved row
@@ -140,7 +140,7 @@ class CardList(QListWidget):
             self.moved.emit(place, to)
 
     def drop_place(self, point: QPoint, place: int) -> int:
-        """Return the new place of the card at `place` when it is dropped at `point`."""
+        """Return the new place of the step at `place` when it is dropped at `point`."""
         index = self.indexAt(point)
         to = self.count()
         if index.isValid():
@@ -149,11 +149,11 @@ class CardList(QListWidget):
 
 
 class _Painter(TileDelegate):
-    """Paints a card: switch, picture, and three lines of text."""
+    """Paints a step: switch, picture, and three lines of text."""
 
-    def __init__(self, cards: CardList) -> None:
-        super().__init__(cards, lambda: QSize(0, cards.card_height()))
-        self._cards = cards
+    def __init__(self, steps: StepList) -> None:
+        super().__init__(steps, lambda: QSize(0, steps.step_height()))
+        self._steps = steps
 
     def paint_tile(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         row: StepRow = index.data(_ROW)
@@ -163,17 +163,17 @@ class _Painter(TileDelegate):
             bar = QRect(area.left(), area.top() + 2, _ACCENT, area.height() - 4)
             painter.fillRect(bar, palette.color(QPalette.ColorRole.Accent))
         self._paint_switch(painter, row, area)
-        left = self._cards.switch_of(area).right() + _GAP
+        left = self._steps.switch_of(area).right() + _GAP
         side = area.height() - 2 * _MARGIN
         frame = QRect(left, area.top() + _MARGIN, side, side)
         left += side + _GAP
         room = QRect(left, area.top() + _MARGIN + 1, area.right() - _MARGIN - left, side)
-        current, stale = row.on and row.fresh, row.on and not row.fresh
+        current, stale = row.settings.on and row.fresh, row.settings.on and not row.fresh
         # Names are short; settings and times need their lines for themselves.
         gain = row.gain if current else ""
         lines = (
-            TileLine(row.name, bold=True, quiet=not row.on, aside=gain),
-            TileLine(row.caption or "defaults", quiet=True),
+            TileLine(row.settings.step.name, bold=True, quiet=not row.settings.on, aside=gain),
+            TileLine(row.settings.step.caption or "defaults", quiet=True),
             TileLine(row.state, quiet=True, ink=theme.warning_text(palette) if stale else None),
         )
         tile = Tile(row.thumbnail, lines, opacity=1.0 if current else 0.4)
@@ -181,13 +181,13 @@ class _Painter(TileDelegate):
 
     def _paint_switch(self, painter: QPainter, row: StepRow, area: QRect) -> None:
         option = QStyleOptionButton()
-        option.initFrom(self._cards)
-        option.rect = self._cards.switch_of(area)
-        state = QStyle.StateFlag.State_On if row.on else QStyle.StateFlag.State_Off
+        option.initFrom(self._steps)
+        option.rect = self._steps.switch_of(area)
+        state = QStyle.StateFlag.State_On if row.settings.on else QStyle.StateFlag.State_Off
         option.state = QStyle.StateFlag.State_Enabled | state
-        style = self._cards.style()
+        style = self._steps.style()
         style.drawPrimitive(
-            QStyle.PrimitiveElement.PE_IndicatorCheckBox, option, painter, self._cards
+            QStyle.PrimitiveElement.PE_IndicatorCheckBox, option, painter, self._steps
         )
 
 
@@ -203,11 +203,11 @@ class StepsPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("stepsPanel")
-        self.cards = CardList()
+        self.steps = StepList()
         self._hint = text_label(_HINT, "stepsHint", "note")
         self._buttons = QHBoxLayout()
         self._buttons.setSpacing(2)
-        in_column((self.cards, 1), self._hint, self._buttons, of=self, margins=4, spacing=4)
+        in_column((self.steps, 1), self._hint, self._buttons, of=self, margins=4, spacing=4)
 
     def set_actions(self, actions: Mapping[str, QAction], menu: Sequence[str]) -> None:
         """Offer the actions of steps as buttons, and those of `menu` in the context menu."""
@@ -222,12 +222,12 @@ class StepsPanel(QWidget):
             self._button(actions[id_])
         self._buttons.addStretch(1)
         for id_ in menu:
-            self.cards.addAction(actions[id_])
+            self.steps.addAction(actions[id_])
 
     def show_rows(self, rows: Sequence[StepRow], problem: str = "") -> None:
-        """Show these cards, and why the later ones cannot be applied."""
-        self.cards.show_rows(rows)
-        off = "" if all(row.on for row in rows) else _OFF
+        """Show these steps, and why the later ones cannot be applied."""
+        self.steps.show_rows(rows)
+        off = "" if all(row.settings.on for row in rows) else _OFF
         text = problem or (_HINT if len(rows) < 2 else off)
         self._hint.setText(text)
         self._hint.setVisible(bool(text))

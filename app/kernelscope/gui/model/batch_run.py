@@ -13,8 +13,8 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.step import Step
 from kernelscope.gui.model.batch_queue import Event
-from kernelscope.gui.model.pipeline import PipelineStep
 from kernelscope.schema.devices import Device
 
 KEEP, REPLACE = "Keep, and skip files that are done", "Replace"
@@ -143,12 +143,11 @@ def default_out(inputs: Sequence[Path]) -> Path:
 
 def described(recipe: Recipe) -> str:
     """Return a recipe in a line: ``Median 5×5 → Mean 3×3, wrap border``."""
-    return " → ".join(_described(PipelineStep(step)) for step in recipe.steps)
+    return " → ".join(_described(step) for step in recipe.steps)
 
 
-def _described(card: PipelineStep) -> str:
+def _described(step: Step) -> str:
     """Return a step with its main settings, usual ones too."""
-    usual = card.step.filter.chips(card.step.with_numbers().parameters)
-    open_ = card.step.estimates
-    texts = [chip.text for chip in usual if chip.usual and chip.name not in open_]
-    return f"{card.name} {', '.join(filter(None, (*texts, card.caption)))}".rstrip()
+    usual = step.filter.chips(step.parameters)
+    texts = [chip.text for chip in usual if chip.usual and chip.name not in step.estimates]
+    return f"{step.name} {', '.join(filter(None, (*texts, step.caption)))}".rstrip()

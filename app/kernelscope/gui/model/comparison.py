@@ -9,12 +9,11 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from kernelscope.base.errors import Incomparable
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.files.depth import to_grey
 from kernelscope.gui.model.histogram_plot import fine_histogram
 from kernelscope.gui.model.history import Moment, Opened, Part, Reference, ReferenceOrigin, parts_of
-from kernelscope.gui.model.pipeline import card_of
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
 from kernelscope.images.judging.histogram import Histogram
@@ -56,7 +55,7 @@ Evaluation: TypeAlias = tuple[Judged, dict[str, Histogram]]
 
 def offset_of(request: Request) -> int:
     """Return where the output begins in the input: border “valid” crops it on all sides."""
-    steps = [request.step, *(step.with_numbers() for step, _ in request.then)]
+    steps = [request.step, *(each.step for each in request.then)]
     return sum(step.filter.radius(step.parameters) for step in steps if step.border is Border.VALID)
 
 
@@ -100,8 +99,9 @@ def following(moment: Moment[Opened, Part]) -> Moment[Opened, Part]:
     runs: tuple[Request, ...] = result.requests
     pipeline = moment.pipeline
     if pipeline is not None:
-        pipeline = pipeline.edited(card_of(result.request))
-        pipeline = pipeline.made(result.request.then).followed()
+        request = result.request
+        pipeline = pipeline.edited(RunSettings(request.step.open, request.options))
+        pipeline = pipeline.made(request.then).followed()
     name = runs[-1].step.filter.name
     return Moment(output, name, (*moment.steps, *runs), references, pipeline=pipeline)
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base import memory
+from kernelscope.engine.request import RunSettings
 from kernelscope.gui.model.history import History, Moment
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.image import Image
 
 MOST_BYTES = 2 << 30

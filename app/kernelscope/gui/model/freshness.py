@@ -14,7 +14,7 @@ from typing import Any
 
 from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region, window
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, alike
 from kernelscope.images.volume import AXES
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
@@ -64,14 +64,6 @@ class Freshness(StrEnum):
     def symbol(self) -> str:
         """A shape for it, since colour is never the only signal."""
         return {"preview": "◐", "exact": "●", "out of date": "○"}[self]
-
-
-def alike(first: Request, second: Request) -> bool:
-    """Return whether two requests have the same whole result, and take the same time for it."""
-    return first.source is second.source and (first.work, first.cost_key) == (
-        second.work,
-        second.cost_key,
-    )
 
 
 def freshness(shown: Request | None, wanted: Request | None) -> Freshness | None:
@@ -300,8 +292,8 @@ def _measuring(wanted: Request, expect: Callable[[Request], float | None]) -> Re
 def _whole_or_nothing(wanted: Request, cost: float | None) -> Request | None:
     """Return the request for the whole where it is quick, or a first one will show its cost."""
     if cost is None:
-        steps = (wanted.step, *(step for step, _ in wanted.then))
-        slow = any(step.filter.whole(step.with_numbers().parameters) for step in steps)
+        steps = (wanted.step, *(each.step for each in wanted.then))
+        slow = any(step.filter.whole(step.parameters) for step in steps)
         return None if slow or wanted.source.kind is Kind.VOLUME else wanted
     return wanted if cost <= MOVING else None
 

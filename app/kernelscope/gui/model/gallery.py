@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base import memory
+from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model.comparison import judge_both
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.runs import Run, Runs
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
@@ -133,7 +133,7 @@ class Gallery:
         Those that differ among the runs of the filter; where none does, those that have not
         their default. The level comes behind them if the same work was done at several.
         """
-        alike = [other for other in self.runs if other.form.filter_id == run.form.filter_id]
+        alike = [other for other in self.runs if other.form.step.filter is run.form.step.filter]
         texts = [{chip.name: chip.text for chip in other.chips} for other in alike]
         varying = {name for each in texts for name in each if _varies(name, texts)}
         chosen = (chip for chip in run.chips if chip.name in varying or not (varying or chip.usual))

@@ -10,10 +10,9 @@ from typing import Any, Generic, TypeVar
 from numpy.typing import NDArray
 
 from kernelscope.engine.memo import Memo
-from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.pipeline import Pipeline
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
@@ -96,7 +95,7 @@ class Moment(Generic[Opened, Part]):
     form: RunSettings | None = None
     """The settings of the result; without a result, those that were set when the user left."""
     pipeline: Pipeline | None = None
-    """The cards, where they are not just `steps` and the form after them: some are off, or follow
+    """All steps, where they are not just `steps` and the form after them: some are off, or follow
     the one that the form edits, whose settings are in `form`."""
 
     def arrays(self) -> Iterator[NDArray[Any]]:
@@ -212,7 +211,7 @@ class History(Generic[Opened, Part]):
     # --- steps ---
 
     @property
-    def then(self) -> tuple[Follower, ...]:
+    def then(self) -> tuple[RunSettings, ...]:
         """The steps after the one in the form, to the output that is shown."""
         pipeline = self.current.pipeline if self.current is not None else None
         return pipeline.then if pipeline is not None else ()
@@ -227,23 +226,24 @@ class History(Generic[Opened, Part]):
         request = replace(request, then=self.then)
         return replace(request, done=self.outputs.done(request))
 
-    def steps_to_end(self, request: Request) -> tuple[Request | Follower, ...]:
+    def steps_to_end(self, request: Request, *, open_: bool = False) -> tuple[RunSettings, ...]:
         """Return all steps that are on, of which `request` is the one in the form.
 
-        Estimates of later steps have their numbers where these are known.
+        Steps whose numbers are known are closed: estimates of later ones may not be. `open_` leaves
+        all estimates to the next run.
         """
-        current: Moment[Any, Any] | None = self.current
-        assert current is not None
-        first: list[Request] = list(current.steps)
-        first.append(request)
-        pipeline: Pipeline | None = current.pipeline
-        if pipeline is None:
-            return tuple(first)
-        later: tuple[Follower, ...] = pipeline.all_then
-        steps = [request.step, *(each.step for each in later)]
+        moment: Moment[Any, Any] | None = self.current
+        assert moment is not None
+        later: tuple[RunSettings, ...] = moment.pipeline.after if moment.pipeline else ()
+        steps = [request.step.closed, *(each.step for each in later)]
         walked: list[Result] = list(self.outputs.walk(request.source, steps))
-        first += [result.request for result in walked[1:]]
-        return (*first, *later[max(0, len(walked) - 1) :])
+        known: list[Request] = list(moment.steps)
+        known += [request, *(result.request for result in walked[1:])]
+        found: list[RunSettings] = []
+        for each in known:
+            step = each.step.open if open_ else each.step.closed
+            found.append(RunSettings(step, each.options))
+        return (*found, *later[max(0, len(walked) - 1) :])
 
     def leave(self) -> None:
         """Store the current settings in a moment without a result: they were meant for it."""

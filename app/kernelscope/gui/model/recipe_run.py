@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.engine.costs import Costs
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.engine.steps import run_steps
 from kernelscope.gui.model.comparison import following, with_reference
 from kernelscope.gui.model.history import Moment
-from kernelscope.gui.model.run_settings import RunSettings
 
 
 class StepProgress(NamedTuple):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from kernelscope.base.text import PROGRAM
 from kernelscope.engine.options import Device, RunOptions
-from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.request import RunSettings
 from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.images.image import Image
 from kernelscope.images.levels import own_levels_of
 from kernelscope.teach.manual import filter_name, option_of
 
@@ -18,24 +18,23 @@ _INPUT, _OUTPUT = "input.png", "output.png"
 """Stand for a picture that has no file, and for a result, which has none yet."""
 
 
-def command_line(requests: Sequence[Request | Follower]) -> str:
-    """Return the command that applies the steps of `requests`, one after the other.
+def command_line(image: Image, steps: Sequence[RunSettings]) -> str:
+    """Return the command that applies the steps to a picture, one after the other.
 
     Only settings that differ from the defaults are written. Device and level are those of the
     last step.
     """
-    steps = [_words(each.step) for each in requests]
-    first, *others = steps
-    words = [PROGRAM, "apply", first[0], str(_path(requests)), _OUTPUT, *first[1:]]
-    words += _option_words(requests[-1].options)
-    words += [f"--{name}={number!r}" for name, number in _levels(requests).items()]
+    first, *others = [_words(each.step) for each in steps]
+    words = [PROGRAM, "apply", first[0], str(image.path or _INPUT), _OUTPUT, *first[1:]]
+    words += _option_words(steps[-1].options)
+    words += [f"--{name}={number!r}" for name, number in _levels(image).items()]
     for step in others:
         words += [":", *step]
     return shlex.join(words)
 
 
-def python(requests: Sequence[Request | Follower]) -> str:
-    """Return a program that applies the steps of `requests`, one after the other.
+def python(image: Image, steps: Sequence[RunSettings]) -> str:
+    """Return a program that applies the steps to a picture, one after the other.
 
     Numbers that are still to be estimated are left to the program.
     """
@@ -45,34 +44,25 @@ def python(requests: Sequence[Request | Follower]) -> str:
         "import kernelscope as ks",
         "from kernelscope.files import read_image, write_image",
         "",
-        f"image = read_image(Path({str(_path(requests))!r}))",
+        f"image = read_image(Path({str(image.path or _INPUT)!r}))",
         "pixels = image.pixels",
     ]
-    for each in requests:
-        arguments = ", ".join(["pixels", *_arguments(each, last=each is requests[-1])])
+    for each in steps:
+        arguments = ", ".join(["pixels", *_arguments(each, last=each is steps[-1])])
         if each.step.filter.unit_for(each.step.parameters).knows_white:
-            levels = (f", {name}={number!r}" for name, number in _levels(requests).items())
+            levels = (f", {name}={number!r}" for name, number in _levels(image).items())
             arguments += "".join(levels)
         lines.append(f"pixels = ks.{each.step.filter.id}({arguments})")
     lines.append(f"write_image(image.like(pixels), Path({_OUTPUT!r}))")
     return "\n".join(lines) + "\n"
 
 
-def _levels(requests: Sequence[Request | Follower]) -> dict[str, float]:
+def _levels(image: Image) -> dict[str, float]:
     """Return white and black of the picture, where the user gave them; black where it is not 0."""
-    first = requests[0]
-    if not isinstance(first, Request) or own_levels_of(first.image):
-        return {}
-    levels = first.image.given_levels
-    if levels is None:
+    levels = image.given_levels
+    if levels is None or own_levels_of(image):
         return {}
     return {"white": levels.white} | ({"black": levels.black} if levels.black else {})
-
-
-def _path(requests: Sequence[Request | Follower]) -> Path:
-    first = requests[0]
-    path = first.image.path if isinstance(first, Request) else None
-    return path or Path(_INPUT)
 
 
 def _words(step: Step) -> list[str]:
@@ -80,8 +70,7 @@ def _words(step: Step) -> list[str]:
     words = [filter_name(step.filter)]
     for name in _typed(step):
         parameter = step.filter.parameter(name)
-        value = step.parameters[name]
-        text = ESTIMATE if name in step.estimates else parameter.format(value)
+        text = ESTIMATE if name in step.estimates else parameter.format(step.parameters[name])
         # As one word, so that a value that begins with a minus is not taken for an option.
         words.append(f"{option_of(parameter)}={text}")
     if step.border is not step.filter.borders[0]:
@@ -104,12 +93,12 @@ def _typed(step: Step) -> list[str]:
         given: dict[str, Any] = {}
         for name in typed:
             given |= step.filter.parameter(name).implies
-        given |= {name: step.parameters[name] for name in typed}
-        found: Mapping[str, Any] = Step.create(step.filter.id, given).parameters
+        given |= {name: step.values[name] for name in typed}
+        found: Mapping[str, Any] = Step.create(step.filter.id, given).values
         missing = [
             each.name
             for each in step.filter.parameters
-            if each.name not in typed and found[each.name] != step.parameters[each.name]
+            if each.name not in typed and found[each.name] != step.values[each.name]
         ]
         if not missing:
             return [each.name for each in step.filter.parameters if each.name in typed]
@@ -125,12 +114,12 @@ def _option_words(options: RunOptions) -> list[str]:
     return words
 
 
-def _arguments(request: Request | Follower, *, last: bool) -> list[str]:
+def _arguments(settings: RunSettings, *, last: bool) -> list[str]:
     """Return the arguments of the filter's function after the array."""
-    step, options = request.step, request.options
+    step, options = settings.step, settings.options
     given: dict[str, Any] = {}
     for name in _typed(step):
-        parameter, value = step.filter.parameter(name), step.parameters[name]
+        parameter, value = step.filter.parameter(name), step.values[name]
         given[name] = parameter.format(value) if parameter.stored_as_text else value
     if step.border is not step.filter.borders[0]:
         given["border"] = str(step.border)

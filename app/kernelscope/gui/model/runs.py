@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from kernelscope.bench.statistics import BASELINE
 from kernelscope.engine.measuring import SLOW_SECONDS
+from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.timing import Metric, Repeats, Stage
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.times import NOT_TIMED, RunSpeedUp, Spread, Timing
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume

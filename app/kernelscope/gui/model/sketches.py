@@ -183,10 +183,9 @@ def _of_whole(
 
 def kind_of_sketch(scene: ViewedPicture, step: Step) -> str:
     """Return a text that is equal for sketches that need the same compiled code."""
-    numbers = step.with_numbers()
     if step.filter.kind is Kind.VOLUME:
         return step.filter.id
-    request = Request(scene.image, replace(numbers, border=step.filter.borders[0]), _OPTIONS)
+    request = Request(scene.image, replace(step, border=step.filter.borders[0]), _OPTIONS)
     # The size of the picture is part of the kind of some; code does not depend on it.
     kind = request.cost_key.split(", whole,")[0]
     return ", ".join((kind, step.border, *step.estimates))
@@ -241,15 +240,15 @@ def _with_estimates(scene: ViewedPicture, step: Step) -> Step:
     top = _within(scene.centre[1] - side // 2, image.height - side)
     part = image.pixels[top : top + side, left : left + side]
     middle = Image.from_array(part.copy(), image.title)
-    request = Request(middle, replace(step.with_numbers(), border=step.filter.borders[0]), _OPTIONS)
-    return step.with_numbers(estimate(request, names))
+    request = Request(middle, replace(step, border=step.filter.borders[0]), _OPTIONS)
+    return step.with_numbers(estimate(request, names)).closed
 
 
 class Sketches:
     """The sketches of the last pictures, by filter and settings."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[int, _Kept] = OrderedDict()
+        self._known: OrderedDict[int, _KeptSketches] = OrderedDict()
 
     def of(self, scene: ViewedPicture, step: Step) -> Sketch | None:
         """Return a sketch that is there already."""
@@ -262,7 +261,7 @@ class Sketches:
         """Keep a sketch; those of other scenes of its picture are forgotten."""
         kept = self._known.pop(id(scene.anchor), None)
         if kept is None or kept.anchor() is not scene.anchor or kept.key != scene.key:
-            kept = _Kept(weakref.ref(scene.anchor), scene.key, {})
+            kept = _KeptSketches(weakref.ref(scene.anchor), scene.key, {})
         kept.sketches[settings_of(step, scene.image)] = sketch
         self._known[id(scene.anchor)] = kept
         while len(self._known) > _PICTURES:
@@ -270,7 +269,7 @@ class Sketches:
 
 
 @dataclass(frozen=True, eq=False)
-class _Kept:
+class _KeptSketches:
     anchor: weakref.ref[Any]
     key: tuple[str, tuple[int, int]]
     sketches: dict[Hashable, Sketch]

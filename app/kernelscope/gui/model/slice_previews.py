@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, alike
 from kernelscope.engine.result import Result
-from kernelscope.gui.model.freshness import alike
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box
 

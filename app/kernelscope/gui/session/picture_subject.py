@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelscope.engine.region import Region
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.comparison import (
     Evaluation,
@@ -26,7 +26,6 @@ from kernelscope.gui.model.histogram_plot import fine_histogram
 from kernelscope.gui.model.history import Moment, Reference, ReferenceOrigin
 from kernelscope.gui.model.measurements import pictures
 from kernelscope.gui.model.profiles import ProfiledPicture
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.session.subject import PART, REFERENCED, Savable, Subject

@@ -20,6 +20,7 @@ from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.area import Area
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
+from kernelscope.engine.request import RunSettings
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.filter_groups import by_category
@@ -27,7 +28,6 @@ from kernelscope.gui.model.freshness import Freshness, freshness
 from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.history import Moment
 from kernelscope.gui.model.pipeline import kept_steps
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.rungs import AUTO, Rung, RungPlace, chosen_place, rungs
 from kernelscope.gui.session.picture_subject import PictureSubject
 from kernelscope.gui.session.subject import Fields, Observed, Subject
@@ -178,14 +178,14 @@ class Session(Observed):
         as they fit; see `take_notice`."""
         for each in dict.fromkeys((self.subject, subject)):
             pipeline = each.pipeline
-            if pipeline is None or len(pipeline.cards) < 2:
+            if pipeline is None or len(pipeline.steps) < 2:
                 continue
             if each.pending is None:
                 pipeline = pipeline.reopened(each.moment.steps)
             kept = kept_steps(pipeline, moment.source, subject.slice_axis)
             if kept is not None:
                 self._notice = kept.describe()
-                return replace(moment, pipeline=kept.pipeline, form=kept.form)
+                return replace(moment, pipeline=kept.pipeline, form=kept.pipeline.present)
             self._notice = "None of the steps can be applied to it."
         return moment
 
@@ -399,13 +399,14 @@ class Session(Observed):
 
     def show(self, settings: RunSettings) -> None:
         """Take the settings of a run, as far as they are offered now."""
-        if settings.filter_id not in _offered(self.kind):
+        filter_id = settings.step.filter.id
+        if filter_id not in _offered(self.kind):
             return
         with self.changing(VALUES, OPTIONS, REGION):
-            if settings.filter_id != self.filter_id:
-                self.set_filter(settings.filter_id)
+            if filter_id != self.filter_id:
+                self.set_filter(filter_id)
             step, options = settings.step, settings.options
-            self._values[self.filter_id] = Values(step.parameters, settings.automatic)
+            self._values[self.filter_id] = Values(step.parameters, step.estimates)
             place = RungPlace(options.device, options.level)
             if place == chosen_place(self._wished_place, self.rungs):
                 place = self._wished_place
@@ -457,7 +458,8 @@ class Session(Observed):
         except InvalidParameter as error:
             self._values_problem = error
             raise
-        return RunSettings(step, self.options_at(self.place), values.automatic)
+        step = replace(step, estimates=values.automatic) if values.automatic else step
+        return RunSettings(step, self.options_at(self.place))
 
     # --- from one start of the program to the next ---
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, cast
 
 from kernelscope.base.errors import AppError
 from kernelscope.engine.region import Region
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.step import Step
 from kernelscope.gui.model.comparison import Evaluation, View, quality_of
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.figure import Figure
-from kernelscope.gui.model.freshness import alike, describe_part
+from kernelscope.gui.model.freshness import describe_part
 from kernelscope.gui.model.history import (
     History,
     Moment,
@@ -31,10 +31,9 @@ from kernelscope.gui.model.history import (
     ReferenceOrigin,
     parts_of,
 )
-from kernelscope.gui.model.pipeline import Pipeline, PipelineStep, card_of
+from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.gui.model.profiles import ProfiledPicture
 from kernelscope.gui.model.regions import Interest
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.images.image import Image
@@ -163,7 +162,7 @@ class Subject(Observed, Generic[Opened, Part]):
         self.at_work = self.compiling = False
         """Whether the output is computed, and whether its code is compiled first."""
         self.pending: tuple[Pipeline, str] | None = None
-        """Cards that wait for their input, and the name of the step for Undo."""
+        """Steps that wait for their input, and the name of the step for Undo."""
         self.judging: object = None
         """The part, result and reference that were evaluated last, or are."""
         self._waiting: RunSettings | None = None
@@ -236,10 +235,10 @@ class Subject(Observed, Generic[Opened, Part]):
 
     def push(self, moment: Moment[Opened, Part]) -> None:
         """Show `moment`; Undo returns to the current one."""
-        self.show_cards(moment, as_step=True)
+        self.show_steps(moment, as_step=True)
 
-    def show_cards(self, moment: Moment[Opened, Part], *, as_step: bool) -> None:
-        """Show other cards with their input and output; as a step that Undo takes back."""
+    def show_steps(self, moment: Moment[Opened, Part], *, as_step: bool) -> None:
+        """Show other steps with their input and output; as a step that Undo takes back."""
         with self.changing(MOMENT):
             if as_step:
                 self.history.push(moment)
@@ -388,20 +387,20 @@ class Subject(Observed, Generic[Opened, Part]):
         """The axis across which a filter for pictures takes slices."""
         return 0
 
-    # --- the cards ---
+    # --- the steps ---
 
     @property
     def pipeline(self) -> Pipeline | None:
-        """The cards; None without an input."""
+        """The steps; None without an input."""
         if self.pending is not None:
             return self.pending[0]
         moment = self.history.current
         if moment is None or not self.is_front:
             return moment.pipeline if moment is not None else None
-        return self.cards_of(moment)
+        return self.pipeline_of(moment)
 
-    def cards_of(self, moment: Moment[Opened, Part]) -> Pipeline:
-        """Return the cards of the moment that is shown, with the settings of the form."""
+    def pipeline_of(self, moment: Moment[Opened, Part]) -> Pipeline:
+        """Return the steps of the moment that is shown, with the settings of the form."""
         present = self._present()
         if moment.pipeline is not None:
             return moment.pipeline.edited(present)
@@ -409,16 +408,18 @@ class Subject(Observed, Generic[Opened, Part]):
             self._derived = moment.steps, Pipeline.of(moment.steps, present)
         return self._derived[1].edited(present)
 
-    def _present(self) -> PipelineStep:
-        """Return the settings of the form as a card; the last valid ones if these are not."""
+    def _present(self) -> RunSettings:
+        """Return the settings of the form as a step; the last valid ones if these are not."""
         settings = self.session.settings
         if settings is None:
             if self.result is not None:
-                return PipelineStep(self.result.request.step, self.result.request.options)
-            return PipelineStep(Step.create(self.session.filter_id))
+                request = self.result.request
+                return RunSettings(request.step.closed, request.options)
+            return RunSettings(Step.create(self.session.filter_id))
         with contextlib.suppress(AppError):
-            return card_of(self.request(settings))  # volumes have an axis
-        return PipelineStep(settings.open_step, settings.options)
+            step = self.request(settings).step  # volumes have an axis
+            return RunSettings(step.open, settings.options)
+        return RunSettings(settings.step.open, settings.options)
 
     @property
     def base(self) -> Opened | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kernelscope import filters
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.engine.slices import picture_of
 from kernelscope.files.names import stem_of
@@ -20,7 +20,6 @@ from kernelscope.gui.model.measurements import size_of, slices, steps_of
 from kernelscope.gui.model.profiles import ProfiledPicture
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.regions import Interest
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.model.slice_drawing import drawn_slice
 from kernelscope.gui.model.slice_previews import SlicePreview, SlicePreviews, place_of
@@ -117,7 +116,7 @@ class VolumeSubject(Subject[Scan, Volume]):
         measured = moment.result is not None and not moment.result.request.live
         stepped = moment.source is self._stepped and not measured
         self._stepped = scan
-        self.show_cards(self.session.with_steps(self, new), as_step=not stepped)
+        self.show_steps(self.session.with_steps(self, new), as_step=not stepped)
 
     @property
     def room(self) -> int:

@@ -32,7 +32,7 @@ class WindowState:
     chosen: int = 0  # number of those that are chosen
     kept: bool = False  # the pictures of all chosen runs are in memory
     baseline: bool = False  # the level of the selected run may become the baseline of others
-    cards: int = 0  # number of steps to the output, those that are off included
+    steps: int = 0  # number of steps to the output, those that are off included
     later: bool = False  # steps follow the one that is edited
     undo: str = ""  # name of the step that Undo would take back; empty if there is none
     redo: str = ""
@@ -79,7 +79,7 @@ BASELINE = Need(
     "Choose a run first whose work was also done at another level or on another device.",
 )
 STEPS = Need(
-    lambda state: state.cards > 1,
+    lambda state: state.steps > 1,
     "There is only one step: Use Output as Input (Ctrl+U) adds another.",
 )
 LATER_STEPS = Need(lambda state: state.later, "No step follows the one that is edited.")

@@ -34,7 +34,7 @@ class Estimates:
         self, wanted: Request, then: Callable[[], None], failed: Callable[[Exception], None]
     ) -> bool:
         """Return whether numbers have to be estimated first; ``then()`` follows."""
-        names = wanted.estimated
+        names = wanted.step.estimates
         if not names:
             return False
         key = _key(wanted)
@@ -61,4 +61,4 @@ class Estimates:
 
 
 def _key(wanted: Request) -> object:
-    return wanted.estimated, replace(wanted, step=wanted.open_step.with_numbers()).work
+    return replace(wanted, estimated=False).work

@@ -11,7 +11,7 @@ from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.base.errors import AppError
-from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.request import RunSettings
 from kernelscope.files import read_image
 from kernelscope.files.samples import truth_of
 from kernelscope.gui.model import replay
@@ -156,7 +156,8 @@ class Files(QObject):
         request = self._runner.request()
         if request is not None:
             history = self._session.subject.history
-            self._recipes.save(each.open_step for each in history.steps_to_end(request))
+            steps = history.steps_to_end(request, open_=True)
+            self._recipes.save(each.step for each in steps)
 
     @Action(
         "copy",
@@ -196,16 +197,17 @@ class Files(QObject):
         self._copy_replay(replay.python, "The program is in the clipboard.")
 
     def _copy_replay(
-        self, write: Callable[[Sequence[Request | Follower]], str], notice: str
+        self, write: Callable[[Image, Sequence[RunSettings]], str], notice: str
     ) -> None:
         request = self._runner.request()
         if request is None:
             return
-        steps = self._session.subject.history.steps_to_end(request)
-        if not isinstance(request.source, Image):
+        subject = self._session.subject
+        steps = subject.history.steps_to_end(request)
+        if not isinstance(subject.base, Image):
             self._show_status("Only the steps of pictures can be copied; save a recipe instead.")
             return
-        text = write(steps)
+        text = write(subject.base, steps)
         QGuiApplication.clipboard().setText(text)
         self._show_status(notice.format(text))
 

@@ -24,19 +24,17 @@ from kernelscope.base.durations import about, duration
 from kernelscope.base.errors import AppError
 from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.options import Device
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Result
 from kernelscope.gui.docks.freshness_badge import FreshnessBadge
 from kernelscope.gui.model.freshness import (
     RESTING,
     Freshness,
     Pace,
-    alike,
     freshness,
     is_worthwhile,
     next_run,
 )
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.session.canvas_view import SEEN, SLICES
 from kernelscope.gui.session.session import KIND, PLACES, SETTINGS, Session
 from kernelscope.gui.session.subject import INPUT, MOMENT, PART, RESULT, REVERTED, SHOWN, Fields

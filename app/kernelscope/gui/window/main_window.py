@@ -23,12 +23,12 @@ from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.costs import Costs
+from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.files import SAMPLES
 from kernelscope.gui.docks.parameter_panel import ParameterPanel
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.kept_memory import describe, kept_by
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.session.session import FILTER, KIND, OF_SETTINGS
 from kernelscope.gui.session.subject import INPUT, MOMENT, RESULT, REVERTED, SHOWN, Fields
 from kernelscope.gui.tools.file_dialogs import Pictures

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QInputDialog, QWidget
 
+from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.docks.headline import Headline
 from kernelscope.gui.docks.runs_panel import RunsPanel
@@ -21,7 +22,6 @@ from kernelscope.gui.model import runs
 from kernelscope.gui.model.figures import figures_of
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import Examined, judge_run
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.session.session import KIND, Session
 from kernelscope.gui.session.subject import JUDGED, MOMENT_SHOWN, REFERENCE, SHOWN
@@ -251,7 +251,9 @@ class RunShelf(QObject):
         if run is None or run.result is None:
             return
         output = run.result.output
-        name = f"{output.title.rsplit('.', 1)[0]}-{run.name or run.form.filter_id}-{run.number}"
+        name = (
+            f"{output.title.rsplit('.', 1)[0]}-{run.name or run.form.step.filter.id}-{run.number}"
+        )
         images = output.volumes if isinstance(output, Scan) else [run.result.image]
         self._files.save(images, name)
 

@@ -20,13 +20,12 @@ from kernelscope.base.errors import AppError
 from kernelscope.bench.statistics import short
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.region import Region
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.engine.steps import estimate, recipe_request
 from kernelscope.engine.worker import Job
 from kernelscope.gui.model.figures import describe_result
 from kernelscope.gui.model.recipe_run import RecipeRun, StepDone, StepProgress
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.times import EMULATED, NOT_TIMED, Timing, duration
 from kernelscope.gui.session.canvas_view import SLICES
 from kernelscope.gui.session.session import KIND, OF_SETTINGS, Session
@@ -147,7 +146,8 @@ class Runner(QObject):
         if subject.source is None:
             raise AppError("No picture is open, so there are no steps.", "Open one (Ctrl+O).")
         request = subject.request(self._session.require())
-        return Recipe(tuple(each.open_step for each in subject.history.steps_to_end(request)))
+        steps = subject.history.steps_to_end(request, open_=True)
+        return Recipe(tuple(each.step for each in steps))
 
     def _checked(self, create: Callable[[], Request | None]) -> Request | None:
         if self._session.subject.source is None:
@@ -194,8 +194,8 @@ class Runner(QObject):
         request = self.request()
         if request is None:
             return
-        open_ = replace(request, step=request.open_step.with_numbers())
-        wanted = request.estimated, open_.work, request.options
+        request = replace(request, estimated=False)
+        wanted = request.work, request.options
         if self.busy and wanted == self._in_progress:
             self.show_status("This run is under way already; Esc stops it.")
             return
@@ -205,7 +205,7 @@ class Runner(QObject):
         except AppError as error:
             self.failed.emit(error)
             return
-        request = replace(subject.with_reference(request), timed=True, open=bool(request.estimated))
+        request = replace(subject.with_reference(request), timed=True)
         self.begin(request, wanted=wanted)
 
     def begin(
@@ -291,7 +291,7 @@ class Runner(QObject):
     def _show_estimates(self, request: Request) -> None:
         """Show in their fields the numbers that were estimated for the request."""
         names = self._session.automatic
-        if request.step.filter.id == self._session.filter_id and names == request.estimated:
+        if request.step.filter.id == self._session.filter_id and names == request.step.estimates:
             values = {name: request.step.parameters[name] for name in names}
             self._session.set_estimates(request.step.filter.id, values)
 

@@ -1,12 +1,12 @@
-"""Conducts the steps to the output: the cards follow the page, and the page follows the cards.
+"""Conducts the steps to the output: the list follows the page, and the page the list.
 
-    the form, the page, a run  --> refresh: a row for each card
-    a card is switched, moved, removed, copied, chosen
+    the form, the page, a run  --> refresh: a row for each step
+    a step is switched, moved, removed, copied, chosen
         -> its input is known?       else live.fetch computes it, from the last output that is kept
-        -> a moment with that input, the cards, and the end if it is kept
+        -> a moment with that input, the steps, and the end if it is kept
         -> the page shows it, the form has its settings, Live computes the rest
 
-A change of the cards is a step for Undo; to look at another card is none.
+A change of the steps is a step for Undo; to look at another step is none.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from PySide6.QtCore import QObject, QTimer
 
 from kernelscope.base.errors import AppError
 from kernelscope.engine.memo import Facts
-from kernelscope.engine.request import Follower, Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.gui.docks.steps_panel import StepsPanel
-from kernelscope.gui.model.card_rows import ShownStep, carried, examine, rows_of
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.history import Moment
-from kernelscope.gui.model.pipeline import Pipeline, PipelineStep
-from kernelscope.gui.model.run_settings import RunSettings
+from kernelscope.gui.model.pipeline import Pipeline
+from kernelscope.gui.model.step_rows import ShownStep, carried, examine, rows_of
 from kernelscope.gui.session.session import OF_SETTINGS
 from kernelscope.gui.session.subject import (
     INPUT,
@@ -45,14 +44,14 @@ from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.live import Live
 
 _SOON_MS = 60
-"""The cards follow a slider so often; the picture is more urgent."""
+"""The list follows a slider so often; the picture is more urgent."""
 
 _SHOWN_HERE = OF_SETTINGS | {INPUT, JUDGED, MOMENT, REFERENCE, RESULT, REVERTED, SHOWN}
-"""Changes after which the cards may be others."""
+"""Changes after which the steps may be others."""
 
 
 class StepCommands(QObject):
-    """Carries out the commands of the menu of steps, and keeps the cards true."""
+    """Carries out the commands of the menu of steps, and keeps their list true."""
 
     def __init__(self, panel: StepsPanel, live: Live, actions: Actions) -> None:
         super().__init__(live)
@@ -61,16 +60,16 @@ class StepCommands(QObject):
         self._background = live.background
         self._show_status, self._report = live.runner.show_status, live.runner.failed.emit
         self._last: dict[int, Facts] = {}
-        """The facts that each card showed last, by its key."""
+        """The facts that each step showed last, by its key."""
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
         self._soon.setInterval(_SOON_MS)
         self._soon.timeout.connect(self.refresh)
         panel.set_actions(actions, menus.actions_of(menus.STEPS))
-        panel.cards.wanted.connect(self.edit)
-        panel.cards.switched.connect(self.switch)
-        panel.cards.removed.connect(self.delete)
-        panel.cards.moved.connect(self.move)
+        panel.steps.wanted.connect(self.edit)
+        panel.steps.switched.connect(self.switch)
+        panel.steps.removed.connect(self.delete)
+        panel.steps.moved.connect(self.move)
         live.session.when({MOMENT}, self._give_up)
         live.session.when(_SHOWN_HERE, self._touch)
         live.refreshed.connect(self._touch)
@@ -80,41 +79,41 @@ class StepCommands(QObject):
     def _subject(self) -> Subject[Any, Any]:
         return self._session.subject
 
-    # --- the cards as they are ---
+    # --- the steps as they are ---
 
     def refresh(self) -> None:
-        """Show the cards as they are now."""
+        """Show the steps as they are now."""
         self._soon.stop()
         subject = self._subject
         pipeline = subject.pipeline
         if pipeline is None:
             self._panel.show_rows(())
-            self._actions.apply(replace(self._actions.state, cards=0, later=False))
+            self._actions.apply(replace(self._actions.state, steps=0, later=False))
             self._actions.tick(self)
             return
         shown = self._shown(pipeline)
         rows = rows_of(pipeline, shown, self._last)
         self._panel.show_rows(rows, self._problem(pipeline))
         self._actions.apply(
-            replace(self._actions.state, cards=len(pipeline.cards), later=bool(pipeline.after))
+            replace(self._actions.state, steps=len(pipeline.steps), later=bool(pipeline.after))
         )
         self._actions.tick(self)
         if self._live.resting and not self._runner.busy and not subject.is_behind:
             self._examine(shown)
 
     def _shown(self, pipeline: Pipeline) -> list[ShownStep]:
-        """Return the card, the result and the facts of each step that is on."""
+        """Return the step, the result and the facts of each step that is on."""
         subject = self._subject
         outputs, source = subject.history.outputs, subject.base
         found: list[ShownStep] = []
-        for place, card in enumerate(pipeline.cards):
+        for place, settings in enumerate(pipeline.steps):
             if place == pipeline.place and subject.pending is None:
                 source = subject.source
-            if not card.on:
+            if not settings.on:
                 continue
-            result = outputs.find(source, card.step) if source is not None else None
+            result = outputs.find(source, settings.step) if source is not None else None
             facts = outputs.facts(result) if result is not None else None
-            found.append(ShownStep(card, result, facts))
+            found.append(ShownStep(settings, result, facts))
             source = result.output if result is not None else None
         return found
 
@@ -122,9 +121,8 @@ class StepCommands(QObject):
         """Return why a later step cannot be applied to the input; empty if all can."""
         subject = self._subject
         try:
-            first = pipeline.present.step.with_numbers()
             if subject.source is not None and subject.pending is None:
-                Request(subject.source, first, then=pipeline.then)
+                Request(subject.source, pipeline.present.step, then=pipeline.then)
         except AppError as error:
             return str(error)
         return ""
@@ -136,7 +134,7 @@ class StepCommands(QObject):
         first = subject.history.moment_of(subject.base) or Moment(subject.base, "")
         work = examine(shown, first, subject.moment, reference)
         if work is not None:
-            self._background.start("cards", work, lambda _: self.refresh(), self._report)
+            self._background.start("facts of steps", work, lambda _: self.refresh(), self._report)
 
     def _touch(self, *_: object) -> None:
         if not self._soon.isActive():
@@ -146,7 +144,7 @@ class StepCommands(QObject):
 
     @property
     def _place(self) -> int:
-        return self._panel.cards.currentRow()
+        return self._panel.steps.currentRow()
 
     @Action(
         "editStep",
@@ -156,7 +154,7 @@ class StepCommands(QObject):
         label="Edit",
     )
     def edit_current(self) -> None:
-        """Edit the card that is chosen."""
+        """Edit the step that is chosen."""
         self.edit(self._place)
 
     @Action(
@@ -167,7 +165,7 @@ class StepCommands(QObject):
         label="On or off",
     )
     def switch_current(self) -> None:
-        """Switch the card that is chosen on or off."""
+        """Switch the step that is chosen on or off."""
         self.switch(self._place)
 
     @Action(
@@ -179,7 +177,7 @@ class StepCommands(QObject):
         label="Delete",
     )
     def delete_current(self) -> None:
-        """Remove the card that is chosen."""
+        """Remove the step that is chosen."""
         self.delete(self._place)
 
     @Action(
@@ -191,7 +189,7 @@ class StepCommands(QObject):
         label="Duplicate",
     )
     def duplicate_current(self) -> None:
-        """Copy the card that is chosen."""
+        """Copy the step that is chosen."""
         self._change(self._place, Pipeline.duplicated, "Duplicate")
 
     @Action(
@@ -204,7 +202,7 @@ class StepCommands(QObject):
         label="Up",
     )
     def move_up(self) -> None:
-        """Apply the card that is chosen earlier."""
+        """Apply the step that is chosen earlier."""
         self.move(self._place, self._place - 1)
 
     @Action(
@@ -217,42 +215,42 @@ class StepCommands(QObject):
         label="Down",
     )
     def move_down(self) -> None:
-        """Apply the card that is chosen later."""
+        """Apply the step that is chosen later."""
         self.move(self._place, self._place + 1)
 
     def edit(self, place: int) -> None:
-        """Show the settings of a card in the form."""
+        """Show the settings of a step in the form."""
         pipeline = self._subject.pipeline
-        if pipeline is not None and 0 <= place < len(pipeline.cards) and place != pipeline.place:
-            if not pipeline.cards[place].on:
+        if pipeline is not None and 0 <= place < len(pipeline.steps) and place != pipeline.place:
+            if not pipeline.steps[place].on:
                 self._show_status("This step is off: switch it on first (Space).")
                 return
             self._apply(pipeline.selected(place), "")
 
     def switch(self, place: int) -> None:
-        """Switch a card on or off."""
+        """Switch a step on or off."""
         pipeline = self._subject.pipeline
-        if pipeline is None or not 0 <= place < len(pipeline.cards):
+        if pipeline is None or not 0 <= place < len(pipeline.steps):
             return
         if not pipeline.can_switch(place):
             self._show_status("The only step that is on stays on. Hold Space to see the input.")
             return
-        word = "Switch Off" if pipeline.cards[place].on else "Switch On"
+        word = "Switch Off" if pipeline.steps[place].on else "Switch On"
         self._change(place, Pipeline.switched, word)
 
     def delete(self, place: int) -> None:
-        """Remove a card."""
+        """Remove a step."""
         pipeline = self._subject.pipeline
-        if pipeline is not None and 0 <= place < len(pipeline.cards):
+        if pipeline is not None and 0 <= place < len(pipeline.steps):
             if not pipeline.can_switch(place):
                 self._show_status("The only step that is on stays.")
                 return
             self._change(place, Pipeline.removed, "Delete")
 
     def move(self, place: int, to: int) -> None:
-        """Move a card to another place."""
+        """Move a step to another place."""
         pipeline = self._subject.pipeline
-        if pipeline is not None and 0 <= to < len(pipeline.cards):
+        if pipeline is not None and 0 <= to < len(pipeline.steps):
             self._change(place, lambda steps, at: steps.moved(at, to), "Move")
 
     @Action(
@@ -266,22 +264,22 @@ class StepCommands(QObject):
         label="Alone",
     )
     def toggle_alone(self) -> None:
-        """Show the output of the card in the form, or that of the last one."""
+        """Show the output of the step in the form, or that of the last one."""
         pipeline = self._subject.pipeline
         if pipeline is not None:
             self._apply(pipeline.shown_alone(not pipeline.alone), "")
 
     def _change(self, place: int, change: Callable[[Pipeline, int], Pipeline], word: str) -> None:
-        """Apply a change of the card at a place, named ``Move Median`` for Undo."""
+        """Apply a change of the step at a place, named ``Move Median`` for Undo."""
         pipeline = self._subject.pipeline
-        if pipeline is not None and 0 <= place < len(pipeline.cards):
-            card = pipeline.cards[place]
-            self._apply(change(pipeline, place), f"{word} {card.step.filter.name}")
+        if pipeline is not None and 0 <= place < len(pipeline.steps):
+            settings = pipeline.steps[place]
+            self._apply(change(pipeline, place), f"{word} {settings.step.filter.name}")
 
-    # --- from the cards to the page ---
+    # --- from the steps to the page ---
 
     def _apply(self, pipeline: Pipeline, name: str) -> None:
-        """Show other cards; without a name this is no step for Undo."""
+        """Show other steps; without a name this is no step for Undo."""
         subject = self._subject
         if pipeline == subject.pipeline:
             self._actions.tick(self)
@@ -291,8 +289,8 @@ class StepCommands(QObject):
         self._background.forget("steps")
         moment = subject.moment
         base = moment.steps[0].source if moment.steps else moment.source
-        before = [card.step for card in pipeline.before]
-        if before == [card.step for card in subject.cards_of(moment).before]:
+        before = [each.step for each in pipeline.before]
+        if before == [each.step for each in subject.pipeline_of(moment).before]:
             self._show(moment)
             return
         kept = list(subject.history.outputs.walk(base, before))
@@ -306,11 +304,10 @@ class StepCommands(QObject):
         self._prepare(source, missing, lambda parts: self._build([*kept, *parts]))
 
     def _prepare(
-        self, source: Any, cards: Sequence[PipelineStep], then: Callable[[Sequence[Result]], None]
+        self, source: Any, steps: Sequence[RunSettings], then: Callable[[Sequence[Result]], None]
     ) -> None:
-        """Compute the steps of `cards`, the first of which may have numbers to estimate."""
-        subject, (first, *others) = self._subject, cards
-        followers = tuple(Follower(card.step, card.options) for card in others)
+        """Compute steps, the first of which may have numbers to estimate."""
+        subject, (first, *others) = self._subject, steps
 
         def done(result: Result) -> None:
             subject.history.outputs.keep(result)
@@ -319,19 +316,19 @@ class StepCommands(QObject):
                 then(result.parts or (result,))
 
         try:
-            request = Request.of_open(source, first.step, first.options)
-            self._live.fetch(replace(request, then=followers), done, self._fail)
+            request = Request(source, first.step, first.options, then=tuple(others))
+            self._live.fetch(request, done, self._fail)
         except AppError as error:
             self._fail(error)
 
     def _is_awaited(self, subject: Subject[Any, Any]) -> bool:
-        """Return whether cards wait for their input, which is still in front."""
+        """Return whether steps wait for their input, which is still in front."""
         if subject.pending is not None and not subject.is_front:
             self._give_up()  # a picture took the place of volumes meanwhile, or they its place
         return subject.pending is not None
 
     def _build(self, results: Sequence[Result]) -> None:
-        """Show the pending cards with the input that the last of `results` is."""
+        """Show the pending steps with the input that the last of `results` is."""
         subject = self._subject
         base = subject.base
         known = subject.history.moment_of(base)
@@ -351,21 +348,20 @@ class StepCommands(QObject):
         self._background.start("steps", work, show, self._fail)
 
     def _show(self, moment: Moment[Any, Any]) -> None:
-        """Show a moment with the pending cards, whose input it has."""
+        """Show a moment with the pending steps, whose input it has."""
         subject = self._subject
         assert subject.pending is not None
         (pipeline, title), subject.pending = subject.pending, None
-        card = pipeline.present
-        form = RunSettings.of_open(card.step, card.options)
-        result = subject.history.outputs.end(moment.source, card.step, pipeline.then)
+        settings = pipeline.present
+        result = subject.history.outputs.end(moment.source, settings.step, pipeline.then)
         if result is None and moment.source is subject.source:
             result = moment.result  # marked as out of date until the new one is there
         moment = replace(
-            moment, name=title or moment.name, result=result, form=form, pipeline=pipeline
+            moment, name=title or moment.name, result=result, form=settings, pipeline=pipeline
         )
         with subject.changing():
-            subject.show_cards(moment, as_step=bool(title))
-            self._session.show(form)
+            subject.show_steps(moment, as_step=bool(title))
+            self._session.show(settings)
         self.refresh()
 
     def _fail(self, error: Exception) -> None:
@@ -373,7 +369,7 @@ class StepCommands(QObject):
         self._report(error)
 
     def _give_up(self) -> None:
-        """Forget cards that wait for their input: another moment is about to be shown."""
+        """Forget steps that wait for their input: another moment is about to be shown."""
         self._background.forget("steps")
         for subject in self._session.subjects:
             subject.pending = None

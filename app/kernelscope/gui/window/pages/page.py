@@ -12,10 +12,10 @@ from typing import Any, Generic
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
+from kernelscope.engine.request import RunSettings
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.history import Moment, Opened, Part
 from kernelscope.gui.model.pyramid import Pyramid
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.session.canvas_view import SLICES
 from kernelscope.gui.session.session import KIND, SETTINGS, VIEW
 from kernelscope.gui.session.subject import (

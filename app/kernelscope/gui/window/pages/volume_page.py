@@ -9,12 +9,12 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope import filters
+from kernelscope.engine.request import RunSettings
 from kernelscope.gui.docks.volume_components import ComponentsPanel
 from kernelscope.gui.model.comparison import NO_REFERENCE, View
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide, automatic_of
 from kernelscope.gui.model.noise_map import figures_of, noise_map
-from kernelscope.gui.model.run_settings import RunSettings
 from kernelscope.gui.model.slice_previews import place_of
 from kernelscope.gui.session.canvas_view import SLICES
 from kernelscope.gui.session.volume_subject import COMPONENT, MAP, VolumeSubject

@@ -1,4 +1,4 @@
-"""The panel Steps with volumes: cards of filters for slices and for volumes, of all components."""
+"""The panel Steps with volumes: steps of filters for slices and for volumes, of all components."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kernelscope.gui.model.gallery import RunOrder
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import FakeCpu, Opener, press, wait_until
-from tests.gui.test_steps import cards, ran, settle
+from tests.gui.test_steps import ran, settle, steps
 from tests.gui.test_volume_page import add, open_scan, voxels, write
 from tests.gui.test_volume_steps import COUNT
 
@@ -47,10 +47,10 @@ def shown(window: MainWindow) -> np.ndarray:
 
 
 def test_cards_of_volumes_show_pictures_and_times(qtbot: QtBot, live: MainWindow) -> None:
-    rows = live.steps_panel.cards.rows
-    assert cards(live) == ["negative", "mri_nlm", "median*"]
+    rows = live.steps_panel.steps.rows
+    assert steps(live) == ["negative", "mri_nlm", "median*"]
     assert all(row.fresh and row.time.endswith("live") for row in rows)
-    qtbot.waitUntil(lambda: all(r.thumbnail is not None for r in live.steps_panel.cards.rows))
+    qtbot.waitUntil(lambda: all(r.thumbnail is not None for r in live.steps_panel.steps.rows))
 
 
 def test_an_earlier_step_is_edited_and_all_components_follow(
@@ -59,7 +59,7 @@ def test_an_earlier_step_is_edited_and_all_components_follow(
     end = live.session.subject.result.output
     live.steps.edit(1)
     settle(qtbot, live)
-    assert cards(live) == ["negative", "mri_nlm*", "median"]
+    assert steps(live) == ["negative", "mri_nlm*", "median"]
     assert live.session.subject.result.output is end
     assert ran(cpu) == []
     editor: Any = live.panel.form.editors["search_radius"]
@@ -77,18 +77,18 @@ def test_steps_of_volumes_are_switched_moved_and_undone(qtbot: QtBot, live: Main
     end = live.session.subject.result.output
     live.steps.switch(1)
     settle(qtbot, live)
-    assert cards(live) == ["negative", "(mri_nlm)", "median*"]
+    assert steps(live) == ["negative", "(mri_nlm)", "median*"]
     assert live.session.subject.result.output is not end
     live.session.subject.undo()
     settle(qtbot, live)
     assert live.session.subject.result.output is end
     live.steps.move(1, 0)
     settle(qtbot, live)
-    assert cards(live)[0].startswith("mri_nlm")
+    assert steps(live)[0].startswith("mri_nlm")
     assert live.session.subject.result.request.step.filter.id == "median"
     live.steps.delete(0)
     settle(qtbot, live)
-    assert cards(live) == ["negative", "median*"]
+    assert steps(live) == ["negative", "median*"]
 
 
 def test_steps_across_another_axis_are_other_steps(
@@ -97,7 +97,7 @@ def test_steps_across_another_axis_are_other_steps(
     live.volumes.viewer.choose_plane(2)
     qtbot.waitUntil(lambda: live.session.subject.result.request.step.axis == 2)
     settle(qtbot, live)
-    assert [card.step.axis for card in live.session.subject.pipeline.cards] == [0, 0, 2]
+    assert [each.step.axis for each in live.session.subject.pipeline.steps] == [0, 0, 2]
 
 
 def test_no_slices_are_shown_for_a_step_that_others_follow(
@@ -119,7 +119,7 @@ def test_run_measures_the_edited_step(qtbot: QtBot, live: MainWindow) -> None:
     qtbot.waitUntil(lambda: len(live.session.gallery) == 1 and not live.runner.busy)
     settle(qtbot, live)
     (listed,) = live.session.gallery.sorted(RunOrder.NEWEST)
-    assert listed.form.filter_id == "negative"
+    assert listed.form.step.filter.id == "negative"
     assert listed.result is live.session.subject.result.parts[0]
     assert len(live.session.subject.result.parts) == 3
 
@@ -143,7 +143,7 @@ def test_the_volumes_of_a_file_go_through_all_steps(
     press(qtbot, window, "Alt+.")
     qtbot.waitUntil(lambda: np.array_equal(window.session.volumes.part.voxels, voxels(1)))
     settle(qtbot, window)
-    assert cards(window) == ["negative*", "mri_nlm"]
+    assert steps(window) == ["negative*", "mri_nlm"]
     assert window.session.freshness is Freshness.EXACT
     assert len(window.session.subject.result.parts) == 2
     assert window.session.subject.result.parts[0].request.source is window.session.subject.source

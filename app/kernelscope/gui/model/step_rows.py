@@ -1,4 +1,4 @@
-"""The cards of a pipeline in words: the effect of each, and whether it is current."""
+"""The steps of a pipeline in words: the effect of each, and whether it is current."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.engine.memo import Facts
+from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.figures import describe_gain
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import judge_run, thumbnail
 from kernelscope.gui.model.history import Moment, parts_of
-from kernelscope.gui.model.pipeline import Pipeline, PipelineStep
+from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED, duration
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
@@ -25,13 +26,11 @@ from kernelscope.images.volume import Volume
 
 @dataclass(frozen=True)
 class StepRow:
-    """A card as it is shown."""
+    """A step as it is shown."""
 
-    key: int
+    settings: RunSettings
+    key: int  # of the step
     number: int  # from 1
-    name: str
-    caption: str
-    on: bool
     edited: bool  # the form edits it
     fresh: bool
     """Picture, time and quality belong to its settings; they are those of earlier ones
@@ -46,21 +45,22 @@ class StepRow:
     @property
     def state(self) -> str:
         """The time, or why there is none."""
-        if not self.on:
+        if not self.settings.on:
             return "off"
         return self.time if self.fresh else f"{Freshness.OUT_OF_DATE.symbol} out of date"
 
     def describe(self) -> str:
-        """Return the card in words, for a screen reader."""
-        parts = [f"Step {self.number}, {self.name}", self.caption, "edited" * self.edited]
+        """Return the step in words, for a screen reader."""
+        step = self.settings.step
+        parts = [f"Step {self.number}, {step.name}", step.caption, "edited" * self.edited]
         parts += [self.state, self.gain if self.fresh else ""]
         return ", ".join(filter(None, parts))
 
 
 class ShownStep(NamedTuple):
-    """A card that is on, its result on the output of the one before, and the facts of that."""
+    """A step that is on, its result on the output of the one before, and the facts of that."""
 
-    card: PipelineStep
+    settings: RunSettings
     result: Result | None
     facts: Facts | None
 
@@ -68,49 +68,47 @@ class ShownStep(NamedTuple):
 def rows_of(
     pipeline: Pipeline, steps: Sequence[ShownStep], last: MutableMapping[int, Facts]
 ) -> list[StepRow]:
-    """Return a row for each card.
+    """Return a row for each step.
 
-    `steps`: of the cards that are on. `last`: the facts that each card had last, by its key; it is
+    `steps`: of the steps that are on. `last`: the facts that each step had last, by its key; it is
     brought up to date.
     """
-    found = {step.card.key: step for step in steps}
+    found = {step.settings.key: step for step in steps}
     rows = []
-    for place, card in enumerate(pipeline.cards):
-        step = found.get(card.key, ShownStep(card, None, None))
+    for place, settings in enumerate(pipeline.steps):
+        step = found.get(settings.key, ShownStep(settings, None, None))
         facts = step.facts
-        old = last.get(card.key)
+        old = last.get(settings.key)
         if facts is not None:
-            last[card.key] = facts
+            last[settings.key] = facts
         picture = facts.thumbnail if facts is not None else None
         if picture is None and old is not None:
             picture = old.thumbnail
         rows.append(
             StepRow(
-                card.key,
+                settings,
+                settings.key,
                 place + 1,
-                card.name,
-                card.caption,
-                card.on,
                 place == pipeline.place,
                 facts is not None,
                 _time(step),
                 _gain(facts.judgement) if facts is not None else "",
-                _details(card, facts),
+                _details(settings, facts),
                 picture,
                 id(picture),
             )
         )
-    for key in set(last) - {card.key for card in pipeline.cards}:
+    for key in set(last) - {each.key for each in pipeline.steps}:
         del last[key]
     return rows
 
 
 def _time(step: ShownStep) -> str:
     """Return the time of a step where it would run now; empty if it ran elsewhere."""
-    card, result, facts = step
+    settings, result, facts = step
     if facts is None or result is None:
         return ""
-    if facts.cost_key != result.request.at(card.options).cost_key:
+    if facts.cost_key != result.request.at(settings.options).cost_key:
         return ""
     if facts.seconds is None:
         return EMULATED
@@ -128,10 +126,9 @@ def _gain(judgement: Judgement | None) -> str:
     return describe_gain(after - before)
 
 
-def _details(card: PipelineStep, facts: Facts | None) -> str:
-    spec = card.step.filter
-    lines = [spec.name, ", ".join(chip.text for chip in card.chips()) or "All settings: defaults."]
-    if not card.on:
+def _details(settings: RunSettings, facts: Facts | None) -> str:
+    lines = [settings.step.filter.name, settings.step.caption or "All settings: defaults."]
+    if not settings.on:
         lines.append("Off: it has no effect on the output.")
     elif facts is None:
         lines.append("Not computed with these settings and this input yet.")
