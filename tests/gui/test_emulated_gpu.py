@@ -311,7 +311,7 @@ def test_an_emulated_run_takes_part_in_no_comparison(qtbot: QtBot, opened: MainW
     rows = window.run_shelf.views.runs.table
     for column in (TOTAL_TIME, KERNEL_TIME, SPREAD, PARTS):
         rows.header().setSortIndicator(column, Qt.SortOrder.AscendingOrder)
-        assert rows.shown[-1] is emulated
+        assert rows.choice.runs[-1] is emulated
     window.run_shelf.views.runs.choose(emulated)
     assert not window.findChild(QAction, "compareRuns").isEnabled()
 

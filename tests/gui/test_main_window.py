@@ -1155,7 +1155,7 @@ def test_no_column_of_runs_is_cut_off(
     assert {run_table.TOTAL_TIME, run_table.SPEED_UP, run_table.PSNR} <= set(shown)
     for number in shown:
         assert header.sectionSize(number) >= header.sectionSizeHint(number)
-        texts = [tree.cell(run, number).data() for run in tree.shown]
+        texts = [tree.choice.cell(run, number).data() for run in tree.choice.runs]
         widest = max(map(tree.fontMetrics().horizontalAdvance, texts))
         assert header.sectionSize(number) > widest, texts
 

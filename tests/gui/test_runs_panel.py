@@ -120,7 +120,7 @@ def column(panel: RunsPanel, title: str) -> list[str]:
 
 def cell(panel: RunsPanel, row: int, column: int = 0) -> QModelIndex:
     """Return a cell of the n-th run in the table."""
-    return panel.table.cell(panel.table.shown[row], column)
+    return panel.table.choice.cell(panel.table.choice.runs[row], column)
 
 
 def tip(panel: RunsPanel, row: int, column: int) -> str:
@@ -333,7 +333,7 @@ def test_each_row_is_compared_with_the_newest_serial_one(panel: RunsPanel) -> No
     add(panel, measured(result(10.0), *[10.0] * 3), quick, measured(result(20.0), *[20.0] * 3))
     assert column(panel, "Run") == ["3", "2", "1"]
     assert column(panel, "Speed-up") == ["baseline", "10×", "–"]
-    one = panel.table.shown[2]
+    one = panel.table.choice.runs[2]
     panel.gallery.runs.choose(one)
     panel.refresh()
     assert column(panel, "Speed-up") == ["–", "5×", "baseline"]
@@ -439,7 +439,7 @@ def test_runs_with_other_transfers_are_measured_apart(panel: RunsPanel) -> None:
     transfers = COLUMN_NAMES.index("Transfers")
     assert "No upload: the picture was on the card" in tip(panel, 1, transfers)
     assert "Upload: 2.00 ms" in tip(panel, 0, transfers)
-    panel.gallery.runs.choose(panel.table.shown[1])
+    panel.gallery.runs.choose(panel.table.choice.runs[1])
     panel.refresh()
     assert column(panel, "Speed-up")[:2] == ["–", "baseline"], "the same level"
 
@@ -494,7 +494,7 @@ def test_the_strip_sorts_by_order_time_and_psnr(panel: RunsPanel) -> None:
     orders = {}
     for order in RunOrder:
         box.setCurrentIndex(box.findData(order.value))
-        orders[order] = panel.strip.runs()
+        orders[order] = panel.strip.choice.runs
     assert orders == {
         RunOrder.NEWEST: [three, two, one],
         RunOrder.FASTEST: [two, one, three],
@@ -515,7 +515,7 @@ def test_a_click_wants_a_run_and_a_second_with_control_a_pair(
     with qtbot.waitSignal(panel.pair_wanted) as pair, qtbot.assertNotEmitted(panel.wanted):
         qtbot.mouseClick(view, Qt.MouseButton.LeftButton, control, places[0])
     assert pair.args == [one, two]
-    assert panel.table.selected() == [two, one], "both views have one selection"
+    assert panel.table.choice.selected == [two, one], "both views have one selection"
 
 
 def test_a_click_on_a_row_wants_the_run_and_one_on_a_group_does_not(
@@ -527,7 +527,7 @@ def test_a_click_on_a_row_wants_the_run_and_one_on_a_group_does_not(
     with qtbot.waitSignal(panel.wanted) as wanted:
         qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=area.center())
     assert wanted.args == [run]
-    assert panel.strip.selected() == [run]
+    assert panel.strip.choice.selected == [run]
     heading = table.visualRect(table.model().index(0, 0))
     with qtbot.assertNotEmitted(panel.wanted):
         qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=heading.center())
@@ -540,7 +540,7 @@ def test_arrows_move_and_show_nothing(qtbot: QtBot, panel: RunsPanel) -> None:
     with qtbot.assertNotEmitted(panel.wanted):
         qtbot.keyClick(panel.strip, Qt.Key.Key_Right)
     assert panel.current is one
-    assert panel.table.current() is one
+    assert panel.table.choice.current is one
     assert panel.selected == [one]
 
 
@@ -587,7 +587,7 @@ def test_the_list_is_bounded_and_keeps_baselines_and_stars(
     runs = twice(panel, result(10.0), result(4.0, level="parallel"))
     runs[3].starred = True
     add(panel, *(result(width=width) for width in range(10, 30)))
-    numbers = sorted(run.number for run in panel.table.shown)
+    numbers = sorted(run.number for run in panel.table.choice.runs)
     assert len(numbers) == 8
     assert numbers[:2] == [2, 4], "the baseline and the star; the others went"
 
@@ -606,6 +606,6 @@ def test_no_widget_owns_runs(panel: RunsPanel) -> None:
     panel.refresh()
     panel.choose(runs[0])
     assert gone() is None, "nothing keeps a run that was removed"
-    assert panel.strip.runs() == [runs[1], runs[0]]
-    assert panel.table.shown == [runs[1], runs[0]]
+    assert panel.strip.choice.runs == [runs[1], runs[0]]
+    assert panel.table.choice.runs == [runs[1], runs[0]]
     assert panel.selected == [runs[0]]

@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import (
-    QAbstractListModel,
-    QItemSelection,
-    QItemSelectionModel,
-    QModelIndex,
-    QRect,
-    QSize,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QModelIndex, QRect, QSize, QSortFilterProxyModel, Qt
 from PySide6.QtGui import QPainter, QPalette, QPen, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QListView, QStyleOptionViewItem, QWidget
 
-from kernelscope.gui.docks.run_table import decibels
+from kernelscope.gui.docks.run_choice import RUN_ROLE, RunChoice
+from kernelscope.gui.docks.run_table import RUN, RunRows, decibels
 from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.times import duration
@@ -34,9 +26,8 @@ from kernelscope.gui.widgets.tiles import (
     scroll_sideways,
 )
 
-_RUN = Qt.ItemDataRole.UserRole
-_SETTINGS = Qt.ItemDataRole.UserRole + 1
-_SHOWN = Qt.ItemDataRole.UserRole + 2
+_SETTINGS = Qt.ItemDataRole.UserRole + 2
+_SHOWN = Qt.ItemDataRole.UserRole + 3
 
 _LETTERS = 24  # width of a tile in characters; its height is that of the strip
 
@@ -45,50 +36,49 @@ _MARGIN, _GAP = 4, 3
 _LINES = 2
 
 
-_ROOT = QModelIndex()
+class _Runs(QSortFilterProxyModel):
+    """The runs of the table without its headings, in an order of their own."""
 
-
-class _Runs(QAbstractListModel):
-    """The runs from left to right, as a model for the reason of `RunRows`."""
-
-    def __init__(self, strip: RunStrip) -> None:
+    def __init__(self, rows: RunRows, gallery: Gallery, strip: RunStrip) -> None:
         super().__init__(strip)
-        self.runs: tuple[Run, ...] = ()
-        self._settings: tuple[tuple[str, ...], ...] = ()
+        self._rows, self._gallery = rows, gallery
+        self.order = RunOrder.NEWEST
+        self._places: dict[Run | None, int] = {}
         self.shown: Run | None = None  # the one whose picture is in the viewer
+        self.setSourceModel(rows)
 
-    def show(self, runs: Sequence[Run], settings: Sequence[tuple[str, ...]]) -> None:
-        self.beginResetModel()
-        self.runs, self._settings = tuple(runs), tuple(settings)
-        self.endResetModel()
+    def refresh(self) -> None:
+        """Bring the runs into their order as it is now."""
+        self._places = {run: n for n, run in enumerate(self._gallery.sorted(self.order))}
+        self.invalidate()
+        self.sort(RUN)
 
-    def rowCount(self, parent: Index = _ROOT) -> int:
-        return 0 if parent.isValid() else len(self.runs)
+    def filterAcceptsRow(self, row: int, parent: Index) -> bool:
+        return self._rows.rows[row].run is not None
+
+    def lessThan(self, left: Index, right: Index) -> bool:
+        one, other = (self._rows.rows[each.row()].run for each in (left, right))
+        return self._places.get(one, 0) < self._places.get(other, 0)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        run, settings = self.runs[index.row()], self._settings[index.row()]
-        if role == _RUN:
-            return run
+        run: Run = super().data(index, RUN_ROLE)
         if role == _SETTINGS:
-            return ", ".join(settings)
+            return ", ".join(self._gallery.distinguishing(run))
         if role == _SHOWN:
             return run is self.shown
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return describe(run, settings)
-        return plain_tip(_tip(run)) if role == Qt.ItemDataRole.ToolTipRole else None
+            return describe(run, self._gallery.distinguishing(run))
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return plain_tip(_tip(run))
+        return run if role == RUN_ROLE else None
 
 
 class RunStrip(QListView):
-    """The runs of a gallery in a row, in the order that is chosen."""
+    """The runs of the table in a row, as pictures, in the order that is chosen."""
 
-    clicked_run = Signal(object)  # `Run`: Without a modifier: it is to be shown
-    chosen = Signal()  # other runs are selected, or another one is current
-
-    def __init__(self, gallery: Gallery, parent: QWidget | None = None) -> None:
+    def __init__(self, rows: RunRows, gallery: Gallery, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._gallery = gallery
-        self._runs = _Runs(self)
-        self.order = RunOrder.NEWEST
+        self._runs = _Runs(rows, gallery, self)
         dressed(self, "runStrip", "Runs as pictures")
         self.setFlow(QListView.Flow.LeftToRight)
         self.setWrapping(False)
@@ -97,56 +87,23 @@ class RunStrip(QListView):
         self.setHorizontalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
-        self.setItemDelegate(_Tile(self, self.tile_size))
+        self.setItemDelegate(_RunTile(self, self.tile_size))
         self.setSpacing(2)
         self.setModel(self._runs)
-        self.selectionModel().currentChanged.connect(lambda: self.chosen.emit())
-        self.selectionModel().selectionChanged.connect(lambda: self.chosen.emit())
-
-    def current(self) -> Run | None:
-        return self._run_at(self.currentIndex())
-
-    def _run_at(self, index: QModelIndex) -> Run | None:
-        return self._runs.runs[index.row()] if index.isValid() else None
-
-    def selected(self) -> list[Run]:
-        rows = {index.row() for index in self.selectionModel().selectedRows()}
-        return [run for row, run in enumerate(self._runs.runs) if row in rows]
-
-    def runs(self) -> list[Run]:
-        return list(self._runs.runs)
+        self.choice = RunChoice(self)
 
     def tile(self, row: int) -> QModelIndex:
         """Return the place of the n-th run in the model."""
-        return self._runs.index(row)
-
-    def select(self, runs: Sequence[Run], current: Run | None) -> None:
-        """Select these runs, without a signal, and bring the current one into view."""
-        blocked = self.blockSignals(True)
-        flags, chooser = QItemSelectionModel.SelectionFlag, self.selectionModel()
-        selection = QItemSelection()
-        for row, run in enumerate(self._runs.runs):
-            if run is current:
-                chooser.setCurrentIndex(self.tile(row), flags.NoUpdate)
-                self.scrollTo(self.tile(row))
-            if run in runs:
-                selection.select(self.tile(row), self.tile(row))
-        chooser.select(selection, flags.ClearAndSelect)
-        self.blockSignals(blocked)
+        return self._runs.index(row, RUN)
 
     def mark(self, shown: Run | None) -> None:
         self._runs.shown = shown
         self.viewport().update()
 
-    def refresh(self) -> None:
-        """Fill the strip with the runs as they are now; the selection stays."""
-        current, selected = self.current(), self.selected()
-        runs = self._gallery.sorted(self.order)
-        settings = [tuple(self._gallery.distinguishing(run)) for run in runs]
-        blocked = self.blockSignals(True)
-        self._runs.show(runs, settings)
-        self.blockSignals(blocked)
-        self.select(selected, current)
+    def fill(self, order: RunOrder) -> None:
+        """Show the runs of the table as they are now, in this order."""
+        self._runs.order = order
+        self._runs.refresh()
 
     def sizeHint(self) -> QSize:
         return QSize(3 * self.tile_size().width(), _tile_size(self, 72).height() + self._frame())
@@ -173,20 +130,12 @@ class RunStrip(QListView):
     def wheelEvent(self, event: QWheelEvent) -> None:
         scroll_sideways(self, event)
 
-    def mouseReleaseEvent(self, event: Any) -> None:
-        """Show a run that was clicked without a modifier."""
-        super().mouseReleaseEvent(event)
-        run = self._run_at(self.indexAt(event.position().toPoint()))
-        plain = event.modifiers() == Qt.KeyboardModifier.NoModifier
-        if run is not None and plain and event.button() == Qt.MouseButton.LeftButton:
-            self.clicked_run.emit(run)
 
-
-class _Tile(TileDelegate):
+class _RunTile(TileDelegate):
     """Paints a run: its picture over two lines of text."""
 
     def paint_tile(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        run: Run = index.data(_RUN)
+        run: Run = index.data(RUN_ROLE)
         palette, area, selected = option.palette, option.rect, is_selected(option)
         if selected:
             painter.fillRect(area, palette.color(QPalette.ColorRole.Highlight))

@@ -10,8 +10,6 @@ from typing import Any
 from PySide6.QtCore import (
     QAbstractTableModel,
     QEvent,
-    QItemSelection,
-    QItemSelectionModel,
     QModelIndex,
     QObject,
     QPersistentModelIndex,
@@ -24,6 +22,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeView, QWidget
 
 from kernelscope.bench.statistics import short
 from kernelscope.gui.docks.bars import BARS, BarDelegate, end_to_end
+from kernelscope.gui.docks.run_choice import RUN_ROLE, RunChoice
 from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.runs import KERNEL, TOTAL, Run
 from kernelscope.gui.model.times import BUSY, VARYING, WHY_NOT_TIMED, duration
@@ -107,7 +106,7 @@ class _Row:
 
 
 class RunRows(QAbstractTableModel):
-    """The lines of the table, made anew from the gallery when runs change.
+    """The runs in the lines of the table, made anew from the gallery when they change.
 
     Qt asks for cells and owns none: objects of the view that hold Python objects are not
     destroyed while other threads run.
@@ -154,6 +153,8 @@ class RunRows(QAbstractTableModel):
 
     def data(self, index: _Index, role: int = _Roles.DisplayRole) -> Any:
         row, column = self.rows[index.row()], index.column()
+        if role == RUN_ROLE:
+            return row.run
         if role == _Roles.ToolTipRole:
             return row.tip if row.run is None else self._table.tip(row.run, column)
         if row.run is None:
@@ -183,15 +184,13 @@ class RunTable(QTreeView):
     ``parts_shown(bool)``: the columns were fitted, with or without bars.
     """
 
-    clicked_run = Signal(object)  # `Run`: Without a modifier: it is to be shown
-    chosen = Signal()  # other rows are selected, or another one is current
     parts_shown = Signal(bool)
+    reordered = Signal()  # it is to be filled in another order
 
     def __init__(self, gallery: Gallery, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._gallery = gallery
-        self._places: dict[Run, int] = {}  # the row of each run
-        self._rows = RunRows(self)
+        self.rows = RunRows(self)
         self._key = CopyKey(self, self.text)
         dressed(self, "runTable", "Table of runs")
         self.setRootIsDecorated(False)
@@ -205,10 +204,9 @@ class RunTable(QTreeView):
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.viewport().installEventFilter(self)
         self.setItemDelegateForColumn(PARTS, BarDelegate(self))
-        self.setModel(self._rows)
+        self.setModel(self.rows)
+        self.choice = RunChoice(self, RATE)
         self._set_up_header()
-        self.selectionModel().currentChanged.connect(lambda: self.chosen.emit())
-        self.selectionModel().selectionChanged.connect(lambda: self.chosen.emit())
 
     def _set_up_header(self) -> None:
         header = self.header()
@@ -218,45 +216,12 @@ class RunTable(QTreeView):
         header.setMinimumSectionSize(4 * self.fontMetrics().averageCharWidth())
         header.setSectionsClickable(True)
         header.setSortIndicator(RUN, Qt.SortOrder.DescendingOrder)
-        header.sortIndicatorChanged.connect(lambda: self.refresh())
+        header.sortIndicatorChanged.connect(lambda: self.reordered.emit())
 
     # --- content ---
 
-    @property
-    def shown(self) -> list[Run]:
-        """The runs in the order of the rows."""
-        return list(self._places)
-
-    def cell(self, run: Run, column: int = RUN) -> QModelIndex:
-        return self._rows.index(self._places[run], column)
-
-    def current(self) -> Run | None:
-        return self._run_at(self.currentIndex())
-
-    def _run_at(self, index: QModelIndex) -> Run | None:
-        return self._rows.rows[index.row()].run if index.isValid() else None
-
-    def selected(self) -> list[Run]:
-        """Return the selected runs, in the order of the rows."""
-        rows = {index.row() for index in self.selectionModel().selectedRows()}
-        return [run for run, row in self._places.items() if row in rows]
-
-    def select(self, runs: Sequence[Run], current: Run | None) -> None:
-        """Select these runs, without a signal."""
-        blocked = self.blockSignals(True)
-        flags, chooser = QItemSelectionModel.SelectionFlag, self.selectionModel()
-        if current in self._places:
-            chooser.setCurrentIndex(self.cell(current), flags.NoUpdate)
-        selection = QItemSelection()
-        for run in self._places:
-            if run in runs:
-                selection.select(self.cell(run), self.cell(run, RATE))
-        chooser.select(selection, flags.ClearAndSelect)
-        self.blockSignals(blocked)
-
-    def refresh(self) -> None:
-        """Fill the table with the runs as they are now; the selection stays."""
-        current, selected = self.current(), self.selected()
+    def fill(self) -> None:
+        """Fill the rows with the runs as they are now."""
         header = self.header()
         column = header.sortIndicatorSection()
         down = header.sortIndicatorOrder() is Qt.SortOrder.DescendingOrder
@@ -265,13 +230,9 @@ class RunTable(QTreeView):
         for run in runs:
             groups.setdefault(run.work, []).append(run)
         rows = [row for group in groups.values() for row in self._group(group)]
-        blocked = self.blockSignals(True)
-        self._places = {row.run: place for place, row in enumerate(rows) if row.run is not None}
-        self._rows.show(rows, column, down=down)
+        self.rows.show(rows, column, down=down)
         for place, row in enumerate(rows):
             self.setFirstColumnSpanned(place, _ROOT, row.run is None)
-        self.blockSignals(blocked)
-        self.select(selected, current)
         self.fit_columns()
 
     def _group(self, runs: Sequence[Run]) -> list[_Row]:
@@ -307,7 +268,8 @@ class RunTable(QTreeView):
         unsaid = (PARTS,)
         rows = [(*COLUMN_NAMES, "Picture", "Filter")]
         rows += [
-            (*self._texts(run), f"{run.picture}, {run.size}", run.settings) for run in self.shown
+            (*self._texts(run), f"{run.picture}, {run.size}", run.settings)
+            for run in self.choice.runs
         ]
         kept = ([cell for n, cell in enumerate(row) if n not in unsaid] for row in rows)
         return "\n".join("\t".join(row) for row in kept)
@@ -415,7 +377,7 @@ class RunTable(QTreeView):
             return f"The other levels are compared with run {base.number}, at the same level."
         return "Not compared: the baseline has no measured run yet."
 
-    # --- layout and mouse ---
+    # --- layout ---
 
     def fit_columns(self) -> None:
         """Fit columns to their content, the bars to the rest; hide spare ones if too narrow.
@@ -437,7 +399,7 @@ class RunTable(QTreeView):
         shown[PARTS] += max(0, self.viewport().width() - sum(shown.values()))
         for column, width in shown.items():
             header.resizeSection(column, width)
-        self.parts_shown.emit(bool(self._places))
+        self.parts_shown.emit(bool(self.rows.rows))
         self.updateGeometry()
 
     def minimumSizeHint(self) -> QSize:
@@ -460,17 +422,9 @@ class RunTable(QTreeView):
     def _hint(self, column: int) -> int:
         """Return the width of the cells of a column; headings of groups span all columns."""
         metrics = self.fontMetrics()
-        texts = (row.texts[column] for row in self._rows.rows if row.run is not None)
+        texts = (row.texts[column] for row in self.rows.rows if row.run is not None)
         icon = metrics.height() if column == WHERE else 0
         return icon + max((metrics.horizontalAdvance(text) for text in texts), default=0) + 12
-
-    def mouseReleaseEvent(self, event: Any) -> None:
-        """Show a run that was clicked without a modifier."""
-        super().mouseReleaseEvent(event)
-        run = self._run_at(self.indexAt(event.position().toPoint()))
-        plain = event.modifiers() == Qt.KeyboardModifier.NoModifier
-        if run is not None and plain and event.button() == Qt.MouseButton.LeftButton:
-            self.clicked_run.emit(run)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Fit the columns when the viewport gets another size, also by a scroll bar."""

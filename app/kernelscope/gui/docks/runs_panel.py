@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QLayout, QSizePolicy, QStackedWidget, QWidget
 
 from kernelscope.gui.docks.bars import Legend
+from kernelscope.gui.docks.run_choice import RunChoice
 from kernelscope.gui.docks.run_strip import RunStrip
 from kernelscope.gui.docks.run_table import RunTable
 from kernelscope.gui.model.gallery import Gallery, RunOrder
@@ -56,8 +58,8 @@ class RunsPanel(QWidget):
         self._actions: Mapping[str, QAction] = {}
         self._selected: list[Run] = []
         self._current: Run | None = None
-        self.strip = RunStrip(gallery)
         self.table = RunTable(gallery)
+        self.strip = RunStrip(self.table.rows, gallery)
         self._legend = Legend()
         self._note = dressed(_Note(), "runsNote")
         theme.set_role(self._note, "note")
@@ -69,9 +71,9 @@ class RunsPanel(QWidget):
         self._lay_out()
         for view in (self.strip, self.table):
             view.installEventFilter(self)
-            view.clicked_run.connect(self.wanted)
-        self.strip.chosen.connect(lambda: self._on_chosen(self.strip))
-        self.table.chosen.connect(lambda: self._on_chosen(self.table))
+            view.choice.clicked.connect(self.wanted)
+            view.choice.changed.connect(partial(self._on_chosen, view.choice))
+        self.table.reordered.connect(self._fill)
         self.table.parts_shown.connect(lambda _: self._show_legend())
         self.refresh()
 
@@ -86,7 +88,7 @@ class RunsPanel(QWidget):
         )
         for order in RunOrder:
             box.addItem(order.value[0].upper() + order.value[1:], order.value)
-        box.currentIndexChanged.connect(self._on_order)
+        box.currentIndexChanged.connect(lambda: self._fill())
         return box
 
     def _table_switch(self) -> Switch:
@@ -130,18 +132,27 @@ class RunsPanel(QWidget):
         return [run for run in self._selected if run in runs]
 
     def refresh(self) -> None:
-        self.strip.refresh()
-        self.table.refresh()
+        self._fill()
         self._views.setCurrentIndex(1 if len(self.gallery) else 0)
         self._switch.setEnabled(bool(len(self.gallery)))
         self._show_legend()
         self.chosen.emit()
 
+    def _fill(self) -> None:
+        """Show the runs as they are now in both views; the selection stays."""
+        choices = self.table.choice, self.strip.choice
+        blocked = [each.blockSignals(True) for each in choices]
+        self.table.fill()
+        self.strip.fill(RunOrder(self._order.currentData()))
+        for choice, before in zip(choices, blocked, strict=True):
+            choice.select(self.selected, self.current)
+            choice.blockSignals(before)
+
     def choose(self, run: Run | None) -> None:
         """Make `run` the current and only selected one."""
         self._current, self._selected = run, [run] if run is not None else []
         for view in (self.strip, self.table):
-            view.select(self._selected, run)
+            view.choice.select(self._selected, run)
         self.chosen.emit()
 
     def mark(self, shown: Run | None) -> None:
@@ -151,21 +162,17 @@ class RunsPanel(QWidget):
         """Show why runs cannot be compared, or nothing."""
         self._note.set_full_text(text)
 
-    def _on_chosen(self, view: RunStrip | RunTable) -> None:
-        """Follow the selection in one of the views with the other."""
-        now = view.selected()
+    def _on_chosen(self, choice: RunChoice) -> None:
+        """Follow the choice in one of the views with the other."""
+        now = choice.selected
         before = [run for run in self._selected if run in now]
         added = [run for run in now if run not in before]
-        self._selected, self._current = before + added, view.current()
-        other = self.table if view is self.strip else self.strip
-        other.select(self._selected, self._current)
+        self._selected, self._current = before + added, choice.current
+        other = self.table if choice is self.strip.choice else self.strip
+        other.choice.select(self._selected, self._current)
         self.chosen.emit()
         if len(self._selected) == 2 and added and before:
             self.pair_wanted.emit(*self._selected)
-
-    def _on_order(self) -> None:
-        self.strip.order = RunOrder(self._order.currentData())
-        self.strip.refresh()
 
     # --- keys and layout ---
 
@@ -207,7 +214,7 @@ class RunsPanel(QWidget):
         kinds = (QEvent.Type.FontChange, QEvent.Type.StyleChange, QEvent.Type.PaletteChange)
         if event.type() in kinds and hasattr(self, "_views"):
             # Not now: Qt goes through all widgets meanwhile.
-            QTimer.singleShot(0, self, self.table.refresh)
+            QTimer.singleShot(0, self, self._fill)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

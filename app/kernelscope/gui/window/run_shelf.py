@@ -267,7 +267,7 @@ class RunShelf(QObject):
     def delete(self) -> None:
         """Remove the selected runs."""
         runs = self.views.runs
-        shown, gone = runs.strip.runs(), runs.selected
+        shown, gone = runs.strip.choice.runs, runs.selected
         if not gone:
             return
         places = [shown.index(run) for run in gone]
