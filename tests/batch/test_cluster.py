@@ -25,7 +25,7 @@ from distributed.comm.tcp import convert_stream_closed_error
 
 from kernelscope.base.errors import AppError
 from kernelscope.base.parallel import core_count
-from kernelscope.big.batch import JOURNAL, FileOutcome, Item, Journal, Status, find_items
+from kernelscope.big.batch import JOURNAL, FileOutcome, FileState, Item, Journal, find_items
 from kernelscope.big.batch.cluster import (
     ClusterBatch,
     Tls,
@@ -119,7 +119,7 @@ def test_a_worker_is_killed_in_the_middle(
     journal = Journal(out, RECIPE)
 
     def report(outcome: FileOutcome) -> None:
-        assert outcome.status is Status.DONE, outcome.reason
+        assert outcome.status is FileState.DONE, outcome.reason
         killed.append(0)
         if len(killed) == 4:
             kill(cluster.workers[0])
@@ -192,7 +192,7 @@ def test_a_file_that_ends_every_worker_is_a_failure_of_its_own(
         client.wait_for_workers(4)
         outcomes = ClusterBatch(items, settings_of(out), client).run(journal, CancelToken())
     journal.close()
-    (failed,) = (each for each in outcomes if each.status is Status.FAILED)
+    (failed,) = (each for each in outcomes if each.status is FileState.FAILED)
     assert failed.item.source.name == "07.png"
     assert "Every worker that had this file in work ended" in failed.reason
     assert len(contents(out)) == FILES - 1

@@ -16,11 +16,10 @@ from kernelscope.base.errors import ImageWriteError
 from kernelscope.big.batch import (
     Batch,
     FileOutcome,
-    FileStage,
+    FileState,
     Item,
     Journal,
     Pause,
-    Status,
     conductor,
     find_items,
 )
@@ -75,16 +74,17 @@ def names(outcomes: list[FileOutcome]) -> list[str]:
 def test_each_file_is_read_filtered_and_written_in_this_order(
     backend: CpuBackend, items: list[Item], journal: Journal
 ) -> None:
-    begun: list[tuple[Item, FileStage]] = []
+    begun: list[tuple[Item, FileState]] = []
     lock = threading.Lock()
 
-    def note(item: Item, stage: FileStage) -> None:
+    def note(item: Item, stage: FileState) -> None:
         with lock:
             begun.append((item, stage))
 
     Batch(RECIPE, items, {"cpu": backend}).run(journal, CancelToken(), begun=note)
     for item in items:
-        assert [stage for each, stage in begun if each is item] == list(FileStage)
+        stages = [stage for each, stage in begun if each is item]
+        assert stages == [FileState.READING, FileState.FILTERING, FileState.WRITING]
 
 
 def test_a_pause_holds_the_batch_when_everything_filtered_is_written(
@@ -94,8 +94,8 @@ def test_a_pause_holds_the_batch_when_everything_filtered_is_written(
     seen: list[FileOutcome] = []
     held = threading.Event()
 
-    def begun(item: Item, stage: FileStage) -> None:
-        if stage is FileStage.FILTERING:
+    def begun(item: Item, stage: FileState) -> None:
+        if stage is FileState.FILTERING:
             filtered.append(item)
             if len(filtered) == 3:
                 pause.pause()
@@ -139,10 +139,10 @@ def test_after_cancelling_no_more_files_are_read(
 ) -> None:
     token, read = CancelToken(), list[Item]()
 
-    def begun(item: Item, stage: FileStage) -> None:
-        if stage is FileStage.READING:
+    def begun(item: Item, stage: FileState) -> None:
+        if stage is FileState.READING:
             read.append(item)
-        elif stage is FileStage.FILTERING:
+        elif stage is FileState.FILTERING:
             token.cancel()
 
     Batch(RECIPE, items, {"cpu": backend}, jobs=1).run(journal, token, begun=begun)
@@ -172,7 +172,7 @@ def test_whatever_goes_wrong_with_a_file_is_its_outcome(
 
     monkeypatch.setattr(conductor, "read_sources", read)
     outcomes = Batch(RECIPE, items, {"cpu": backend}).run(journal, CancelToken())
-    assert [each.item for each in outcomes if each.status is not Status.DONE] == [items[2]]
+    assert [each.item for each in outcomes if each.status is not FileState.DONE] == [items[2]]
     assert outcomes[2].reason.startswith(reason)
     assert not items[2].target.exists()
     assert journal.path.read_text("utf-8").count('"done"') == len(items) - 1
@@ -199,8 +199,8 @@ def test_at_most_so_many_results_wait_to_be_written(
         waits.set()
         wait(work, note)
 
-    def begun(item: Item, stage: FileStage) -> None:
-        if stage is FileStage.FILTERING:
+    def begun(item: Item, stage: FileState) -> None:
+        if stage is FileState.FILTERING:
             filtered.append(item)
 
     monkeypatch.setattr("kernelscope.big.batch.contents.write_image", slow)
@@ -219,13 +219,13 @@ def test_so_many_files_are_read_ahead(
     before = list[int]()
     enough = threading.Event()
 
-    def begun(item: Item, stage: FileStage) -> None:
+    def begun(item: Item, stage: FileState) -> None:
         with lock:
-            if stage is FileStage.READING:
+            if stage is FileState.READING:
                 read.append(item)
                 if len(read) == jobs + 1:
                     enough.set()
-        if stage is FileStage.FILTERING:
+        if stage is FileState.FILTERING:
             assert enough.wait(PATIENCE)
             with lock:
                 before.append(len(read))
@@ -241,8 +241,8 @@ def test_results_on_the_disk_are_reported_after_ctrl_c(
     """Ctrl+C comes while the third file is filtered, and the first two are still written."""
     interrupted, seen = threading.Event(), list[FileOutcome]()
 
-    def begun(item: Item, stage: FileStage) -> None:
-        if stage is FileStage.FILTERING and item is items[2]:
+    def begun(item: Item, stage: FileState) -> None:
+        if stage is FileState.FILTERING and item is items[2]:
             interrupted.set()
             raise KeyboardInterrupt
 
@@ -254,7 +254,7 @@ def test_results_on_the_disk_are_reported_after_ctrl_c(
     with pytest.raises(KeyboardInterrupt):
         Batch(RECIPE, items, {"cpu": backend}).run(journal, CancelToken(), seen.append, begun=begun)
     assert names(seen) == ["0", "1"]
-    assert all(each.status is Status.DONE and each.item.target.exists() for each in seen)
+    assert all(each.status is FileState.DONE and each.item.target.exists() for each in seen)
 
 
 class Gpu(CpuBackend):
@@ -294,7 +294,7 @@ def test_several_gpus_take_files_from_one_queue(items: list[Item], journal: Jour
     for gpu in gpus:
         gpu.close()
     assert names(outcomes) == [str(number) for number in range(8)]
-    assert {each.status for each in outcomes} == {Status.DONE}
+    assert {each.status for each in outcomes} == {FileState.DONE}
     assert all(gpu.files for gpu in gpus)
     assert sum(gpu.files for gpu in gpus) == 8
     for number, item in enumerate(items):
@@ -306,8 +306,8 @@ def test_several_gpus_stop_together(items: list[Item], journal: Journal) -> None
     gpus = [Gpu(meeting) for _ in range(2)]
     first, *more = ({"gpu": gpu, "cpu": gpu} for gpu in gpus)
 
-    def stop(item: Item, stage: FileStage) -> None:
-        if stage is FileStage.WRITING:
+    def stop(item: Item, stage: FileState) -> None:
+        if stage is FileState.WRITING:
             token.cancel()
 
     batch = Batch(RECIPE, items, first, RunOptions(Device.GPU), more=more, jobs=1)

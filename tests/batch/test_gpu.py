@@ -9,7 +9,7 @@ import pytest
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
-from kernelscope.big.batch import Batch, Journal, Status, find_items
+from kernelscope.big.batch import Batch, FileState, Journal, find_items
 from kernelscope.engine.backend import Backend, close_all
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
@@ -38,7 +38,7 @@ def test_results_are_those_of_the_processor(count: int, tmp_path: Path) -> None:
     try:
         batch = Batch(RECIPE, items, first, RunOptions(Device.GPU), more=more)
         outcomes = batch.run(journal, CancelToken())
-        assert {(each.status, each.device) for each in outcomes} == {(Status.DONE, "GPU tuned")}
+        assert {(each.status, each.device) for each in outcomes} == {(FileState.DONE, "GPU tuned")}
         for item in items:
             image = read_image(item.source)
             *_, expected = execute_recipe(RECIPE, image, {"cpu": cpu})

@@ -13,7 +13,7 @@ import pydicom
 import pytest
 from pydicom.uid import BasicTextSRStorage, generate_uid
 
-from kernelscope.big.batch import Item, Status, find_items
+from kernelscope.big.batch import FileState, Item, find_items
 from kernelscope.big.batch.journal import Journal
 from kernelscope.big.batch.task import OPEN, TaskSettings, describe, filter_file, finish
 from kernelscope.big.workers import worker_tools
@@ -305,7 +305,7 @@ def test_a_worker_gets_all_slices(recipe: Path, tmp_path: Path, out: Path) -> No
     journal = Journal(out, RECIPE)
     outcome = finish(item, answer, settings, journal)
     journal.close()
-    assert outcome.status is Status.DONE
+    assert outcome.status is FileState.DONE
     assert outcome.report.notices[-1] == "scan.nii.gz is saved without DICOM tags of the input."
     assert item.target.read_bytes() == applied(recipe, tmp_path / "scan").read_bytes()
     journal = Journal(out, RECIPE, resume=True)

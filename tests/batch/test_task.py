@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import kernelscope
-from kernelscope.big.batch import Item, Journal, Status
+from kernelscope.big.batch import FileState, Item, Journal
 from kernelscope.big.batch.item import PARTS
 from kernelscope.big.batch.task import (
     OPEN,
@@ -90,7 +90,7 @@ def test_the_client_alone_writes_the_target(
     assert not item.target.exists()
     assert "done" not in journal.path.read_text("utf-8")
     outcome = finish(item, answer, settings, journal)
-    assert outcome.status is Status.DONE, outcome.reason
+    assert outcome.status is FileState.DONE, outcome.reason
     row = read_image(item.target).pixels[5]
     assert [*row] == [0] * 7 + [30, 60] + [90] * 7
     assert outcome.size == "16×12"
@@ -114,7 +114,7 @@ def test_folders_of_slices_are_replaced_if_they_hold_nothing_else(
     text = describe(3, head, settings)
     for depth in (5, 3):
         write_volume(Volume.from_array(voxels[:depth], "head"), head.source)
-        assert finish(head, filter_file(text), settings, journal).status is Status.DONE
+        assert finish(head, filter_file(text), settings, journal).status is FileState.DONE
         assert len(list(head.target.iterdir())) == depth
         assert read_volume(head.target).voxels.shape == (depth, 12, 10)
     assert {path.name for path in head.target.parent.iterdir()} == {
@@ -122,7 +122,7 @@ def test_folders_of_slices_are_replaced_if_they_hold_nothing_else(
     }  # fmt: skip
     (head.target / "mine.txt").write_text("mine", encoding="utf-8")
     outcome = finish(head, filter_file(text), settings, journal)
-    assert outcome.status is Status.FAILED
+    assert outcome.status is FileState.FAILED
     assert "this folder holds other things, such as mine.txt" in outcome.reason
     assert len(list(head.target.iterdir())) == 4
 
@@ -133,7 +133,7 @@ def test_names_need_not_be_utf_8(item: Item, settings: TaskSettings, journal: Jo
     item.source.rename(odd)
     named = Item(odd, item.target.with_name(odd.name), item.reference)
     outcome = finish(named, filter_file(describe(7, named, settings)), settings, journal)
-    assert outcome.status is Status.DONE, outcome.reason
+    assert outcome.status is FileState.DONE, outcome.reason
     assert named.target.exists()
 
 
@@ -156,7 +156,7 @@ def test_a_task_that_is_done_twice_makes_one_result(
     """A worker was given up, another one did its task, and the first one was alive after all."""
     text = describe(7, item, settings)
     late, answer = filter_file(text), filter_file(text)
-    assert finish(item, answer, settings, journal).status is Status.DONE
+    assert finish(item, answer, settings, journal).status is FileState.DONE
     made = item.target.stat().st_mtime_ns
     assert times_begun(7, settings) == 1
     assert times_begun(77, settings) == 0
@@ -206,7 +206,7 @@ def test_a_result_on_another_machine_is_no_result(
     for part in settings.parts.rglob("*.png"):
         part.unlink()
     outcome = finish(item, answer, settings, journal)
-    assert outcome.status is Status.FAILED
+    assert outcome.status is FileState.FAILED
     assert "a worker's result is not here" in outcome.reason
     assert "folders that all machines share" in outcome.reason
     assert not item.target.exists()
@@ -217,7 +217,7 @@ def test_a_bad_file_leaves_no_part(item: Item, settings: TaskSettings, journal: 
     item.source.write_bytes(b"no picture")
     answer = filter_file(describe(7, item, settings))
     assert "a.png: this is no image" in reason(answer)
-    assert finish(item, answer, settings, journal).status is Status.FAILED
+    assert finish(item, answer, settings, journal).status is FileState.FAILED
     assert [path.name for path in settings.parts.iterdir()] == [OPEN]
 
 

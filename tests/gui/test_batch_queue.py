@@ -14,17 +14,16 @@ from kernelscope.base.errors import AppError
 from kernelscope.big.batch import (
     JOURNAL,
     FileOutcome,
-    FileStage,
+    FileState,
     Item,
     ResultReport,
-    Status,
     find_items,
 )
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.files import write_image
-from kernelscope.gui.model.batch_queue import BatchQueue, FileState
+from kernelscope.gui.model.batch_queue import BatchQueue
 from kernelscope.gui.model.batch_run import (
     REPLACE,
     BatchOrder,
@@ -40,7 +39,7 @@ from kernelscope.schema.devices import Device
 ITEMS = [Item(Path(f"/in/{k}.png"), Path(f"/out/{k}.png")) for k in range(4)]
 
 
-def ended(number: int, status: Status = Status.DONE, **more: Any) -> FileOutcome:
+def ended(number: int, status: FileState = FileState.DONE, **more: Any) -> FileOutcome:
     return FileOutcome(ITEMS[number], status, read=0.25, filtered=0.5, written=0.25, **more)
 
 
@@ -53,7 +52,7 @@ def queue() -> BatchQueue:
 
 def test_rows_follow_the_stages_of_their_files(queue: BatchQueue) -> None:
     queue.begin(0)
-    assert queue.note((ITEMS[1], FileStage.READING)) == 1
+    assert queue.note((ITEMS[1], FileState.READING)) == 1
     assert [row.state for row in queue.rows] == [
         FileState.WAITING,
         FileState.READING,
@@ -74,11 +73,11 @@ def test_rows_follow_the_stages_of_their_files(queue: BatchQueue) -> None:
         "CMYK converted.",
         "3.png is without EXIF data.",
     ]
-    queue.note(FileOutcome(ITEMS[0], Status.SKIPPED, report=ResultReport(("CMYK converted.",))))
+    queue.note(FileOutcome(ITEMS[0], FileState.SKIPPED, report=ResultReport(("CMYK converted.",))))
     assert queue.rows[0].remark == "CMYK converted."
-    queue.note(ended(2, Status.FAILED, reason="2.png: this is no image."))
+    queue.note(ended(2, FileState.FAILED, reason="2.png: this is no image."))
     assert queue.rows[2].remark == "this is no image.", "the row has the name"
-    assert queue.note(FileOutcome(Item(Path("/x"), Path("/y")), Status.DONE)) is None
+    assert queue.note(FileOutcome(Item(Path("/x"), Path("/y")), FileState.DONE)) is None
 
 
 def test_the_time_left_is_that_of_the_files_left_without_pauses(queue: BatchQueue) -> None:
@@ -95,8 +94,8 @@ def test_the_time_left_is_that_of_the_files_left_without_pauses(queue: BatchQueu
 
 def test_files_that_were_done_before_say_nothing_about_the_time_left(queue: BatchQueue) -> None:
     queue.begin(0)
-    queue.note(ended(0, Status.SKIPPED))
-    queue.note(ended(1, Status.SKIPPED))
+    queue.note(ended(0, FileState.SKIPPED))
+    queue.note(ended(1, FileState.SKIPPED))
     assert queue.seconds_left(1) is None
     assert queue.describe(1) == "2 of 4 files, 2 done before"
 
@@ -104,7 +103,7 @@ def test_files_that_were_done_before_say_nothing_about_the_time_left(queue: Batc
 def test_a_batch_that_was_stopped_leaves_files_waiting(queue: BatchQueue) -> None:
     queue.begin(0)
     queue.note(ended(0))
-    queue.note((ITEMS[1], FileStage.FILTERING))
+    queue.note((ITEMS[1], FileState.FILTERING))
     queue.stop(5)
     assert queue.describe(6) == "1 of 4 files, stopping…"
     queue.end(7)
@@ -117,7 +116,7 @@ def test_the_end_says_how_long_it_took(queue: BatchQueue) -> None:
     queue.begin(0)
     for number in range(3):
         queue.note(ended(number))
-    queue.note(ended(3, Status.FAILED))
+    queue.note(ended(3, FileState.FAILED))
     queue.end(8)
     assert queue.describe(100) == "4 of 4 files, 1 failed, took 8 s"
 
@@ -166,7 +165,7 @@ def order(tmp_path: Path, recipe: Recipe = RECIPE, *, replaces: bool = False) ->
     return BatchOrder(recipe, items, tmp_path / "out", settings, resumes=not replaces)
 
 
-def run(order: BatchOrder) -> list[Status]:
+def run(order: BatchOrder) -> list[FileState]:
     backend = CpuBackend(threads=1)
     try:
         batch = BatchRun(order, {"cpu": backend}, Costs())
@@ -178,12 +177,12 @@ def run(order: BatchOrder) -> list[Status]:
 
 def test_a_batch_of_the_window_has_the_journal_of_the_command(tmp_path: Path) -> None:
     same = order(tmp_path)
-    assert run(same) == [Status.DONE]
+    assert run(same) == [FileState.DONE]
     assert (tmp_path / "out" / JOURNAL).exists()
-    assert run(same) == [Status.SKIPPED]
+    assert run(same) == [FileState.SKIPPED]
     changed = order(tmp_path)  # the file is written again
-    assert run(changed) == [Status.FAILED]
-    assert run(replace(changed, settings=BatchSettings(replaces=True))) == [Status.DONE]
+    assert run(changed) == [FileState.FAILED]
+    assert run(replace(changed, settings=BatchSettings(replaces=True))) == [FileState.DONE]
 
 
 def test_a_journal_of_another_recipe_names_the_choice_of_the_window(tmp_path: Path) -> None:
@@ -191,4 +190,4 @@ def test_a_journal_of_another_recipe_names_the_choice_of_the_window(tmp_path: Pa
     other = Recipe((Step.create("median", {}),))
     with pytest.raises(AppError, match=f"set Existing results to “{REPLACE}”"):
         run(order(tmp_path, other))
-    assert run(order(tmp_path, other, replaces=True)) == [Status.DONE]
+    assert run(order(tmp_path, other, replaces=True)) == [FileState.DONE]

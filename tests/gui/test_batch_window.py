@@ -21,12 +21,12 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QMessageBox, QPush
 from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import AppError
+from kernelscope.big.batch import FileState
 from kernelscope.big.batch.item import Pause
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.files import read_image, write_recipe
-from kernelscope.gui.model.batch_queue import FileState
 from kernelscope.gui.model.batch_run import REPLACE
 from kernelscope.gui.tools.batch_table import Thumbnails
 from kernelscope.gui.tools.batch_window import BatchWindow

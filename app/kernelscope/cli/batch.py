@@ -86,7 +86,7 @@ def batch(arguments: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from kernelscope.big.batch import FileOutcome, Item, Journal, Status, find_items
+    from kernelscope.big.batch import FileOutcome, FileState, Item, Journal, find_items
     from kernelscope.files import read_recipe
     from kernelscope.files.write_errors import check_target, replace_file
 
@@ -108,7 +108,7 @@ def _run(options: argparse.Namespace) -> int:
         say.notices([WITHOUT_LEVELS])
     start, total = time.perf_counter(), len(found.items)
     problems = [
-        FileOutcome(Item(path, path), Status.FAILED, f"The folder cannot be read: {reason}.")
+        FileOutcome(Item(path, path), FileState.FAILED, f"The folder cannot be read: {reason}.")
         for path, reason in found.problems
     ]
     for each in problems:
@@ -118,7 +118,7 @@ def _run(options: argparse.Namespace) -> int:
     def report(outcome: FileOutcome) -> None:
         outcomes.append(outcome)
         status.clear()
-        if outcome.status is Status.FAILED:
+        if outcome.status is FileState.FAILED:
             _print_failure(outcome)
         status.progress(f"{len(outcomes)} of {total} files,", len(outcomes) / total)
 
@@ -139,14 +139,14 @@ def _run(options: argparse.Namespace) -> int:
             text = _summary([*problems, *outcomes], options.summary, judged=judged)
             replace_file(options.summary, text.encode("utf-8"))
     counts = Counter(each.status for each in (*problems, *outcomes))
-    say.notices(_grouped([each for each in outcomes if each.status is not Status.SKIPPED]))
+    say.notices(_grouped([each for each in outcomes if each.status is not FileState.SKIPPED]))
     say.notices([*_left_out(found.left_out), *_unjudged(outcomes, options.reference)])
     say.line(_closing(counts, total, time.perf_counter() - start))
     if token.cancelled:
         left = total - len(outcomes)
         say.notices([f"Stopped with {left} files left: the same command with --resume goes on."])
         return 130
-    return 1 if counts[Status.FAILED] else 0
+    return 1 if counts[FileState.FAILED] else 0
 
 
 def _here(
@@ -250,11 +250,11 @@ def _left_out(count: int) -> list[str]:
 
 def _unjudged(outcomes: list[FileOutcome], references: Path | None) -> list[str]:
     """Return a notice about results that were not compared with a reference."""
-    from kernelscope.big.batch import Status
+    from kernelscope.big.batch import FileState
 
     if references is None:
         return []
-    done = [each for each in outcomes if each.status is Status.DONE]
+    done = [each for each in outcomes if each.status is FileState.DONE]
     count = sum(each.quality is None for each in done)
     word = "result was" if count == 1 else "results were"
     return [f"{count} {word} not compared: see “note” in the summary."] if count else []
@@ -262,13 +262,13 @@ def _unjudged(outcomes: list[FileOutcome], references: Path | None) -> list[str]
 
 def _closing(counts: Counter[Any], total: int, seconds: float) -> str:
     """Return the last line: ``198 of 200 files in 12.3 s, 2 failed``."""
-    from kernelscope.big.batch import Status
+    from kernelscope.big.batch import FileState
 
-    parts = [f"{counts[Status.DONE]} of {total} files in {seconds:.1f} s"]
-    if counts[Status.SKIPPED]:
-        parts.append(f"{counts[Status.SKIPPED]} were done before")
-    if counts[Status.FAILED]:
-        parts.append(f"{counts[Status.FAILED]} failed")
+    parts = [f"{counts[FileState.DONE]} of {total} files in {seconds:.1f} s"]
+    if counts[FileState.SKIPPED]:
+        parts.append(f"{counts[FileState.SKIPPED]} were done before")
+    if counts[FileState.FAILED]:
+        parts.append(f"{counts[FileState.FAILED]} failed")
     return ", ".join(parts)
 
 

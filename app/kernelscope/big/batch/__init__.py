@@ -13,11 +13,11 @@
 Free of Qt and of the command line, which both use it.
 """
 
-from kernelscope.big.batch.conductor import Batch, FileOutcome, Status
+from kernelscope.big.batch.conductor import Batch, FileOutcome
 from kernelscope.big.batch.item import (
     COMMAND_LINE,
     JOURNAL,
-    FileStage,
+    FileState,
     Handling,
     Hints,
     Item,
@@ -32,7 +32,7 @@ __all__ = [
     "JOURNAL",
     "Batch",
     "FileOutcome",
-    "FileStage",
+    "FileState",
     "FoundFiles",
     "Handling",
     "Hints",
@@ -40,6 +40,5 @@ __all__ = [
     "Journal",
     "Pause",
     "ResultReport",
-    "Status",
     "find_items",
 ]

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kernelscope.base.errors import AppError
 from kernelscope.base.installed import install_command
 from kernelscope.base.parallel import core_count
-from kernelscope.big.batch.conductor import FileOutcome, Status, check_target
-from kernelscope.big.batch.item import COMMAND_LINE, Item
+from kernelscope.big.batch.conductor import FileOutcome, check_target
+from kernelscope.big.batch.item import COMMAND_LINE, FileState, Item
 from kernelscope.big.batch.journal import Journal
 from kernelscope.big.batch.task import (
     OPEN,
@@ -325,18 +325,18 @@ class ClusterBatch:
         waiting = []
         for item in self._items:
             if journal.is_done(item):
-                note(FileOutcome(item, Status.SKIPPED, report=journal.report(item)))
+                note(FileOutcome(item, FileState.SKIPPED, report=journal.report(item)))
                 continue
             try:
                 check_target(item, COMMAND_LINE, overwrite=self._overwrite)
             except AppError as error:
-                note(FileOutcome(item, Status.FAILED, str(error)))
+                note(FileOutcome(item, FileState.FAILED, str(error)))
             else:
                 waiting.append(item)
         with _folder_of_parts(self._settings):
             for item, text, reason in self._answers(waiting, token):
                 if text is None:
-                    note(FileOutcome(item, Status.FAILED, reason))
+                    note(FileOutcome(item, FileState.FAILED, reason))
                 else:
                     note(self._finish(item, text, journal))
         return outcomes
@@ -345,7 +345,7 @@ class ClusterBatch:
         try:  # again: it may have come meanwhile
             check_target(item, COMMAND_LINE, overwrite=self._overwrite)
         except AppError as error:
-            return FileOutcome(item, Status.FAILED, str(error))
+            return FileOutcome(item, FileState.FAILED, str(error))
         return finish(item, text, self._settings, journal)
 
     def _answers(

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -38,7 +37,7 @@ from kernelscope.big.batch.item import (
     AS_USUAL,
     COMMAND_LINE,
     EMPTY,
-    FileStage,
+    FileState,
     Handling,
     Hints,
     Item,
@@ -74,20 +73,12 @@ _Quality = Annotated[
 ]
 
 
-class Status(StrEnum):
-    """What became of a file."""
-
-    DONE = "done"
-    SKIPPED = "skipped"  # it was done before, by the journal
-    FAILED = "failed"
-
-
 @dataclass(frozen=True)
 class FileOutcome:
     """What became of a file."""
 
     item: Item
-    status: Status
+    status: FileState
     reason: str = ""  # of a failure: the cause and the way out
     size: str = ""  # ``640×480``, once it was read
     device: str = ""  # where the last step ran: ``CPU parallel``
@@ -149,7 +140,7 @@ class Batch:
         token: CancelToken,
         report: Callable[[FileOutcome], None] = lambda outcome: None,
         *,
-        begun: Callable[[Item, FileStage], None] = lambda item, stage: None,
+        begun: Callable[[Item, FileState], None] = lambda item, stage: None,
         pause: Pause | None = None,
     ) -> list[FileOutcome]:
         """Filter all files that the journal does not have; return what became of each.
@@ -168,7 +159,7 @@ class Batch:
         waiting = []
         for item in self._items:
             if journal.is_done(item):
-                note(FileOutcome(item, Status.SKIPPED, report=journal.report(item)))
+                note(FileOutcome(item, FileState.SKIPPED, report=journal.report(item)))
             else:
                 waiting.append(item)
         free = SimpleQueue[Mapping[str, Backend]]()
@@ -207,8 +198,8 @@ class Batch:
                 _empty(begun_work, note)
         return outcomes
 
-    def _read(self, begun: Callable[[Item, FileStage], None], item: Item) -> _ReadFile:
-        begun(item, FileStage.READING)
+    def _read(self, begun: Callable[[Item, FileState], None], item: Item) -> _ReadFile:
+        begun(item, FileState.READING)
         start = time.perf_counter()
         check_target(item, self._hints, overwrite=self._overwrite)
         if is_zarr(item.source):
@@ -247,10 +238,10 @@ class Batch:
         reading: Future[_ReadFile],
         backends: Mapping[str, Backend],
         token: CancelToken,
-        begun: Callable[[Item, FileStage], None],
+        begun: Callable[[Item, FileState], None],
     ) -> tuple[FileOutcome, list[Source], tuple[int, int] | None] | None:
         """Return the outcome so far and the results; none after a failure, None if stopped."""
-        outcome, state = FileOutcome(item, Status.DONE), None
+        outcome, state = FileOutcome(item, FileState.DONE), None
         outputs: list[Source] = []
         try:
             with self._failures(item) as failed:
@@ -262,7 +253,7 @@ class Batch:
                     outcome, size=size, read=read.seconds, report=ResultReport.of(notices)
                 )
                 check_results(read.sources, self._recipe, item.target, self._handling)
-                begun(item, FileStage.FILTERING)
+                begun(item, FileState.FILTERING)
                 start = time.perf_counter()
                 for source in read.sources:
                     first, result, said = self._execute(source, read.reference, backends, token)
@@ -276,7 +267,7 @@ class Batch:
         except Cancelled:
             return None
         if failed:
-            return replace(outcome, status=Status.FAILED, reason=failed[0]), [], state
+            return replace(outcome, status=FileState.FAILED, reason=failed[0]), [], state
         return outcome, outputs, state
 
     def _execute(
@@ -308,13 +299,13 @@ class Batch:
         outputs: Sequence[Source],
         state: tuple[int, int] | None,
         journal: Journal,
-        begun: Callable[[Item, FileStage], None],
+        begun: Callable[[Item, FileState], None],
     ) -> FileOutcome:
         """Write results, unless there are none after a failure; return what became of them."""
         if not outputs:
             return outcome
         item, start = outcome.item, time.perf_counter()
-        begun(item, FileStage.WRITING)
+        begun(item, FileState.WRITING)
         with self._failures(item) as failed:
             journal.begin(item, state, outcome.report)
             write_results(outputs, item.target, self._handling)
@@ -322,7 +313,7 @@ class Batch:
         if failed:
             with self._failures(item):
                 journal.failed(item)
-            return replace(outcome, status=Status.FAILED, reason=failed[0])
+            return replace(outcome, status=FileState.FAILED, reason=failed[0])
         return replace(outcome, written=time.perf_counter() - start)
 
     @contextmanager

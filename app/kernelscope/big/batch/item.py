@@ -42,12 +42,16 @@ class Item:
 _LOOK_SECONDS = 0.05  # a paused batch looks this often whether it was cancelled
 
 
-class FileStage(StrEnum):
-    """The part of the work on a file that begins."""
+class FileState(StrEnum):
+    """Where the work on a file is, or what became of it."""
 
+    WAITING = "waiting"
     READING = "reading"
     FILTERING = "filtering"
     WRITING = "writing"
+    DONE = "done"
+    SKIPPED = "skipped"  # it was done before, by the journal
+    FAILED = "failed"
 
 
 class Pause:

@@ -23,8 +23,8 @@ from typing import Annotated, cast
 from kernelscope.base import atomic
 from kernelscope.base.errors import AppError, ImageWriteError
 from kernelscope.base.json_fields import Field, OwnField
-from kernelscope.big.batch.conductor import Batch, FileOutcome, Status
-from kernelscope.big.batch.item import AS_USUAL, FileStage, Handling, Item, ResultReport
+from kernelscope.big.batch.conductor import Batch, FileOutcome
+from kernelscope.big.batch.item import AS_USUAL, FileState, Handling, Item, ResultReport
 from kernelscope.big.batch.journal import Journal
 from kernelscope.big.workers import SHARED, Task, answered, task_of, unwritable, worker_tools
 from kernelscope.engine.control import CancelToken
@@ -109,7 +109,7 @@ def _part(content: Field) -> Task:
         outcome = _filtered(task, item, noted)
     finally:
         gone = not (parts / OPEN).exists()  # the batch has ended meanwhile
-        if gone or outcome is None or outcome.status is not Status.DONE:
+        if gone or outcome is None or outcome.status is not FileState.DONE:
             shutil.rmtree(part.parent, ignore_errors=True)
         if gone:
             with suppress(OSError):
@@ -130,11 +130,11 @@ def finish(item: Item, text: str, settings: TaskSettings, journal: Journal) -> F
     """Move the part of a task that is done to its target; return what became of the file."""
     answer = OwnField(json.loads(text), "answer")
     if "reason" in answer:
-        return FileOutcome(item, Status.FAILED, answer["reason"].text())
+        return FileOutcome(item, FileState.FAILED, answer["reason"].text())
     part = settings.parts / answer["part"].from_text(Path).name / item.target.name
     state = answer["state"].typed(tuple[_Sum, _Sum] | None)
     outcome = answer["outcome"].record(FileOutcome, item=item)
-    if outcome.status is not Status.DONE:
+    if outcome.status is not FileState.DONE:
         return outcome
     try:
         if not part.exists():
@@ -148,7 +148,7 @@ def finish(item: Item, text: str, settings: TaskSettings, journal: Journal) -> F
             part.parent.rmdir()
         journal.done(item, state)
     except AppError as error:
-        return FileOutcome(item, Status.FAILED, str(error), outcome.size, outcome.device)
+        return FileOutcome(item, FileState.FAILED, str(error), outcome.size, outcome.device)
     return outcome
 
 
@@ -167,10 +167,10 @@ def _filtered(task: _FileTask, item: Item, noted: _Noted) -> FileOutcome:
     )
     with ExitStack() as turn:
 
-        def begun(item: Item, stage: FileStage) -> None:
-            if stage is FileStage.FILTERING:
+        def begun(item: Item, stage: FileState) -> None:
+            if stage is FileState.FILTERING:
                 turn.enter_context(_filtering)
-            elif stage is FileStage.WRITING:
+            elif stage is FileState.WRITING:
                 turn.close()
 
         (outcome,) = batch.run(cast(Journal, noted), CancelToken(), begun=begun)

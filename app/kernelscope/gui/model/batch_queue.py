@@ -5,42 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from kernelscope.base.durations import about, duration
 from kernelscope.base.text import without_name
-from kernelscope.big.batch import FileOutcome, FileStage, Item, Status
+from kernelscope.big.batch import FileOutcome, FileState, Item
 
-Event = tuple[Item, FileStage] | FileOutcome
+Event = tuple[Item, FileState] | FileOutcome
 """A stage that begins, or what became of a file."""
 
 _FEWEST = 2
 """Files after which the time left is estimated: the first also waits for compiling."""
 
 
-class FileState(StrEnum):
-    """Where the work on a file is."""
-
-    WAITING = "waiting"
-    READING = "reading"
-    FILTERING = "filtering"
-    WRITING = "writing"
-    DONE = "done"
-    SKIPPED = "done before"
-    FAILED = "failed"
-
-
 ENDED = frozenset((FileState.DONE, FileState.SKIPPED, FileState.FAILED))
-
-_STATES = {
-    FileStage.READING: FileState.READING,
-    FileStage.FILTERING: FileState.FILTERING,
-    FileStage.WRITING: FileState.WRITING,
-    Status.DONE: FileState.DONE,
-    Status.SKIPPED: FileState.SKIPPED,
-    Status.FAILED: FileState.FAILED,
-}
 
 
 @dataclass(eq=False)
@@ -50,6 +28,10 @@ class FileRow:
     item: Item
     state: FileState = FileState.WAITING
     outcome: FileOutcome | None = None  # once it is there
+
+    @property
+    def state_name(self) -> str:
+        return "done before" if self.state is FileState.SKIPPED else self.state.value
 
     @property
     def size(self) -> str:
@@ -118,9 +100,9 @@ class BatchQueue:
     def note(self, event: Event) -> int | None:
         """Follow a file; return its place, or None if it is no longer here."""
         if isinstance(event, FileOutcome):
-            item, state, outcome = event.item, _STATES[event.status], event
+            item, state, outcome = event.item, event.status, event
         else:
-            item, state, outcome = event[0], _STATES[event[1]], None
+            item, state, outcome = *event, None
         place = self._places.get(item.source)
         if place is not None:
             self._set(self.rows[place], state)

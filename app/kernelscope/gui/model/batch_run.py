@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernelscope.big.batch import Batch, FileStage, Handling, Hints, Item, Journal, Pause
+from kernelscope.big.batch import Batch, FileState, Handling, Hints, Item, Journal, Pause
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
@@ -106,7 +106,7 @@ class BatchRun:
             order.out, order.recipe, resume=order.resumes, anew=not order.resumes, hints=HINTS
         )
 
-        def begun(item: Item, stage: FileStage) -> None:
+        def begun(item: Item, stage: FileState) -> None:
             self._news.append((item, stage))
 
         try:

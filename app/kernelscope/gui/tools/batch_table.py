@@ -32,9 +32,10 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidge
 
 from kernelscope.base.errors import AppError
 from kernelscope.base.text import one_line
+from kernelscope.big.batch import FileState
 from kernelscope.files import read_image
 from kernelscope.files.volumes import is_dicom, is_volume, read_volume
-from kernelscope.gui.model.batch_queue import BatchQueue, FileRow, FileState
+from kernelscope.gui.model.batch_queue import BatchQueue, FileRow
 from kernelscope.gui.model.gallery import thumbnail
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import dressed
@@ -200,7 +201,7 @@ class BatchRows(QAbstractTableModel):
         if role == _Roles.ToolTipRole:
             return _tip(row, column)
         if role == _Roles.AccessibleTextRole and column == _FILE:
-            parts = _name(row), row.state.value, row.size, row.remark
+            parts = _name(row), row.state_name, row.size, row.remark
             return one_line(", ".join(filter(None, parts)))
         if role == _Roles.ForegroundRole:
             return _ink(row, column)
@@ -220,7 +221,7 @@ def _text(row: FileRow, column: int) -> str:
         case 1:
             return row.size
         case 2:
-            return row.state.capitalize()
+            return row.state_name.capitalize()
     return one_line(row.remark)
 
 
