@@ -29,7 +29,7 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
-from kernelscope.engine.worker import Completed, Event, Job, Reported, Stopped, Worker
+from kernelscope.engine.worker import Event, Finished, Job, Reported, Stopped, Worker
 from tests.bench.stand_in import COPY_RATE, DOWNLOAD, KERNEL, PEAK_RATE, UPLOAD, StandIn
 from tests.patience import PATIENCE
 
@@ -335,7 +335,7 @@ def test_on_the_workers_thread(backends: dict[str, Backend]) -> None:
 
     def listen(event: Event) -> None:
         events.append(event)
-        if isinstance(event, Completed | Stopped):
+        if isinstance(event, Finished | Stopped):
             ended.set()
 
     worker = Worker(backends, listen)
@@ -350,7 +350,7 @@ def test_on_the_workers_thread(backends: dict[str, Backend]) -> None:
         assert ended.wait(PATIENCE)
     finally:
         worker.close()
-    assert isinstance(events[-1], Completed)
+    assert isinstance(events[-1], Finished)
     values = [event.value for event in events if isinstance(event, Reported)]
     assert {type(value) for value in values} == {Progress, Row}
     assert [value.series for value in values if isinstance(value, Row)] == [
@@ -367,7 +367,7 @@ def test_a_cancelled_job_stops(backends: dict[str, Backend]) -> None:
         events.append(event)
         if isinstance(event, Reported):
             worker.cancel()
-        if isinstance(event, Completed | Stopped):
+        if isinstance(event, Finished | Stopped):
             ended.set()
 
     worker = Worker(backends, listen)

@@ -21,7 +21,6 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.worker import (
-    Completed,
     Event,
     Failed,
     Finished,
@@ -308,7 +307,7 @@ def test_jobs_use_the_backends_on_the_thread_of_the_worker(start, listener) -> N
     worker.submit(job)
     assert listener.next(Reported, job).value == ["cpu"]
     assert listener.next(Reported, job).value == "more"
-    listener.next(Completed, job)
+    listener.next(Finished, job)
     worker.submit(wanted)
     listener.begins(wanted)
 

@@ -17,7 +17,7 @@ backends. In the window that is the engine's worker, where it runs as a `Job`:
         for row in measure(plan, backends, token, report):
             report(row)
 
-    worker.submit(Job(work))                     # Reported(job, Progress or Row), then Completed
+    worker.submit(Job(work))                     # Reported(job, Progress or Row), then Finished
 
 It calls ``announce(progress)`` before each part of the work with a `Progress`: finished rows, all
 rows, the current case, and the seconds left. Setting the token ends it with `Cancelled`, after the

@@ -22,7 +22,6 @@ from kernelscope.engine.backend import Backend, close_all
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.request import Request
-from kernelscope.engine.result import Result
 from kernelscope.engine.steps import execute_all
 
 _logger = logging.getLogger(__name__)
@@ -51,8 +50,10 @@ class Progressed:
 
 @dataclass(frozen=True)
 class Finished:
-    request: Request
-    result: Result
+    """`result` is a `Result`; None of a job that came to its end."""
+
+    request: Request | Job
+    result: Any
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,6 @@ class Reported:
 
     request: Job
     value: Any
-
-
-@dataclass(frozen=True)
-class Completed:
-    """The job came to its end."""
-
-    request: Job
 
 
 @dataclass(frozen=True)
@@ -85,7 +79,7 @@ class Stopped:
     request: Request | Job
 
 
-Event = Progressed | Finished | Reported | Completed | Failed | Stopped
+Event = Progressed | Finished | Reported | Failed | Stopped
 
 
 _UNBEGUN = "before it began"
@@ -208,7 +202,7 @@ class Worker:
             if isinstance(request, Job):
                 job = request
                 job.work(self._backends, token, lambda value: self._listener(Reported(job, value)))
-                return Completed(job)
+                return Finished(job, None)
 
             def report(stage: str, fraction: float) -> None:
                 self._listener(Progressed(request, stage, fraction))

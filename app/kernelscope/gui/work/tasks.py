@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
@@ -17,7 +16,6 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.request import Request
 from kernelscope.engine.worker import (
-    Completed,
     Event,
     Failed,
     Finished,
@@ -166,12 +164,9 @@ class Tasks(QObject):
                 task.reported.emit(value)
                 return
         self._end()
-        answer: Any = None
         match event:
             case Finished(result=answer):
                 task.finished.emit(answer)
-            case Completed():
-                task.finished.emit(None)
             case Failed(error=error):
                 task.failed.emit(error)
             case Stopped():
