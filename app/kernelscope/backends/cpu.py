@@ -12,7 +12,7 @@ from __future__ import annotations
 import platform
 import threading
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
@@ -77,15 +77,15 @@ class CpuBackend:
     name = "CPU"
 
     def __init__(self, threads: int | None = None) -> None:
-        self._threads = threads or core_count()
+        self.threads = threads or core_count()
         self._pool: ThreadPoolExecutor | None = None
         self._compiler: ThreadPoolExecutor | None = None
         self._opening = threading.Lock()
-        self._compiled: set[Hashable] = set()
-        """Kernels with the types that they are compiled for."""
+        self._compiled: dict[Hashable, Callable[..., Any]] = {}
+        """The code of kernels, by the types that it is compiled for."""
 
     def availability(self) -> Availability:
-        cores = f"{self._threads} core" + "s" * (self._threads > 1)
+        cores = f"{self.threads} core" + "s" * (self.threads > 1)
         return Availability(True, f"{cpu_name()}, {cores}")
 
     def facts(self) -> Iterator[FactGroup]:
@@ -95,7 +95,7 @@ class CpuBackend:
                 Fact("Name", cpu_name()),
                 Fact("Architecture", platform.machine()),
                 Fact("Cores that this process may use", str(core_count())),
-                Fact("Threads at level parallel", str(self._threads)),
+                Fact("Threads at level parallel", str(self.threads)),
             ),
         )
 
@@ -124,6 +124,39 @@ class CpuBackend:
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:
         return None
+
+    def compute(self, spec: FilterSpec, task: CpuTask, threads: int) -> bool:
+        """Compute a task of a few milliseconds, which is neither logged nor cancelled.
+
+        Return False, with nothing done, if a kernel is not compiled yet. Alpha is not set.
+        """
+        passes = spec.implementation(Cpu).plan(task)
+        codes = [self._compiled.get(_signature(sweep)) for sweep in passes]
+        if None in codes:
+            return False
+        for sweep, code in zip(passes, codes, strict=True):
+            assert code is not None
+            if threads == 1:
+                code(*sweep.arguments, 0, sweep.rows)
+            else:
+                self._share(sweep, code, min(threads, self.threads))
+        spec.keep_rim(task.source, task.output, task.parameters, task.border)
+        return True
+
+    def _share(self, sweep: CpuPass, code: Callable[..., Any], threads: int) -> None:
+        """Run a short pass; threads that are late find no rows left."""
+        rows = -(-sweep.rows // (2 * threads))
+        starts = iter(range(0, sweep.rows, rows))
+
+        def work() -> None:
+            for start in starts:  # `next` of a range is atomic
+                code(*sweep.arguments, start, min(start + rows, sweep.rows))
+
+        helpers = [self._executor().submit(work) for _ in range(threads - 1)]
+        work()
+        for helper in helpers:
+            if not helper.cancel():
+                helper.result()
 
     def _filter(
         self,
@@ -168,7 +201,7 @@ class CpuBackend:
         """
         context.token.check()
         context.progress("compile", 0.0)
-        if self._compiled and self._compiled.issuperset(map(_signature, passes)):
+        if all(_signature(sweep) in self._compiled for sweep in passes):
             return  # handing it to the thread takes longer than many a kernel
         with self._opening:
             if self._compiler is None:
@@ -178,8 +211,9 @@ class CpuBackend:
         def compile_all() -> None:
             for sweep in passes:
                 context.token.check()
-                context.log.first |= sweep.kernel.compile(*sweep.arguments, 0, 0)
-                self._compiled.add(_signature(sweep))
+                bands = (*sweep.arguments, 0, 0)
+                context.log.first |= sweep.kernel.compile(*bands)
+                self._compiled[_signature(sweep)] = sweep.kernel.entry(*bands)
 
         compiling = compiler.submit(compile_all)
         while not wait([compiling], timeout=_POLL_SECONDS).done:
@@ -190,7 +224,7 @@ class CpuBackend:
         self, sweep: CpuPass, done: float, share: float, level: Level, context: RunContext
     ) -> None:
         """Run one pass; threads take the next band when they finish one."""
-        threads = 1 if level.single else self._threads
+        threads = 1 if level.single else self.threads
         lock = threading.Lock()
         next_row = 0
         finished_rows = 0
@@ -239,7 +273,7 @@ class CpuBackend:
     def _executor(self) -> ThreadPoolExecutor:
         with self._opening:
             if self._pool is None:
-                self._pool = ThreadPoolExecutor(max(1, self._threads - 1), "kernelscope-cpu")
+                self._pool = ThreadPoolExecutor(max(1, self.threads - 1), "kernelscope-cpu")
             return self._pool
 
     def close(self) -> None:

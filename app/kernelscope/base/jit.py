@@ -160,6 +160,15 @@ class JitKernel:
         dispatcher.compile(types)
         return is_new
 
+    def entry(self, *arguments: Any) -> Callable[..., Any]:
+        """Return the code that was compiled for the types of `arguments`, for those types only.
+
+        The dispatcher looks for it by the types of all arguments at each call, which takes as long
+        as a small picture.
+        """
+        code: Callable[..., Any] = self.dispatcher.overloads[self.types_of(*arguments)].entry_point
+        return code
+
     @property
     def _is_importable(self) -> bool:
         """Whether another process finds this kernel by the name of its module and its own."""

@@ -49,6 +49,8 @@ def in_parts(function: Callable[[slice], _Value], array: NDArray[Any]) -> list[_
     """
     length = len(array)
     count = max(1, min(MOST_THREADS, length, array.nbytes // SMALLEST_PART))
+    if count == 1:
+        return [function(slice(0, length))]
     ends = np.linspace(0, length, count + 1).astype(int).tolist()
     parts = [slice(first, last) for first, last in pairwise(ends)]
     return _map(function, parts, count)

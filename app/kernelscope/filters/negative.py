@@ -18,7 +18,6 @@ from kernelscope.schema.explanation import EDGE, Cells, Example, Explanation
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Unit
 from kernelscope.schema.launch import Cuda, CudaTask, Launch
 from kernelscope.schema.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
-from kernelscope.schema.samples import white_level
 
 MAPPED = Level(
     "mapped",
@@ -55,28 +54,28 @@ CELLS = 16
 
 
 @kernel
-def negative_integer(source: Plane, output: Plane, white: Index, start: Index, stop: Index) -> None:
+def negative_integer(source: Plane, output: Plane, start: Index, stop: Index) -> None:
+    samples = source.shape[1] * source.shape[2]
     for y in range(start, stop):
-        for x in range(source.shape[1]):
-            for c in range(source.shape[2]):
-                output[y, x, c] = white - np.int64(source[y, x, c])
+        cells, results = source[y].reshape(samples), output[y].reshape(samples)
+        for x in range(samples):
+            results[x] = ~cells[x]  # white has all bits set
 
 
 @kernel
 def negative_float(source: Plane, output: Plane, start: Index, stop: Index) -> None:
     """As `negative_integer`, where white is 1."""
+    samples = source.shape[1] * source.shape[2]
     for y in range(start, stop):
-        for x in range(source.shape[1]):
-            for c in range(source.shape[2]):
-                output[y, x, c] = np.float32(1) - source[y, x, c]
+        cells, results = source[y].reshape(samples), output[y].reshape(samples)
+        for x in range(samples):
+            results[x] = np.float32(1) - cells[x]
 
 
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     rows = task.output.shape[0]
-    if task.source.dtype.kind == "f":
-        return [CpuPass(negative_float, (task.source, task.output), rows)]
-    white = int(white_level(task.source.dtype))
-    return [CpuPass(negative_integer, (task.source, task.output, white), rows)]
+    compute = negative_float if task.source.dtype.kind == "f" else negative_integer
+    return [CpuPass(compute, (task.source, task.output), rows)]
 
 
 def plan_cuda(task: CudaTask) -> Launch:

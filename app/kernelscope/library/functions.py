@@ -44,10 +44,14 @@ from kernelscope.library.arguments import (
     flag,
 )
 from kernelscope.library.device_arrays import device_array
+from kernelscope.library.quick import Quick, key_of, quick
 from kernelscope.library.session import session
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import USUAL_LEVELS
 from kernelscope.schema.samples import Kind
+
+_MOST_QUICK = 256
+"""Calls of a function that are remembered: more have sizes or settings that never come again."""
 
 PACKAGE = "kernelscope"  # the module that functions belong to, for `help` and pickles
 
@@ -99,7 +103,27 @@ class _Call:
             [each.parameter for each in self.arguments], return_annotation=returned
         )
 
+    @cached_property
+    def quick(self) -> dict[tuple[Any, ...], Quick]:
+        """Calls that were made before, see `kernelscope.library.quick`."""
+        return {}
+
     def __call__(self, *positional: Any, **named: Any) -> Any:
+        try:
+            key = key_of(positional[0], named) if len(positional) == 1 else None
+        except TypeError:  # of a mask, or of an argument that is wrong
+            key = None
+        known = self.quick.get(key) if key is not None else None
+        if known is not None:
+            made = known(positional[0])
+            if made is not None:
+                return made
+        return self._usual(positional, named, key if known is None else None)
+
+    def _usual(
+        self, positional: tuple[Any, ...], named: dict[str, Any], key: tuple[Any, ...] | None
+    ) -> Any:
+        """Return the result by way of a request; prepare a quicker way for the next call."""
         bound = self._bound(positional, named)
         names = {each.name for each in self.spec.parameters}
         own = {name: value for name, value in bound.items() if name in names}
@@ -109,7 +133,14 @@ class _Call:
             if level is not None:
                 check_choice("level", level, self.levels)
             step = self._step(own, given)
-            return self._run(Recipe((step,)), given)
+            made = self._run(Recipe((step,)), given)
+        if key is not None and self.spec.kind is Kind.PICTURE:
+            shortcut = quick(step, given, positional[0])
+            if shortcut is not None:
+                if len(self.quick) >= _MOST_QUICK:
+                    self.quick.clear()
+                self.quick[key] = shortcut
+        return made
 
     def _bound(self, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments that were given, by name.

@@ -24,7 +24,7 @@ class Border(StrEnum):
         Kernels do not know `KEEP`. They compute the pixels at the rim as for `NEAREST`, and the
         backend then replaces them by those of the source.
         """
-        return list(Border).index(Border.NEAREST if self is Border.KEEP else self)
+        return _CODES[self]
 
     @property
     def help(self) -> str:
@@ -41,4 +41,8 @@ _BORDER_HELP = {
     Border.VALID: "only where the mask fits: the result is smaller",
     Border.REDUCE: "only the cells inside the image count; the divisor follows",
     Border.KEEP: "pixels whose mask does not fit stay as they are",
+}
+
+_CODES = {each: list(Border).index(each) for each in Border} | {
+    Border.KEEP: list(Border).index(Border.NEAREST)
 }

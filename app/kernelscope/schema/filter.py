@@ -60,6 +60,9 @@ class CpuKernel(Protocol):
     def compile(self, *arguments: Any) -> bool:
         """Compile for the types of `arguments`; return False if that was done before."""
 
+    def entry(self, *arguments: Any) -> Callable[..., Any]:
+        """Return the function that was compiled for the types of `arguments`."""
+
     def __call__(self, *arguments: Any) -> Any:
         """Run on `arguments`."""
 

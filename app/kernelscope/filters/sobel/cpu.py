@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Index, Line, Plane, Record, inlined, kernel
 from kernelscope.filters.shared.border_kernels import VALID, fetch_row
-from kernelscope.filters.shared.correlation import Finish, settle, taps, weighted_sum
+from kernelscope.filters.shared.correlation import Finish, Work, settle, taps, weighted_sum
 from kernelscope.filters.shared.plain import gather, interior, no_simd, put, wide_cell
 from kernelscope.filters.sobel import directions
 from kernelscope.schema.filter import CpuPass, CpuTask
@@ -161,6 +163,13 @@ def sobel_parallel(  # noqa: C901 - compiled by Numba as one loop
             samples[x] = settle(results[x], finish)
 
 
+@functools.cache
+def _taps(masks: int, work: Work) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return places and weights of the first masks, stacked; see `correlation.taps`."""
+    places, weights = zip(*(taps(mask, work) for mask in MASKS[:masks]), strict=True)
+    return np.stack(places), np.stack(weights)
+
+
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     source, output, border = task.source, task.output, task.border
     form = FORMS.index(task.parameters["form"])
@@ -173,9 +182,8 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     # Sums of squares of 8-bit gradients fit the 24 bits of float32. Those of 16-bit ones
     # need float64, which also brings the root near enough to decide on which side of a
     # half it is: it never is one, and is off by 1/4 / (2 * 65536) at least.
-    masks = MASKS if form == _DIRECTIONS else MASKS[:2]
     work = np.float32 if source.dtype == np.uint8 else np.float64
-    places, weights = (np.stack(part) for part in zip(*(taps(m, work) for m in masks), strict=True))
+    places, weights = _taps(len(MASKS) if form == _DIRECTIONS else 2, work)
     finish = Finish.of(source.dtype, work)
     parallel = (source, output, places, weights, form, finish, border.code)
     return [CpuPass(sobel_parallel, parallel, output.shape[0])]

@@ -1,0 +1,159 @@
+"""Calls that were made before: the same results, without a request."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import kernelscope as ks
+from kernelscope import filters
+from kernelscope.library import quick
+from kernelscope.library.session import LibrarySession, session
+from kernelscope.schema.filter import FilterSpec
+from tests.pairs import all_pairs
+
+SHAPES = ((20, 33), (20, 33, 1), (20, 33, 3), (70, 80))
+TYPES = ("uint8", "uint16", "float32")
+OTHERS: dict[str, list[dict[str, Any]]] = {
+    "median": [{"size": 5}, {"level": "serial-huang"}],
+    "mean": [{"size": 17}],
+    "sobel": [{"form": "angle-colour"}, {"form": "directions"}],
+    "mask": [{"divisor": "one", "negative": "absolute"}],
+    "greyscale": [{}],
+}
+
+
+def pixels(shape: tuple[int, ...], dtype: str, seed: int) -> NDArray[Any]:
+    values = np.random.default_rng(seed).random(shape)
+    return (values * (1 if dtype == "float32" else np.iinfo(dtype).max)).astype(dtype)
+
+
+def both_ways(name: str, image: NDArray[Any], named: dict[str, Any]) -> None:
+    """Compare a call that may be quick with one that reports its progress, which is not."""
+    function = getattr(ks, name)
+    try:
+        usual = function(image, **named, progress=lambda stage, fraction: None)
+    except ks.AppError as refusal:
+        with pytest.raises(type(refusal), match=re.escape(str(refusal))):
+            function(image, **named)
+        return
+    np.testing.assert_array_equal(function(image, **named), usual, strict=True)
+
+
+PLAIN = [name for name, spec in filters.discover().items() if spec.resolve is FilterSpec.resolve]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_the_next_array_has_the_result_of_a_request(name: str) -> None:
+    spec = filters.get(name)
+    others = OTHERS.get(name, [{}])
+    for border, shape, dtype, more in all_pairs(spec.borders, SHAPES, TYPES, others):
+        named = {**more, **({"border": str(border)} if len(spec.borders) > 1 else {})}
+        for seed in range(2):  # of the first call, and of its successor
+            both_ways(name, pixels(shape, dtype, seed), named)
+
+
+@pytest.fixture
+def no_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Prepare a median of bytes, and fail if another one makes a request or a thread."""
+    for _ in range(2):
+        ks.median(pixels((20, 33), "uint8", 0), size=5)
+    session()
+
+    def refuse(*arguments: Any, **named: Any) -> None:
+        raise AssertionError("this call is not quick")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LibrarySession, "run", refuse)
+        patched.setattr(threading.Thread, "start", refuse)
+        yield
+
+
+def test_a_call_like_one_before_makes_no_request(no_requests: None) -> None:
+    for seed in range(3):
+        made = ks.median(pixels((20, 33), "uint8", seed), size=5)
+        made[0, 0] = 1  # the caller's own
+
+
+@pytest.mark.parametrize("change", [{"border": "wrap"}, {"size": 3}, {"level": "serial"}])
+def test_every_argument_counts(no_requests: None, change: dict[str, Any]) -> None:
+    with pytest.raises(AssertionError, match="not quick"):
+        ks.median(pixels((20, 33), "uint8", 1), **{"size": 5, **change})
+
+
+@pytest.mark.parametrize("image", [pixels((20, 33), "uint16", 1), pixels((33, 20), "uint8", 1)])
+def test_type_and_shape_count(no_requests: None, image: NDArray[Any]) -> None:
+    with pytest.raises(AssertionError, match="not quick"):
+        ks.median(image, size=5)
+
+
+def test_equal_values_of_another_type_are_refused_as_ever() -> None:
+    image = pixels((20, 33), "uint8", 0)
+    with pytest.raises(ks.InvalidParameter, match="grey"):
+        ks.median(image, size=3, grey=0)  # type: ignore[arg-type]
+    ks.median(image, size=3, grey=False)
+    with pytest.raises(ks.InvalidParameter, match="grey"):
+        ks.median(image, size=3, grey=0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("value", "error"), [(np.nan, ks.NotANumber), (np.inf, ks.InvalidImage)])
+def test_floats_are_looked_at_each_time(value: float, error: type[Exception]) -> None:
+    image = pixels((20, 33), "float32", 0)
+    ks.median(image)
+    ks.median(image)
+    image[3, 4] = value
+    with pytest.raises(error):
+        ks.median(image)
+
+
+def test_strided_and_foreign_arrays_go_the_usual_way() -> None:
+    wide = pixels((40, 66), "uint16", 5)
+    expected = ks.median(wide[::2, ::2].copy())
+    for image in (wide[::2, ::2], wide[::2, ::2].astype(">u2"), wide[::2, ::2].tolist()):
+        if isinstance(image, list):
+            image = np.asarray(image, np.uint16)
+        np.testing.assert_array_equal(ks.median(image), expected)
+
+
+def test_threads_share_a_longer_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quick, "_SHARED_SECONDS", 0.0)
+    image = pixels((301, 200), "uint8", 6)
+    expected = ks.mean(image, size=9, progress=lambda stage, fraction: None)
+    for _ in range(5):
+        np.testing.assert_array_equal(ks.mean(image, size=9), expected)
+
+
+def test_a_long_run_is_left_to_requests_that_can_be_cancelled(
+    monkeypatch: pytest.MonkeyPatch, no_requests: None
+) -> None:
+    monkeypatch.setattr(quick, "_MOST_SECONDS", 0.0)
+    image = pixels((20, 33), "uint8", 0)
+
+    def several() -> None:
+        for _ in range(quick._ENOUGH + 1):
+            ks.median(image, size=5)
+
+    with pytest.raises(AssertionError, match="not quick"):
+        several()
+
+
+def test_a_log_has_every_run(no_requests: None, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "kernelscope"), pytest.raises(AssertionError):
+        ks.median(pixels((20, 33), "uint8", 1), size=5)
+
+
+def test_few_calls_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kernelscope.library import functions
+
+    monkeypatch.setattr(functions, "_MOST_QUICK", 2)
+    median = functions._Call(filters.get("median"))
+    for width in range(20, 27):
+        median(np.zeros((20, width), np.uint8))
+    assert 0 < len(median.quick) <= 2
