@@ -22,7 +22,7 @@ from PIL import Image as PillowImage
 import kernelscope
 from kernelscope import filters
 from kernelscope.backends.emulator.compiler import HostCompiler
-from kernelscope.cli import main as cli
+from kernelscope.cli import catalogue
 from kernelscope.cli.common import every_filter, open_backends
 from kernelscope.cli.main import main
 from kernelscope.engine.step import default_text
@@ -418,19 +418,40 @@ def test_window_without_the_libraries_of_qt(
     assert "libEGL.so.1" in capsys.readouterr().err
 
 
-def test_mistyped_command_opens_no_window(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["aply"]) == 1
-    error = capsys.readouterr().err
-    assert "aply" in error
-    assert "apply" in error
-
-
 def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
     text = capsys.readouterr().out
     for command in ("apply", "list", "info", "bench"):
         assert f"\n  {command} " in text
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("aply median a.png b.png", "Did you mean apply?"),
+        ("Denoise a.png b.png", "Did you mean denoise?"),
+        ("bacth", "Did you mean batch or bench?"),
+        ("convert a.png b.png", "Use one of apply, denoise, batch"),
+    ],
+)
+def test_a_command_that_does_not_exist_is_named(
+    line: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line.split()) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: There is no command “{line.split()[0]}”. {hint}")
+    assert len(error.splitlines()) == 1
+
+
+def test_a_wrong_value_is_refused_without_loading_devices() -> None:
+    code = (
+        "import sys; from kernelscope.cli.main import main; "
+        "status = main(['apply', 'median', '--size', '4', 'a.png', 'b.png']); "
+        "print(status, sorted({'numba', 'PIL', 'kernelscope.backends'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1 []\n"
 
 
 # Everything else that can happen ------------------------------------------------------
@@ -442,7 +463,7 @@ def test_bug_is_owned_up_to(
     def broken(arguments: list[str]) -> int:
         raise RuntimeError("odd")
 
-    monkeypatch.setitem(cli._COMMANDS, "list", broken)
+    monkeypatch.setattr(catalogue, "list_filters", broken)
     assert main(["list"]) == 70
     error = capsys.readouterr().err
     assert "RuntimeError: odd" in error

@@ -26,7 +26,6 @@ from kernelscope.cli.common import (
     byte_size,
     every_filter,
     file_path,
-    open_backends,
     positive,
     volume_numbers,
 )
@@ -48,6 +47,7 @@ from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.images.levels import given_levels
+from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.manual import filter_name
@@ -190,14 +190,9 @@ def _unknown(segment: Sequence[str]) -> str:
 
 def levels_of(specs: Iterable[FilterSpec]) -> list[str]:
     """Return the levels that any of the filters has on any device."""
-    with open_backends() as backends:
-        found = {
-            level.id: None
-            for spec in specs
-            for backend in backends.values()
-            for level in backend.levels(spec)
-        }
-    return list(found)
+    devices = (Device.GPU, Device.CPU)
+    levels = (level for spec in specs for device in devices for level in spec.levels(device))
+    return list(dict.fromkeys(level.id for level in levels))
 
 
 def apply_parser() -> argparse.ArgumentParser:

@@ -10,6 +10,8 @@ to stderr.
 from __future__ import annotations
 
 import argparse
+import difflib
+import importlib
 import io
 import os
 import sys
@@ -21,10 +23,6 @@ import kernelscope
 from kernelscope.base import desktop, memory, screen
 from kernelscope.base.errors import AppError, Cancelled, ImageReadError, UnknownName
 from kernelscope.base.text import PROGRAM, one_line
-from kernelscope.cli.apply import apply
-from kernelscope.cli.batch import batch
-from kernelscope.cli.bench import bench
-from kernelscope.cli.catalogue import list_filters
 from kernelscope.cli.common import (
     STATUS,
     Parser,
@@ -33,11 +31,6 @@ from kernelscope.cli.common import (
     log_to_stderr,
     silence_libraries,
 )
-from kernelscope.cli.denoise import denoise
-from kernelscope.cli.info import info
-from kernelscope.cli.kernel import kernel
-from kernelscope.cli.phantom import phantom
-from kernelscope.cli.trace import trace
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,8 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     silence_libraries()
     try:
-        command = _COMMANDS.get(arguments[0]) if arguments else None
-        status = command(arguments[1:]) if command else _window(arguments)
+        if arguments and arguments[0] in _COMMANDS:
+            status = _command(arguments[0])(arguments[1:])
+        else:
+            status = _window(arguments)
         sys.stdout.flush()
     except AppError as error:
         print(f"error: {one_line(str(error))}", file=sys.stderr)
@@ -81,7 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _window(arguments: list[str]) -> int:
-    commands = "\n".join(f"  {name:8}{command.__doc__}" for name, command in _COMMANDS.items())
+    _refuse_misspelt(arguments)
+    commands = "\n".join(f"  {name:8}{_command(name).__doc__}" for name in _COMMANDS)
     parser = Parser(
         prog=PROGRAM,
         usage=f"{PROGRAM} [--debug] [--log FILE] [IMAGE]\n"
@@ -134,6 +130,24 @@ def _window(arguments: list[str]) -> int:
         raise screen.libraries_missing(str(error)) from None
 
 
+def _refuse_misspelt(arguments: list[str]) -> None:
+    """Raise `UnknownName` for a command that does not exist.
+
+    A lone word may be the name of a file, of which others are never the first of several.
+    """
+    name = arguments[0] if arguments else ""
+    if not name or name.startswith("-") or _is_there(Path(name)):
+        return
+    alike = difflib.get_close_matches(name.lower(), _COMMANDS, n=2)
+    words = [each for each in arguments if not each.startswith("-")]
+    if alike and not Path(name).suffix:
+        hint = f"Did you mean {' or '.join(alike)}? “{PROGRAM} --help” lists all."
+        raise UnknownName(f"There is no command “{name}”.", hint)
+    if len(words) > 1 and not Path(name).suffix and "--log" not in arguments:
+        hint = f"Use one of {', '.join(_COMMANDS)}."
+        raise UnknownName(f"There is no command “{name}”.", hint)
+
+
 def _menu_entry(wanted: bool) -> int:
     """Add the program to the desktop's menu, or remove it."""
     if wanted:
@@ -152,14 +166,24 @@ def _is_there(path: Path) -> bool:
         return False
 
 
-_COMMANDS: dict[str, Callable[[list[str]], int]] = {
-    "apply": apply,
-    "denoise": denoise,
-    "batch": batch,
-    "list": list_filters,
-    "info": info,
-    "kernel": kernel,
-    "trace": trace,
-    "bench": bench,
-    "phantom": phantom,
+_COMMANDS = {
+    "apply": "apply",
+    "denoise": "denoise",
+    "batch": "batch",
+    "list": "list_filters",
+    "info": "info",
+    "kernel": "kernel",
+    "trace": "trace",
+    "bench": "bench",
+    "phantom": "phantom",
 }
+"""The function of each command, in the module that is imported when it runs."""
+
+_MODULES = {"list": "catalogue"}
+"""Modules that have not the name of their command."""
+
+
+def _command(name: str) -> Callable[[list[str]], int]:
+    module = importlib.import_module(f"kernelscope.cli.{_MODULES.get(name, name)}")
+    function: Callable[[list[str]], int] = getattr(module, _COMMANDS[name])
+    return function
