@@ -519,8 +519,9 @@ def test_a_filter_of_pictures_points_to_that_of_volumes(
 
 def test_commands_leave_no_handlers(tmp_path: Path) -> None:
     loggers = [logging.getLogger(name) for name in ("kernelscope", "PIL", "tifffile")]
-    assert main(["list"]) == 0  # libraries are silenced once
+    line = ["apply", "mean", str(tmp_path / "none.png"), "out.png", "--quiet"]
+    assert main(line) == 1  # tifffile adds its own when it is imported
     before = [each.handlers[:] for each in loggers]
     for _ in range(2):
-        assert main(["apply", "mean", str(tmp_path / "none.png"), "out.png", "--quiet"]) == 1
+        assert main(line) == 1
     assert [each.handlers for each in loggers] == before
