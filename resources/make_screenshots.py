@@ -98,7 +98,7 @@ class Studio:
 
     def open(self, image: Image) -> None:
         self.window.file_dialogs.loaded.emit(image)
-        self.wait(lambda: self.window.pictures.images.input.image is image)
+        self.wait(lambda: self.window.pictures.canvas.input.shown is image)
 
     def choose(self, filter_id: str, **values: object) -> None:
         self.window.session.set_filter(filter_id)
@@ -178,7 +178,7 @@ def _reduced(photo: Photo.Image) -> Photo.Image:
 def window(studio: Studio) -> None:
     """Take a noisy picture, its median, and what the levels of the CPU take."""
     studio.window.file_dialogs.open(SAMPLES[0].path)
-    studio.wait(lambda: studio.window.pictures.images.input.image is not None)
+    studio.wait(lambda: studio.window.pictures.canvas.input.shown is not None)
     studio.choose("median", size=3)
     studio.run_levels("cpu", "serial", "parallel")
     studio.take("window", 1280, 800)
@@ -193,7 +193,7 @@ def denoise(studio: Studio) -> None:
     studio.choose("gaussian_noise", variance=0.001)
     studio.run()
     studio.window.page.use_output()
-    studio.wait(lambda: studio.window.pictures.images.reference is not None)
+    studio.wait(lambda: studio.window.pictures.canvas.reference is not None)
     studio.window.filter_shelf.denoise()
     studio.wait(lambda: studio.window.session.filter_id == "collaborative")
     studio.run()
@@ -205,7 +205,7 @@ def residual(studio: Studio) -> None:
     """Take away what `denoise` took away."""
     denoise(studio)
     studio.press(studio.window, "viewResidualButton")
-    title = studio.window.pictures.images.output.findChild(QLabel, "outputTitle")
+    title = studio.window.pictures.canvas.output.findChild(QLabel, "outputTitle")
     assert title is not None
     studio.wait(lambda: "Residual" in title.text())
     studio.take("residual", 1280, 800)
@@ -213,7 +213,7 @@ def residual(studio: Studio) -> None:
 
 def _open_phantom(studio: Studio, shape: tuple[int, int, int], sigma: float) -> None:
     order = PhantomOrder(shape, tuple(Contrast), ScannerNoise.RICIAN, sigma, 1)
-    studio.window.volumes.open(*order.make())
+    studio.window.scans.open(*order.make())
     studio.wait(lambda: studio.window.session.kind is Kind.VOLUME)
     studio.choose("mri_nlm")
 
@@ -268,7 +268,7 @@ def bench(studio: Studio) -> None:
 def lecture(studio: Studio) -> None:
     """Take the page on tiles, with the counts of the emulated GPU."""
     studio.window.file_dialogs.open(SAMPLES[2].path)
-    studio.wait(lambda: studio.window.pictures.images.input.image is not None)
+    studio.wait(lambda: studio.window.pictures.canvas.input.shown is not None)
     studio.window.companions.show_lecture()
     opened = studio.window.companions.lecture
     assert opened is not None
@@ -286,7 +286,7 @@ def lecture(studio: Studio) -> None:
 def xray(studio: Studio) -> None:
     """Take a pixel of a mean at level Shared, compared with Global, half-way through its steps."""
     studio.window.file_dialogs.open(SAMPLES[2].path)
-    studio.wait(lambda: studio.window.pictures.images.input.image is not None)
+    studio.wait(lambda: studio.window.pictures.canvas.input.shown is not None)
     studio.choose("mean", size=5)
     studio.window.companions.show_xray()
     opened = studio.window.companions.xray
@@ -307,7 +307,7 @@ def xray(studio: Studio) -> None:
 def memory_ladder(studio: Studio) -> None:
     """Take the levels of a mask on an H100, with recorded times."""
     studio.window.file_dialogs.open(SAMPLES[2].path)
-    studio.wait(lambda: studio.window.pictures.images.input.image is not None)
+    studio.wait(lambda: studio.window.pictures.canvas.input.shown is not None)
     studio.choose("median", size=5)
     for _ in range(6):  # recorded results are read meanwhile
         studio.settle()
@@ -336,7 +336,7 @@ def batch(studio: Studio) -> None:
         write_image(Image.from_array(pixels), folder / f"scan-{number:03}.tif")
     (folder / "scan-005.tif").write_bytes((folder / "scan-005.tif").read_bytes()[:9000])
     studio.window.file_dialogs.open(SAMPLES[2].path)
-    studio.wait(lambda: studio.window.pictures.images.input.image is not None)
+    studio.wait(lambda: studio.window.pictures.canvas.input.shown is not None)
     studio.choose("median", size=5)
     studio.window.companions.show_batch()
     opened = studio.window.companions.batch
@@ -402,7 +402,7 @@ def exercise(studio: Studio) -> None:
 def recorded(studio: Studio) -> None:
     """Run the levels of the CPU, and unfold those of the missing card with their recorded times."""
     studio.window.file_dialogs.open(SAMPLES[0].path)
-    studio.wait(lambda: studio.window.pictures.images.input.image is not None)
+    studio.wait(lambda: studio.window.pictures.canvas.input.shown is not None)
     studio.choose("median", size=5)
     studio.run_levels("cpu", "serial", "parallel")
     studio.wait(lambda: any(each.figure for each in studio.window.levels.entries()))

@@ -97,7 +97,7 @@ class Watch(QObject):
         self.patience = QTimer(self)
         self.patience.setSingleShot(True)
         self.patience.timeout.connect(self.loop.quit)
-        pane = window.pictures.output_pane
+        pane = window.pictures.canvas.output
         for widget in (pane, *pane.findChildren(QWidget)):
             widget.installEventFilter(self)
 
@@ -174,7 +174,7 @@ def measure(
         window.session.pictures.open_picture(image)
     box = border_box(window)
     watch.settle()
-    images = window.pictures.images
+    images = window.pictures.canvas
     if one_to_one:
         images.look_at(QPointF(image.width / 2, image.height / 2), 1.0)
     else:

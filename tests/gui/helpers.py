@@ -146,7 +146,7 @@ def load(qtbot: QtBot, window: MainWindow, path: Path) -> None:
 
 
 def shown(window: MainWindow) -> str:
-    image = window.pictures.images.input.image
+    image = window.pictures.canvas.input.shown
     return "" if image is None else image.title
 
 
@@ -194,9 +194,9 @@ def press(qtbot: QtBot, window: MainWindow, key: str) -> None:
 
 def run(qtbot: QtBot, window: MainWindow) -> None:
     """Press F5 and wait for the new output."""
-    before = window.pictures.images.output.image
+    before = window.pictures.canvas.output.shown
     press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: window.pictures.images.output.image not in (before, None))
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown not in (before, None))
 
 
 def child(window: QWidget, kind: type, name: str):

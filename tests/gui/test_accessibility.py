@@ -105,7 +105,7 @@ def choose(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
     if filters.get(filter_id).kind is Kind.VOLUME:
         voxels = np.arange(1000.0, dtype=np.float32).reshape(10, 10, 10)
         affine = np.diag([0.5, -1.5, 1.25, 1.0])
-        window.volumes.open([Volume.from_array(voxels, "a head", affine=affine)])
+        window.scans.open([Volume.from_array(voxels, "a head", affine=affine)])
         qtbot.waitUntil(lambda: window.volumes.isVisible())
     window.session.set_filter(filter_id)
 

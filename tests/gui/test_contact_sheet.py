@@ -24,7 +24,7 @@ from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.tools import contact_sheet
 from kernelscope.gui.tools.blind_dialog import BlindDialog
 from kernelscope.gui.tools.contact_sheet import ContactSheet, middle
-from kernelscope.gui.viewer.image_views import ImagePair
+from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.main_window import MainWindow
@@ -300,14 +300,14 @@ def test_pinned_results_are_compared(qtbot: QtBot, real: MainWindow) -> None:
     qtbot.mouseClick(sheet.swipe_button, Qt.MouseButton.LeftButton)
     swipe = child(sheet, QDialog, "sheetSwipe")
     assert swipe.windowTitle() == "Mask size 3 px and Mask size 11 px"
-    images = child(swipe, ImagePair, "images")
+    images = child(swipe, PairView, "images")
     assert images.view.panes.arrangement is Arrangement.SWIPE
-    assert images.input.image is sheet.tiles[0].picture
-    assert images.output.image is sheet.tiles[4].picture
-    assert images.output.canvas.names == ("Mask size 3 px", "Mask size 11 px")
+    assert images.input.shown is sheet.tiles[0].picture
+    assert images.output.shown is sheet.tiles[4].picture
+    assert images.output.views[0].names == ("Mask size 3 px", "Mask size 11 px")
     images.move_probe(0, 0, 0)
-    assert images.output.canvas.probe is not None
-    values = [line.name for line in images.output.canvas.probe.lines]
+    assert images.output.views[0].probe is not None
+    values = [line.name for line in images.output.views[0].probe.lines]
     assert values[1:3] == ["mask size 3 px", "mask size 11 px"]
     qtbot.mouseClick(sheet.blind_button, Qt.MouseButton.LeftButton)
     blind = child(sheet, BlindDialog, "blindTest")

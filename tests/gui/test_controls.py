@@ -33,9 +33,10 @@ from pytestqt.qtbot import QtBot
 from kernelscope import filters
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.gui.docks.parameter_panel import FilterForm
+from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.tools.bench.form import BenchForm
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog
-from kernelscope.gui.viewer.volume_viewer import VolumeViewer
+from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.form import NumberEditor
@@ -58,7 +59,7 @@ def everything(qtbot: QtBot, window: MainWindow) -> list[QWidget]:
     """Return all of the program's widgets that hold controls, with the form of every filter."""
     for spec in filters.discover().values():
         window.session.set_filter(spec.id)
-    whole = [window, PhantomDialog(), BenchForm(lambda: None), VolumeViewer()]
+    whole = [window, PhantomDialog(), BenchForm(lambda: None), PairView(CanvasView(3))]
     for each in whole[1:]:
         qtbot.addWidget(each)
     return whole

@@ -194,7 +194,7 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
     run(qtbot, window)
     first = window.session.require()
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is None)
     window.session.set_filter("mean")
     child(window, QSpinBox, "sizeBox").setValue(5)
     choose(window, "border", "Mirror")
@@ -203,7 +203,7 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
     second = window.session.require()
 
     press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
     assert window.session.require() == first
     assert not is_marked(window)
     cpu.requests.clear()
@@ -215,10 +215,10 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
 
     child(window, QSpinBox, "sizeBox").setValue(11)
     press(qtbot, window, "Ctrl+Shift+Z")
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is None)
     assert window.session.require() == second  # as it was left
     press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
     assert window.session.require() == first
 
 
@@ -232,11 +232,11 @@ def test_undo_brings_back_that_a_number_is_estimated(
     assert not is_marked(window)
     estimated = child(window, NumberBox, "filter_sigmaBox").value()
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is None)
     child(window, NumberBox, "filter_sigmaBox").setValue(0.125)
     assert window.session.automatic == ("sigma", "patch")
     press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
     assert window.session.automatic == ("sigma", "patch", "filter_sigma")
     assert child(window, NumberBox, "filter_sigmaBox").value() == estimated
     assert not is_marked(window)
@@ -259,12 +259,12 @@ def test_undo_of_volumes_brings_back_the_settings(
 ) -> None:
     window.file_dialogs.open(write(tmp_path / "T1.nii.gz", voxels()))
     qtbot.waitUntil(lambda: window.session.volumes.source is not None)
-    viewer = window.volumes.viewer
+    viewer = window.volumes.canvas
     title = child(window, QLabel, "volumeOutputTitle")
     window.session.set_filter("median")
     child(window, QSpinBox, "sizeBox").setValue(5)
     press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: viewer.output.volume is not None)
+    qtbot.waitUntil(lambda: viewer.output.shown is not None)
     first = window.session.require()
     assert not title.toolTip().startswith(EARLIER)
     viewer.choose_plane(1)  # slices across another axis would be another result
@@ -272,11 +272,11 @@ def test_undo_of_volumes_brings_back_the_settings(
     viewer.choose_plane(None)
     assert not title.toolTip().startswith(EARLIER)
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: viewer.output.volume is None)
+    qtbot.waitUntil(lambda: viewer.output.shown is None)
     assert state(window) == "Ready."
     window.session.set_filter("mri_nlm")
     press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: viewer.output.volume is not None)
+    qtbot.waitUntil(lambda: viewer.output.shown is not None)
     assert window.session.require() == first
     assert state(window).startswith("Done in")
     window.session.set_filter("mean")

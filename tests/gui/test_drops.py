@@ -106,7 +106,7 @@ def test_too_many_files_on_the_list_of_components_are_refused_at_once(
     volumes = [write(tmp_path / f"{n}.nii", voxels(n)) for n in range(5)]
     window.file_dialogs.open(volumes[0])
     qtbot.waitUntil(lambda: titles(window) == ["0.nii"])
-    window.volumes.components.add_wanted.emit(volumes[1:] + volumes[1:])
+    window.scans.components.add_wanted.emit(volumes[1:] + volumes[1:])
     box = dialog(qtbot, window, ErrorDialog)
     assert "8 volumes are too many. At most 4 are filtered together: add 3 or fewer." in said(box)
     box.reject()

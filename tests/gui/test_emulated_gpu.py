@@ -360,7 +360,7 @@ def test_a_volume_that_is_opened_next_is_not_emulated(qtbot: QtBot, opened: Main
     opened.session.choose_place(RungPlace(Device.EMULATED, "tuned"))
     opened.session.set_filter("median")
     assert opened.session.place.device is Device.EMULATED, "a filter of the same kind"
-    opened.volumes.open([Volume.from_array(np.ones((4, 5, 6), np.float32), "cube")])
+    opened.scans.open([Volume.from_array(np.ones((4, 5, 6), np.float32), "cube")])
     wait_until(qtbot, lambda: opened.session.spec.kind is Kind.VOLUME)
     assert opened.session.place == AUTO
     opened.session.choose_place(RungPlace(Device.CPU, "serial"))

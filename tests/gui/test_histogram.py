@@ -21,6 +21,7 @@ from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.histogram_plot import Handle, HeightScale, place_of
 from kernelscope.gui.session.canvas_view import DRAWN
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
+from kernelscope.gui.widgets.controls import Switch
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import child, load, run
 from tests.gui.test_volume_page import open_scan, voxels, write
@@ -39,7 +40,7 @@ def open_histogram(qtbot: QtBot, window: MainWindow) -> HistogramPlot:
 
 
 def shown(window: MainWindow, side: PaneSide = PaneSide.INPUT) -> Display:
-    display = window.pictures.images.view.displays.of(side)
+    display = window.pictures.canvas.view.displays.of(side)
     assert display is not None
     return display
 
@@ -96,7 +97,7 @@ def test_dragged_handles_draw_the_picture(qtbot: QtBot, window: MainWindow, pict
     depth = len(window.session.subject.history.state[0])
     drag(plot, Handle.LOW, 60)
     assert shown(window).low == pytest.approx(60, abs=256 / plot.area.width() + 1)
-    assert window.pictures.images.input.layer.display == shown(window)
+    assert window.pictures.canvas.input.views[0].front.display == shown(window)
     release(plot, Handle.LOW)
     drag(plot, Handle.HIGH, 180)
     release(plot, Handle.HIGH)
@@ -154,7 +155,7 @@ def test_a_double_click_chooses_the_contrast(
 ) -> None:
     load(qtbot, window, picture)
     plot = open_histogram(qtbot, window)
-    pair = window.pictures.images
+    pair = window.pictures.canvas
     for click in (
         lambda: QTest.mouseDClick(plot, LEFT, pos=plot.area.center().toPoint()),
         lambda: qtbot.mouseClick(child(window, QToolButton, "histogramAutomatic"), LEFT),
@@ -170,7 +171,7 @@ def test_handles_follow_changes_made_elsewhere(
 ) -> None:
     load(qtbot, window, picture)
     plot = open_histogram(qtbot, window)
-    pair = window.pictures.images
+    pair = window.pictures.canvas
     pair.view.choose_display(PaneSide.INPUT, Display(64, 128, 1, ColourMap.VIRIDIS))
     handle = plot.handles[Handle.HIGH]
     assert plot.display == Display(64, 128, 1, ColourMap.VIRIDIS)
@@ -207,7 +208,7 @@ def test_separate_levels_are_asked_for(qtbot: QtBot, window: MainWindow, picture
     load(qtbot, window, picture)
     run(qtbot, window)
     plot = open_histogram(qtbot, window)
-    pair, box = window.pictures.images, window.quality.side_box
+    pair, box = window.pictures.canvas, window.quality.side_box
     assert not box.isVisible()
     pair.view.link(False)
     qtbot.waitUntil(box.isVisible)
@@ -227,7 +228,7 @@ def test_values_under_the_cursor_are_read_off(
     run(qtbot, window)
     plot = open_histogram(qtbot, window)
     qtbot.waitUntil(lambda: len(plot.plot.curves) == 2)
-    pixels = window.pictures.images.input.image.pixels
+    pixels = window.pictures.canvas.input.shown.pixels
     value = next(v for v in range(20, 140) if np.count_nonzero(pixels == v) > 1)
     x = round(plot.x_of(value + 0.5))
     QTest.mouseMove(plot, QPoint(x, round(plot.area.center().y())))
@@ -257,7 +258,7 @@ def test_the_strip_of_a_picture_in_colour_is_grey_as_its_channels_are(
     Pillow.fromarray(np.random.default_rng(4).integers(0, 9, (30, 40, 3), np.uint8)).save(path)
     load(qtbot, window, path)
     plot = open_histogram(qtbot, window)
-    window.pictures.images.view.choose_display(PaneSide.INPUT, Display(0, 8, 1, ColourMap.VIRIDIS))
+    window.pictures.canvas.view.choose_display(PaneSide.INPUT, Display(0, 8, 1, ColourMap.VIRIDIS))
     image = plot.grab().toImage()
     place = QPointF(plot.area.right() - 9, plot.area.bottom() + 5) * image.devicePixelRatio()
     assert image.pixelColor(place.toPoint()).name() == "#ffffff"
@@ -283,7 +284,7 @@ def test_handles_draw_volumes_too(qtbot: QtBot, window: MainWindow, tmp_path: Pa
     values[:4] = 0
     open_scan(qtbot, window, write(tmp_path / "T1.nii.gz", values))
     plot = open_histogram(qtbot, window)
-    viewer = window.volumes.viewer
+    viewer = window.volumes.canvas
     assert reading(window).endswith(" of the input) exceed the scale.")
     drag(plot, Handle.LOW, 300)
     release(plot, Handle.LOW)
@@ -297,7 +298,7 @@ def test_handles_draw_volumes_too(qtbot: QtBot, window: MainWindow, tmp_path: Pa
     assert (plot.display.low, plot.display.high) == (900, 1100)
     QTest.mouseDClick(plot, LEFT, pos=plot.area.center().toPoint())
     assert viewer.view.display.gamma == 1
-    assert window.volumes.viewer.control.auto_button.isChecked()
+    assert child(window, Switch, "autoWindow").isChecked()
 
 
 def test_the_page_in_front_decides_what_handles_draw(
@@ -310,4 +311,4 @@ def test_the_page_in_front_decides_what_handles_draw(
     drag(plot, Handle.LOW, plot.plot.axis.value(0.5))
     release(plot, Handle.LOW)
     assert shown(window) == before
-    assert window.volumes.viewer.view.display.low > 500
+    assert window.volumes.canvas.view.display.low > 500

@@ -35,9 +35,9 @@ from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin
 from kernelscope.gui.session import picture_subject
 from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.window import page
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.gui.window.pages import page, picture_page
 from kernelscope.images.image import Image
 from kernelscope.images.judging.histogram import Histogram
 from kernelscope.images.judging.pictures import difference, suggest_gain
@@ -70,9 +70,9 @@ def add_noise(qtbot: QtBot, window: MainWindow) -> None:
     """Spoil the input (the backend inverts it) and go on from there."""
     window.session.set_filter("gaussian_noise")
     run(qtbot, window)
-    spoilt = window.pictures.images.output.image
+    spoilt = window.pictures.canvas.output.shown
     click(qtbot, window, "reuseButton")
-    qtbot.waitUntil(lambda: window.pictures.images.input.image is spoilt)
+    qtbot.waitUntil(lambda: window.pictures.canvas.input.shown is spoilt)
 
 
 def show_quality(window: MainWindow) -> None:
@@ -135,7 +135,7 @@ def test_noise_and_mending_are_judged_by_what_was_before(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
     load(qtbot, window, picture)
-    original = window.pictures.images.input.image
+    original = window.pictures.canvas.input.shown
     add_noise(qtbot, window)
     quality = window.findChild(QDockWidget, "qualityDock")
     qtbot.waitUntil(lambda: not quality.widget().visibleRegion().isEmpty())
@@ -156,7 +156,7 @@ def test_noise_and_mending_are_judged_by_what_was_before(
 
     window.page.use_output()
     window.session.set_filter("mean")
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is None)
     run(qtbot, window)
     qtbot.waitUntil(lambda: figures(window)["MSE"][2].startswith("worse by"))
     assert bold(window, 2) == [False, True, False, False]
@@ -166,7 +166,7 @@ def test_noise_on_noise_keeps_the_first_reference(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
     load(qtbot, window, picture)
-    original = window.pictures.images.input.image
+    original = window.pictures.canvas.input.shown
     add_noise(qtbot, window)
     add_noise(qtbot, window)
     assert reference_of(window).image is original
@@ -183,7 +183,7 @@ def test_opening_a_picture_drops_what_was_remembered_but_not_what_was_chosen(
 
     window.findChild(QAction, "inputAsReference").trigger()
     chosen = reference_of(window)
-    assert chosen.image is window.pictures.images.input.image
+    assert chosen.image is window.pictures.canvas.input.shown
     load(qtbot, window, write_picture(tmp_path / "c.png", 2))
     show_quality(window)
     qtbot.waitUntil(lambda: judged_by(window) == "Compared with b.png (kept from before)")
@@ -287,11 +287,11 @@ def test_residual_is_drawn_amplified_and_saved(
     click(qtbot, window, "viewResidualButton")
     drawing = drawn(qtbot, window, View.RESIDUAL)
     before, after = (
-        window.pictures.images.input.image.planes,
-        window.pictures.images.output.image.planes,
+        window.pictures.canvas.input.shown.planes,
+        window.pictures.canvas.output.shown.planes,
     )
     assert drawing.gain == suggest_gain(after, before) == gain.value()
-    np.testing.assert_array_equal(drawing.image.planes, difference(after, before, drawing.gain))
+    np.testing.assert_array_equal(drawing.change.planes, difference(after, before, drawing.gain))
     title = child(window, QLabel, "outputTitle").toolTip()
     assert title == f"Residual: output – input, ×{drawing.gain}"
 
@@ -318,7 +318,7 @@ def test_residual_is_drawn_amplified_and_saved(
     click(qtbot, window, "autoGain")
     qtbot.waitUntil(lambda: window.session.pictures.drawing.gain == 1)
     press(qtbot, window, "F2")
-    assert drawn(qtbot, window, View.OUTPUT).image is window.pictures.images.output.image
+    assert drawn(qtbot, window, View.OUTPUT).shown is window.pictures.canvas.output.shown
     assert not save.isEnabled()
 
 
@@ -337,7 +337,7 @@ def test_gain_steps_as_it_is_suggested(qtbot: QtBot, window: MainWindow) -> None
 
 def test_difference_needs_a_reference(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     load(qtbot, window, picture)
-    original = window.pictures.images.input.image
+    original = window.pictures.canvas.input.shown
     press(qtbot, window, "F4")
     assert child(window, QLabel, "outputHint").text() == "Press Run (F5)"
     run(qtbot, window)
@@ -345,12 +345,12 @@ def test_difference_needs_a_reference(qtbot: QtBot, window: MainWindow, picture:
     qtbot.waitUntil(lambda: hint.text() == comparison.NO_REFERENCE)
     assert hint.isVisible()
     window.use_input_as_reference()
-    qtbot.waitUntil(lambda: window.session.pictures.drawing.image is not None)
+    qtbot.waitUntil(lambda: window.session.pictures.drawing.change is not None)
     assert not hint.isVisible()
     np.testing.assert_array_equal(
-        window.session.pictures.drawing.image.planes,
+        window.session.pictures.drawing.change.planes,
         difference(
-            window.pictures.images.output.image.planes,
+            window.pictures.canvas.output.shown.planes,
             original.planes,
             window.session.pictures.drawing.gain,
         ),
@@ -369,9 +369,9 @@ def test_values_under_the_cursor_include_the_reference(
     run(qtbot, window)
     press(qtbot, window, "F3")
     drawn(qtbot, window, View.RESIDUAL)
-    window.pictures.images.input.canvas.hovered.emit(QPointF(20.5, 10.5))
+    window.pictures.canvas.input.views[0].hovered.emit(QPointF(20.5, 10.5))
     text = child(window, QLabel, "pixel").text()
-    assert text == "x 20, y 10   input 60   output 195   reference 60"
+    assert text == "x 20, y 10   input 60   output 195   residual 135   reference 60"
 
 
 def made(image: Image, output: np.ndarray, **settings: Any) -> Result:
@@ -460,20 +460,20 @@ def test_undo_and_redo_name_the_step_and_bring_everything_back(
 ) -> None:
     undo, redo = window.findChild(QAction, "undo"), window.findChild(QAction, "redo")
     load(qtbot, window, picture)
-    original = window.pictures.images.input.image
+    original = window.pictures.canvas.input.shown
     assert not undo.isEnabled()
     add_noise(qtbot, window)
-    spoilt = window.pictures.images.input.image
+    spoilt = window.pictures.canvas.input.shown
     assert undo.text() == "&Undo Gaussian noise"
     assert undo.toolTip() == "Undo Gaussian noise (Ctrl+Z)"
     press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: window.pictures.images.input.image is original)
-    assert window.pictures.images.output.image is spoilt
+    qtbot.waitUntil(lambda: window.pictures.canvas.input.shown is original)
+    assert window.pictures.canvas.output.shown is spoilt
     assert window.session.subject.reference is None
     assert not undo.isEnabled()
     assert redo.text() == "&Redo Gaussian noise"
     press(qtbot, window, "Ctrl+Shift+Z")
-    qtbot.waitUntil(lambda: window.pictures.images.input.image is spoilt)
+    qtbot.waitUntil(lambda: window.pictures.canvas.input.shown is spoilt)
     assert reference_of(window).image is original
     assert not redo.isEnabled()
 
@@ -482,7 +482,7 @@ def test_undo_and_redo_name_the_step_and_bring_everything_back(
     load(qtbot, window, other)
     assert undo.text() == "&Undo Open a&&b.png"
     click(qtbot, window, "undoButton")
-    qtbot.waitUntil(lambda: window.pictures.images.input.image is spoilt)
+    qtbot.waitUntil(lambda: window.pictures.canvas.input.shown is spoilt)
 
 
 def test_earlier_run_keeps_its_steps_and_can_be_undone(
@@ -494,7 +494,7 @@ def test_earlier_run_keeps_its_steps_and_can_be_undone(
     result = window.session.subject.result
     load(qtbot, window, write_picture(tmp_path / "other.png", 1))
     window.runs.wanted.emit(next(iter(window.session.gallery)))
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is result.image)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is result.image)
     assert [each.step.filter.id for each in window.session.subject.moment.steps] == [
         "gaussian_noise"
     ]
@@ -507,7 +507,7 @@ def test_output_is_not_taken_after_something_else_is_shown(
     qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load(qtbot, window, picture)
-    original = window.pictures.images.input.image
+    original = window.pictures.canvas.input.shown
     add_noise(qtbot, window)
     run(qtbot, window)
     gate = threading.Event()
@@ -519,7 +519,7 @@ def test_output_is_not_taken_after_something_else_is_shown(
     monkeypatch.setattr(page, "following", late)
     window.page.use_output()
     window.session.subject.undo()
-    qtbot.waitUntil(lambda: window.pictures.images.input.image is original)
+    qtbot.waitUntil(lambda: window.pictures.canvas.input.shown is original)
     gate.set()
     qtbot.waitUntil(lambda: "use" not in window.background._latest)
     assert window.session.subject.source is original
@@ -530,13 +530,13 @@ def test_picture_that_cannot_be_shown_leaves_the_last_one(
     qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load(qtbot, window, picture)
-    image = window.pictures.images.input.image
+    image = window.pictures.canvas.input.shown
     run(qtbot, window)
 
     def fail(planes: np.ndarray) -> None:
         raise AppError("There is not enough memory.")
 
-    monkeypatch.setattr(picture_page, "Pyramid", fail)
+    monkeypatch.setattr(page, "Pyramid", fail)
     window.page.use_output()
     dialog(qtbot, window, ErrorDialog).reject()
     assert window.session.subject.source is image
@@ -603,7 +603,7 @@ def test_a_run_is_judged_drawn_and_followed_by_the_actions_once(
     qtbot.waitUntil(lambda: figures(window).get("PSNR", ["–"])[0] != "–")
     judged = counted(monkeypatch, picture_subject, "judge_both")
     spread = counted(monkeypatch, Histogram, "of")
-    drawn = counted(monkeypatch, picture_page, "draw")
+    drawn = counted(monkeypatch, picture_subject, "draw")
     followed = counted(monkeypatch, Actions, "refresh")
     window.session.set_filter("median")
     press(qtbot, window, "F5")

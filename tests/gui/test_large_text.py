@@ -16,7 +16,7 @@ from kernelscope.gui.docks.film_strip import FilmStrip, cross_of
 from kernelscope.gui.docks.ladder import LadderList, name_width, wrapped
 from kernelscope.gui.docks.steps_panel import StepList
 from kernelscope.gui.tools.code_view import CodeView
-from kernelscope.gui.viewer.volume_pane import VolumePane
+from kernelscope.gui.viewer.pane import Pane
 from kernelscope.gui.widgets.appearance import Appearance, Stylist
 from kernelscope.gui.widgets.tiles import fitting
 from kernelscope.gui.window.dock_list import DockName
@@ -128,8 +128,8 @@ def test_opening_a_series_of_volumes_enlarges_no_window(
     """At 150 % it had 756 pixels, and 790 after a picture; the settled layout needs 650."""
     stylist.apply(Appearance(scale=scale))
     window = open_window()
-    viewer = window.volumes.viewer  # not laid out yet: the two sides are below each other
-    side = max(pane.minimumSizeHint().height() for pane in viewer.findChildren(VolumePane))
+    viewer = window.volumes.canvas  # not laid out yet: the two sides are below each other
+    side = max(pane.minimumSizeHint().height() for pane in viewer.findChildren(Pane))
     assert window.volumes.minimumSizeHint().height() < 2 * side
     window.resize(1280, 720)
     load(qtbot, window, picture)

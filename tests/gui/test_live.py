@@ -30,7 +30,7 @@ from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.session.canvas_view import SEEN
 from kernelscope.gui.session.subject import JUDGED, Fields
-from kernelscope.gui.viewer.image_view import ImageView
+from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.pane import COMPILING, RUNNING
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.settings import Settings
@@ -99,7 +99,7 @@ def test_a_change_is_painted_before_lists_and_headline_follow(
     for each in waiting:  # as if the run took no time
         each.findChildren(QTimer)[0].setInterval(round(1000 * PATIENCE))
     seen: list[str] = []
-    canvas = window.pictures.images.output.canvas
+    canvas = window.pictures.canvas.output.views[0]
     real = PlaneCanvas._draw_pictures
 
     def draw(canvas_: PlaneCanvas, ratio: float) -> None:
@@ -443,13 +443,13 @@ class Witness:
         self.window, self.backends = window, {"cpu": backend}
         self.seen = dict.fromkeys([None, *Freshness], 0)
         self.part: tuple[Any, Image] | None = None
-        real = ImageView.show_region
+        real = PairView.show_region
 
-        def show_region(view: ImageView, region: Any, image: Image, *others: Any) -> None:
+        def show_region(view: PairView, region: Any, image: Image, *others: Any) -> None:
             self.part = region, image
             real(view, region, image, *others)
 
-        monkeypatch.setattr(ImageView, "show_region", show_region)
+        monkeypatch.setattr(PairView, "show_region", show_region)
 
     def compare(self, did: list[str]) -> None:
         window, live = self.window, self.window.live
@@ -463,7 +463,7 @@ class Witness:
         request = replace(window.session.subject.history.followed(request), done=())
         whole = execute_all(request, self.backends).output.planes
         if fresh is Freshness.EXACT:
-            shown: NDArray[Any] = window.pictures.images.output.image.planes
+            shown: NDArray[Any] = window.pictures.canvas.output.shown.planes
             np.testing.assert_array_equal(shown, whole, str(did[-6:]))
         else:
             assert self.part is not None
@@ -508,7 +508,7 @@ def test_the_badge_is_true_after_many_changes(
                 box.setValue(chance.choice((3, 5, 7, 9)))
 
     def look() -> None:
-        images = window.pictures.images
+        images = window.pictures.canvas
         images.look_at(
             QPointF(chance.uniform(0, 50), chance.uniform(0, 35)), chance.choice((8, 40))
         )
@@ -520,7 +520,7 @@ def test_the_badge_is_true_after_many_changes(
         "undo": (lambda: window.session.subject.undo(), 3),
         "redo": (lambda: window.session.subject.redo(), 2),
         "look": (look, 4),
-        "fit": (lambda: window.pictures.images.fit(), 1),
+        "fit": (lambda: window.pictures.canvas.fit(), 1),
         "open": (lambda: window.file_dialogs.open(chance.choice(files)), 1),
         "use": (lambda: window.page.use_output(), 1),
         "run": (lambda: window.runner.run(), 1),

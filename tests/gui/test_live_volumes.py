@@ -25,7 +25,7 @@ from kernelscope.gui.model.freshness import MOVING, RESTING, Freshness, Pace, ne
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.model.slice_previews import SlicePreviews, place_of
-from kernelscope.gui.viewer.volume_viewer import VolumeViewer
+from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.scan import Scan
@@ -68,26 +68,25 @@ def editor(window: MainWindow, name: str) -> Any:
     return window.panel.form.editors[name]
 
 
-def contents(viewer: VolumeViewer) -> list[NDArray[Any] | None]:
+def contents(viewer: PairView) -> list[NDArray[Any] | None]:
     """Return the slice that each plane of the output shows, as it is drawn."""
     found: list[NDArray[Any] | None] = []
     for plane in viewer.view.planes:
-        content = viewer.content.at(viewer.view.position, (plane,), viewer.view.look)
+        volume = viewer._content_at(viewer.view.position, (plane,)).shown
         index = viewer.view.position[plane.axis]
-        volume = content.volume
         found.append(None if volume is None else plane.cut(volume.voxels, index))
     return found
 
 
 def notes(window: MainWindow) -> list[str]:
-    return [view.note for view in window.volumes.viewer.output.views]
+    return [view.note for view in window.volumes.canvas.output.views]
 
 
 def previewed(qtbot: QtBot, window: MainWindow, count: int = 3) -> None:
     """Wait until so many planes show slices of the present settings."""
 
     def there() -> bool:
-        shown = [each is not None for each in contents(window.volumes.viewer)]
+        shown = [each is not None for each in contents(window.volumes.canvas)]
         clean = not any("Earlier" in note for note in notes(window))
         return sum(shown) == count and clean and window.live.resting
 
@@ -96,7 +95,7 @@ def previewed(qtbot: QtBot, window: MainWindow, count: int = 3) -> None:
 
 def halved(window: MainWindow, component: int = 0) -> list[NDArray[Any]]:
     """Return the slices in view that the fake processor makes."""
-    viewer = window.volumes.viewer
+    viewer = window.volumes.canvas
     volume = window.session.volumes.source.volumes[component]
     whole = volume.with_voxels(volume.voxels / np.float32(2)).voxels
     return [plane.cut(whole, viewer.view.position[plane.axis]) for plane in viewer.view.planes]
@@ -111,7 +110,7 @@ def test_the_slices_in_view_are_there_before_a_run(
     window.runner.finished.connect(lambda *_: listed.append(1))
     open_scan(qtbot, window, scan)
     previewed(qtbot, window)
-    for shown, wanted in zip(contents(window.volumes.viewer), halved(window), strict=True):
+    for shown, wanted in zip(contents(window.volumes.canvas), halved(window), strict=True):
         np.testing.assert_array_equal(shown, wanted)
     assert window.session.freshness is Freshness.PREVIEW
     assert badge(window).startswith("◐ preview: slices in view, of 8×9×6 voxels")
@@ -120,7 +119,7 @@ def test_the_slices_in_view_are_there_before_a_run(
     assert not listed
     press(qtbot, window, "F5")
     settled(qtbot, window)
-    assert window.volumes.viewer.output.volume is window.session.volumes.shown_output
+    assert window.volumes.canvas.output.shown is window.session.volumes.shown_output
     assert badge(window) == "● exact"
     assert notes(window) == ["", "", ""]
 
@@ -130,7 +129,7 @@ def test_another_position_is_computed_and_steps_back_are_at_hand(
 ) -> None:
     open_scan(qtbot, window, scan)
     previewed(qtbot, window)
-    first, viewer = window.volumes.viewer.view.position, window.volumes.viewer
+    first, viewer = window.volumes.canvas.view.position, window.volumes.canvas
     cpu.go.clear()
     viewer.go_to((1, 2, 3))
     assert contents(viewer) == [None] * 3
@@ -178,15 +177,15 @@ def test_a_single_plane_and_a_plane_that_was_clicked_come_first(
 ) -> None:
     open_scan(qtbot, window, scan)
     previewed(qtbot, window)
-    window.volumes.viewer.choose_plane(2)
-    window.volumes.viewer.go_to((1, 1, 1))
+    window.volumes.canvas.choose_plane(2)
+    window.volumes.canvas.go_to((1, 1, 1))
     qtbot.waitUntil(lambda: window.live.resting and window.session.freshness is Freshness.PREVIEW)
     assert cpu.requests[-1].region == Box.slice_of(SHAPE, 2, 1)
-    window.volumes.viewer.choose_plane(None)
+    window.volumes.canvas.choose_plane(None)
     previewed(qtbot, window)
-    window.volumes.viewer.output.views[1].pressed.emit()
+    window.volumes.canvas.output.views[1].pressed.emit()
     before = len(cpu.requests)
-    window.volumes.viewer.go_to((4, 5, 6))
+    window.volumes.canvas.go_to((4, 5, 6))
     previewed(qtbot, window)
     assert [each.region.sides.index(1) for each in cpu.requests[before:]] == [1, 0, 2]
 
@@ -200,11 +199,11 @@ def test_a_filter_for_pictures_shows_the_slice_that_it_works_on(
     qtbot.waitUntil(lambda: notes(window) == ["", *["Earlier settings"] * 2])
     assert window.session.freshness is Freshness.PREVIEW
     before = len(cpu.requests)
-    window.volumes.viewer.go_to((1, 2, 3))
+    window.volumes.canvas.go_to((1, 2, 3))
     previewed(qtbot, window, 1)
     assert notes(window) == ["", "Not computed yet", "Not computed yet"]
     assert len(cpu.requests) == before + 1
-    window.volumes.viewer.choose_plane(1)  # which changes the axis of the slices
+    window.volumes.canvas.choose_plane(1)  # which changes the axis of the slices
     qtbot.waitUntil(lambda: len(cpu.requests) == before + 2)
     previewed(qtbot, window, 1)
     assert window.session.freshness is Freshness.PREVIEW
@@ -233,7 +232,7 @@ def test_other_views_wait_for_a_run(
 ) -> None:
     open_scan(qtbot, window, scan)
     previewed(qtbot, window)
-    viewer = window.volumes.viewer
+    viewer = window.volumes.canvas
     viewer.view.choose_look(Look(projection=Projection.MAXIMUM))
     qtbot.waitUntil(lambda: window.live.resting)
     assert contents(viewer) == [None] * 3
@@ -261,20 +260,20 @@ def test_every_component_has_its_slices(
     before = len(cpu.requests)
     child(window, QListWidget, "componentList").setCurrentRow(1)
     previewed(qtbot, window)
-    for shown, wanted in zip(contents(window.volumes.viewer), halved(window, 1), strict=True):
+    for shown, wanted in zip(contents(window.volumes.canvas), halved(window, 1), strict=True):
         np.testing.assert_array_equal(shown, wanted)
     assert len(cpu.requests) == before
     window.session.volumes.undo()  # the first volume alone
     qtbot.waitUntil(lambda: len(window.session.volumes.source.volumes) == 1)
     previewed(qtbot, window)
-    np.testing.assert_array_equal(contents(window.volumes.viewer)[0], halved(window)[0])
+    np.testing.assert_array_equal(contents(window.volumes.canvas)[0], halved(window)[0])
 
 
 def test_the_probe_reads_previews(qtbot: QtBot, window: MainWindow, scan: Path) -> None:
     open_scan(qtbot, window, scan)
     previewed(qtbot, window)
     said: list[str] = []
-    viewer = window.volumes.viewer
+    viewer = window.volumes.canvas
     viewer.described.connect(said.append)
     viewer.output.views[1].hovered.emit(QPointF(0, 0))
     position = viewer.view.planes[1].moved(viewer.view.position, 0, 0, SHAPE)
@@ -334,7 +333,7 @@ def test_slow_slices_are_shown_in_part(
         lambda self, request: 1e-4 * pixels_of(request),  # 24 s for a plane across z
     )
     open_scan(qtbot, window, write(tmp_path / "stack.nii", np.ones(shape, np.uint8)))
-    viewer = window.volumes.viewer
+    viewer = window.volumes.canvas
     part = Box((5, 129, 194), (1, 141, 212))
     qtbot.waitUntil(lambda: window.live.resting and badge(window).count("1 in part") == 1)
     assert badge(window).startswith("◐ preview: slices in view, 1 in part, of 600×400×10 voxels")
@@ -473,7 +472,7 @@ def test_what_is_shown_is_true_after_many_changes(
     if not window.session.live:
         window.live.toggle()
     open_scan(qtbot, window, write(tmp_path / "a.nii", voxels(1)))
-    viewer = window.volumes.viewer
+    viewer = window.volumes.canvas
     seen = dict.fromkeys([None, *Freshness], 0)
     known = dict[str, NDArray[Any]]()
 

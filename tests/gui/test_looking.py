@@ -9,9 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QMouseEvent, QWheelEvent
-from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QPushButton
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QWheelEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QLabel,
+    QPushButton,
+    QSlider,
+    QToolButton,
+)
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.model.arrangement import Arrangement
@@ -20,8 +29,10 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide, full_of
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
+from kernelscope.gui.viewer.tools import OverlayPlace, Touch
 from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.schema.samples import Kind
 from tests.gui.helpers import HEIGHT, WIDTH, child, load, press, run, write_picture
 from tests.gui.test_volume_page import open_scan, write
 from tests.gui.test_volume_page import run as run_volume
@@ -33,9 +44,9 @@ SHIFT, CTRL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModi
 class Looked:
     """A window with an input and its output, seen in one plane each."""
 
-    def __init__(self, window: MainWindow, before: np.ndarray, after: np.ndarray) -> None:
+    def __init__(self, window: MainWindow, before: np.ndarray) -> None:
         self.window = window
-        self.before, self.after = before, after
+        self.before = self.after = before
         """The samples as they lie on the screen."""
 
     @property
@@ -101,29 +112,42 @@ def grey(canvas: PlaneCanvas, x: float, y: float) -> int:
 
 
 @pytest.fixture(params=["picture", "volume"])
-def looked(
+def opened(
     request: pytest.FixtureRequest, qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> Looked:
-    """Return a ramp and what the test's backend makes of it."""
+    """Return a ramp, not filtered yet."""
     if request.param == "picture":
         load(qtbot, window, write_picture(tmp_path / "ramp.png"))
-        run(qtbot, window)
-        subject = window.session.pictures
-        assert subject.source is not None
-        assert subject.result is not None
-        made = Looked(window, subject.source.pixels, subject.result.image.pixels)
+        source = window.session.pictures.source
+        assert source is not None
+        made = Looked(window, source.pixels)
     else:
         y, x = np.mgrid[:HEIGHT, :WIDTH]
         voxels = np.stack([4 * y + x] * 3).astype(np.int16)
         open_scan(qtbot, window, write(tmp_path / "ramp.nii", voxels, np.diag([1.0, 1, 1, 1])))
-        run_volume(qtbot, window)
-        volumes, viewer = window.session.volumes, window.volumes.viewer
-        viewer.choose_plane(0)
-        output, plane = volumes.shown_output, volumes.view.planes[0]
-        assert output is not None
-        made = Looked(window, plane.cut(volumes.part.voxels, 1), plane.cut(output.voxels, 1))
+        window.volumes.canvas.choose_plane(0)
+        volumes = window.session.volumes
+        made = Looked(window, volumes.view.planes[0].cut(volumes.part.voxels, 1))
     QApplication.processEvents()
     return made
+
+
+@pytest.fixture
+def looked(qtbot: QtBot, opened: Looked) -> Looked:
+    """Return a ramp and what the test's backend makes of it."""
+    window = opened.window
+    if window.session.kind is Kind.PICTURE:
+        run(qtbot, window)
+        result = window.session.pictures.result
+        assert result is not None
+        opened.after = result.image.pixels
+    else:
+        run_volume(qtbot, window)
+        output = window.session.volumes.shown_output
+        assert output is not None
+        opened.after = opened.view.planes[0].cut(output.voxels, 1)
+    QApplication.processEvents()
+    return opened
 
 
 @pytest.mark.parametrize(("key", "action"), [("Alt+2", "swipe"), ("Alt+3", "split")])
@@ -323,15 +347,206 @@ def test_one_panel_has_levels_and_colours(qtbot: QtBot, looked: Looked) -> None:
     assert view.displays.is_automatic(PaneSide.OUTPUT)
 
 
-def test_residuals_have_diverging_colours(qtbot: QtBot, looked: Looked) -> None:
+def show_residual(qtbot: QtBot, looked: Looked) -> None:
     press(qtbot, looked.window, "F3")
-    qtbot.waitUntil(
-        lambda: looked.output.front is not None and looked.output.front.minus is not None
-    )
+    qtbot.waitUntil(lambda: looked.viewer.output.content.is_change)
+
+
+def test_residuals_have_diverging_colours(qtbot: QtBot, looked: Looked) -> None:
+    show_residual(qtbot, looked)
     dark = colour(looked.output, 12, 10)
     assert len(set(dark)) == 3
     looked.view.choose_difference_map(ColourMap.GREY)
     assert len(set(colour(looked.output, 12, 10))) == 1
+
+
+def test_residuals_are_read_off(qtbot: QtBot, looked: Looked) -> None:
+    show_residual(qtbot, looked)
+    change = float(looked.after[10, 20]) - float(looked.before[10, 20])
+    looked.output.hovered.emit(QPointF(20.5, 10.5))
+    assert f"   residual {change:.4g}" in looked.pixel
+    probe = looked.output.probe
+    assert probe is not None
+    assert [line.name for line in probe.lines if line.bold] == ["residual"]
+    cells: Callable[..., list[str]] = looked.output.values
+    assert cells(looked.output.front, 20, 10) == [f"{change:+.4g}"]
+    assert cells(looked.viewer.input.views[0].front, 20, 10) == [f"{looked.before[10, 20]}"]
+
+
+def test_residuals_are_laid_over_the_input(qtbot: QtBot, looked: Looked) -> None:
+    window, canvas = looked.window, looked.output
+    assert not looked.viewer.overlay.isVisible()
+    show_residual(qtbot, looked)
+    x, y = 20, 20
+    alone = colour(canvas, x, y)
+    opacity = child(window, QSlider, "overlayOpacity")
+    assert not opacity.isEnabled()
+    child(window, QToolButton, "overlay").click()
+    opacity.setValue(0)
+    assert grey(canvas, x, y) == looked.step(looked.before, x, y)
+    opacity.setValue(100)
+    over = colour(canvas, x, y)
+    assert len(set(over)) == 3
+    darker = looked.after[y, x] < looked.before[y, x]
+    assert (over[2] > over[0]) is bool(darker), "blue is darker, orange brighter"
+    size = abs(float(looked.after[y, x]) - float(looked.before[y, x]))
+    threshold = child(window, QDoubleSpinBox, "overlayThreshold")
+    threshold.setValue(size - 1)
+    assert colour(canvas, x, y) == over
+    threshold.setValue(size + 1)
+    assert grey(canvas, x, y) == looked.step(looked.before, x, y)
+    child(window, QToolButton, "overlay").click()
+    assert colour(canvas, x, y) == alone
+    press(qtbot, window, "F2")
+    qtbot.waitUntil(lambda: not looked.viewer.overlay.isVisible())
+
+
+@pytest.mark.parametrize(("key", "line"), [("Alt+2", "right"), ("Alt+3", "lower")])
+def test_hints_leave_the_input_free(qtbot: QtBot, opened: Looked, key: str, line: str) -> None:
+    press(qtbot, opened.window, key)
+    QApplication.processEvents()
+    canvas, hint = opened.output, opened.viewer.output.hint
+    assert hint.isVisible()
+    assert hint.text() == "Press Run (F5)"
+    room, halves = hint.geometry().translated(-canvas.pos()), canvas.halves()
+    assert room == halves[1].toRect(), line
+    assert grey(canvas, 5, 5) == opened.step(opened.before, 5, 5)
+    opened.window.session.subject.note_work(at_work=True, compiling=True)
+    assert hint.text().startswith("Compiling")
+
+
+def test_the_input_has_the_room_of_a_missing_output(qtbot: QtBot, opened: Looked) -> None:
+    press(qtbot, opened.window, "Alt+4")
+    QApplication.processEvents()
+    canvas, hint = opened.output, opened.viewer.output.hint
+    assert not opened.viewer.input.isVisible()
+    assert not hint.isVisible()
+    assert (canvas.name, canvas.note) == ("Input", "Press Run (F5)")
+    assert grey(canvas, 20, 15) == opened.step(opened.before, 20, 15)
+    opened.window.session.subject.note_work(at_work=True, compiling=False)
+    assert canvas.note == "Running…"
+    press(qtbot, opened.window, "Alt+1")
+    assert hint.isVisible()
+    assert canvas.note == canvas.name == ""
+
+
+def test_hovering_the_line_shows_that_it_can_be_dragged(qtbot: QtBot, looked: Looked) -> None:
+    press(qtbot, looked.window, "Alt+3")
+    QApplication.processEvents()  # the output gets the room of the input
+    canvas = looked.output
+    qtbot.mouseMove(canvas, QPoint(5, canvas.height() // 2))
+    assert canvas.cursor().shape() is Qt.CursorShape.SplitVCursor
+    qtbot.mouseMove(canvas, QPoint(5, 5))
+    assert canvas.cursor().shape() is Qt.CursorShape.CrossCursor
+
+
+class Frame:
+    """An overlay: a filled square from (10, 10) to (14, 14)."""
+
+    def __init__(self) -> None:
+        self.places: list[OverlayPlace] = []
+
+    def paint(self, painter: QPainter, place: OverlayPlace) -> None:
+        self.places.append(place)
+        painter.setPen(QPen(Qt.PenStyle.NoPen))
+        painter.setBrush(QColor("#00ff00"))
+        painter.drawRect(10, 10, 4, 4)
+
+
+class Pencil:
+    """A tool that keeps its arguments."""
+
+    cursor = Qt.CursorShape.PointingHandCursor
+
+    def __init__(self, wanted: bool = True) -> None:
+        self.wanted = wanted
+        self.seen: list[tuple[str, float, float, str]] = []
+
+    def _note(self, kind: str, touch: Touch) -> None:
+        x, y = round(touch.point.x(), 6), round(touch.point.y(), 6)
+        self.seen.append((kind, x, y, touch.side.value))
+
+    def press(self, touch: Touch) -> bool:
+        self._note("press", touch)
+        return self.wanted
+
+    def drag(self, touch: Touch) -> None:
+        self._note("drag", touch)
+
+    def release(self, touch: Touch) -> None:
+        self._note("release", touch)
+
+    def hover(self, touch: Touch) -> None:
+        pass
+
+    def key(self, event: QKeyEvent, plane: int | None = None) -> bool:
+        self.seen.append(("key", event.key(), 0, ""))
+        return event.key() == Qt.Key.Key_Delete
+
+
+def test_overlays_are_drawn_in_coordinates_of_the_plane(looked: Looked) -> None:
+    viewer, overlay = looked.viewer, Frame()
+    viewer.add_overlay(overlay)
+    for look in (viewer.fit, lambda: viewer.look_at(QPointF(12, 13), 9)):
+        look()
+        for canvas in (looked.input, looked.output):
+            assert colour(canvas, 10, 10) == colour(canvas, 13, 13) == (0, 255, 0)
+            assert len(set(colour(canvas, 14, 10))) == 1
+            assert len(set(colour(canvas, 10, 9))) == 1
+    assert {place.side for place in overlay.places} == {PaneSide.INPUT, PaneSide.OUTPUT}
+    assert overlay.places[-1].scale == 9
+
+
+def test_a_tool_takes_the_left_button(qtbot: QtBot, looked: Looked) -> None:
+    viewer, canvas = looked.viewer, looked.output
+    viewer.look_at(QPointF(20, 15), 8)
+    pencil = Pencil()
+    viewer.set_tool(pencil)
+    before = canvas.camera, canvas.cross
+    looked.drag(canvas, canvas.to_widget(QPointF(18, 12)), QPointF(16, 24), LEFT)
+    assert pencil.seen == [
+        ("press", 18, 12, "output"),
+        ("drag", 20, 15, "output"),
+        ("release", 20, 15, "output"),
+    ]
+    assert (canvas.camera, canvas.cross) == before
+    assert canvas.cursor().shape() == Qt.CursorShape.PointingHandCursor
+    qtbot.keyClick(canvas, Qt.Key.Key_Delete)
+    qtbot.keyClick(canvas, Qt.Key.Key_Left, CTRL)  # not for the tool: pans
+    assert canvas.camera != before[0]
+    pencil.wanted = False
+    before = canvas.camera, canvas.cross
+    looked.drag(canvas, QPointF(50, 50), QPointF(16, 24), LEFT)
+    assert (canvas.camera, canvas.cross) != before, "the picture or the crosshair moves"
+    viewer.set_tool(None)
+    pencil.seen.clear()
+    looked.drag(canvas, QPointF(50, 50), QPointF(16, 24), LEFT)
+    assert pencil.seen == []
+
+
+def test_actual_size_keeps_the_plane_in_view(qtbot: QtBot, looked: Looked) -> None:
+    viewer = looked.viewer
+    viewer.look_at(QPointF(1, 29), 64)
+    press(qtbot, looked.window, "Ctrl+1")
+    for canvas in (looked.input, looked.output):
+        assert canvas.seen().contains(QRectF(0, 0, WIDTH, HEIGHT))
+    viewer.look_at(QPointF(1, 29), 64)
+    for _ in range(12):
+        press(qtbot, looked.window, "Ctrl+-")
+    assert looked.view.seen == pytest.approx((0, 0, WIDTH, HEIGHT))
+
+
+def test_moves_of_the_camera_are_reported(qtbot: QtBot, looked: Looked) -> None:
+    viewer = looked.viewer
+    with qtbot.waitSignal(viewer.zoomed):
+        viewer.look_at(QPointF(20, 15), 40)
+    left, top, right, bottom = looked.view.seen
+    assert left < 20 < right
+    assert top < 15 < bottom
+    assert right - left == pytest.approx(looked.output.width() / 40, abs=1 / 40)
+    with qtbot.waitSignal(viewer.zoomed):
+        looked.output.panned.emit(QPointF(2, 0))
+    assert looked.view.seen[0] == pytest.approx(left + 2)
 
 
 def test_regions_are_drawn_and_measured(qtbot: QtBot, looked: Looked) -> None:

@@ -60,7 +60,7 @@ from kernelscope.gui.tools import file_dialogs, saving
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.preferences import Preferences
-from kernelscope.gui.viewer.image_view import ImageView
+from kernelscope.gui.viewer.pane import Pane
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.icons import NAMES, icon
 from kernelscope.gui.widgets.messages import BugDialog, ErrorDialog
@@ -104,7 +104,7 @@ def test_starts_on_a_sample_with_a_hint(qtbot: QtBot, window: MainWindow, monkey
     monkeypatch.setattr("kernelscope.gui.window.main_window.warm_up", warmed.append)
     window.open_first(None)
     qtbot.waitUntil(lambda: shown(window) == SAMPLES[0].path.name)
-    assert window.pictures.images.output.image is None
+    assert window.pictures.canvas.output.shown is None
     assert child(window, QLabel, "outputHint").text() == "Press Run (F5)"
     qtbot.waitUntil(lambda: len(warmed) == 1)
     assert warmed[0].step.filter.id == window.session.filter_id
@@ -179,7 +179,7 @@ def test_paste_and_copy(qtbot: QtBot, window: MainWindow) -> None:
     QGuiApplication.clipboard().setImage(image)
     press(qtbot, window, "Ctrl+V")
     qtbot.waitUntil(lambda: shown(window) == "pasted picture")
-    assert window.pictures.images.input.image.planes[4, 6].tolist() == [0x10, 0x20, 0x30]
+    assert window.pictures.canvas.input.shown.planes[4, 6].tolist() == [0x10, 0x20, 0x30]
     child(window, QComboBox, "border")
     run(qtbot, window)
     press(qtbot, window, "Ctrl+C")
@@ -235,9 +235,9 @@ def test_run_shows_the_result_and_its_origin(
 ) -> None:
     load(qtbot, window, picture)
     qtbot.mouseClick(child(window, QToolButton, "runButton"), Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
-    result = window.pictures.images.output.image
-    np.testing.assert_array_equal(result.pixels, 255 - window.pictures.images.input.image.pixels)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
+    result = window.pictures.canvas.output.shown
+    np.testing.assert_array_equal(result.pixels, 255 - window.pictures.canvas.input.shown.pixels)
     details = child(window, QLabel, "outputDetails").toolTip()
     assert details.startswith("CPU parallel, ")
     assert details.endswith("reflect border")
@@ -251,7 +251,7 @@ def test_cancel_stops_at_once_and_leaves_the_output(
 ) -> None:
     load(qtbot, window, picture)
     run(qtbot, window)
-    output = window.pictures.images.output.image
+    output = window.pictures.canvas.output.shown
     cpu.go.clear()
     press(qtbot, window, "Ctrl+R")
     qtbot.waitUntil(lambda: state(window) == "Compute 50 %")
@@ -262,7 +262,7 @@ def test_cancel_stops_at_once_and_leaves_the_output(
     assert time.monotonic() - start < 10
     qtbot.waitUntil(lambda: "Cancelled after" in window.console.text())
     last = window.console.text().splitlines()[-1]
-    assert window.pictures.images.output.image is output
+    assert window.pictures.canvas.output.shown is output
     assert re.search(r"INFO +Cancelled after \d+\.\d+ s: Median, ", last)
 
 
@@ -280,7 +280,7 @@ def test_cancel_answers_at_once_even_while_a_kernel_is_being_compiled(
     press(qtbot, window, "F5")
     assert state(window) == "Waiting"
     cpu.go.set()
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
     assert "size 9 px" in child(window, QLabel, "outputDetails").toolTip()
 
 
@@ -295,7 +295,7 @@ def test_change_during_a_run_does_not_reach_it(
     before = size.value()
     size.setValue(before + 4)
     cpu.go.set()
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
     assert f"size {before} px" in child(window, QLabel, "outputDetails").toolTip()
     assert size.value() == before + 4
 
@@ -308,7 +308,7 @@ def test_latest_run_wins(qtbot: QtBot, window: MainWindow, picture: Path, cpu: F
     child(window, QSpinBox, "sizeBox").setValue(9)
     press(qtbot, window, "F5")
     cpu.go.set()
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
     assert "size 9 px" in child(window, QLabel, "outputDetails").toolTip()
     assert len(window.session.gallery) == 1
     replaced = [line for line in window.console.text().splitlines() if "Cancelled" in line]
@@ -327,7 +327,7 @@ def test_result_of_a_picture_that_was_replaced_goes_to_the_list(
     cpu.go.set()
     qtbot.waitUntil(lambda: len(window.session.gallery) == 1)
     settle(qtbot, window)
-    assert window.pictures.images.output.image is None
+    assert window.pictures.canvas.output.shown is None
     assert shown(window) == "other.png"
 
 
@@ -345,7 +345,7 @@ def test_earlier_run_comes_back_with_input_output_and_settings(
     window.session.set_filter("mean")
     child(window, QComboBox, "border").setCurrentText("Wrap")
     window.runs.wanted.emit(next(iter(window.session.gallery)))
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is result.image)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is result.image)
     assert shown(window) == picture.name
     step = window.session.require().step
     assert step.filter.id == result.request.step.filter.id
@@ -355,13 +355,13 @@ def test_earlier_run_comes_back_with_input_output_and_settings(
 
 def test_output_becomes_the_input(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     load(qtbot, window, picture)
-    original = window.pictures.images.input.image
+    original = window.pictures.canvas.input.shown
     run(qtbot, window)
-    output = window.pictures.images.output.image
+    output = window.pictures.canvas.output.shown
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.pictures.images.input.image is output)
+    qtbot.waitUntil(lambda: window.pictures.canvas.input.shown is output)
     run(qtbot, window)
-    np.testing.assert_array_equal(window.pictures.images.output.image.pixels, original.pixels)
+    np.testing.assert_array_equal(window.pictures.canvas.output.shown.pixels, original.pixels)
 
 
 @pytest.mark.smoke
@@ -772,12 +772,12 @@ def test_arrow_keys_move_both_pictures(qtbot: QtBot, window: MainWindow, picture
         (Qt.Key.Key_Up, 0, -1),
         (Qt.Key.Key_Down, 0, 1),
     ):
-        before, scale = window.pictures.images.input.canvas.camera
+        before, scale = window.pictures.canvas.input.views[0].camera
         qtbot.keyClick(child(window, QWidget, "outputCanvas"), key)
-        for view in (window.pictures.images.input, window.pictures.images.output):
-            after, new_scale = view.canvas.camera
+        for view in (window.pictures.canvas.input, window.pictures.canvas.output):
+            after, new_scale = view.views[0].camera
             assert new_scale == pytest.approx(scale)
-            moved, size = (after - before) * scale, view.canvas.size()
+            moved, size = (after - before) * scale, view.views[0].size()
             assert moved.x() == pytest.approx(0.1 * x * size.width()), key
             assert moved.y() == pytest.approx(0.1 * y * size.height()), key
 
@@ -799,7 +799,7 @@ def test_every_filter_runs_with_the_values_that_its_form_shows(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    image = window.pictures.images.input.image
+    image = window.session.pictures.source
     assert image is not None
     for spec in filters.discover().values():
         action = window.findChild(QAction, f"filter{spec.id}")
@@ -953,8 +953,8 @@ def test_icons_are_drawn_in_the_colours_of_the_palette(qtbot: QtBot, name: str) 
 
 def canvas_point(window: MainWindow, x: float, y: float) -> QPoint:
     """Return where pixel (x, y) of the output is on its canvas."""
-    view = window.pictures.images.output
-    return view.canvas.to_widget(QPointF(x, y)).toPoint()
+    view = window.pictures.canvas.output
+    return view.views[0].to_widget(QPointF(x, y)).toPoint()
 
 
 def test_both_values_under_the_cursor_also_where_the_result_is_smaller(
@@ -964,12 +964,13 @@ def test_both_values_under_the_cursor_also_where_the_result_is_smaller(
     child(window, QSpinBox, "sizeBox").setValue(5)
     child(window, QComboBox, "border").setCurrentText("Valid")
     run(qtbot, window)
-    output = window.pictures.images.output
-    assert (output.image.width, output.offset) == (WIDTH - 4, 2)
+    output = window.pictures.canvas.output
+    assert isinstance(output.shown, Image)
+    assert (output.shown.width, output.content.offset) == (WIDTH - 4, 2)
     pixel = child(window, QLabel, "pixel")
-    qtbot.mouseMove(output.canvas, canvas_point(window, 20.5, 10.5))
+    qtbot.mouseMove(output.views[0], canvas_point(window, 20.5, 10.5))
     qtbot.waitUntil(lambda: pixel.text() == "x 20, y 10   input 60   output 195")
-    qtbot.mouseMove(output.canvas, canvas_point(window, 0.5, 10.5))
+    qtbot.mouseMove(output.views[0], canvas_point(window, 0.5, 10.5))
     qtbot.waitUntil(lambda: pixel.text() == "x 0, y 10   input 40")
 
 
@@ -977,19 +978,19 @@ def test_both_values_under_the_cursor_also_where_the_result_is_smaller(
 def test_views_move_as_one(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     load(qtbot, window, picture)
     run(qtbot, window)
-    left, right = window.pictures.images.input, window.pictures.images.output
-    fitted = right.canvas.camera
-    left.canvas.zoomed.emit(3, fitted[0])
-    left.canvas.panned.emit(QPointF(3, 2))
+    left, right = window.pictures.canvas.input, window.pictures.canvas.output
+    fitted = right.views[0].camera
+    left.views[0].zoomed.emit(3, fitted[0])
+    left.views[0].panned.emit(QPointF(3, 2))
     for view in (left, right):
-        centre, scale = view.canvas.camera
+        centre, scale = view.views[0].camera
         assert scale == round(fitted[1] * ZOOM_STEP**3)
         assert (centre.x(), centre.y()) == pytest.approx((fitted[0].x() + 3, fitted[0].y() + 2))
     press(qtbot, window, "Ctrl+1")
-    assert right.canvas.camera[1] * window.devicePixelRatioF() == pytest.approx(1)
+    assert right.views[0].camera[1] * window.devicePixelRatioF() == pytest.approx(1)
     assert child(window, QLabel, "zoom").text() == "100 %"
     press(qtbot, window, "Ctrl+0")
-    assert right.canvas.camera[1] == pytest.approx(fitted[1])
+    assert right.views[0].camera[1] == pytest.approx(fitted[1])
 
 
 def test_the_wheel_keeps_what_is_under_the_cursor(
@@ -997,7 +998,7 @@ def test_the_wheel_keeps_what_is_under_the_cursor(
 ) -> None:
     load(qtbot, window, picture)
     run(qtbot, window)
-    images = window.pictures.images
+    images = window.pictures.canvas
     for view, (x, y) in itertools.product(
         (images.input, images.output), ((0.2, 0.3), (0.75, 0.4), (0.4, 0.85))
     ):
@@ -1005,21 +1006,21 @@ def test_the_wheel_keeps_what_is_under_the_cursor(
         turn_the_wheel(window, view, x, y)
 
 
-def turn_the_wheel(window: MainWindow, view: ImageView, x: float, y: float) -> None:
-    port = view.canvas
+def turn_the_wheel(window: MainWindow, view: Pane, x: float, y: float) -> None:
+    port = view.views[0]
     cursor = QPointF(round(x * port.width()), round(y * port.height()))
 
-    def under_the_cursor(each: ImageView) -> QPointF:
-        return each.canvas.to_scene(cursor)
+    def under_the_cursor(each: Pane) -> QPointF:
+        return each.views[0].to_scene(cursor)
 
-    centre, scale = view.canvas.camera
+    centre, scale = view.views[0].camera
     before = centre + (cursor - QPointF(port.width(), port.height()) / 2) / scale
-    scales = [view.canvas.camera[1]]
+    scales = [view.views[0].camera[1]]
     for notches in (3, 3, -4, *[3] * 12):  # to the largest scale and on
         place = QPointF(port.mapTo(window, cursor.toPoint()))
         QTest.wheelEvent(window.windowHandle(), place, QPoint(0, 120 * notches))
-        scales.append(view.canvas.camera[1])
-        for each in (window.pictures.images.input, window.pictures.images.output):
+        scales.append(view.views[0].camera[1])
+        for each in (window.pictures.canvas.input, window.pictures.canvas.output):
             moved = under_the_cursor(each) - before
             # Pixels are drawn on whole ones of the screen, at most half of one away.
             assert max(abs(moved.x()), abs(moved.y())) * scales[-1] < 0.51, scales
@@ -1033,10 +1034,10 @@ def test_one_to_one_draws_each_pixel_once(qtbot: QtBot, window: MainWindow, tmp_
     noise = np.random.default_rng(1).integers(0, 256, (65, 87), np.uint8)
     Pillow.fromarray(noise).save(path)
     load(qtbot, window, path)
-    window.pictures.images.one_to_one()
-    view = window.pictures.images.input
-    drawn = view.canvas.grab().toImage()
-    corner = view.canvas.to_widget(QPointF(0, 0)).toPoint()
+    window.pictures.canvas.one_to_one()
+    view = window.pictures.canvas.input
+    drawn = view.views[0].grab().toImage()
+    corner = view.views[0].to_widget(QPointF(0, 0)).toPoint()
     seen = [
         [drawn.pixelColor(corner.x() + x, corner.y() + y).red() for x in range(87)]
         for y in range(65)
@@ -1051,20 +1052,20 @@ def test_far_end_of_a_very_wide_picture_is_drawn_right(
     pixels = np.random.default_rng(2).integers(0, 256, (20, 70_000), np.uint8)
     Pillow.fromarray(pixels).save(path)
     load(qtbot, window, path)
-    window.pictures.images.look_at(QPointF(69_950, 10), 4)
-    view = window.pictures.images.input
-    drawn = view.canvas.grab().toImage()
-    corner = view.canvas.to_widget(QPointF(69_940, 5)).toPoint()
+    window.pictures.canvas.look_at(QPointF(69_950, 10), 4)
+    view = window.pictures.canvas.input
+    drawn = view.views[0].grab().toImage()
+    corner = view.views[0].to_widget(QPointF(69_940, 5)).toPoint()
     seen = [drawn.pixelColor(corner.x() + 4 * x + 2, corner.y() + 2).red() for x in range(20)]
     np.testing.assert_array_equal(seen, pixels[5, 69_940:69_960])
 
 
 def test_magnified_pixels_stay_sharp(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
     load(qtbot, window, picture)
-    view = window.pictures.images.input
-    assert view.canvas.camera[1] > 4
-    drawn = view.canvas.grab().toImage()
-    corner = view.canvas.to_widget(QPointF(0, 0)).toPoint()
+    view = window.pictures.canvas.input
+    assert view.views[0].camera[1] > 4
+    drawn = view.views[0].grab().toImage()
+    corner = view.views[0].to_widget(QPointF(0, 0)).toPoint()
     row = {drawn.pixelColor(corner.x() + x, corner.y() + 2).red() for x in range(100)}
     assert row <= set(range(WIDTH))
 
@@ -1074,13 +1075,14 @@ def test_a_region_is_drawn_over_the_earlier_picture(
 ) -> None:
     load(qtbot, window, picture)
     run(qtbot, window)
-    view = window.pictures.images.output
-    before = view.image.pixels
+    view = window.pictures.canvas.output
+    assert isinstance(view.shown, Image)
+    before = view.shown.pixels
     part = Image.from_array(np.full((6, 8), 77, np.uint8))
-    view.show_region(Region(top=10, left=20, height=6, width=8), part)
+    window.pictures.canvas.show_region(Region(top=10, left=20, height=6, width=8), part, 0)
 
     def drawn(x: int, y: int) -> int:
-        picture = view.canvas.grab().toImage()
+        picture = view.views[0].grab().toImage()
         return picture.pixelColor(canvas_point(window, x + 0.5, y + 0.5)).red()
 
     inside = [drawn(x, y) for x, y in ((20, 10), (27, 15), (24, 12))]
@@ -1093,7 +1095,7 @@ def test_a_region_is_drawn_over_the_earlier_picture(
 
 
 def test_views_follow_the_palette(qtbot: QtBot, window: MainWindow) -> None:
-    canvas = window.pictures.images.input.canvas
+    canvas = window.pictures.canvas.input.views[0]
     dark = QPalette(QPalette().color(QPalette.ColorRole.ButtonText))
     QApplication.setPalette(dark)
     try:
@@ -1120,8 +1122,8 @@ def test_window_works_with_the_real_processor(qtbot: QtBot, store: Path, picture
 
         qtbot.waitUntil(lambda: is_grey() and window.session.freshness is Freshness.EXACT)
         np.testing.assert_array_equal(
-            window.pictures.images.output.image.pixels,
-            window.pictures.images.input.image.pixels,
+            window.pictures.canvas.output.shown.pixels,
+            window.pictures.canvas.input.shown.pixels,
         )
     finally:
         window.close()
@@ -1173,7 +1175,7 @@ def test_run_and_cancel_are_in_sight_without_the_settings(
     qtbot.waitUntil(lambda: tools[1].isEnabled() and cpu.entered.is_set())
     qtbot.mouseClick(tools[1], Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not tools[1].isEnabled())
-    assert window.pictures.images.output.image is None
+    assert window.pictures.canvas.output.shown is None
     window.docks[DockName.CONTROLS].show()
     qtbot.waitUntil(lambda: not any(each.isVisible() for each in tools))
 

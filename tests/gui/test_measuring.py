@@ -34,7 +34,7 @@ def drawing(qtbot: QtBot, window: MainWindow, picture: Path) -> MainWindow:
 
 def draw(window: MainWindow, start: tuple[int, int], end: tuple[int, int]) -> None:
     """Drag in the output from one corner of pixels to another; for lines, between pixels."""
-    canvas, region = window.pictures.images.output.canvas, window.measuring.regions.chosen
+    canvas, region = window.pictures.canvas.output.views[0], window.measuring.regions.chosen
     is_line = (region.shape if region is not None else window.measuring.tool.shape) is Shape.LINE
     half = QPointF(0.5, 0.5) if is_line else QPointF()
     first, last = canvas.to_widget(QPointF(*start) + half), canvas.to_widget(QPointF(*end) + half)
@@ -42,7 +42,7 @@ def draw(window: MainWindow, start: tuple[int, int], end: tuple[int, int]) -> No
 
 
 def click(window: MainWindow, x: float, y: float) -> None:
-    canvas = window.pictures.images.output.canvas
+    canvas = window.pictures.canvas.output.views[0]
     at = canvas.to_widget(QPointF(x, y))
     mouse(canvas, QEvent.Type.MouseButtonPress, at, LEFT)
     mouse(canvas, QEvent.Type.MouseButtonRelease, at, LEFT)
@@ -107,7 +107,7 @@ def test_a_region_is_moved_and_resized_by_the_mouse(drawing: MainWindow) -> None
 
 def test_arrow_keys_move_and_resize_and_delete_removes(qtbot: QtBot, drawing: MainWindow) -> None:
     draw(drawing, (4, 4), (14, 12))
-    drawing.pictures.images.output.canvas.setFocus()
+    drawing.pictures.canvas.output.views[0].setFocus()
     press(qtbot, drawing, "Right")
     press(qtbot, drawing, "Shift+Down")
     assert chosen(drawing).corners == ((5, 14), (15, 22))
@@ -126,7 +126,7 @@ def test_return_adds_a_region_and_escape_gives_the_mouse_back(
     assert 0 <= left < right <= WIDTH
     assert 0 <= top < bottom <= HEIGHT
     press(qtbot, drawing, "Esc")
-    assert drawing.pictures.images.output.canvas.tool is None
+    assert drawing.pictures.canvas.output.views[0].tool is None
     assert drawing.actions_["regionsOff"].isChecked()
 
 
@@ -200,9 +200,9 @@ def test_copy_and_csv_have_the_table(qtbot: QtBot, drawing: MainWindow) -> None:
 def test_both_panes_draw_the_region(drawing: MainWindow) -> None:
     draw(drawing, (4, 4), (14, 12))
     colour = QColor(chosen(drawing).colour)
-    for view in (drawing.pictures.images.input, drawing.pictures.images.output):
-        place = view.canvas.to_widget(QPointF(9, 12)).toPoint()
-        drawn = view.canvas.grab().toImage()
+    for view in (drawing.pictures.canvas.input, drawing.pictures.canvas.output):
+        place = view.views[0].to_widget(QPointF(9, 12)).toPoint()
+        drawn = view.views[0].grab().toImage()
         seen = [drawn.pixelColor(place.x(), place.y() + d) for d in range(-3, 4)]
         assert any(
             abs(each.red() - colour.red()) + abs(each.blue() - colour.blue()) < 24 for each in seen
@@ -250,7 +250,7 @@ def test_a_line_is_drawn_and_plotted_over_input_and_output(
 
 def test_the_end_of_a_new_line_follows_the_mouse(qtbot: QtBot, drawing: MainWindow) -> None:
     press(qtbot, drawing, "Ctrl+Alt+L")
-    canvas = drawing.pictures.images.output.canvas
+    canvas = drawing.pictures.canvas.output.views[0]
     points = [canvas.to_widget(QPointF(x + 0.5, y + 0.5)) for x, y in ((4, 2), (6, 2), (12, 5))]
     mouse(canvas, QEvent.Type.MouseButtonPress, points[0], LEFT)
     for point in points[1:]:

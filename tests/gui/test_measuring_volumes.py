@@ -42,7 +42,7 @@ def scanned(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> MainWindow:
 
 
 def view_of(window: MainWindow, plane: int) -> PlaneCanvas:
-    return window.volumes.viewer.output.views[plane]
+    return window.volumes.canvas.output.views[plane]
 
 
 def at(view: PlaneCanvas, column: float, row: float) -> QPointF:
@@ -75,7 +75,7 @@ def figures(qtbot: QtBot, window: MainWindow, headings: set[str]) -> list[list[s
 
 
 def cut(window: MainWindow, plane: int, name: str = "input") -> np.ndarray:
-    viewer = window.volumes.viewer
+    viewer = window.volumes.canvas
     volume = window.session.volumes.part if name == "input" else window.session.volumes.shown_output
     assert volume is not None
     each = viewer.view.planes[plane]
@@ -86,12 +86,12 @@ def cut(window: MainWindow, plane: int, name: str = "input") -> np.ndarray:
 def test_a_rectangle_is_measured_in_the_slices_of_its_plane(
     qtbot: QtBot, scanned: MainWindow
 ) -> None:
-    position = scanned.volumes.viewer.view.position
+    position = scanned.volumes.canvas.view.position
     press(qtbot, scanned, "Ctrl+Alt+R")
     draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
     assert chosen(scanned).corners == ((1, 2), (5, 7))
     assert chosen(scanned).plane == AXIAL
-    assert scanned.volumes.viewer.view.position == position  # the crosshair stays
+    assert scanned.volumes.canvas.view.position == position  # the crosshair stays
     source, output = figures(qtbot, scanned, {f"R1 (axial {position[0] + 1})"})
     for line, name in ((source, "input"), (output, "output")):
         inside = cut(scanned, AXIAL, name)[2:7, 1:5]
@@ -102,7 +102,7 @@ def test_a_rectangle_is_measured_in_the_slices_of_its_plane(
     assert scanned.measure.csv().splitlines()[1].endswith(f",axial {position[0] + 1},30.0")
 
     press(qtbot, scanned, "PgDown")
-    scanned.volumes.viewer.go_to((position[0] - 2, *position[1:]))
+    scanned.volumes.canvas.go_to((position[0] - 2, *position[1:]))
     source, _ = figures(qtbot, scanned, {f"R1 (axial {position[0] - 1})"})
     assert source[4] == f"{cut(scanned, AXIAL)[2:7, 1:5].mean():.5g}"
 
@@ -128,7 +128,7 @@ def test_regions_of_other_planes_are_neither_drawn_nor_taken(
     draw(view_of(scanned, SAGITTAL), (3, 3), (5, 5))  # inside of R1, if it were there
     assert [each.plane for each in scanned.measuring.regions.all] == [AXIAL, SAGITTAL]
     assert scanned.measuring.regions.all[0].corners == ((1, 1), (6, 5))
-    position = scanned.volumes.viewer.view.position
+    position = scanned.volumes.canvas.view.position
     names = {f"R1 (axial {position[0] + 1})", f"R2 (sagittal {position[2] + 1})"}
     table = figures(qtbot, scanned, names)
     second = [line for line in table if line[0].startswith("R2")]
@@ -180,7 +180,7 @@ def test_lines_through_tall_voxels_are_taken_beside_them_on_the_screen(
 
 
 def test_a_double_click_with_a_tool_keeps_the_planes(qtbot: QtBot, scanned: MainWindow) -> None:
-    viewer = scanned.volumes.viewer
+    viewer = scanned.volumes.canvas
     press(qtbot, scanned, "Ctrl+Alt+R")
     mouse(view_of(scanned, AXIAL), QEvent.Type.MouseButtonDblClick, QPointF(50, 50), LEFT)
     assert viewer.view.plane_number is None
@@ -190,7 +190,7 @@ def test_a_double_click_with_a_tool_keeps_the_planes(qtbot: QtBot, scanned: Main
 
 
 def test_regions_of_slices_are_made_and_moved_by_keys(qtbot: QtBot, scanned: MainWindow) -> None:
-    viewer = scanned.volumes.viewer
+    viewer = scanned.volumes.canvas
     viewer.choose_plane(SAGITTAL)
     press(qtbot, scanned, "Ctrl+Alt+R")
     press(qtbot, scanned, "Return")
@@ -221,12 +221,12 @@ def test_pictures_and_volumes_have_regions_of_their_own(
 ) -> None:
     press(qtbot, scanned, "Ctrl+Alt+R")
     draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
-    number = scanned.volumes.viewer.view.position[0] + 1
+    number = scanned.volumes.canvas.view.position[0] + 1
     figures(qtbot, scanned, {f"R1 (axial {number})"})
     load(qtbot, scanned, picture)
     assert scanned.measuring.regions.all == ()
     assert scanned.measure.rows == ()
-    canvas = scanned.pictures.images.output.canvas
+    canvas = scanned.pictures.canvas.output.views[0]
     start, end = canvas.to_widget(QPointF(4, 4)), canvas.to_widget(QPointF(9, 9))
     drag(canvas, start, end - start, LEFT)
     assert chosen(scanned).plane is None
@@ -249,12 +249,12 @@ def test_pictures_and_volumes_have_regions_of_their_own(
 def test_a_note_says_that_projections_are_not_measured(qtbot: QtBot, scanned: MainWindow) -> None:
     press(qtbot, scanned, "Ctrl+Alt+R")
     draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
-    number = scanned.volumes.viewer.view.position[0] + 1
+    number = scanned.volumes.canvas.view.position[0] + 1
     figures(qtbot, scanned, {f"R1 (axial {number})"})
     hint = scanned.measure.findChild(QLabel, "measureHint")
     assert hint is not None
     assert not hint.isVisible()
-    scanned.volumes.viewer.view.choose_look(Look(projection=Projection.MAXIMUM))
+    scanned.volumes.canvas.view.choose_look(Look(projection=Projection.MAXIMUM))
     qtbot.waitUntil(lambda: "not of the projections" in hint.text() and hint.isVisible())
 
 
@@ -290,7 +290,7 @@ def test_lines_are_hit_within_pixels_of_the_screen() -> None:
 def test_values_of_volumes_are_read_in_other_units(qtbot: QtBot, scanned: MainWindow) -> None:
     said: list[str] = []
     scanned.volumes.described.connect(said.append)
-    value = voxels()[scanned.volumes.viewer.view.position].item()
+    value = voxels()[scanned.volumes.canvas.view.position].item()
     brightest = voxels().max().item()
     for id_, text in (
         ("unitsShare", f"{value / brightest:.4g}"),
@@ -302,7 +302,7 @@ def test_values_of_volumes_are_read_in_other_units(qtbot: QtBot, scanned: MainWi
         assert f"input {text}   " in said[-1]
     press(qtbot, scanned, "Ctrl+Alt+R")
     draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
-    number = scanned.volumes.viewer.view.position[0] + 1
+    number = scanned.volumes.canvas.view.position[0] + 1
     figures(qtbot, scanned, {f"R1 (axial {number})"})
     scanned.actions_["unitsShare"].trigger()
     qtbot.waitUntil(lambda: scanned.measure.csv().splitlines()[1].split(",")[11] == "0 to 1")
@@ -311,7 +311,7 @@ def test_values_of_volumes_are_read_in_other_units(qtbot: QtBot, scanned: MainWi
 
 
 def test_shift_and_arrows_move_the_probe_of_slices(qtbot: QtBot, scanned: MainWindow) -> None:
-    viewer = scanned.volumes.viewer
+    viewer = scanned.volumes.canvas
     said: list[str] = []
     viewer.described.connect(said.append)
     view = viewer.input.views[AXIAL]
@@ -332,7 +332,7 @@ def test_shift_and_arrows_move_the_probe_of_slices(qtbot: QtBot, scanned: MainWi
 def test_the_magnifier_has_the_input_on_its_side_of_the_line(
     qtbot: QtBot, scanned: MainWindow
 ) -> None:
-    viewer = scanned.volumes.viewer
+    viewer = scanned.volumes.canvas
     viewer.view.arrange(shows_values=False)
     viewer.choose_plane(AXIAL)
     viewer.view.choose(Display(0, 2000))
@@ -355,7 +355,7 @@ def test_the_probe_leaves_a_volume_of_another_size(
 ) -> None:
     said: list[str] = []
     scanned.volumes.described.connect(said.append)
-    view = scanned.volumes.viewer.input.views[AXIAL]
+    view = scanned.volumes.canvas.input.views[AXIAL]
     mouse(view, QEvent.Type.MouseMove, at(view, 7.5, 8.5), Qt.MouseButton.NoButton)
     open_scan(qtbot, scanned, write(tmp_path / "small.nii.gz", voxels()[:3, :4, :5]))
     assert said[-1].startswith("x 2, y 2, z 1")

@@ -93,7 +93,7 @@ def test_the_keyboard_goes_to_the_picture_after_a_search(
     qtbot.keyClicks(window.filters.search, "median")
     qtbot.keyClick(window.filters.search, Qt.Key.Key_Return)
     assert window.session.filter_id == "median"
-    assert window.pictures.images.output.canvas.hasFocus()
+    assert window.pictures.canvas.output.views[0].hasFocus()
     run(qtbot, window)
     press(qtbot, window, "Ctrl+U")
     wait_until(qtbot, lambda: bool(window.session.subject.moment.steps))

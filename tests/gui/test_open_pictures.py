@@ -190,7 +190,7 @@ def test_steps_and_undo_belong_to_one_picture(qtbot: QtBot, four: MainWindow) ->
     assert documents(four)[0].work == 2
     click(qtbot, four, 0)
     qtbot.waitUntil(lambda: four.actions_["undo"].isEnabled())
-    qtbot.waitUntil(lambda: four.pictures.images.input.image is four.session.subject.source)
+    qtbot.waitUntil(lambda: four.pictures.canvas.input.shown is four.session.subject.source)
 
 
 def test_a_run_goes_to_the_picture_in_front(qtbot: QtBot, four: MainWindow, cpu: FakeCpu) -> None:

@@ -7,8 +7,10 @@ import pytest
 from PySide6.QtCore import QSize
 from pytestqt.qtbot import QtBot
 
+from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.plane_rows import lies_beside
-from kernelscope.gui.viewer.volume_viewer import VolumeViewer
+from kernelscope.gui.session.canvas_view import CanvasView
+from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.images.volume import Volume
 
 HEAD = ((112, 128), (112, 96), (128, 96))
@@ -34,11 +36,11 @@ def test_the_larger_slices_decide(
 
 
 def test_little_height_puts_the_output_beside_the_input(qtbot: QtBot) -> None:
-    viewer = VolumeViewer()
+    viewer = PairView(CanvasView(3))
     qtbot.addWidget(viewer)
     viewer.resize(930, 700)
     viewer.show()
-    viewer.show_input(Volume.from_array(np.zeros((96, 128, 112), np.float32), "head"), "Input")
+    viewer.show_input(DrawnView(Volume.from_array(np.zeros((96, 128, 112), np.float32), "head")))
     qtbot.waitUntil(lambda: viewer.output.y() > viewer.input.y())
     viewer.resize(QSize(930, 350))
     qtbot.waitUntil(lambda: viewer.output.x() > viewer.input.x())

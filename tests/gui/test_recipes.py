@@ -113,9 +113,9 @@ def test_a_recipe_runs_step_by_step_and_can_be_undone(
     qtbot: QtBot, window: MainWindow, picture: Path, three: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    original = window.pictures.images.input.image
+    original = window.pictures.canvas.input.shown
     run_recipe(qtbot, window, three)
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
     assert [request.step.filter.id for request in cpu.requests] == [
         "gaussian_noise",
         "mean",
@@ -125,14 +125,14 @@ def test_a_recipe_runs_step_by_step_and_can_be_undone(
     assert (cpu.requests[1].step.parameters["size"], cpu.requests[1].step.border) == (5, "wrap")
     # The picture before the noise judges the steps that follow.
     assert [request.reference for request in cpu.requests] == [None, original, original]
-    np.testing.assert_array_equal(window.pictures.images.input.image.pixels, original.pixels)
-    np.testing.assert_array_equal(window.pictures.images.output.image.pixels, 255 - original.pixels)
+    np.testing.assert_array_equal(window.pictures.canvas.input.shown.pixels, original.pixels)
+    np.testing.assert_array_equal(window.pictures.canvas.output.shown.pixels, 255 - original.pixels)
     details = child(window, QLabel, "inputDetails").toolTip()
     assert details.endswith("after Gaussian noise, Mean")
     assert window.findChild(QAction, "undo").text() == "&Undo Mean"
     press(qtbot, window, "Ctrl+Z")
     press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: window.pictures.images.input.image is original)
+    qtbot.waitUntil(lambda: window.pictures.canvas.input.shown is original)
 
 
 def test_progress_names_the_step_and_cancel_ends_the_recipe(
@@ -150,7 +150,7 @@ def test_progress_names_the_step_and_cancel_ends_the_recipe(
     assert state(window) == "Cancelled."
     assert not window.runner.busy
     # Completed steps stay, and are shown.
-    qtbot.waitUntil(lambda: window.pictures.images.input.image is window.session.subject.source)
+    qtbot.waitUntil(lambda: window.pictures.canvas.input.shown is window.session.subject.source)
     assert [each.step.filter.id for each in window.session.subject.moment.steps] == [
         "gaussian_noise"
     ]
@@ -230,7 +230,7 @@ def test_a_step_that_does_not_run_on_the_chosen_device_runs_elsewhere(
     choose_place(window, "gpu", "tuned")
     path = write_recipe(tmp_path / "two.json", {"filter": "gaussian-noise"}, {"filter": "mean"})
     run_recipe(qtbot, window, path)
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
     noise, mean = (*window.session.subject.moment.steps, window.session.subject.result.request)
     assert (noise.options.device, mean.options.device) == (Device.AUTO, Device.GPU)
 
@@ -252,7 +252,7 @@ def test_a_recipe_is_read_off_the_gui_thread(
 
     monkeypatch.setattr("kernelscope.gui.tools.recipe_dialogs.read_recipe", read)
     run_recipe(qtbot, window, three)
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
     assert len(threads) == 1
     assert threads[0] is not threading.main_thread()
 
@@ -283,7 +283,7 @@ def test_what_was_done_is_saved_and_loaded(
     window.session.set_values("mean", {"size": 7})
     run(qtbot, window)
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is None)
     window.session.set_filter("median")
     window.findChild(QAction, "saveRecipe").trigger()
     assert dialog(qtbot, window, QFileDialog).defaultSuffix() == "recipe.json"
@@ -315,7 +315,7 @@ def test_opening_a_picture_ends_the_recipe(
     qtbot.waitUntil(lambda: len(window.session.gallery) == 1)
     settle(qtbot, window)
     assert len(cpu.requests) == 1
-    assert window.pictures.images.output.image is None
+    assert window.pictures.canvas.output.shown is None
 
 
 # --- estimates ---
@@ -335,7 +335,7 @@ def test_estimate_fills_the_field_from_the_input(
         click_estimate(spec, parameter)
         assert bar.currentMessage() == "Open a picture first (Ctrl+O)."
     load(qtbot, window, picture)
-    image = window.pictures.images.input.image
+    image = window.pictures.canvas.input.shown
     for spec, parameter in ESTIMATED:
         click_estimate(spec, parameter)
         box = child(window, QDoubleSpinBox, f"{parameter.name}Box")
@@ -361,7 +361,7 @@ def test_a_recipe_may_leave_a_number_to_the_picture(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
 ) -> None:
     load(qtbot, window, picture)
-    planes = window.pictures.images.input.image.planes
+    planes = window.pictures.canvas.input.shown.planes
     for number, (spec, parameter) in enumerate(ESTIMATED, start=1):
         step: dict[str, object] = {"filter": spec.id, "parameters": {parameter.name: "estimate"}}
         run_recipe(qtbot, window, write_recipe(tmp_path / f"{number}.json", step))
@@ -383,7 +383,7 @@ def test_a_saved_recipe_leaves_open_what_the_loaded_one_did(
     number: dict[str, object] = {"filter": "nlm", "parameters": {"filter_sigma": 0.25}}
     path = write_recipe(tmp_path / "a.json", open_step, {"filter": "median"}, number, open_step)
     run_recipe(qtbot, window, path)
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
     assert len(cpu.requests) == 4
     assert child(window, QToolButton, "filter_sigmaEstimate").isChecked(), "as in the recipe"
     window.findChild(QAction, "saveRecipe").trigger()
@@ -398,7 +398,7 @@ def test_a_run_that_estimates_is_saved_so(
     window.session.set_filter("nlm")
     run(qtbot, window)
     press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is None)
     window.findChild(QAction, "saveRecipe").trigger()
     choose(qtbot, window, tmp_path / "nlm.json")
     steps = read_recipe(tmp_path / "nlm.json").steps
@@ -413,7 +413,7 @@ def test_every_run_estimates_until_a_number_is_set(
     box = child(window, QDoubleSpinBox, "filter_sigmaBox")
     button = child(window, QToolButton, "filter_sigmaEstimate")
     spec = filters.get("nlm")
-    image = window.pictures.images.input.image
+    image = window.pictures.canvas.input.shown
     parameter = spec.parameter("filter_sigma")
     assert isinstance(parameter, FloatParameter)
     expected = estimated(parameter, image.planes, before(spec, parameter, image.planes))
@@ -424,7 +424,7 @@ def test_every_run_estimates_until_a_number_is_set(
     qtbot.waitUntil(lambda: box.value() == pytest.approx(expected, rel=1e-3))
     assert button.isChecked(), "the next run estimates again"
     assert window.session.texts()["filters/nlm"]["filter_sigma"] == "estimate"
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
     box.setValue(0.05)
     assert not button.isChecked()
     window.runner.run()

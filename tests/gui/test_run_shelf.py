@@ -19,7 +19,7 @@ from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.model.times import VARYING
 from kernelscope.gui.session.session import Session
 from kernelscope.gui.tools.picture_pair import RunPair
-from kernelscope.gui.viewer.image_views import ImagePair
+from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
@@ -72,7 +72,7 @@ def test_return_shows_a_run_with_its_picture_and_form(
     qtbot.waitUntil(lambda: shown(window) == picture.name)
     assert window.session.filter_id == "median"
     assert child(window, QSpinBox, "sizeBox").value() == 3
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is not None)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
     assert window.session.freshness is Freshness.EXACT
 
 
@@ -164,13 +164,13 @@ def test_two_chosen_runs_lie_over_each_other(
     qtbot.mouseClick(strip.viewport(), Qt.MouseButton.LeftButton, control, place)
     assert window.findChild(QAction, "swipeRuns").isEnabled()
     pair = dialog(qtbot, window, RunPair)
-    images = pair.findChild(ImagePair)
+    images = pair.findChild(PairView)
     assert images.view.panes.arrangement is Arrangement.SWIPE
     assert three.result is not None
     assert five.result is not None
-    assert images.input.image is three.result.image
-    assert images.output.image is five.result.image
-    assert images.output.canvas.names == (f"Run {three.number}", f"Run {five.number}")
+    assert images.input.shown is three.result.image
+    assert images.output.shown is five.result.image
+    assert images.output.views[0].names == (f"Run {three.number}", f"Run {five.number}")
     pair.findChild(QAction, "pairSide_By_Side").trigger()
     qtbot.waitUntil(lambda: images.view.panes.arrangement is Arrangement.SIDE_BY_SIDE)
     pair.close()
@@ -207,7 +207,7 @@ def test_the_headline_goes_with_the_picture(
     qtbot.waitUntil(lambda: child(window, QSpinBox, "sizeBox").value() == 3)
     result = three.result
     assert result is not None
-    qtbot.waitUntil(lambda: window.pictures.images.output.image is result.image)
+    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is result.image)
     child(window, QSpinBox, "sizeBox").setValue(9)
     assert window.session.freshness is Freshness.OUT_OF_DATE
     own = figures_of(result, three).text

@@ -133,7 +133,7 @@ def test_an_earlier_step_is_edited_and_later_ones_follow(
     live.session.set_values("mean", {"size": 7})
     settle(qtbot, live)
     assert set(ran(cpu)) == {"mean", "median"}  # the earlier step is kept
-    shown = live.pictures.images.output.image
+    shown = live.pictures.canvas.output.shown
     np.testing.assert_array_equal(shown.pixels, live.session.subject.result.parts[-1].output.pixels)
 
 
@@ -380,7 +380,7 @@ def test_the_next_volume_of_a_file_and_other_volumes_get_the_steps(
     assert steps(live) == ["gaussian_noise*", "mean", "median"]
     open_scan(qtbot, live, write(tmp_path / "head.nii", voxels()))
     assert steps(live) == ["gaussian_noise*", "mean", "median"]
-    live.volumes.add(Volume.from_array(voxels(1), "T2"))
+    live.scans.add(Volume.from_array(voxels(1), "T2"))
     wait_until(qtbot, lambda: len(live.session.subject.source.volumes) == 2)
     assert steps(live) == ["gaussian_noise*", "mean", "median"]
 

@@ -193,7 +193,7 @@ def test_volumes_of_other_sizes_open_one_after_the_other(
     for name in ("1.nii", "0.nii"):
         window.session.volumes.undo()
         wait_until(qtbot, lambda name=name: titles(window) == [name])
-        assert window.volumes.viewer.input.volume is window.session.volumes.part
+        assert window.volumes.canvas.input.shown is window.session.volumes.part
     assert window.session.volumes.history.undo_name == ""
 
 

@@ -41,7 +41,7 @@ def live(qtbot: QtBot, open_window: Opener, tmp_path: Path, cpu: FakeCpu) -> Mai
 
 
 def shown(window: MainWindow) -> np.ndarray:
-    volume = window.volumes.viewer.output.volume
+    volume = window.volumes.canvas.output.shown
     assert volume is not None
     return volume.voxels
 
@@ -69,7 +69,7 @@ def test_an_earlier_step_is_edited_and_all_components_follow(
     assert live.session.subject.result.output is not end
     assert len(live.session.subject.result.scan.volumes) == 2
     np.testing.assert_array_equal(shown(live), live.session.subject.result.scan.volumes[0].voxels)
-    live.volumes.components.choose(1)
+    live.scans.components.choose(1)
     np.testing.assert_array_equal(shown(live), live.session.subject.result.scan.volumes[1].voxels)
 
 
@@ -94,7 +94,7 @@ def test_steps_of_volumes_are_switched_moved_and_undone(qtbot: QtBot, live: Main
 def test_steps_across_another_axis_are_other_steps(
     qtbot: QtBot, live: MainWindow, cpu: FakeCpu
 ) -> None:
-    live.volumes.viewer.choose_plane(2)
+    live.volumes.canvas.choose_plane(2)
     qtbot.waitUntil(lambda: live.session.subject.result.request.step.axis == 2)
     settle(qtbot, live)
     assert [each.step.axis for each in live.session.subject.pipeline.steps] == [0, 0, 2]

@@ -48,7 +48,7 @@ def shows(qtbot: QtBot, window: MainWindow, number: int) -> None:
         return source is not None and np.array_equal(source.volumes[0].voxels, voxels(number))
 
     qtbot.waitUntil(there)
-    assert window.volumes.viewer.input.volume is window.session.volumes.part
+    assert window.volumes.canvas.input.shown is window.session.volumes.part
     assert window.files.members.bar.text == f"Volume  {number + 1} / {COUNT}"
 
 
@@ -117,7 +117,7 @@ def test_steps_are_one_for_undo_and_a_run_ends_them(
 
 def test_level_window_and_place_stay(qtbot: QtBot, window: MainWindow, file: Path) -> None:
     open_scan(qtbot, window, file)
-    viewer = window.volumes.viewer
+    viewer = window.volumes.canvas
     viewer.go_to((1, 2, 3))
     before = viewer.view.display
     press(qtbot, window, "Alt+.")
@@ -133,7 +133,7 @@ def test_values_name_the_volume(qtbot: QtBot, window: MainWindow, file: Path) ->
     qtbot.waitUntil(lambda: said[-1].startswith("volume 1   x "))
     press(qtbot, window, "Alt+.")
     shows(qtbot, window, 1)
-    value = voxels(1)[window.volumes.viewer.view.position]
+    value = voxels(1)[window.volumes.canvas.view.position]
     assert said[-1].startswith("volume 2   x ")
     assert said[-1].endswith(f"input {value:.4g}")
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QApplication, QDoubleSpinBox, QLabel, QSlider
+from PySide6.QtWidgets import QApplication, QComboBox, QDoubleSpinBox, QLabel, QSlider, QSpinBox
 from pytestqt.qtbot import QtBot
 
+from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.viewer import slices
+from kernelscope.gui.model.drawn_view import DrawnView
+from kernelscope.gui.model.projection import Projection
+from kernelscope.gui.session.canvas_view import CanvasView
+from kernelscope.gui.viewer import layers
+from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
-from kernelscope.gui.viewer.volume_viewer import VolumeViewer
 from kernelscope.gui.widgets.controls import Switch
 from kernelscope.images.volume import Volume
 
@@ -29,9 +36,20 @@ def volume(seed: int = 0, spacing: tuple[float, float, float] = (1, 1, 1)) -> Vo
     return Volume.from_array(voxels, f"v{seed}", spacing=spacing, affine=affine)
 
 
+def show_input(viewer: PairView, shown: Volume, title: str = "") -> None:
+    viewer.show_input(DrawnView(shown), title)
+
+
+def show_output(
+    viewer: PairView, shown: Volume, title: str = "", minus: Volume | None = None, gain: int = 1
+) -> None:
+    view = View.OUTPUT if minus is None else View.RESIDUAL
+    viewer.show_output(DrawnView(shown, view=view, minus=minus, gain=gain), title)
+
+
 @pytest.fixture
-def viewer(qtbot: QtBot) -> VolumeViewer:
-    viewer = VolumeViewer()
+def viewer(qtbot: QtBot) -> PairView:
+    viewer = PairView(CanvasView(3))
     qtbot.addWidget(viewer)
     viewer.resize(900, 500)
     viewer.show()
@@ -66,10 +84,10 @@ def wheel(
     QApplication.sendEvent(view, event)
 
 
-def test_a_click_moves_the_crosshair_in_all_planes(qtbot: QtBot, viewer: VolumeViewer) -> None:
+def test_a_click_moves_the_crosshair_in_all_planes(qtbot: QtBot, viewer: PairView) -> None:
     shown = volume()
-    viewer.show_input(shown, "Input: v")
-    viewer.show_output(volume(1), "Output: w")
+    show_input(viewer, shown, "Input: v")
+    show_output(viewer, volume(1), "Output: w")
     assert viewer.view.position == (10, 15, 20)
     axial = viewer.view.planes[0]
     target = (10, 7, 33)
@@ -77,7 +95,7 @@ def test_a_click_moves_the_crosshair_in_all_planes(qtbot: QtBot, viewer: VolumeV
     point = viewer.output.views[0].point_of(column, row).toPoint()
     qtbot.mouseClick(viewer.output.views[0], LEFT, pos=point)
     assert viewer.view.position == target
-    for side, data in ((viewer.input, shown), (viewer.output, viewer.output.volume)):
+    for side, data in ((viewer.input, shown), (viewer.output, viewer.output.shown)):
         for view, plane in zip(side.views, viewer.view.planes, strict=True):
             cut = plane.cut(data.voxels, target[plane.axis])
             np.testing.assert_array_equal(grey(view), viewer.view.display.steps(cut))
@@ -85,8 +103,8 @@ def test_a_click_moves_the_crosshair_in_all_planes(qtbot: QtBot, viewer: VolumeV
     assert sliders == [10, 7, 33]
 
 
-def test_dragging_follows_and_stays_inside(qtbot: QtBot, viewer: VolumeViewer) -> None:
-    viewer.show_input(volume(), "")
+def test_dragging_follows_and_stays_inside(qtbot: QtBot, viewer: PairView) -> None:
+    show_input(viewer, volume())
     view = viewer.input.views[0]
     qtbot.mousePress(view, LEFT, pos=view.rect().center())
     qtbot.mouseMove(view, view.rect().center() + QPoint(9, 0))
@@ -101,8 +119,8 @@ def test_dragging_follows_and_stays_inside(qtbot: QtBot, viewer: VolumeViewer) -
     qtbot.mouseRelease(view, LEFT)
 
 
-def test_wheel_keys_and_sliders_change_the_slice(qtbot: QtBot, viewer: VolumeViewer) -> None:
-    viewer.show_input(volume(), "")
+def test_wheel_keys_and_sliders_change_the_slice(qtbot: QtBot, viewer: PairView) -> None:
+    show_input(viewer, volume())
     wheel(viewer.input.views[0], 120)
     assert viewer.view.position[0] == 11
     wheel(viewer.input.views[0], -60)  # half a notch of a fine wheel
@@ -123,12 +141,12 @@ def test_wheel_keys_and_sliders_change_the_slice(qtbot: QtBot, viewer: VolumeVie
     assert viewer.view.position[0] == 0
 
 
-def test_values_and_position_are_told(qtbot: QtBot, viewer: VolumeViewer) -> None:
+def test_values_and_position_are_told(qtbot: QtBot, viewer: PairView) -> None:
     reported: list[str] = []
     viewer.described.connect(reported.append)
     first, second = volume(spacing=(3, 2, 1.5)), volume(1, spacing=(3, 2, 1.5))
-    viewer.show_input(first, "")
-    viewer.show_output(second)
+    show_input(viewer, first)
+    show_output(viewer, second)
     viewer.go_to((4, 5, 6))
     values = f"input {first.voxels[4, 5, 6]}   output {second.voxels[4, 5, 6]}"
     assert reported[-1] == f"x 6, y 5, z 4   (9.0, 10.0, 12.0) mm   {values}"
@@ -141,8 +159,8 @@ def test_values_and_position_are_told(qtbot: QtBot, viewer: VolumeViewer) -> Non
     assert reported[-1].startswith("x 6, y 5, z 4 ")
 
 
-def test_spacing_decides_about_the_shape_on_the_screen(viewer: VolumeViewer) -> None:
-    viewer.show_input(volume(spacing=(4, 1, 1)), "")
+def test_spacing_decides_about_the_shape_on_the_screen(viewer: PairView) -> None:
+    show_input(viewer, volume(spacing=(4, 1, 1)))
     coronal = viewer.input.views[1]
     one = coronal.point_of(1, 1) - coronal.point_of(0, 0)
     assert one.y() / one.x() == pytest.approx(4)
@@ -150,10 +168,10 @@ def test_spacing_decides_about_the_shape_on_the_screen(viewer: VolumeViewer) -> 
     assert (axial.point_of(1, 0) - axial.point_of(0, 0)).x() == pytest.approx(one.x())
 
 
-def test_window_is_set_dragged_and_automatic(qtbot: QtBot, viewer: VolumeViewer) -> None:
+def test_window_is_set_dragged_and_automatic(qtbot: QtBot, viewer: PairView) -> None:
     shown = volume()
-    viewer.show_input(shown, "")
-    viewer.show_output(volume(1))
+    show_input(viewer, shown)
+    show_output(viewer, volume(1))
     automatic = viewer.view.display
     auto = viewer.findChild(Switch, "autoWindow")
     assert auto.isChecked()
@@ -163,7 +181,7 @@ def test_window_is_set_dragged_and_automatic(qtbot: QtBot, viewer: VolumeViewer)
     assert viewer.view.display == Display(200, 400)
     assert not auto.isChecked()
     plane = viewer.view.planes[2]
-    cut = plane.cut(viewer.output.volume.voxels, viewer.view.position[plane.axis])
+    cut = plane.cut(viewer.output.shown.voxels, viewer.view.position[plane.axis])
     np.testing.assert_array_equal(grey(viewer.output.views[2]), Display(200, 400).steps(cut))
 
     view = viewer.input.views[0]
@@ -178,29 +196,27 @@ def test_window_is_set_dragged_and_automatic(qtbot: QtBot, viewer: VolumeViewer)
     assert viewer.view.position == (10, 15, 20)
 
     mine = viewer.view.display
-    viewer.show_input(volume(2), "")  # another component has a window of its own
+    show_input(viewer, volume(2))  # another component has a window of its own
     assert auto.isChecked()
-    viewer.show_input(shown, "")
+    show_input(viewer, shown)
     assert viewer.view.display == mine
     qtbot.mouseClick(auto, LEFT)
     assert viewer.view.display == automatic
 
 
-def test_residual_shows_the_change(viewer: VolumeViewer) -> None:
+def test_residual_shows_the_change(viewer: PairView) -> None:
     before = volume()
     after = before.with_voxels(before.voxels + np.int16(5))
-    viewer.show_input(before, "")
+    show_input(viewer, before)
     viewer.view.choose(Display(372.5, 627.5))
-    viewer.show_output(after, minus=before, gain=10)
+    show_output(viewer, after, minus=before, gain=10)
     assert {int(value) for view in viewer.output.views for value in np.unique(grey(view))} == {178}
-    viewer.show_output(after, minus=before, gain=20)
+    show_output(viewer, after, minus=before, gain=20)
     assert np.unique(grey(viewer.output.views[0])) == [228]
 
 
-def test_one_plane_alone_shows_both_sides_beside_each_other(
-    qtbot: QtBot, viewer: VolumeViewer
-) -> None:
-    viewer.show_input(volume(), "")
+def test_one_plane_alone_shows_both_sides_beside_each_other(qtbot: QtBot, viewer: PairView) -> None:
+    show_input(viewer, volume())
     qtbot.mouseDClick(viewer.input.views[1], LEFT)
     assert viewer.view.plane_number == 1
     assert [view.isVisible() for view in viewer.input.views] == [False, True, False]
@@ -210,7 +226,7 @@ def test_one_plane_alone_shows_both_sides_beside_each_other(
     assert viewer.view.plane_number is None
     assert all(view.isVisible() for view in viewer.input.views)
     plane = viewer.view.planes[0]  # which was out of sight when the crosshair moved
-    cut = plane.cut(viewer.input.volume.voxels, 1)
+    cut = plane.cut(viewer.input.shown.voxels, 1)
     np.testing.assert_array_equal(grey(viewer.input.views[0]), viewer.view.display.steps(cut))
 
 
@@ -218,10 +234,10 @@ def test_one_plane_alone_shows_both_sides_beside_each_other(
 @pytest.mark.parametrize("number", [0, 1, 2])
 @pytest.mark.parametrize("side", ["input", "output"])
 def test_zoom_keeps_what_is_under_the_cursor_wherever_that_is(
-    viewer: VolumeViewer, x: float, y: float, number: int, side: str
+    viewer: PairView, x: float, y: float, number: int, side: str
 ) -> None:
-    viewer.show_input(volume(spacing=(2, 1, 1.5)), "")
-    viewer.show_output(volume(1, spacing=(2, 1, 1.5)))
+    show_input(viewer, volume(spacing=(2, 1, 1.5)))
+    show_output(viewer, volume(1, spacing=(2, 1, 1.5)))
     view = getattr(viewer, side).views[number]
     cursor = QPointF(x * view.width(), y * view.height())
     places = [(2, 3), (0, 0), (11, 7)]
@@ -240,41 +256,15 @@ def test_zoom_keeps_what_is_under_the_cursor_wherever_that_is(
         assert (view.point_of(*place) - point).manhattanLength() < 1e-6
 
 
-def test_zoom_about_the_middle_is_linked(viewer: VolumeViewer) -> None:
-    viewer.show_input(volume(), "")
-    view = viewer.input.views[0]
-    middle = QPointF(view.width() / 2, view.height() / 2)
-    before = view.to_scene(middle)
-    size = view.point_of(1, 0) - view.point_of(0, 0)
-    for _ in range(5):
-        wheel(view, 120, Qt.KeyboardModifier.ControlModifier)
-    assert (view.to_scene(middle) - before).manhattanLength() < 1  # whole pixels of the screen
-    grown = view.point_of(1, 0) - view.point_of(0, 0)
-    assert grown.x() == pytest.approx(size.x() * 1.25**5, rel=0.1)
-    linked = viewer.output.views[0]
-    viewer.show_output(volume(1))
-    assert linked.point_of(3, 4) == view.point_of(3, 4)
-    before = view.point_of(3, 4)
-    view.panned.emit(QPointF(3, -2))
-    assert linked.point_of(3, 4) == view.point_of(3, 4) != before
-    viewer.fit()
-    assert (view.point_of(1, 0) - view.point_of(0, 0)).x() == pytest.approx(size.x())
-    viewer.go_to((10, 5, 5))
-    viewer.zoom_in()
-    viewer.zoom_in()
-    column, row = viewer.view.planes[0].place(viewer.view.position, SHAPE)
-    assert (view.point_of(column, row) - middle).manhattanLength() < 2  # whole pixels
-
-
 def test_only_slices_that_changed_are_drawn_again(
-    viewer: VolumeViewer, monkeypatch: pytest.MonkeyPatch
+    viewer: PairView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    viewer.show_input(volume(), "")
-    viewer.show_output(volume(1))
+    show_input(viewer, volume())
+    show_output(viewer, volume(1))
     drawn: list[tuple[int, ...]] = []
-    real = slices.layer_of
+    real = layers.layer_of
     monkeypatch.setattr(
-        slices, "layer_of", lambda *each: drawn.append(each[0].shape) or real(*each)
+        layers, "layer_of", lambda *each: drawn.append(each[0].shape) or real(*each)
     )
     viewer.go_to((10, 15, 25))  # within the axial and the coronal plane
     assert len(drawn) == 2
@@ -282,12 +272,59 @@ def test_only_slices_that_changed_are_drawn_again(
     assert len(drawn) == 2
 
 
-def test_moves_do_not_depend_on_the_depth_of_a_volume(viewer: VolumeViewer) -> None:
+def test_moves_do_not_depend_on_the_depth_of_a_volume(viewer: PairView) -> None:
     """No slice but those that are seen is touched: a generous limit finds anything else."""
     large = Volume.from_array(np.zeros((256, 256, 256), np.uint16))
-    viewer.show_input(large, "")
-    viewer.show_output(large)
+    show_input(viewer, large)
+    show_output(viewer, large)
     start = time.perf_counter()
     for step in range(20):
         viewer.go_to((step, 2 * step, 3 * step))
     assert (time.perf_counter() - start) / 20 < 0.1
+
+
+@pytest.fixture
+def shown(viewer: PairView) -> PairView:
+    show_input(viewer, volume(), "Input: v")
+    show_output(viewer, volume(1), "Output: w")
+    viewer.view.choose(Display(0, 1000))
+    return viewer
+
+
+def test_a_maximum_of_a_slab_is_drawn_and_named(qtbot: QtBot, shown: PairView) -> None:
+    kind = shown.findChild(QComboBox, "projection")
+    thickness = shown.findChild(QSpinBox, "slabSlices")
+    assert kind is not None
+    assert thickness is not None
+    assert not thickness.isVisible()
+    kind.setCurrentText(Projection.MAXIMUM)
+    thickness.setValue(4)
+    view, source = shown.input.views[0], shown.input.shown
+    assert source is not None
+    expected = shown.view.display.steps(
+        shown.view.planes[0].cut(source.voxels[9:13].max(0)[None], 0)
+    )
+    assert np.array_equal(grey(view), expected)
+    assert view.note == "Maximum of slices 10–13"
+    texts: list[str] = []
+    shown.described.connect(texts.append)
+    column, row = shown.view.planes[0].place((10, 3, 4), SHAPE)
+    view.hovered.emit(QPointF(column, row))
+    assert f"(maximum {source.voxels[9:13, 3, 4].max()})" in texts[-1]
+
+
+def test_a_large_slab_is_computed_elsewhere_first(
+    shown: PairView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layers, "_AT_ONCE", 10)
+    works: list[Callable[[], Any]] = []
+    shown.wanted.connect(works.append)
+    shown.view.choose_look(replace(shown.view.look, projection=Projection.MEAN))
+    view = shown.output.views[2]
+    assert view.front is None
+    assert view.note.endswith("computing…")
+    assert len(works) == 1
+    shown.take(works[0]())
+    assert view.front is not None
+    assert view.note == "Mean of slices 1–40"
+    assert len(works) == 1

@@ -101,7 +101,7 @@ def test_a_live_change_is_followed_in_few_files(
         walk.on = size == 7
         box.setValue(size)
         qtbot.waitUntil(lambda: is_shown() and window.live.resting)
-    window.pictures.images.output.canvas.repaint()
+    window.pictures.canvas.output.views[0].repaint()
     walk.on = False
     assert walk.places == HANDED_OVER
     assert len(walk.counted) <= MOST_FILES, "\n".join(walk.counted)

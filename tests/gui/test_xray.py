@@ -238,7 +238,7 @@ def test_the_key_traces_the_pixel_under_the_pointer(
     write_image(Image.from_array(PIXELS), tmp_path / "noise.png")
     load(qtbot, whole, tmp_path / "noise.png")
     whole.session.set_filter("mean")
-    whole.pictures.images.input.canvas.hovered.emit(QPointF(17.5, 9.2))
+    whole.pictures.canvas.input.views[0].hovered.emit(QPointF(17.5, 9.2))
     QTest.keyClick(whole, Qt.Key.Key_X)
     assert whole.findChild(XrayWindow) is None, "it may be a letter of a path"
     press(qtbot, whole, "Ctrl+Shift+X")
@@ -246,7 +246,7 @@ def test_the_key_traces_the_pixel_under_the_pointer(
     place = [opened.findChild(QSpinBox, name).value() for name in ("xrayColumn", "xrayRow")]
     assert place == [17, 9]
     opened.close()
-    whole.pictures.images.input.canvas.hovered.emit(None)
+    whole.pictures.canvas.input.views[0].hovered.emit(None)
     whole.findChild(QAction, "xray").trigger()
     place = [opened.findChild(QSpinBox, name).value() for name in ("xrayColumn", "xrayRow")]
     assert place != [17, 9]

@@ -59,6 +59,10 @@ class Displays:
         """Store the automatic display of an image, which takes a while to find."""
         self._automatic[image] = automatic
 
+    def knows(self, image: Shown) -> bool:
+        """Return whether the automatic display of an image has been found."""
+        return image in self._automatic
+
     def show_input(self, image: Shown, *, follows: bool, beside: bool = False) -> None:
         """Draw another input, automatically unless a display was chosen for it.
 

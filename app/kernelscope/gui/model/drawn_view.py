@@ -1,51 +1,86 @@
-"""Draws the chosen view of a picture's result: the output, or a difference."""
+"""What a pane draws: an input, an output, or the difference of an output to another one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kernelscope.base.errors import Incomparable
 from kernelscope.engine.result import Result
-from kernelscope.gui.model.comparison import NO_REFERENCE, View, like_output
+from kernelscope.gui.model.comparison import NO_REFERENCE, View, like_output, offset_of
 from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.displays import Shown
 from kernelscope.gui.model.history import Reference
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
+from kernelscope.images.judging.gains import GAINS
 from kernelscope.images.judging.pictures import ZERO, difference, suggest_gain
+from kernelscope.images.planes import Position, auto_gain
+from kernelscope.images.volume import Volume
+from kernelscope.schema.crop import Box
 
 _FORMULAS = {View.RESIDUAL: "output – input", View.DIFFERENCE: "output – reference"}
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnView:
-    """A view, ready for the screen."""
+    """The content of a pane; that of a volume is cut into slices when they are looked at."""
 
-    view: View
-    image: Image | None
-    """The picture that is drawn, to be saved; None where `problem` says why there is none."""
-    pyramid: Pyramid | None  # its samples, drawn at any magnification
-    automatic: Display  # the display that the program would choose for the output
-    gain: int = 1  # how much differences are amplified
-    minus: Image | None = None  # the picture that was subtracted
+    shown: Shown | None = None
+    """The picture or volume whose values are read off."""
+    pyramid: Pyramid | None = None
+    """Of a picture: the samples that are drawn at any magnification."""
+    offset: int = 0
+    """Of a picture: the coordinate of its first row and column beside the input."""
+    automatic: Display | None = None
+    """The display that the program would choose for `shown`."""
+    view: View = View.OUTPUT
+    minus: Shown | None = None
+    """Subtracted from `shown`, as the difference is drawn."""
+    gain: int = 1
+    """How much that is amplified."""
+    under: Pyramid | None = None
+    """The samples of `minus` of a picture, over which the difference may be drawn."""
+    change: Image | None = None
+    """The difference of pictures as it is drawn, to be saved."""
     window: float | None = None
     """The difference between black and white that gains are relative to, for floats that are not
     from 0 to 1."""
     problem: str = ""
+    """Why nothing is drawn."""
+    own_levels: Display | None = None
+    """The levels of values of another kind than those of the input, such as a map of noise."""
+    caption: str = ""
+    """In place of `title`."""
+    part: Box | None = None
+    """The voxels that are known, if not all of a slice."""
 
-    def title(self, output: Image) -> str:
-        """Return a caption; `output` is the result that the view is of."""
-        if self.view is View.OUTPUT:
-            return f"Output: {output.width}×{output.height}, {output.mode}"
+    @property
+    def title(self) -> str:
+        """The view, with its formula and gain."""
         name = self.view.value.capitalize()
-        if self.image is None:
-            return name
+        if self.caption or self.problem or self.shown is None:
+            return self.caption or name
+        if self.view is View.OUTPUT:
+            if isinstance(self.shown, Volume):
+                return name
+            return f"{name}: {self.shown.width}×{self.shown.height}, {self.shown.mode}"
         caption = f"{name}: {_FORMULAS[self.view]}, ×{self.gain}"
         if self.window is not None:
             caption += f", up to ±{(255 - ZERO) / 255 * self.window / self.gain:.3g}"
         return caption
+
+    @property
+    def is_change(self) -> bool:
+        """Whether a difference is drawn."""
+        return self.minus is not None
+
+    def at(self, voxel: Position) -> Volume | None:
+        """Return the volume, if it has a value at a voxel."""
+        has = isinstance(self.shown, Volume) and (self.part is None or self.part.has(voxel))
+        return self.shown if has and isinstance(self.shown, Volume) else None
 
 
 def draw(
@@ -55,33 +90,55 @@ def draw(
     gain: int | None,
     scale: float = 1.0,
 ) -> DrawnView:
-    """Return a view of `result`; without a `gain`, with the one that shows most.
+    """Return a view of the picture of `result`; without a `gain`, with the one that shows most.
 
     Takes a while for large images: call it off the GUI thread. `scale`: device pixels per pixel
     that it will be drawn at first.
     """
-    automatic = Display.automatic(result.image.planes)
+    image, offset = result.image, offset_of(result.request)
+    drawn = DrawnView(image, None, offset, Display.automatic(image.planes), view)
     if view is View.OUTPUT:
-        pyramid = Pyramid(result.image.planes).prepare(scale)
-        return DrawnView(view, result.image, pyramid, automatic)
+        return replace(drawn, pyramid=Pyramid(image.planes).prepare(scale))
     if view is View.RESIDUAL:
         other = like_output(result.request.image, result)
     elif reference is None:
-        return DrawnView(view, None, None, automatic, problem=NO_REFERENCE)
+        return replace(drawn, problem=NO_REFERENCE)
     else:
         other = like_output(reference.image, result)
-    first, second = colours(result.image.planes), colours(other.planes)
+    first, second = colours(image.planes), colours(other.planes)
     width = _window_of(result.request.image)
     if width is not None and first.dtype == second.dtype == np.float32:
         first, second = first / np.float32(width), second / np.float32(width)
     try:
         chosen = gain or suggest_gain(first, second)
-        shown = difference(first, second, chosen)
-        image = Image.from_array(shown, result.request.image.title)
+        change = Image.from_array(difference(first, second, chosen), result.request.image.title)
     except Incomparable as error:
-        return DrawnView(view, None, None, automatic, problem=str(error))
-    pyramid = Pyramid(image.planes).prepare(scale)
-    return DrawnView(view, image, pyramid, automatic, chosen, other, window=width)
+        return replace(drawn, problem=str(error))
+    pyramid = Pyramid(change.planes).prepare(scale)
+    return replace(
+        drawn,
+        pyramid=pyramid,
+        minus=other,
+        gain=chosen,
+        under=Pyramid(other.planes),
+        change=change,
+        window=width,
+    )
+
+
+def draw_volume(
+    view: View, output: Volume, other: Volume | None, gain: int | None, width: float
+) -> DrawnView:
+    """Return a view of a volume, as `draw`; `other` is what it differs from, None if unknown.
+
+    `width`: from black to white.
+    """
+    if view is View.OUTPUT:
+        return DrawnView(output)
+    if other is None:
+        return DrawnView(output, view=view, problem=NO_REFERENCE)
+    gain = gain or auto_gain(output, other, width, GAINS)
+    return DrawnView(output, view=view, minus=other, gain=gain)
 
 
 def _window_of(image: Image) -> float | None:

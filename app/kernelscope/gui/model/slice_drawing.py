@@ -29,9 +29,9 @@ class Look:
     overlaid: bool = False
     """Whether differences are drawn over the volume that was subtracted."""
     opacity: float = 0.8
-    """Of the strongest differences over the anatomy, 0 to 1."""
+    """Of the strongest differences over the picture or anatomy, 0 to 1."""
     threshold: float = 0.0
-    """Smaller differences are not drawn over the anatomy, in units of the voxels."""
+    """Smaller differences are not drawn there, in units of the values."""
 
     def layer(self, change: NDArray[np.float32], width: float, gain: int) -> NDArray[np.uint8]:
         """Return differences as colours to be drawn over anatomy.

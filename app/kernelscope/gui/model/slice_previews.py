@@ -6,6 +6,7 @@ settings stay on the screen, marked as such, until those of the present ones are
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from kernelscope.engine.request import Request, alike
 from kernelscope.engine.result import Result
+from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box
 
@@ -31,6 +33,11 @@ class SlicePreview:
     volumes: tuple[Volume, ...]
     """Each component in the shape of the whole, with this slice in place of every slice across its
     axis; they take the memory of a slice. Voxels outside of `part` mean nothing."""
+
+    @functools.cached_property
+    def contents(self) -> tuple[DrawnView, ...]:
+        """Each component as it is drawn."""
+        return tuple(DrawnView(volume, part=self.part) for volume in self.volumes)
 
     @property
     def request(self) -> Request:

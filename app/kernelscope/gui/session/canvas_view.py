@@ -1,4 +1,4 @@
-"""How input and output are looked at: arrangement, units, levels and colours."""
+"""How input and output are looked at: arrangement, units, slices, levels and colours."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from kernelscope.gui.model.camera import Camera
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import Displays, PaneSide, dtype_of, full_of
+from kernelscope.gui.model.projection import Projection
+from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.session.subject import Observed
 from kernelscope.images.image import Image
+from kernelscope.images.planes import Plane, Position
 
 DRAWN, PANES, DIVIDED, SEEN, SLICES = "drawn", "panes", "divided", "seen", "slices"
 """Of a view: other levels or colours; another arrangement or units; the line between input and
 output is elsewhere; another part of the planes is in view; other slices of volumes."""
 
 _LEVEL_DRAG = 1 / 300  # share of the window by which one pixel of a drag changes it
+
+_PROJECTED = "Figures of the slices through the crosshair, not of the projections."
 
 Edges: TypeAlias = tuple[float, float, float, float]
 """Left, top, right and bottom."""
@@ -36,10 +41,23 @@ class Panes:
 
 
 class CanvasView(Observed):
-    """The state of the views of an input and its output, which draw what it says."""
+    """The state of the views of an input and its output, which draw what it says.
 
-    def __init__(self) -> None:
+    A picture has one plane, `count` is 1; a volume has three, through the voxel `position`.
+    """
+
+    def __init__(self, count: int = 1) -> None:
         super().__init__()
+        self.count = count
+        self.planes: tuple[Plane, ...] = ()
+        """Those of a volume, once one is shown."""
+        self.position: Position = (0, 0, 0)
+        """The voxel under the crosshair."""
+        self.plane_number: int | None = None
+        """The plane that is shown alone; None for all of them."""
+        self.clicked = 0
+        """The view that was clicked last: the planes of the input, then those of the output."""
+        self.look = Look()
         self.panes = Panes()
         self.displays = Displays()
         self.difference_map = ColourMap.DIVERGING
@@ -83,7 +101,35 @@ class CanvasView(Observed):
     @property
     def measured_note(self) -> str:
         """A sentence about measured figures, where they are not those of the values in view."""
-        return ""
+        return "" if self.look.projection is Projection.SLICE else _PROJECTED
+
+    # --- planes ---
+
+    @property
+    def active_plane(self) -> int:
+        """The number of the plane that is shown alone, or else was clicked last."""
+        return self.clicked % self.count if self.plane_number is None else self.plane_number
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Axis and index of the slices that are shown, the one that was clicked last first."""
+        shown = list(range(len(self.planes)))
+        if self.plane_number is not None:
+            shown = shown[self.plane_number : self.plane_number + 1]
+        shown.sort(key=lambda number: number != self.clicked % self.count)
+        axes = [self.planes[number].axis for number in shown]
+        return [(axis, self.position[axis]) for axis in axes]
+
+    @property
+    def axis(self) -> int:
+        """The axis across which a filter for pictures takes slices."""
+        return 0 if self.plane_number is None else self.planes[self.plane_number].axis
+
+    def choose_look(self, look: Look) -> None:
+        """Draw slices projected, or differences over the input or reference."""
+        if look != self.look:
+            with self.changing(DRAWN, SLICES):
+                self.look = look
 
     # --- level, window, gamma and colours ---
 

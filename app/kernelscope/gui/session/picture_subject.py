@@ -20,7 +20,7 @@ from kernelscope.gui.model.comparison import (
 )
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
-from kernelscope.gui.model.drawn_view import DrawnView
+from kernelscope.gui.model.drawn_view import DrawnView, draw
 from kernelscope.gui.model.figure import Figure, caption_of, of_pictures, region_in_view
 from kernelscope.gui.model.histogram_plot import fine_histogram
 from kernelscope.gui.model.history import Moment, Reference, ReferenceOrigin
@@ -44,10 +44,6 @@ class PictureSubject(Subject[Image, Image]):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session, CanvasView())
-        self.drawing: DrawnView | None = None
-        """The output or the difference on the screen."""
-        self.preview: Result | None = None
-        """The last part of a result that was shown over the output."""
 
     @property
     def part(self) -> Image:
@@ -106,6 +102,13 @@ class PictureSubject(Subject[Image, Image]):
         with self.changing(PART):
             self.preview, self.shown = result, result.request
         return True
+
+    def to_draw(self, scale: float = 1.0) -> Callable[[], DrawnView | None]:
+        result, reference = self.result, self.reference
+        view, gain = self.session.view, self.session.wanted_gain
+        if result is None:
+            return lambda: None
+        return lambda: draw(view, result, reference, gain, scale)
 
     def note_output(self, gain: int | None = None, *, has_difference: bool = False) -> None:
         self.preview = None
@@ -169,7 +172,7 @@ class PictureSubject(Subject[Image, Image]):
 
     def difference(self) -> Callable[[], Savable] | None:
         drawing = self.drawing
-        image = drawing.image if drawing is not None else None
+        image = drawing.change if drawing is not None else None
         if drawing is None or image is None:
             return None
         name = f"{Path(image.title).stem}-{drawing.view}"

@@ -20,6 +20,7 @@ from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.step import Step
 from kernelscope.gui.model.comparison import Evaluation, View, quality_of
 from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.figure import Figure
 from kernelscope.gui.model.freshness import describe_part
 from kernelscope.gui.model.history import (
@@ -36,6 +37,7 @@ from kernelscope.gui.model.profiles import ProfiledPicture
 from kernelscope.gui.model.regions import Interest
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.sketches import ViewedPicture
+from kernelscope.gui.model.slice_previews import SlicePreview
 from kernelscope.images.image import Image
 from kernelscope.images.levels import relevelled, takes_levels
 from kernelscope.images.source import Source
@@ -53,6 +55,9 @@ MOMENT, RESULT, REFERENCE = "moment", "result", "reference"
 INPUT, MOMENT_SHOWN, SHOWN, PART = "input", "moment shown", "shown", "part"
 """Of the screen: another input; another moment or result; another view of the output too; a part of
 another output."""
+
+COMPONENT, MAP = "component", "map"
+"""Another component is shown; a map of noise is, in place of the output."""
 
 REFERENCED, JUDGED, WORK, REVERTED = "referenced", "judged", "work", "reverted"
 """An input got a reference, while the one before had none; the output was compared with its
@@ -144,7 +149,8 @@ class Subject(Observed, Generic[Opened, Part]):
     """The state of a page: widgets write to it, and show it."""
 
     kind: Kind
-    view: CanvasView
+    drawn_at_once = False
+    """Whether the output is drawn quickly, as the input on the screen is."""
 
     def __init__(self, session: Session, view: CanvasView) -> None:
         super().__init__()
@@ -159,6 +165,12 @@ class Subject(Observed, Generic[Opened, Part]):
         """That of the difference on the screen; None for no difference."""
         self.has_difference = False
         """Whether there is a difference to be saved."""
+        self.drawing: DrawnView | None = None
+        """The output or the difference on the screen."""
+        self.preview: Result | None = None
+        """The last region of a result that was shown over the output."""
+        self.map: Part | None = None
+        """A map of noise that is shown in place of the output."""
         self.at_work = self.compiling = False
         """Whether the output is computed, and whether its code is compiled first."""
         self.pending: tuple[Pipeline, str] | None = None
@@ -211,6 +223,11 @@ class Subject(Observed, Generic[Opened, Part]):
     def part(self) -> Part:
         """The picture, or the volume of the scan, that is shown and evaluated."""
         raise NotImplementedError
+
+    @property
+    def component(self) -> int:
+        """The place of `part` in its scan."""
+        return 0
 
     @property
     def reference(self) -> Reference[Part] | None:
@@ -492,6 +509,33 @@ class Subject(Observed, Generic[Opened, Part]):
         if (at_work, compiling) != (self.at_work, self.compiling):
             with self.changing(WORK):
                 self.at_work, self.compiling = at_work, compiling
+
+    def to_draw(self, scale: float = 1.0) -> Callable[[], DrawnView | None]:
+        """Return a function, for any thread, of the view of the output; None without one.
+
+        `scale`: device pixels per pixel that it will be drawn at first.
+        """
+        raise NotImplementedError
+
+    @property
+    def previews_in_view(self) -> Sequence[SlicePreview]:
+        """The slices in view that were computed alone, the last one at the end."""
+        return ()
+
+    def drop_previews(self) -> bool:
+        """Forget slices that the whole output has as well; return whether there were some."""
+        return False
+
+    def earlier_axes(self) -> frozenset[int]:
+        """Return the axes of the planes in view that show an output of earlier settings."""
+        return frozenset()
+
+    @property
+    def is_earlier(self) -> bool:
+        """Whether the output on the screen is that of other settings."""
+        previewed, settings = self.previewed, self.session.settings
+        preview = previewed is not None and settings is not None and settings.made(previewed)
+        return self.is_stale and not preview
 
     @property
     def previewed(self) -> Request | None:

@@ -13,6 +13,7 @@ from kernelscope.engine.slices import picture_of
 from kernelscope.files.names import stem_of
 from kernelscope.gui.model.comparison import Evaluation, View, judge_volumes
 from kernelscope.gui.model.displays import PaneSide, automatic_of
+from kernelscope.gui.model.drawn_view import DrawnView, draw_volume
 from kernelscope.gui.model.figure import Figure, caption_of, of_slices, region_in_view
 from kernelscope.gui.model.figures import describe_result
 from kernelscope.gui.model.history import Moment, Reference, ReferenceOrigin, references_of
@@ -23,9 +24,17 @@ from kernelscope.gui.model.regions import Interest
 from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.model.slice_drawing import drawn_slice
 from kernelscope.gui.model.slice_previews import SlicePreview, SlicePreviews, place_of
-from kernelscope.gui.session.canvas_view import SLICES
-from kernelscope.gui.session.slice_view import SliceView
-from kernelscope.gui.session.subject import MOMENT, PART, RESULT, Fields, Savable, Subject
+from kernelscope.gui.session.canvas_view import SLICES, CanvasView
+from kernelscope.gui.session.subject import (
+    COMPONENT,
+    MAP,
+    MOMENT,
+    PART,
+    RESULT,
+    Fields,
+    Savable,
+    Subject,
+)
 from kernelscope.images.image import Image
 from kernelscope.images.planes import Plane
 from kernelscope.images.scan import MAX_COMPONENTS, Scan
@@ -36,22 +45,16 @@ from kernelscope.schema.samples import Kind
 if TYPE_CHECKING:
     from kernelscope.gui.session.session import Session
 
-COMPONENT, MAP = "component", "map"
-"""Another component is shown; a map of noise is, in place of the output."""
-
 
 class VolumeSubject(Subject[Scan, Volume]):
     """A scan, one component of which is shown, and its output."""
 
     kind = Kind.VOLUME
-    view: SliceView
+    drawn_at_once = True
 
     def __init__(self, session: Session) -> None:
-        self.view = SliceView()
-        super().__init__(session, self.view)
+        super().__init__(session, CanvasView(3))
         self._chosen: Volume | None = None
-        self.map: Volume | None = None
-        """A map of noise that is shown in place of the output."""
         self.map_caption = ""
         self._map_made_with: tuple[Any, ...] = ()
         self.previews = SlicePreviews()
@@ -69,7 +72,7 @@ class VolumeSubject(Subject[Scan, Volume]):
 
     @property
     def component(self) -> int:
-        """The place of the volume that is shown: the one that was chosen, or else the first."""
+        # The one that was chosen, or else the first.
         volumes = self.source.volumes if self.source is not None else ()
         return next((place for place, each in enumerate(volumes) if each is self._chosen), 0)
 
@@ -178,9 +181,25 @@ class VolumeSubject(Subject[Scan, Volume]):
     def _shows_output(self) -> bool:
         return self.session.view is View.OUTPUT and self.map is None
 
+    def to_draw(self, scale: float = 1.0) -> Callable[[], DrawnView | None]:
+        shown, caption, output = self.map, self.map_caption, self.shown_output
+        if shown is not None:
+            return lambda: DrawnView(shown, own_levels=automatic_of(shown), caption=caption)
+        display = self.view.displays.of(PaneSide.INPUT)
+        if output is None or display is None:
+            return lambda: None
+        view, other, gain = self.session.view, self.subtracted, self.session.wanted_gain
+        return lambda: draw_volume(view, output, other, gain, display.width)
+
+    @property
+    def is_earlier(self) -> bool:
+        settings = self.session.settings
+        if self.map is not None:
+            return settings is None or not self.is_map_current(settings)
+        return super().is_earlier
+
     @property
     def previews_in_view(self) -> list[SlicePreview]:
-        """The slices in view, of whatever settings, the last one that was computed at the end."""
         places = self.view.places if self._shows_output else ()
         return [each for each in self.previews if place_of(each.request) in places]
 
@@ -243,8 +262,14 @@ class VolumeSubject(Subject[Scan, Volume]):
         parts = [each.request for each in self.previews_in_view]
         return parts[-1] if parts else super()._on_screen()
 
+    def drop_previews(self) -> bool:
+        settings = self.session.settings
+        if not self.previews or not (self.is_current(settings) or self.history.then):
+            return False
+        self.previews.clear()  # the whole is there under them, or is another one
+        return True
+
     def earlier_axes(self) -> frozenset[int]:
-        """Return the axes of the planes in view that show an output of earlier settings."""
         settings, earlier = self.session.settings, set()
         whole = self.result.request if self.result is not None else None
         for axis, index in self.view.places:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,13 @@ from kernelscope.schema.samples import white_level
 SHARP_FROM = 3.0
 """Magnification from which pixels are sharp squares even where they differ in size by one."""
 
+_BLENDED = QImage.Format.Format_ARGB32_Premultiplied
+
 _VEIL = QColor(0, 0, 0, 150)  # laid over a picture around a region that is newer
+
+
+Colours: TypeAlias = Callable[[NDArray[Any]], NDArray[np.uint8]]
+"""Returns red, green, blue and opacity of samples, shape (height, width, channels)."""
 
 
 class _Part(NamedTuple):
@@ -35,8 +41,8 @@ class _Part(NamedTuple):
     area: QRectF
     planes: NDArray[Any] | None = None
     """The samples to read off, of a region that is newer than the picture."""
-    display: Display | None = None
-    """How it is drawn over the picture, if that differs."""
+    colours: Colours | None = None
+    """How it is drawn over the picture."""
 
 
 class Layer:
@@ -98,10 +104,9 @@ class Layer:
         self._parts.append(_Part(Pyramid(image.planes), area, image.planes))
         self.revision += 1
 
-    def put_over(self, colours: NDArray[np.uint8]) -> None:
-        """Draw red, green, blue and opacity over all of the picture."""
-        pyramid, display = Pyramid(colours), Display.full(colours.dtype)
-        self._parts.append(_Part(pyramid, self.area, display=display))
+    def put_over(self, pyramid: Pyramid, colours: Colours) -> None:
+        """Draw other samples over all of the picture, those in view in `colours`."""
+        self._parts.append(_Part(pyramid, self.area, colours=colours))
 
     def samples_at(self, x: int, y: int) -> NDArray[Any] | None:
         """Return the samples of all channels at a scene pixel; None where there are none.
@@ -177,7 +182,10 @@ class Layer:
         cached = self._drawn.get(key)
         if cached is None:
             crop = samples[rows.start : rows.stop, columns.start : columns.stop]
-            cached = as_qimage(crop, part.display or self._display)
+            if part.colours is None:
+                cached = as_qimage(crop, self._display)
+            else:
+                cached = _converted(part.colours(crop), QImage.Format.Format_RGBA8888, _BLENDED)
         drawn[key] = cached
         target = QRectF(
             left + columns.start * wide,
@@ -196,7 +204,7 @@ class Layer:
                 self.part.height() * cell.height(),
             )
             painter.setClipRect(known, Qt.ClipOperation.IntersectClip)
-        if part.display is None and pyramid.planes.shape[2] in (2, 4):
+        if part.colours is None and pyramid.planes.shape[2] in (2, 4):
             painter.fillRect(edge & QRectF(room), _chequers())
         smooth = is_smooth(max(across, down)) or min(across, down) < 1
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, smooth)
@@ -219,8 +227,7 @@ def as_qimage(planes: NDArray[Any], display: Display) -> QImage:
         pixels[:, :, :3] = _coloured(steps, display)
         scale = 255 / white_level(planes.dtype)
         pixels[:, :, 3] = np.rint((planes[:, :, -1] * scale).clip(0, 255))
-        blended = QImage.Format.Format_ARGB32_Premultiplied
-        return _converted(pixels, QImage.Format.Format_RGBA8888, blended)
+        return _converted(pixels, QImage.Format.Format_RGBA8888, _BLENDED)
     if channels == 3:
         return _converted(_coloured(steps, display), QImage.Format.Format_RGB888, opaque)
     if display.colour_map is ColourMap.GREY:

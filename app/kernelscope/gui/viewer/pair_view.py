@@ -1,33 +1,75 @@
-"""Input and output, of a picture or of the planes of a volume, looked at alike."""
+"""Input and output, of a picture or of the planes of a volume, looked at alike.
+
++-- input ------------------------+
+|  axial     coronal   sagittal   |      A picture has one plane. Those of a volume meet in a voxel
++-- output -----------------------+      (z, y, x), marked by a crosshair. Input and output lie
+|  axial     coronal   sagittal   |      beside each other if one plane is shown or height is short.
++---------------------------------+
+   slider     slider    slider
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import QPointF, QRectF, Signal
-from PySide6.QtWidgets import QWidget
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, QSize, Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from kernelscope.engine.region import Region
+from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.camera import Point, Room
-from kernelscope.gui.model.displays import PaneSide
+from kernelscope.gui.model.colour_maps import ColourMap
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.displays import PaneSide, Shown, dtype_of
+from kernelscope.gui.model.drawn_view import DrawnView
+from kernelscope.gui.model.measurements import white_of
+from kernelscope.gui.model.projection import Projection, slab
 from kernelscope.gui.model.pyramid import Pyramid
-from kernelscope.gui.session.canvas_view import DIVIDED, PANES, SEEN, CanvasView
+from kernelscope.gui.session.canvas_view import (
+    DIVIDED,
+    DRAWN,
+    PANES,
+    SEEN,
+    SLICES,
+    CanvasView,
+)
+from kernelscope.gui.viewer import values
+from kernelscope.gui.viewer.layer import Layer
+from kernelscope.gui.viewer.layers import Key, Slabs, picture_layer
 from kernelscope.gui.viewer.marks import ProbeLine
-from kernelscope.gui.viewer.pane import Pane
+from kernelscope.gui.viewer.pane import NOTHING, Pane, PaneBox
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas, Probe
 from kernelscope.gui.viewer.tools import Overlay, Tool
+from kernelscope.gui.viewer.view_controls import (
+    OverlayBar,
+    PlaneSwitches,
+    ProjectionControl,
+    SliceSliders,
+    WindowControl,
+)
+from kernelscope.gui.widgets.layouts import FoldingRow
+from kernelscope.images.image import Image
+from kernelscope.images.planes import Plane, Position, planes_of
+from kernelscope.images.volume import Volume
+from kernelscope.schema.samples import white_level
 
 _LOW = 200  # pixels of height below which a view has only its own value beside the cursor
 
+_Pixel = tuple[int, int]  # column and row
+
 
 class PairView(QWidget):
-    """Base of the views of pictures and of volumes: camera, tools, overlays and arrangement.
+    """Input and output, each as one plane or as three.
 
-    `view`: how the two are looked at. `names` is written at the divide and beside values; to be set
-    before the pictures.
+    Only what is visible is converted to grey levels; the size of pictures and volumes does not
+    matter. `view`: how the two are looked at. `names` is written at the divide and beside values;
+    to be set before the pictures. `reference`: a picture or a volume whose values are read off too.
     """
 
     described = Signal(str)
@@ -36,23 +78,53 @@ class PairView(QWidget):
     """Device pixels per picture pixel; also when other parts of the pictures are in view."""
     reduction_wanted = Signal(object, int)
     """`Pyramid, int`: A level is to be made on another thread; call `redraw` then."""
+    wanted = Signal(object)
+    """`callable`: Computes projections, off the GUI thread; `take` draws its answer."""
 
-    input: Pane
-    output: Pane
-    reference: Any
-    """A picture or a volume whose values are read off too, or None."""
-
-    def __init__(
-        self, view: CanvasView, panes: tuple[Pane, Pane], parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, view: CanvasView, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.view = view
+        self.view, count = view, view.count
+        self.setObjectName("images" if count == 1 else "volumeViewer")
         self.names = "Input", "Output"
-        self.input, self.output = self._panes = panes
+        self.reference: Shown | None = None
+        self._previews: Mapping[int, tuple[int, DrawnView]] = {}
+        """Slices in place of those of the output, by the axis across: index and content."""
+        self._earlier: frozenset[int] = frozenset()
+        """Axes of planes that show an output of earlier settings, while others do not."""
+        self._slabs = Slabs()
+        self._made: dict[tuple[int | None, PaneSide], tuple[object, Layer | None]] = {}
+        """The layer of each plane with what it was made from; of the same it is not made again."""
         self._overlays: tuple[Overlay, ...] = ()
         self._ordered: set[tuple[Pyramid, int]] = set()
-        for canvas in self.canvases():
+        thing = "picture" if count == 1 else "volume"
+        drop = " or drop one here" if count == 1 else ""
+        self.input = Pane(PaneSide.INPUT, f"Open a {thing} (Ctrl+O){drop}", count)
+        self.output = Pane(PaneSide.OUTPUT, "Press Run (F5)", count)
+        self._panes = self.input, self.output
+        self._lay_out()
+        self._connect()
+        self.choose_plane(None)
+
+    def _lay_out(self) -> None:
+        deep = self.view.count > 1
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 4 if deep else 0, 0, 0)
+        self._switches, self._sliders = PlaneSwitches(), SliceSliders()
+        self.projection = ProjectionControl()
+        self.overlay = OverlayBar("Over the anatomy" if deep else "Over the picture")
+        self._both = PaneBox(self._panes, self)
+        if deep:
+            row = (self._switches, self.projection), (WindowControl(self.view),)
+            layout.addWidget(FoldingRow(*row, self, apart=True))
+        layout.addWidget(self.overlay)
+        layout.addWidget(self._both, 1)
+        if deep:
+            layout.addWidget(self._sliders)
+
+    def _connect(self) -> None:
+        for place, canvas in enumerate(self.canvases()):
             number = canvas.plane or 0
+            canvas.values = self._cell
             canvas.panned.connect(partial(self._pan, number))
             canvas.zoomed.connect(partial(self._zoom, number))
             canvas.levelled.connect(partial(self.view.drag, canvas.side))
@@ -62,49 +134,205 @@ class PairView(QWidget):
             canvas.held.connect(self.view.hold_input)
             canvas.wanted.connect(self._order)
             canvas.resized.connect(self.apply_camera)
+            canvas.pressed.connect(partial(self._activate, place))
+            canvas.pointed.connect(partial(self._point, number))
+            canvas.stepped.connect(partial(self._step, number))
+            canvas.chosen.connect(partial(self._alternate, number))
+        self._sliders.chosen.connect(self._slide)
+        self._switches.chosen.connect(self.choose_plane)
+        self.projection.chosen.connect(self.view.choose_look)
+        self.overlay.chosen.connect(self.view.choose_look)
         self.view.when({DIVIDED}, self._compose)
         self.view.when({PANES}, self._arrange)
+        self.view.when({DRAWN}, self._show_look)
+        self.view.when({DRAWN, SLICES}, self._draw)
 
     def canvases(self) -> Iterator[PlaneCanvas]:
         for pane in self._panes:
             yield from pane.views
 
-    # --- of subclasses ---
+    # --- content ---
 
-    def _compose(self) -> None:
-        """Draw what has changed."""
-        raise NotImplementedError
+    def show_input(
+        self,
+        content: DrawnView,
+        title: str = "",
+        details: str = "",
+        *,
+        follows: bool = False,
+        beside: bool = False,
+    ) -> None:
+        """Show another input; `follows` and `beside`: as for `Displays.show_input`.
 
-    def _read(self, number: int, pixel: tuple[int, int]) -> Reading | None:
-        """Return what there is to read off at a pixel of a plane; None for nothing."""
-        raise NotImplementedError
+        The crosshair stays where it is in a volume of the same shape.
+        """
+        image, before = content.shown, self.input.shown
+        assert image is not None
+        with self.view.changing(DRAWN):
+            self._remember(content)
+            self.view.displays.show_input(image, follows=follows, beside=beside)
+            self.input.show_content(content, title, details)
+            if isinstance(image, Volume):
+                self._place(image, before)
+            else:
+                self.view.camera.show([(image.width, image.height)])
+                self.fit()
 
-    def _read_unpointed(self) -> Reading | None:
-        """Return what there is to read off where nothing is pointed at."""
-        return None
+    def _place(self, volume: Volume, before: Shown | None) -> None:
+        """Lay planes through a volume."""
+        shape = volume.voxels.shape
+        if not isinstance(before, Volume) or before.voxels.shape != shape:
+            z, y, x = (side // 2 for side in shape)
+            self.view.position = z, y, x
+            self.view.camera.fit()
+            self.view.probe = None
+            self.show_output(NOTHING)  # it may have no voxel there
+        self.view.planes = planes_of(volume)
+        self._switches.name(self.view.planes)
+        self._sliders.set_planes(self.view.planes, shape)
+        for number, plane in enumerate(self.view.planes):
+            for pane in self._panes:
+                name = f"{plane.name} plane of the {pane.heading.lower()}"
+                pane.views[number].setAccessibleName(name)
+                spacing = volume.spacing[plane.columns], volume.spacing[plane.rows]
+                pane.views[number].set_spacing(*spacing)
+        extents = [values.extent(volume, plane) for plane in self.view.planes]
+        self.view.camera.show(extents, min(volume.spacing))
+        self.apply_camera()
+        self._both.show_planes(extents)
 
-    def _size(self, number: int) -> tuple[int, int]:
-        """Return the columns and rows of a plane of the input; none without an input."""
-        raise NotImplementedError
+    def show_output(
+        self, content: DrawnView, title: str = "", details: str = "", brief: str = ""
+    ) -> None:
+        """Show an output, its difference to another one, or a hint; see `Pane.show_content`."""
+        self._previews, self._earlier = {}, frozenset()
+        with self.view.changing(DRAWN):
+            self._remember(content)
+            self.view.displays.show_output(None if content.own_levels else content.shown)
+            self.output.show_content(content, title, details, brief)
+            self.overlay.setVisible(content.is_change)
+            self._show_panes()
 
-    def _start(self, number: int) -> tuple[int, int]:
-        """Return the pixel of a plane at which keys begin to move the probe."""
-        raise NotImplementedError
+    def _remember(self, content: DrawnView) -> None:
+        if content.shown is not None and content.automatic is not None:
+            self.view.displays.remember(content.shown, content.automatic)
 
-    def focus(self) -> None:
-        """Give the keyboard to the view that was clicked last, or to the output."""
-        raise NotImplementedError
+    def show_region(
+        self, region: Region, image: Image, offset: int, details: str = "", brief: str = ""
+    ) -> None:
+        """Draw a part of another result over the picture, until the next one is shown.
+
+        `region`: in pixels of that result. `image`: samples of the region; fewer are stretched.
+        `offset`: scene coordinate of the first row and column of that result.
+        """
+        with self.view.changing(DRAWN):
+            if self.output.is_empty:  # no other part may be known
+                display = Display.full(image.pixels.dtype)
+                self.output.content = DrawnView(offset=offset)
+                state = self.output.content, None, None
+                self._made[None, PaneSide.OUTPUT] = state, Layer(None, None, offset, display)
+            if self.output.shown is None:
+                self.view.displays.remember(image, Display.full(image.pixels.dtype))
+                self.view.displays.show_output(image)
+            layer, _ = self._layer(None, PaneSide.OUTPUT, self.output.content)
+            if layer is not None:
+                layer.put_region(region, image, offset)
+            self.output.show_parts(details, brief)
+            self._show_panes()
+
+    def show_previews(
+        self, slices: Mapping[int, tuple[int, DrawnView]], details: str, brief: str
+    ) -> None:
+        """Show slices in place of those of the output, until `show_output`."""
+        self._previews = slices
+        self.output.show_parts(details, brief)
+        self._show_panes()
+        self._draw()
 
     @property
-    def _middles(self) -> Mapping[int, Point]:
-        """The points of all planes about which commands magnify."""
-        raise NotImplementedError
+    def has_previews(self) -> bool:
+        """Whether slices are shown in place of those of the output."""
+        return bool(self._previews)
+
+    def mark_earlier(self, axes: frozenset[int]) -> None:
+        """Note in the planes across these axes that they show an output of earlier settings."""
+        if axes != self._earlier:
+            self._earlier = axes
+            self._draw()
+
+    def take(self, computed: dict[Key, NDArray[Any]]) -> None:
+        """Draw projections that were computed elsewhere; see `wanted`."""
+        self._slabs.put(computed)
+        self._draw()
+
+    def _content_at(self, position: Position, planes: Sequence[Plane]) -> DrawnView:
+        """Return the preview that shows a voxel in one of `planes`, or else the whole output."""
+        if self.view.look.projection is Projection.SLICE:
+            for plane in planes:
+                index, preview = self._previews.get(plane.axis, (-1, NOTHING))
+                if index == position[plane.axis]:
+                    return preview
+        return self.output.content
+
+    # --- slices ---
+
+    @property
+    def volume(self) -> Volume | None:
+        """The volume that is the input, if it is one."""
+        return self.input.shown if isinstance(self.input.shown, Volume) else None
+
+    def go_to(self, position: Position) -> None:
+        """Move the crosshair to a voxel, or the nearest one inside."""
+        if self.volume is None:
+            return
+        sides = self.volume.voxels.shape
+        z, y, x = (min(max(p, 0), side - 1) for p, side in zip(position, sides, strict=True))
+        with self.view.changing(SLICES):
+            self.view.position = z, y, x
+
+    def choose_plane(self, number: int | None) -> None:
+        """Show one plane of input and output beside each other, or all for None."""
+        with self.view.changing(SLICES):
+            self.view.plane_number = number
+            self._switches.show_choice(number)
+            self._sliders.show_only(number)
+            for canvas in self.canvases():
+                canvas.setVisible(number in (None, canvas.plane))
+            if self.view.count > 1:
+                self._both.show_alone(number is not None)
+
+    def _alternate(self, number: int) -> None:
+        if self.view.count == 1:
+            self.fit()
+        else:
+            self.choose_plane(number if self.view.plane_number is None else None)
+
+    def _activate(self, number: int) -> None:
+        if number != self.view.clicked:
+            self.view.clicked = number
+            self.apply_camera()  # what is in view of that plane
+
+    def _point(self, number: int, column: int, row: int) -> None:
+        if self.volume is not None:
+            plane = self.view.planes[number]
+            self.go_to(plane.moved(self.view.position, column, row, self.volume.voxels.shape))
+
+    def _step(self, number: int, steps: int) -> None:
+        if self.view.planes:
+            self._slide(number, self.view.position[self.view.planes[number].axis] + steps)
+
+    def _slide(self, number: int, index: int) -> None:
+        new = list(self.view.position)
+        new[self.view.planes[number].axis] = index
+        z, y, x = new
+        self.go_to((z, y, x))
 
     # --- arrangement ---
 
     @property
     def shows_input_instead(self) -> bool:
-        return self.view.shows_input and not self.output.is_empty
+        """Whether the input is drawn in the place of the output."""
+        return self.output.lends_room if self.output.is_empty else self.view.shows_input
 
     @property
     def is_divided(self) -> bool:
@@ -113,31 +341,156 @@ class PairView(QWidget):
     def _arrange(self) -> None:
         """Arrange input and output, and their values, as `view` says."""
         self._show_panes()
-        self._compose()
+        self._draw()
         self.apply_camera()
-        self._describe()
         for canvas in self.canvases():
             canvas.magnified = self.view.panes.magnified
             canvas.redraw()
 
     def _show_panes(self) -> None:
-        """Show the panes of the arrangement."""
-        raise NotImplementedError
+        """Show the panes of the arrangement; until there is an output, the input has its room."""
+        chosen = self.view.panes.arrangement
+        self.input.setVisible(chosen is Arrangement.SIDE_BY_SIDE)
+        alone = chosen is Arrangement.OUTPUT
+        self.output.lends_room = alone and self.output.is_empty and not self.input.is_empty
 
     def redraw(self) -> None:
         """Draw the visible part again."""
         for canvas in self.canvases():
             canvas.redraw()
 
-    def set_running(self, running: bool) -> None:
-        """Show in place of an output whether it is being computed."""
-        self.output.set_running(running)
+    def show_work(self, *, at_work: bool, compiling: bool) -> None:
+        """Show in place of an output whether it is being computed, or compiled first."""
+        self.output.set_running(at_work)
+        if compiling:
+            self.output.show_compiling()
+        if self.output.lends_room:
+            self._compose()
 
     def _order(self, pyramid: Pyramid, level: int) -> None:
         """Pass on that a level is wanted, once."""
         if (pyramid, level) not in self._ordered:
             self._ordered = {(pyramid, level)}
             self.reduction_wanted.emit(pyramid, level)
+
+    def sizeHint(self) -> QSize:
+        return QSize(640, 420)
+
+    # --- drawing ---
+
+    def _show_look(self) -> None:
+        self.projection.show_look(self.view.look)
+        self.overlay.show_look(self.view.look)
+
+    def _draw(self) -> None:
+        self._compose()
+        self._describe()
+
+    def _compose(self) -> None:
+        """Draw what has changed, and show which slices are in view."""
+        volume = self.volume
+        if volume is not None:
+            for number, plane in enumerate(self.view.planes):
+                index = self.view.position[plane.axis]
+                self._sliders[number].show_slice(plane, index, self._slab(volume, plane))
+        for pane in self._panes:
+            for canvas in pane.views:
+                if self.view.plane_number in (None, canvas.plane):
+                    self._fill(pane, canvas)
+            pane.place_hint()
+        work = self._slabs.take_work()
+        if work is not None:
+            self.wanted.emit(work)
+
+    def _slab(self, volume: Volume, plane: Plane) -> range:
+        """Return the slices that are drawn in a plane."""
+        index, look = self.view.position[plane.axis], self.view.look
+        if look.projection is Projection.SLICE:
+            return range(index, index + 1)
+        return slab(index, look.slices, volume.voxels.shape[plane.axis])
+
+    def _fill(self, pane: Pane, canvas: PlaneCanvas) -> None:
+        """Draw the plane of a canvas."""
+        own = pane is self.output
+        shows_output = own and not self.shows_input_instead
+        plane = self._plane(canvas.plane)
+        content = self.input.content
+        if shows_output:
+            content = self._content_at(self.view.position, (plane,) if plane is not None else ())
+        side = PaneSide.OUTPUT if shows_output else PaneSide.INPUT
+        front, drawn = self._layer(canvas.plane, side, content)
+        behind = None
+        if own and self.is_divided:
+            behind, made = self._layer(canvas.plane, PaneSide.INPUT, self.input.content)
+            drawn = drawn and made
+        canvas.name = self.names[0] if own and not shows_output else ""
+        canvas.note = self.output.hint.text() if own and pane.lends_room else ""
+        if plane is not None and self.volume is not None:
+            canvas.cross = plane.place(self.view.position, self.volume.voxels.shape)
+            canvas.letters = plane.letters
+            part, state = self._slab(self.volume, plane), ""
+            if shows_output:
+                state = self._state(plane, content)
+            note = values.note_of(self.view.look.projection, part, state, drawn=drawn)
+            canvas.note = ", ".join(filter(None, (note, canvas.note)))
+        canvas.show_layers(front, behind, self.view, self.names)
+
+    def _plane(self, number: int | None) -> Plane | None:
+        """Return a plane of a volume; None for a picture."""
+        planes = self.view.planes
+        return planes[number] if number is not None and planes else None
+
+    def _state(self, plane: Plane, content: DrawnView) -> str:
+        """Return how a plane relates to the settings, where planes differ."""
+        if plane.axis in self._earlier:
+            return "Earlier settings"
+        if content.part is not None:
+            return "Part of the slice"
+        return "Not computed yet" if self._previews and content.shown is None else ""
+
+    def _layer(
+        self, number: int | None, side: PaneSide, content: DrawnView
+    ) -> tuple[Layer | None, bool]:
+        """Return the layer of a plane, as before if nothing has changed.
+
+        False while it is computed elsewhere. `side`: whose content it is.
+        """
+        display, look = self._display_of(content, side), self.view.look
+        if display is None:
+            return None, True
+        plane, overlaid = self._plane(number), look.overlaid and content.is_change
+        index = self.view.position[plane.axis] if plane is not None else 0
+        deep = (plane, index, look) if plane is not None else None
+        state = content, deep, (look, display) if overlaid else None
+        known, layer = self._made.get((number, side), (None, None))
+        if known == state:
+            if layer is not None:
+                layer.display = display
+            return layer, True
+        if plane is not None:
+            layer, drawn = self._slabs.draw(content, plane, index, display, look)
+        else:
+            layer, drawn = picture_layer(content, display, look), True
+        # An earlier layer would be taken for one that is computed elsewhere.
+        self._made[number, side] = (state if drawn else None), layer
+        return layer, drawn
+
+    def _display_of(self, content: DrawnView, side: PaneSide) -> Display | None:
+        """Return how a content is drawn; None where there is none."""
+        displays, own, minus = self.view.displays, content.own_levels, content.minus
+        # Gains are relative to the levels of the input.
+        display = displays.of(PaneSide.INPUT if content.is_change or own else side)
+        display = display or displays.of(PaneSide.INPUT)
+        if display is None or minus is None:
+            if display is not None and own is not None:
+                return replace(display, low=own.low, high=own.high)
+            return display
+        if self.view.look.overlaid:
+            return replace(display, colour_map=ColourMap.GREY)
+        if isinstance(minus, Volume):
+            return display.of_change(content.gain, self.view.difference_map)
+        colours = self.view.difference_map if minus.is_grey else ColourMap.GREY
+        return Display(0, 255, 1, colours)
 
     # --- overlays and tools ---
 
@@ -158,10 +511,39 @@ class PairView(QWidget):
             canvas.set_tool(tool)
 
     def in_view(self) -> tuple[QRectF, int | None]:
-        """Return the part of the input that is in view, in its pixels, and its plane."""
-        raise NotImplementedError
+        """Return the part of the input that is in view, in its pixels, and its plane.
+
+        Of several planes, that is the one that was clicked last.
+        """
+        beside = self.view.count > 1 and not self.input.isHidden()
+        canvas = (self.input if beside else self.output).views[self.view.active_plane]
+        area = QRectF(0, 0, *self._size(self.view.active_plane))
+        return canvas.seen().intersected(area), canvas.plane
+
+    def focus(self) -> None:
+        """Give the keyboard to the plane that was clicked last, or shown in its place."""
+        pane = self._panes[self.view.clicked // self.view.count]
+        if self.view.count == 1 or pane.isHidden() or pane.is_empty:
+            pane = self.output if self.view.count == 1 or pane.isHidden() else self.input
+        pane.views[self.view.active_plane].setFocus()
 
     # --- camera ---
+
+    @property
+    def _middles(self) -> Mapping[int, Point]:
+        """The points of all planes about which commands magnify."""
+        if self.view.count == 1:
+            return {0: self.view.camera.centre()}
+        if self.volume is None:
+            return {}
+        return values.middles(self.volume, self.view.planes, self.view.position)
+
+    def fitting_scale(self, image: Shown) -> float:
+        """Return the device pixels per pixel of a picture when it is fitted."""
+        if isinstance(image, Volume) or not self.lay_out_camera():
+            return 1.0
+        scale = self.view.camera.fitting_scale([(image.width, image.height)])
+        return scale * self.devicePixelRatioF()
 
     def fit(self) -> None:
         """Show whole planes, and keep doing so when the window is resized."""
@@ -214,6 +596,8 @@ class PairView(QWidget):
         if not self.lay_out_camera():
             return
         camera = self.view.camera
+        for pane in self._panes:
+            pane.place_hint()
         for canvas in self.canvases():
             canvas.set_camera(QPointF(*camera.centre(canvas.plane or 0)), camera.scale)
         with self.view.changing(SEEN):
@@ -223,6 +607,24 @@ class PairView(QWidget):
             self.zoomed.emit(camera.device_scale)
 
     # --- probe ---
+
+    def _size(self, number: int) -> _Pixel:
+        """Return the columns and rows of a plane of the input; none without an input."""
+        image = self.input.shown
+        if isinstance(image, Image):
+            return image.width, image.height
+        if image is None:
+            return 0, 0
+        plane, shape = self.view.planes[number], image.voxels.shape
+        return shape[plane.columns], shape[plane.rows]
+
+    def _start(self, number: int) -> _Pixel:
+        """Return the pixel of a plane at which keys begin to move the probe."""
+        if self.volume is not None:
+            shape = self.volume.voxels.shape
+            return self.view.planes[number].place(self.view.position, shape)
+        x, y = self.view.camera.centre()
+        return math.floor(x), math.floor(y)
 
     def _hover(self, number: int, point: QPointF | None) -> None:
         """Read off the pixel at a point of a plane, or none outside of the input."""
@@ -249,7 +651,7 @@ class PairView(QWidget):
     def _describe(self) -> None:
         """Mark the probe in input and output, and write their values there."""
         number, pixel = self.view.probe or (-1, (0, 0))
-        reading = self._read(number, pixel) if number >= 0 else self._read_unpointed()
+        reading = self._read(number, pixel)
         self.described.emit(reading.text if reading is not None else "")
         for pane in self._panes:
             for canvas in pane.views:
@@ -264,6 +666,100 @@ class PairView(QWidget):
         """The names within a line of text."""
         first, second = (name[:1].lower() + name[1:] for name in self.names)
         return first, second
+
+    def _read(self, number: int, pixel: _Pixel) -> Reading | None:
+        """Return what there is to read off at a pixel of a plane, or else under the crosshair."""
+        if self.volume is not None:
+            return self._read_voxel(self.volume, number, pixel)
+        if number < 0 or self.input.is_empty:
+            return None
+        (x, y), found, own = pixel, [], list(self.spoken)
+        for pane, side, name in zip(self._panes, PaneSide, self.spoken, strict=True):
+            layer, _ = self._layer(None, side, pane.content)
+            samples = layer.samples_at(x, y) if layer is not None else None
+            if layer is None or samples is None:
+                continue
+            factor = self._factor(samples)
+            found.append((name, values.text_of(samples, factor)))
+            if layer.minus is not None:
+                change = values.change_of(samples, _at(layer, layer.minus, x, y))
+                own[1] = pane.content.view.value
+                found.append((own[1], values.text_of(change, factor)))
+        if not found:
+            return None
+        image = self.reference
+        if isinstance(image, Image) and found[0][0] == self.spoken[0]:
+            inside = 0 <= x < image.width and 0 <= y < image.height
+            samples = np.asarray(image.planes[y, x]) if inside else None
+            text = "–" if samples is None else values.text_of(samples, self._factor(samples))
+            found.append(("reference", text))
+        return Reading(f"x {x}, y {y}", found, (own[0], own[1]), self._display_text())
+
+    def _read_voxel(self, volume: Volume, number: int, pixel: _Pixel) -> Reading:
+        plane, look = self.view.planes[number] if number >= 0 else None, self.view.look
+        voxel, planes = self.view.position, self.view.planes
+        if plane is not None:
+            voxel, planes = plane.moved(voxel, *pixel, volume.voxels.shape), (plane,)
+        output = self._content_at(voxel, planes)
+        name = "map" if output.own_levels else self.spoken[1]
+        contents = [(self.spoken[0], self.input.content), (name, DrawnView(output.at(voxel)))]
+        if output.is_change:
+            contents.append((output.view.value, output))
+        factor, found = values.factor_of(white_of(volume), self.view.panes.units), []
+        for name, each in contents:
+            if not isinstance(each.shown, Volume):
+                continue
+            minus = each.minus if isinstance(each.minus, Volume) else None
+            value = each.shown.voxels[voxel]
+            change = value if minus is None else value.item() - minus.voxels[voxel].item()
+            text = values.text_of(np.asarray([change]), factor)
+            if plane is not None and look.projection is not Projection.SLICE:
+                index = self.view.position[plane.axis]
+                slab = self._slabs.values(each.shown, minus, plane, index, look)
+                if slab is not None:
+                    column, row = plane.place(voxel, volume.voxels.shape)
+                    largest = minus is not None and look.projection is not Projection.MEAN
+                    kind = "largest" if largest else look.projection.value.lower()
+                    text += f" ({kind} {values.text_of(slab[row, column, None], factor)})"
+            found.append((name, text))
+        own = found[0][0], found[-1][0]
+        if isinstance(self.reference, Volume):
+            sample = self.reference.voxels[voxel][None]
+            found.append(("reference", values.text_of(sample, factor)))
+        return Reading(values.place_text(volume, voxel), found, own)
+
+    def _factor(self, samples: NDArray[Any]) -> float | None:
+        """Return the factor from samples to the units that are chosen; None for as stored."""
+        white = white_level(samples.dtype) if self.volume is None else white_of(self.volume)
+        return values.factor_of(white, self.view.panes.units)
+
+    def _display_text(self) -> str:
+        """Return how pictures are drawn, unless values are drawn as they are."""
+        texts = []
+        for side, pane in zip(PaneSide, self._panes, strict=True):
+            display, image = self.view.displays.of(side), pane.shown
+            if display is not None and image is not None:
+                full = display.is_full(dtype_of(image))
+                texts.append("" if full else display.describe())
+        if len(texts) == 2 and texts[0] != texts[1]:
+            named = zip(self.spoken, texts, strict=True)
+            return ", ".join(f"{name}: {text or 'display 1:1'}" for name, text in named)
+        return texts[0] if texts else ""
+
+    def _cell(self, layer: Layer, x: int, y: int) -> list[str]:
+        """Return the values to write into a pixel."""
+        samples = layer.samples_at(x, y)
+        if samples is None:
+            return []
+        factor = self._factor(samples)
+        if layer.minus is None:
+            return values.words_of(samples, factor)
+        return values.change_words(samples, _at(layer, layer.minus, x, y), factor)
+
+
+def _at(layer: Layer, planes: NDArray[Any], x: int, y: int) -> NDArray[Any]:
+    """Return the samples at a scene pixel in other planes of a layer."""
+    return np.asarray(planes[y - layer.offset, x - layer.offset])
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,21 @@
-"""One side of the canvas: a caption, and a hint where there is nothing to show below it."""
+"""One side of the canvas: a caption, the planes, and a hint where there is nothing to show."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QWidget
+from collections.abc import Iterable, Sequence
 
+from PySide6.QtCore import QEvent, QRect, QSize, Qt
+from PySide6.QtGui import QPalette, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QWidget
+
+from kernelscope.gui.model.camera import Point
+from kernelscope.gui.model.displays import PaneSide, Shown
+from kernelscope.gui.model.drawn_view import DrawnView
+from kernelscope.gui.model.plane_rows import lies_beside
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
-from kernelscope.gui.widgets.parts import dressed, text_label
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row, text_label
 
 EARLIER = "Earlier settings – "
 """Precedes the caption of an output that Run would not produce with the current settings."""
@@ -18,42 +24,97 @@ RUNNING = "Running…"
 COMPILING = "Compiling for these settings. Done once; later runs start at once."
 """The hint in place of an output while it is computed."""
 
+NOTHING = DrawnView()
+
+_BELOW, _BESIDE = 6, 8
+"""Pixels between input and output; beside each other an even number, so that both are as wide."""
+
 
 class Pane(QWidget):
-    """Base of the views of a picture and of a volume.
+    """A picture under two lines of caption, or the planes of a volume under one.
 
-    Subclasses lay out `title` and say by `is_empty` whether anything is shown. `heading`: caption
-    while nothing is shown. `hint` is shown in place of a picture at first. `padding`: pixels around
-    hints.
+    `heading`: caption while nothing is shown. `hint` is shown in place of a picture at first.
     """
 
-    views: tuple[PlaneCanvas, ...]
-    """The drawing areas: of a picture one, of a volume one for each plane."""
-
     def __init__(
-        self, name: str, heading: str, hint: str, parent: QWidget | None, padding: int
+        self, side: PaneSide, hint: str, count: int, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
+        self.heading, self._first_hint = side.value.capitalize(), hint
+        name = side.value if count == 1 else f"volume{self.heading}"
         self.setObjectName(name)
-        self.heading, self._first_hint, self._padding = heading, hint, padding
+        self.content = NOTHING
+        self.has_parts = False
+        """Whether regions or single slices of another output are shown."""
+        self.lends_room = False
+        """Whether the input is drawn here, as there is no output yet."""
         self._stale = False
-        self._caption = heading, ""
+        self._caption = self.heading, ""
         self._title_colours = QPalette()
         self.title = dressed(ElidedLabel(self), f"{name}Title")
         theme.set_role(self.title, "title")
+        self.details = dressed(ElidedLabel(self), f"{name}Details")
+        self.details.setVisible(count == 1)
+        canvas = f"{name}Canvas" if count == 1 else f"{name}Plane{{}}"
+        self.views = tuple(
+            dressed(
+                PlaneCanvas(side, self, number if count > 1 else None),
+                canvas.format(number),
+                self.heading,
+            )
+            for number in range(count)
+        )
+        """The drawing areas, one for each plane."""
         self.hint = text_label(hint, f"{name}Hint", parent=self)
         self.hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        for label in (self.title, self.details):
+            label.setContentsMargins(2, 0, 2, 0)
+        row = in_row(*((view, 1) for view in self.views), margins=0, spacing=4)
+        in_column(self.title, self.details, (row, 1), of=self, margins=0, spacing=2)
+        self.follow_palette()
+
+    @property
+    def shown(self) -> Shown | None:
+        """The picture or volume whose values are read off."""
+        return self.content.shown
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no picture or volume."""
-        raise NotImplementedError
+        """Whether there is no picture or volume, nor a part of one."""
+        return self.shown is None and not self.has_parts
+
+    def show_content(
+        self, content: DrawnView, title: str = "", details: str = "", brief: str = ""
+    ) -> None:
+        """Show a picture or volume under its caption, or a hint where there is none.
+
+        `brief` replaces `details`, which its tooltip has.
+        """
+        self.content, self.has_parts = content, False
+        self.show_hint(content.problem)
+        title = title or self.heading
+        if len(self.views) == 1:
+            self.details.set_full_text(details, brief)
+            self.set_caption(title)
+        elif title == self.heading and details:
+            self.set_caption(f"{title}: {details}", f"{title}: {brief}" if brief else "")
+        else:
+            self.set_caption(title)
+
+    def show_parts(self, details: str, brief: str = "") -> None:
+        """Show the caption of regions or single slices, over the output or without one."""
+        self.has_parts = True
+        self.place_hint()
+        if len(self.views) > 1:
+            self.set_caption(f"Preview: {details}", f"Preview: {brief}")
+        elif details:
+            self.details.set_full_text(details, brief)
 
     def show_hint(self, text: str = "") -> None:
         """Show a hint over the pane, or else the first one."""
         self.hint.setText(text or self._first_hint)
-        self.hint.show()
+        self.place_hint()
 
     def set_running(self, running: bool) -> None:
         """Replace the first hint by “Running…” while a run is in progress."""
@@ -64,6 +125,20 @@ class Pane(QWidget):
         """Replace “Running…” by the reason why the first run takes longer."""
         if self.hint.text() == RUNNING:
             self.hint.setText(COMPILING)
+
+    def place_hint(self) -> None:
+        """Put the hint over the planes; of one that input and output share, over its half."""
+        visible = [view for view in self.views if not view.isHidden()]
+        room = QRect()
+        for view in visible:
+            room = room.united(view.geometry())
+        if visible and visible[-1].is_divided:
+            last = visible[-1]
+            room = last.halves()[1].toRect().translated(last.pos())
+        self.hint.setVisible(bool(self.content.problem) or (self.is_empty and not self.lends_room))
+        if room != self.hint.geometry():
+            self.hint.setGeometry(room)
+            self.hint.raise_()
 
     def set_stale(self, stale: bool) -> None:
         """Mark the caption if Run would produce something else with the current settings."""
@@ -86,7 +161,8 @@ class Pane(QWidget):
         for view in self.views:
             view.redraw()
         quiet = theme.canvas_quiet(self.palette()).name()
-        self.hint.setStyleSheet(f"color: {quiet}; padding: {self._padding}px")
+        self.hint.setStyleSheet(f"color: {quiet}; padding: 12px")
+        self.details.setStyleSheet(f"color: {theme.quiet_text(self.palette()).name()}")
 
     def _draw_caption(self) -> None:
         text, brief = self._caption
@@ -99,3 +175,47 @@ class Pane(QWidget):
         if colours != self._title_colours:
             self._title_colours = colours
             self.title.setPalette(colours)
+
+
+class PaneBox(QWidget):
+    """Input and output, below each other or beside each other."""
+
+    def __init__(self, panes: Sequence[Pane], parent: QWidget) -> None:
+        super().__init__(parent)
+        self._panes = panes
+        self._alone = len(panes[0].views) == 1
+        self._extents: Sequence[Point] = ()
+        self._box = QBoxLayout(QBoxLayout.Direction.TopToBottom, self)
+        self._box.setContentsMargins(0, 0, 0, 0)
+        for pane in panes:
+            self._box.addWidget(pane, 1)
+        self._arrange()
+
+    def show_planes(self, extents: Iterable[Point]) -> None:
+        """Make room for slices of these sizes in millimetres."""
+        self._extents = list(extents)
+        self._arrange()
+
+    def show_alone(self, alone: bool) -> None:
+        """Make room for one plane of each side, or for all."""
+        self._alone = alone
+        self._arrange()
+
+    def _arrange(self) -> None:
+        heading = self._panes[0].title.sizeHint().height()
+        beside = self._alone or lies_beside(self.width(), self.height(), heading, self._extents)
+        direction = QBoxLayout.Direction
+        self._box.setDirection(direction.LeftToRight if beside else direction.TopToBottom)
+        self._box.setSpacing(_BESIDE if beside else _BELOW)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the width as it is now, and the height beside each other, which low windows get.
+
+        Before the first layout the two lie below each other: their height enlarged the window.
+        """
+        width = self._box.minimumSize().width()
+        return QSize(width, max(pane.minimumSizeHint().height() for pane in self._panes))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()

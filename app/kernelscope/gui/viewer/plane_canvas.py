@@ -372,16 +372,14 @@ class PlaneCanvas(QWidget):
             painter.setPen(QPen(_CROSS, 2))
             painter.drawRect(QRectF(self.to_widget(QPointF(*self.cross)), cell))
             return
-        centre, area = self.point_of(*self.cross), self.front.area
-        x, y = centre.x(), centre.y()
-        first, last = self.to_widget(area.topLeft()), self.to_widget(area.bottomRight())
-        painter.setPen(QPen(_CROSS, 1))
-        for start, stop in ((first.x(), x - _GAP), (x + _GAP, last.x())):
-            if start < stop:
-                painter.drawLine(QPointF(start, y), QPointF(stop, y))
-        for start, stop in ((first.y(), y - _GAP), (y + _GAP, last.y())):
-            if start < stop:
-                painter.drawLine(QPointF(x, start), QPointF(x, stop))
+        centre, area, room = self.point_of(*self.cross), self.front.area, QRectF(self.rect())
+        x, y = round(centre.x()), round(centre.y())
+        # Filled and cut off: Qt takes a millisecond for a long line that is half transparent.
+        drawn = QRectF(self.to_widget(area.topLeft()), self.to_widget(area.bottomRight())) & room
+        for start, stop in ((drawn.left(), x - _GAP), (x + _GAP, drawn.right())):
+            painter.fillRect(QRectF(start, y, max(stop - start, 0), 1), _CROSS)
+        for start, stop in ((drawn.top(), y - _GAP), (y + _GAP, drawn.bottom())):
+            painter.fillRect(QRectF(x, start, 1, max(stop - start, 0)), _CROSS)
 
     def _draw_letters(self, painter: QPainter) -> None:
         if self.front is None or not self.letters:

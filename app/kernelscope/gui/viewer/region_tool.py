@@ -28,9 +28,9 @@ _STEPS: dict[int, Corner] = {
 
 
 class RegionTool:
-    """Draws, moves and resizes regions; an overlay and a tool of an `ImagePair`.
+    """Draws, moves and resizes regions; an overlay and a tool of a `PairView`.
 
-    In a `VolumeViewer`, each plane has regions of its own.
+    In a volume, each plane has regions of its own.
 
     A press on a handle resizes, one inside a region moves it, any other draws a new one. `redraw`
     is called when the pictures are to be painted again without a change of the regions. `leave` is

@@ -1,7 +1,7 @@
 """Protocols of drawings over pictures, and of tools that take the mouse in their place.
 
 Both work in picture coordinates: pixel (x, y) of the input covers x to x + 1 and y to y + 1. In
-volumes, pixels are those of a slice as it is drawn. An `ImagePair` or a `VolumeViewer` holds any
+volumes, pixels are those of a slice as it is drawn. A `PairView` holds any
 number of overlays, and at most one tool::
 
     pair.add_overlay(overlay)       # drawn in each view, above the picture

@@ -8,8 +8,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QDockWidget
 
 from kernelscope.gui.session.session import KIND, Session
-from kernelscope.gui.session.subject import MOMENT_SHOWN, REFERENCE, REFERENCED
-from kernelscope.gui.session.volume_subject import COMPONENT
+from kernelscope.gui.session.subject import COMPONENT, MOMENT_SHOWN, REFERENCE, REFERENCED
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.dock_list import DockName

@@ -25,13 +25,14 @@ from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.window.pages.volume_page import VolumePage
+from kernelscope.gui.window.page import Page
 from kernelscope.gui.window.runner import Runner
+from kernelscope.gui.window.scans import Scans
 from kernelscope.gui.window.space import SpaceOpener
 from kernelscope.gui.window.volume_steps import VolumeSteps
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.images.scan import MAX_COMPONENTS
+from kernelscope.images.scan import MAX_COMPONENTS, Scan
 from kernelscope.images.volume import Volume
 
 _OLDER = (
@@ -56,28 +57,29 @@ class Files(QObject):
         recipes: Recipes,
         runner: Runner,
         background: Background,
-        volumes: VolumePage,
+        scans: Scans,
+        volumes: Page[Scan, Volume],
         open_picture: Callable[[Image], None],
         show_status: Callable[[str], None],
         report: Callable[[Exception], None],
     ) -> None:
         super().__init__(window)
         self._window, self._dialogs, self._recipes, self._runner = window, dialogs, recipes, runner
-        self._background, self._volumes = background, volumes
-        self._session = volumes.subject.session
+        self._background, self._scans = background, scans
+        self._session = scans.subject.session
         self._open_picture = open_picture
-        self.space = SpaceOpener(window, dialogs, background, volumes, report)
+        self.space = SpaceOpener(window, dialogs, background, scans.subject, report)
         self._show_status, self._report = show_status, report
-        self.members = VolumeSteps(volumes, background, dialogs.ask_nan, self._report_member)
+        self.members = VolumeSteps(volumes, scans, background, dialogs.ask_nan, self._report_member)
         dialogs.series_found.connect(self.members.remember)
         dialogs.loaded.connect(self._open)
-        dialogs.scan_loaded.connect(volumes.open)
-        dialogs.each_loaded.connect(volumes.open_each)
-        dialogs.component_loaded.connect(volumes.add)
+        dialogs.scan_loaded.connect(scans.open)
+        dialogs.each_loaded.connect(scans.open_each)
+        dialogs.component_loaded.connect(scans.add)
         dialogs.reference_loaded.connect(self._set_reference)
         dialogs.announced.connect(show_status)
         recipes.saved.connect(lambda path: show_status(f"Saved {path.name}."))
-        volumes.add_wanted.connect(self._add_components)
+        scans.add_wanted.connect(self._add_components)
 
     @Action(
         "exportFigure",
@@ -237,7 +239,7 @@ class Files(QObject):
         """Compute the phantom that the user described, and open it."""
         self._show_status("Making a phantom…")
         self._background.start(
-            "open", order.make, lambda made: self._volumes.open(*made), self._report
+            "open", order.make, lambda made: self._scans.open(*made), self._report
         )
 
     def _save(self, savable: Savable | None, older: str = "") -> None:
@@ -254,7 +256,7 @@ class Files(QObject):
             self._open_picture(opened)
             self.find_truth(opened)
         elif isinstance(opened, Volume):
-            self._volumes.open([opened])
+            self._scans.open([opened])
 
     def find_truth(self, opened: Image) -> None:
         """Evaluate a sample picture that was opened against its truth."""
@@ -292,7 +294,7 @@ class Files(QObject):
             dialogs.show_error(self._window, error)
 
     def _add_components(self, paths: list[Path]) -> None:
-        room = self._volumes.subject.room
+        room = self._scans.subject.room
         if len(paths) > room:
             hint = f"At most {MAX_COMPONENTS} are filtered together: add {room} or fewer."
             dialogs.show_error(self._window, AppError(f"{len(paths)} volumes are too many.", hint))

@@ -55,10 +55,9 @@ from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.dock_list import DockName, Drawer, make_docks
 from kernelscope.gui.window.dock_watch import DockWatch
 from kernelscope.gui.window.judging import Judging
-from kernelscope.gui.window.pages.page import Page
-from kernelscope.gui.window.pages.picture_page import PicturePage
-from kernelscope.gui.window.pages.volume_page import VolumePage
+from kernelscope.gui.window.page import Page
 from kernelscope.gui.window.run_bar import RunBar
+from kernelscope.gui.window.scans import Scans
 from kernelscope.gui.window.tool_bar import ToolBar
 from kernelscope.gui.window.viewer import Viewer
 from kernelscope.gui.work.background import Background
@@ -201,6 +200,8 @@ class Frame(QMainWindow):
     ----------
     pictures, volumes : Page
         One of them is in front.
+    scans : Scans
+        Opens volumes.
     """
 
     companions: Companions
@@ -233,10 +234,7 @@ class Frame(QMainWindow):
         self.statusBar().showMessage(text)
 
     def _show_page(self) -> None:
-        """Show the page in front, with its controls."""
-        for page in self._pages.values():
-            if page.controls is not None:
-                page.controls.setVisible(page is self.page)
+        """Show the page in front."""
         self._centre.stack.setCurrentWidget(self.page)
 
     # --- messages ---
@@ -261,8 +259,10 @@ class Frame(QMainWindow):
         self.file_dialogs = Pictures(self, self.settings, self.background)
         self.session = Session(self._backends, self.settings.texts, self.settings.text("filter"))
         self.panel = ParameterPanel(self.session, self.background)
-        self.pictures = PicturePage(self.session.pictures, self.background, self._report)
-        self.volumes = VolumePage(self.session.volumes, self.background, self._report)
+        tools = self.background, self._report
+        self.pictures = Page(self.session.pictures, *tools)
+        self.volumes = Page(self.session.volumes, *tools)
+        self.scans = Scans(self.session.volumes, *tools, self)
         self._pages: dict[Kind, Page[Any, Any]] = {
             Kind.PICTURE: self.pictures,
             Kind.VOLUME: self.volumes,
@@ -275,10 +275,7 @@ class Frame(QMainWindow):
         self.timing = TimingPanel()
         self.quality = QualityPanel(self.session)
         self.measure = MeasurePanel()
-        self._settings_column = SettingsColumn(
-            [page.controls for page in self._pages.values() if page.controls is not None],
-            self.panel,
-        )
+        self._settings_column = SettingsColumn([self.scans.components], self.panel)
         self.docks = make_docks(
             self,
             {

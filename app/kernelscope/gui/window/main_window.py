@@ -124,6 +124,7 @@ class MainWindow(Frame):
             self.recipes,
             self.runner,
             self.background,
+            self.scans,
             self.volumes,
             open_picture=lambda image: self.open_pictures.open_one(image),
             show_status=self.show_status,
@@ -247,7 +248,7 @@ class MainWindow(Frame):
             dialogs.show_error(self, error)
             return
         self.show_status("Estimating the noise around each voxel…")
-        self.page.show_noise(settings, self.show_status)
+        self.scans.show_noise(settings, self.show_status)
 
     def open_first(self, path: Path | None) -> None:
         """Open `path`, or a sample picture; then compile the code that Run will need."""

@@ -15,14 +15,13 @@ from kernelscope.gui.model.profiles import Profile, profile
 from kernelscope.gui.model.regions import Regions, Shape
 from kernelscope.gui.session.canvas_view import PANES, SLICES
 from kernelscope.gui.session.session import KIND, Session
-from kernelscope.gui.session.subject import REFERENCE, SHOWN
-from kernelscope.gui.session.volume_subject import COMPONENT
+from kernelscope.gui.session.subject import COMPONENT, REFERENCE, SHOWN
 from kernelscope.gui.viewer.region_tool import RegionTool
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action, choice
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.live import Live
-from kernelscope.gui.window.pages.page import Page
+from kernelscope.gui.window.page import Page
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later
 from kernelscope.schema.samples import Kind

@@ -24,8 +24,7 @@ from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import Examined, judge_run
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.session.session import KIND, Session
-from kernelscope.gui.session.subject import JUDGED, MOMENT_SHOWN, REFERENCE, SHOWN
-from kernelscope.gui.session.volume_subject import COMPONENT
+from kernelscope.gui.session.subject import COMPONENT, JUDGED, MOMENT_SHOWN, REFERENCE, SHOWN
 from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.tools.picture_pair import RunPair
 from kernelscope.gui.widgets import commands

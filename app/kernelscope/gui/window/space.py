@@ -11,11 +11,11 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.session.canvas_view import DRAWN
 from kernelscope.gui.session.subject import SHOWN
+from kernelscope.gui.session.volume_subject import VolumeSubject
 from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.tools.space_window import SpaceWindow
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.window.pages.volume_page import VolumePage
 from kernelscope.gui.work.background import Background
 
 
@@ -33,12 +33,12 @@ class SpaceOpener(QObject):
         owner: QWidget,
         dialogs: Pictures,
         background: Background,
-        volumes: VolumePage,
+        subject: VolumeSubject,
         report: Callable[[Exception], None],
     ) -> None:
         super().__init__(owner)
         self._owner, self._dialogs, self._background = owner, dialogs, background
-        self._volumes, self._report = volumes, report
+        self._subject, self._report = subject, report
         self.window: SpaceWindow | None = None
         owner.installEventFilter(self)
 
@@ -54,13 +54,13 @@ class SpaceOpener(QObject):
         if self.window is None:
             self.window = SpaceWindow(self._background, self._report, self._owner)
             self.window.saving.connect(lambda image: self._dialogs.save([image], image.title))
-            self._volumes.subject.when({SHOWN, DRAWN}, self._follow)
+            self._subject.when({SHOWN, DRAWN}, self._follow)
         self._follow()
         self.window.open()
 
     def _follow(self) -> None:
         if self.window is not None:
-            subject = self._volumes.subject
+            subject = self._subject
             source = subject.part if subject.source is not None else None
             shown = subject.view.displays.of(PaneSide.INPUT)
             display = Display(shown.low, shown.high) if shown is not None else Display(0, 1)

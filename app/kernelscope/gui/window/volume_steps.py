@@ -19,8 +19,10 @@ from kernelscope.gui.model.volume_series import VolumeSeries
 from kernelscope.gui.session.subject import SHOWN
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.window.pages.volume_page import VolumePage
+from kernelscope.gui.window.page import Page
+from kernelscope.gui.window.scans import Scans
 from kernelscope.gui.work.background import Background
+from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 
 PLAY_MS = 150
@@ -34,13 +36,14 @@ class VolumeSteps(QObject):
 
     def __init__(
         self,
-        page: VolumePage,
+        page: Page[Scan, Volume],
+        scans: Scans,
         background: Background,
         ask_nan: Callable[[NotANumber, Callable[[float], None]], None],
         report: Callable[[Exception], None],
     ) -> None:
         super().__init__(page)
-        self._page, self._background = page, background
+        self._page, self._scans, self._background = page, scans, background
         self._ask_nan, self._report = ask_nan, report
         self._members: WeakKeyDictionary[Volume, tuple[VolumeSeries, int]] = WeakKeyDictionary()
         """The volumes that were read from files of several, and their places."""
@@ -145,7 +148,7 @@ class VolumeSteps(QObject):
     def _go(self, index: int) -> None:
         series, _, _ = self._place()
         if series is None:
-            self._page.components.choose(index)
+            self._scans.components.choose(index)
             self._play_later()
             return
         volume = series.kept(index)
@@ -181,7 +184,7 @@ class VolumeSteps(QObject):
         if self._place()[0] is not series:
             return  # another input was opened meanwhile
         self._keep(volume, series, index)
-        self._page.show_member(
+        self._scans.show_member(
             volume, f"{series.what.capitalize()} {index + 1} of {one_line(series.path.name)}"
         )
         self._play_later()

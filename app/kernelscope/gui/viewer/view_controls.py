@@ -1,4 +1,4 @@
-"""The controls of volumes: grey window, planes, projection, and differences over the anatomy."""
+"""The controls of the views: planes, slices, projection, grey window, overlaid differences."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
-from kernelscope.gui.session.canvas_view import DRAWN
-from kernelscope.gui.session.slice_view import SliceView
+from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
+from kernelscope.gui.viewer.values import numbers
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, Switch, WholeBox
 from kernelscope.gui.widgets.parts import dressed, in_row, label_of, switch
 from kernelscope.images.planes import Plane
@@ -25,11 +25,9 @@ class PlaneSwitches(QWidget):
 
     chosen = Signal(object)  # `int or None`: Show this plane alone; all of them for None
 
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
+    def __init__(self) -> None:
+        super().__init__()
+        row = in_row(of=self, margins=0, spacing=4)
         self._switches: dict[int, Switch] = {}
         for number, name in ((_ALL, "All"), (0, "Axial"), (1, "Coronal"), (2, "Sagittal")):
             button = self._switches[number] = switch(
@@ -57,12 +55,10 @@ class PlaneSwitches(QWidget):
 class WindowControl(QWidget):
     """Chooses the values that are drawn black and white."""
 
-    def __init__(self, view: SliceView, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, view: CanvasView) -> None:
+        super().__init__()
         self._view = view
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(3)
+        row = in_row(of=self, margins=0, spacing=3)
         self._level = self._box("windowLevel", "&Level", "The value that is drawn mid-grey", row)
         self._width = self._box(
             "windowWidth",
@@ -121,8 +117,8 @@ class ProjectionControl(QWidget):
 
     chosen = Signal(object)  # A `Look`
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._look = Look()
         self._kind = dressed(
             ChoiceBox(self),
@@ -162,20 +158,20 @@ class ProjectionControl(QWidget):
 
 
 class OverlayBar(QWidget):
-    """Visible while a difference is shown."""
+    """Lays a difference over the picture or volume that was subtracted; visible with it."""
 
     chosen = Signal(object)  # A `Look`
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, title: str) -> None:
+        super().__init__()
         self.setObjectName("overlayBar")
         self._look = Look()
         self._switch = switch(
-            "Over the anatomy",
+            title,
             "overlay",
-            "Draw differences over the anatomy",
-            tip="Blue: darker than before, or than the reference; orange: brighter. Grey: the "
-            "volume that was subtracted",
+            f"Draw differences {title.lower()}",
+            tip="Blue: darker than before, or than the reference; orange: brighter. Under them is "
+            "what was subtracted",
         )
         self._opacity = dressed(Slider(self), "overlayOpacity", "Opacity of the differences")
         self._opacity.setRange(0, 100)
@@ -185,7 +181,7 @@ class OverlayBar(QWidget):
             NumberBox(self),
             "overlayThreshold",
             "Threshold of the differences",
-            tip="Smaller differences are not drawn, in units of the voxels",
+            tip="Smaller differences are not drawn, in units of the values",
         )
         self._threshold.setRange(0, 1e9)
         self._threshold.setKeyboardTracking(False)
@@ -205,9 +201,6 @@ class OverlayBar(QWidget):
         self._threshold.valueChanged.connect(self._on_change)
         self.show_look(self._look)
         self.hide()
-
-    def show_difference(self, shown: bool) -> None:
-        self.setVisible(shown)
 
     def show_look(self, look: Look) -> None:
         self._look = look
@@ -230,3 +223,53 @@ class OverlayBar(QWidget):
                 threshold=self._threshold.value(),
             )
         )
+
+
+class SliceSliders(QWidget):
+    """A slider for each plane."""
+
+    chosen = Signal(int, int)  # a slice of a plane: number and index
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sliders = [SliceSlider(number) for number in range(3)]
+        in_row(*((slider, 1) for slider in self._sliders), of=self, margins=0, spacing=4)
+        for number, slider in enumerate(self._sliders):
+            slider.chosen.connect(partial(self.chosen.emit, number))
+
+    def __getitem__(self, number: int) -> SliceSlider:
+        return self._sliders[number]
+
+    def set_planes(self, planes: Sequence[Plane], shape: tuple[int, ...]) -> None:
+        for slider, plane in zip(self._sliders, planes, strict=True):
+            slider.set_plane(plane, shape[plane.axis])
+
+    def show_only(self, number: int | None) -> None:
+        for each, slider in enumerate(self._sliders):
+            slider.setVisible(number in (None, each))
+
+
+class SliceSlider(QWidget):
+    """Chooses a slice of one plane; its label says which one is shown."""
+
+    chosen = Signal(int)
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._label = dressed(QLabel(), f"slice{number}")
+        self._slider = dressed(Slider(self), f"slice{number}Slider")
+        self._slider.setPageStep(10)
+        self._label.setBuddy(self._slider)
+        in_row(self._label, (self._slider, 1), of=self, margins=(2, 0, 2, 0))
+        self._slider.valueChanged.connect(self.chosen)
+
+    def set_plane(self, plane: Plane, count: int) -> None:
+        with QSignalBlocker(self._slider):
+            self._slider.setRange(0, count - 1)
+        self._slider.setAccessibleName(f"{plane.name} slice")
+
+    def show_slice(self, plane: Plane, index: int, part: range) -> None:
+        """Show that this slice is the current one, or the middle of a slab."""
+        with QSignalBlocker(self._slider):
+            self._slider.setValue(index)
+        self._label.setText(f"{plane.name}  {numbers(part)} / {self._slider.maximum() + 1}")

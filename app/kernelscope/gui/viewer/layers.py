@@ -1,9 +1,9 @@
-"""Draws the contents of slice views, and computes projections of large slabs elsewhere."""
+"""Makes the layers of pictures and slices; projections of large slabs are computed elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -11,67 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QRectF
 
-from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.projection import Projection, project, project_change, slab
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.viewer.layer import Layer
-from kernelscope.images.planes import Plane, Position
+from kernelscope.images.image import Image
+from kernelscope.images.judging.pictures import ZERO
+from kernelscope.images.planes import Plane
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import white_level
 
 _AT_ONCE = 1 << 20
 """Voxels of a slab that is projected on the GUI thread. Of seven times as many, a maximum took 2 ms
 and differences 13 to 55 ms on a core of a cloud machine."""
 
 _KEPT = 24  # projections kept for each volume: of three planes, and of some positions before
-
-
-@dataclass(frozen=True)
-class PaneContent:
-    """The contents of a pane."""
-
-    volume: Volume | None = None
-    minus: Volume | None = None  # subtracted from it, to show a difference
-    gain: int = 1  # by which that is amplified
-    display: Display | None = None  # in place of the common one
-    part: Box | None = None  # the voxels that were computed, if not all of a slice
-
-    def at(self, voxel: Position) -> Volume | None:
-        """Return the volume, if it has a value at a voxel."""
-        return self.volume if self.part is None or self.part.has(voxel) else None
-
-
-class OutputContent:
-    """The content of the output pane: a volume, or single slices of one in some planes.
-
-    `previews`: slices in place of those of the whole: the axis that one lies across, to its index,
-    a volume with it, and the part of it that was computed, None for all. `earlier`: axes of the
-    planes that show an output of earlier settings, while others do not.
-    """
-
-    def __init__(self, whole: PaneContent | None = None) -> None:
-        self.whole = whole or PaneContent()
-        self.previews: Mapping[int, tuple[int, Volume, Box | None]] = {}
-        self.earlier: frozenset[int] = frozenset()
-
-    def at(self, position: Position, planes: Sequence[Plane], look: Look) -> PaneContent:
-        """Return the preview that shows a voxel in one of `planes`, or else the whole."""
-        if look.projection is Projection.SLICE:
-            for plane in planes:
-                index, preview, part = self.previews.get(plane.axis, (-1, None, None))
-                if preview is not None and index == position[plane.axis]:
-                    return PaneContent(preview, part=part)
-        return self.whole
-
-    def state(self, plane: Plane, content: PaneContent) -> str:
-        """Return how a plane relates to the settings, where planes differ."""
-        if plane.axis in self.earlier:
-            return "Earlier settings"
-        if content.part is not None:
-            return "Part of the slice"
-        return "Not computed yet" if self.previews and content.volume is None else ""
 
 
 Key = tuple[Any, ...]
@@ -130,45 +87,71 @@ class Slabs:
         made[key] = values
 
     def draw(
-        self,
-        content: PaneContent,
-        plane: Plane,
-        index: int,
-        display: Display,
-        changes: ColourMap,
-        look: Look,
+        self, content: DrawnView, plane: Plane, index: int, display: Display, look: Look
     ) -> tuple[Layer | None, bool]:
-        """Return a slice or a projection as it is drawn, and False while it is computed elsewhere.
+        """Return a slice or a projection, and False while it is computed elsewhere.
 
-        `display`: for a content without levels of its own. `changes`: the colours of differences.
+        `display`: how its values are drawn, and those of a volume under a difference.
         """
-        volume, minus = content.volume, content.minus
-        if content.display is not None:
-            display = replace(display, low=content.display.low, high=content.display.high)
-        if volume is None:
+        volume, minus = content.shown, content.minus
+        if not isinstance(volume, Volume) or content.problem:
             return None, True
+        assert minus is None or isinstance(minus, Volume)
         values = self.values(volume, minus, plane, index, look)
         if minus is None:
             if values is None:
                 return None, False
             part = None if content.part is None else _place(content.part, plane, volume)
             return layer_of(values, display, part), True
-        anatomy = self.values(minus, None, plane, index, look) if look.overlaid else values
-        if values is None or anatomy is None:
+        under = self.values(minus, None, plane, index, look) if look.overlaid else values
+        if values is None or under is None:
             return None, False
+        layer = layer_of(under, display)
         if look.overlaid:
-            layer = layer_of(anatomy, replace(display, colour_map=ColourMap.GREY))
-            layer.put_over(look.layer(values, display.width, content.gain))
-        else:
-            layer = layer_of(values, display.of_change(content.gain, changes))
+            put_change(layer, Pyramid(values[:, :, np.newaxis]), look, display.width, content.gain)
         layer.planes = values[:, :, np.newaxis]
         layer.minus = np.broadcast_to(np.float32(0), layer.planes.shape)
         return layer, True
 
 
+def put_change(
+    layer: Layer, change: Pyramid, look: Look, width: float, gain: int, zero: float = 0
+) -> None:
+    """Draw differences over a layer; `width`: from black to white, in steps from `zero`."""
+
+    def colours(samples: NDArray[Any]) -> NDArray[np.uint8]:
+        sizes = samples.astype(np.float32) - np.float32(zero)
+        if sizes.shape[2] > 1:  # the colour that has changed most
+            largest = np.abs(sizes).argmax(axis=2, keepdims=True)
+            sizes = np.take_along_axis(sizes, largest, axis=2)
+        return look.layer(sizes[:, :, 0], width, gain)
+
+    layer.put_over(change, colours)
+
+
+def picture_layer(content: DrawnView, display: Display, look: Look) -> Layer | None:
+    """Return a picture or a difference; the display of the latter is that of its bytes."""
+    image, minus = content.shown, content.minus
+    if not isinstance(image, Image):
+        return None
+    if minus is None:
+        return Layer(image.planes, content.pyramid, content.offset, display)
+    assert isinstance(minus, Image)
+    if look.overlaid and content.pyramid is not None:
+        layer = Layer(image.planes, content.under, content.offset, display)
+        white = content.window or white_level(image.pixels.dtype)
+        scaled = replace(look, threshold=look.threshold * 255 * content.gain / white)
+        put_change(layer, content.pyramid, scaled, 255, 1, ZERO)
+    else:
+        layer = Layer(image.planes, content.pyramid, content.offset, display)
+    layer.minus = minus.planes
+    return layer
+
+
 def layer_of(values: NDArray[Any], display: Display, part: QRectF | None = None) -> Layer:
     """Return a slice as it is drawn; `part`: the pixels that are known, if not all."""
-    planes = values[:, :, np.newaxis]
+    # Neighbours on the screen may lie a slice apart in the volume, and are read at every zoom.
+    planes = np.ascontiguousarray(values)[:, :, np.newaxis]
     # Signed numbers are drawn as floats: pictures have none.
     drawn = planes.astype(np.float32) if planes.dtype.kind == "i" else planes
     return Layer(planes, Pyramid(drawn), 0, display, part)

@@ -1,1 +1,0 @@
-"""The middle of the window: one page for pictures, one for volumes."""
