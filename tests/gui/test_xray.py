@@ -20,7 +20,7 @@ from kernelscope.backends.emulator import tracing
 from kernelscope.backends.emulator.checking import Finding, MistakeKind
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.backends.trial.protocol import COMPILE_ONLY, TrialJob, TrialLimits
-from kernelscope.base.errors import AppError
+from kernelscope.base.errors import AppError, Cancelled
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.files import write_image
@@ -114,6 +114,24 @@ def window(qtbot: QtBot) -> Iterator[XrayWindow]:
     window.leave()
     window.close()
     background.close()
+
+
+def test_nothing_is_traced_once_the_window_is_left(
+    qtbot: QtBot, window: XrayWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread and its tracer would stay: a box has another value as it loses the focus."""
+    qtbot.waitUntil(lambda: window.xray is not None)
+    late = window._work(1, 1)
+    begun: list[str] = []
+    monkeypatch.setattr(window._background, "start", lambda topic, *_: begun.append(topic))
+    window.reject()
+    child(window, QSpinBox, "xrayColumn").setValue(3)
+    assert not begun
+    with pytest.raises(Cancelled):
+        late()  # its thread had not come so far
+    assert window._tracer is None
+    window.show_request(request_of(size=3))
+    assert begun == ["xray"]
 
 
 def test_a_window_that_is_left_ends_its_trace(

@@ -207,6 +207,8 @@ class XrayWindow(ToolWindow):
         self._request: Request | None = None
         self._version: Version | None = None  # an edited kernel, in place of a request
         self._token = CancelToken()
+        self._is_left = False
+        """Whether it was closed: a box that loses the focus then has another value."""
         self._file: tuple[object, str] | None = None  # whose source is in view, and its name
         self._levels: tuple[Level, ...] = ()
         self._xray: Xray | None = None
@@ -329,6 +331,7 @@ class XrayWindow(ToolWindow):
         pixel: tuple[int, int] | None,
     ) -> None:
         """Offer levels, and pixels of an output of this shape; trace one."""
+        self._is_left = False
         height, width = shape[:2]
         x, y = pixel or (width // 2, height // 2)
         boxes = (self._level, self._other, self._column, self._row)
@@ -354,7 +357,8 @@ class XrayWindow(ToolWindow):
         return self._xray
 
     def _trace(self) -> None:
-        if (self._request is None and self._version is None) or self._level.currentIndex() < 0:
+        nothing = self._request is None and self._version is None
+        if nothing or self._is_left or self._level.currentIndex() < 0:
             return
         x, y = self._column.value(), self._row.value()
         self._play.setChecked(False)
@@ -381,6 +385,7 @@ class XrayWindow(ToolWindow):
 
         def work() -> tuple[Xray, ...]:
             with self._busy:
+                token.check()  # the window may have been left, and nobody would close a tracer
                 if self._tracer is None:
                     self._tracer = Tracer(threads=1)
                 trace = partial(self._tracer.trace_pixel, request, x=x, y=y, token=token)
@@ -514,6 +519,7 @@ class XrayWindow(ToolWindow):
 
     def leave(self) -> None:
         """Stop playing and tracing."""
+        self._is_left = True
         self._play.setChecked(False)
         self._token.cancel()
         self._background.forget(_TOPIC)
