@@ -179,6 +179,32 @@ class TestSeries:
         np.testing.assert_array_equal(volume.voxels, expected)
         assert volume.voxels.dtype == kept
 
+    @pytest.mark.parametrize(
+        ("model", "stored", "limit", "number", "shown"),
+        [
+            ("MONOCHROME2", -2000, None, -3024, "-3024"),
+            ("MONOCHROME2", -2000, -1998, -3024, "-3024"),
+            ("MONOCHROME1", -2000, None, -1 + 2000 - 1024, "975"),
+            ("MONOCHROME2", 1024, None, 0, ""),  # the background of most filters and scans
+            ("MONOCHROME2", -7, None, -3024, ""),  # no voxel has it
+        ],
+    )
+    def test_values_of_no_data_are_named(self, folder, model, stored, limit, number, shown):
+        plane = pixels(0, np.int16) + np.int16(3000)
+        plane[:2, :3] = stored if stored != -7 else -2000
+        tags = {} if limit is None else {"PixelPaddingRangeLimit": limit}
+        write(
+            folder / "a", plane, 0, RescaleIntercept=-1024, PhotometricInterpretation=model,
+            PixelPaddingValue=stored, **tags,
+        )  # fmt: skip
+        volume = read_volume(folder)
+        np.testing.assert_array_equal(volume.voxels[0, :2, :3], number)
+        said = [each for each in volume.notices if "PixelPaddingValue" in each]
+        assert len(said) == bool(shown)
+        if shown:
+            assert said[0].startswith("6 voxels lie outside of the picture")
+            assert said[0].endswith(f"number, {shown}.")
+
     def test_every_slice_has_its_own_scaling(self, folder):
         for index in range(3):
             write(folder / f"{index}", pixels(index), index, RescaleSlope=1.5**index)

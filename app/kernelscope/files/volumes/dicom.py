@@ -84,6 +84,8 @@ class _Slice:
     thickness: float | None
     slope: float
     intercept: float
+    padding: tuple[int, int] | None
+    """The least and the largest stored value that stand for cells outside of the picture."""
     unstated: list[int] = field(default_factory=list)
     """Gets the number of frames in a file that states none, of which the first is read."""
 
@@ -327,7 +329,17 @@ def _slice(
         _thickness(measures),
         _number(values, "RescaleSlope", 1.0),
         _number(values, "RescaleIntercept", 0.0),
+        _padding(header),
     )
+
+
+def _padding(header: Any) -> tuple[int, int] | None:
+    value = header.get("PixelPaddingValue")
+    if value is None:
+        return None
+    other = header.get("PixelPaddingRangeLimit")
+    ends = int(value), int(value if other is None else other)
+    return min(ends), max(ends)
 
 
 def _number(values: Any, keyword: str, default: float) -> float:
@@ -376,7 +388,8 @@ def _assembled(parts: list[_Slice]) -> RawVolume:
     check_shape((len(parts), first.rows, first.columns), first.path.parent.name)
     if first.model == "MONOCHROME1":
         notices.append("White is low in the files (MONOCHROME1): inverted.")
-    return RawVolume(_voxels(parts), spacing, affine, notices, others=(TAGS,), stated=stated)
+    voxels = _voxels(parts, notices)
+    return RawVolume(voxels, spacing, affine, notices, others=(TAGS,), stated=stated)
 
 
 def _check(part: _Slice, first: _Slice) -> None:
@@ -474,9 +487,12 @@ def _thickness(measures: Any) -> float | None:
     return None
 
 
-def _voxels(parts: Sequence[_Slice]) -> NDArray[Any]:
-    """Return rescaled values; whole ones in the smallest type that holds them."""
-    first = parts[0]
+def _voxels(parts: Sequence[_Slice], notices: list[str]) -> NDArray[Any]:
+    """Return rescaled values; whole ones in the smallest type that holds them.
+
+    A notice is added where voxels have the value of no data: -2000 beside the round field of a CT.
+    """
+    first, outside, marks = parts[0], 0, set[float]()
     voxels = np.empty((len(parts), first.rows, first.columns), np.float32)
     planes: dict[Path, list[tuple[NDArray[np.float32], _Slice]]] = {}
     for plane, part in zip(voxels, parts, strict=True):
@@ -487,9 +503,21 @@ def _voxels(parts: Sequence[_Slice]) -> NDArray[Any]:
             group[0][1].unstated.append(frames)
         for plane, part in group:
             numbers = stored[part.frame or 0].astype(np.float64)
+            padded = None
+            if part.padding is not None:
+                padded = (numbers >= part.padding[0]) & (numbers <= part.padding[1])
             if dark is not None:
                 numbers = dark - numbers
             plane[...] = numbers * part.slope + part.intercept
+            if padded is not None and (found := set(plane[padded].tolist()) - {0.0}):
+                outside += int(np.count_nonzero(padded & (plane != 0)))
+                marks |= found
+    if marks:
+        values = " to ".join(f"{each:g}" for each in sorted({min(marks), max(marks)}))
+        notices.append(
+            f"{outside} voxels lie outside of the picture (PixelPaddingValue): they are filtered "
+            f"as their number, {values}."
+        )
     if not all(part.slope.is_integer() and part.intercept.is_integer() for part in parts):
         return voxels
     if np.abs(voxels).max() > 2**24:
