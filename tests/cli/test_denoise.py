@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import nibabel
 import numpy as np
 import pytest
 from PIL import Image
@@ -86,3 +87,14 @@ def test_the_residual_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert wanted in capsys.readouterr().out
     assert main(["apply", "negative", *files, "--json"]) == 0
     assert "residual" not in json.loads(capsys.readouterr().out)
+
+
+def test_the_residuals_of_several_results_are_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    noisy = np.random.default_rng(2).normal(128, 20, (32, 32, 32, 2)).astype(np.int16)
+    nibabel.Nifti1Image(noisy, np.eye(4)).to_filename(tmp_path / "a.nii")
+    files = [str(tmp_path / "a.nii"), str(tmp_path / "b.nii"), "--device", "cpu", "--json"]
+    assert main(["apply", "volume-dct", *files, "--sigma", "20", "--noise", "gaussian"]) == 0
+    found = json.loads(capsys.readouterr().out)["residual"]["correlations"]
+    assert found == pytest.approx([0, 0], abs=0.1)

@@ -124,7 +124,7 @@ def _run(command: ApplyCommand, medium: Medium) -> None:
         command.result,
         medium.recipe,
         record,
-        next((result.correlation for result in results if len(results) == 1), None),
+        [result.correlation for result in results],
     )
 
 

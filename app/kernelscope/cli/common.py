@@ -274,9 +274,12 @@ class Speaker:
         output: Path,
         recipe: Recipe,
         record: Record,
-        correlation: float | None = None,
+        correlations: Sequence[float | None] = (),
     ) -> None:
-        """Print the report of a command as JSON, if that is wanted."""
+        """Print the report of a command as JSON, if that is wanted.
+
+        `correlations`: those of the residual of each result, which a denoiser has.
+        """
         if self._as_json:
             content = {
                 "input": str(source),
@@ -284,8 +287,11 @@ class Speaker:
                 "steps": json.loads(recipe.to_json())["steps"],
                 "record": record.as_json(),
             }
-            if correlation is not None:
-                content["residual"] = {"correlation": round(correlation, 4)}
+            found = [None if each is None else round(each, 4) for each in correlations]
+            if found != [None] * len(found):
+                content["residual"] = (
+                    {"correlation": found[0]} if len(found) == 1 else {"correlations": found}
+                )
             show(json.dumps(content, indent=2))
 
     def notices(self, notices: Iterable[str]) -> None:
