@@ -235,3 +235,23 @@ def test_zlib_of_a_stream_that_is_cut_off(tmp_path: Path) -> None:
     (folder / "0" / "0.0").write_bytes(zlib.compress(SAMPLES.tobytes())[:-20])
     with pytest.raises(ImageReadError, match="damaged or cut off"):
         read(folder)
+
+
+@pytest.mark.parametrize("codec", ["Blosc", "BZ2", "GZip", "LZ4", "Zlib", "Zstd"])
+@pytest.mark.parametrize("kind", ["noise", "zeros", "empty", "one byte", "start only", "flipped"])
+def test_a_chunk_that_its_codec_does_not_know(tmp_path: Path, codec: str, kind: str) -> None:
+    """The exceptions of zlib have no common base with those of others."""
+    compressor = getattr(numcodecs, codec)()
+    folder = made(tmp_path / "a.zarr", "0.4", compressors=compressor)
+    whole = bytes(compressor.encode(SAMPLES))
+    data = {
+        "noise": np.random.default_rng(1).bytes(500),
+        "zeros": bytes(500),
+        "empty": b"",
+        "one byte": whole[:1],
+        "start only": whole[: len(whole) // 3],
+        "flipped": whole[:20] + bytes(each ^ 255 for each in whole[20:40]) + whole[40:],
+    }
+    (folder / "0" / "0.0").write_bytes(data[kind])
+    with pytest.raises(ImageReadError, match=r"a\.zarr: chunk 0\.0: "):
+        read(folder)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.files.formats import Unreadable
+from kernelscope.files.formats import Unreadable, damage_explained
 
 _MOST_JSON = 1 << 24
 _MOST_CHUNK = 1 << 31  # most bytes of a chunk: Blosc's limit as well
@@ -151,11 +151,13 @@ def check_chunk(
             if length > 2 * most + _SPARE or start + length > size:
                 raise Unreadable(f"it has {length:,} bytes for {most:,} bytes of samples.")
             handle.seek(start)
-            (codecs.inner or codecs).check(handle.read(length), most)
+            data = handle.read(length)
     except FileNotFoundError:
         return  # it has the fill value
     except (struct.error, ValueError) as error:
         raise Unreadable("its data are damaged or cut off.") from error
+    with damage_explained("OME-Zarr"):
+        (codecs.inner or codecs).check(data, most)
 
 
 def _of_zlib(data: bytes, most: int) -> int:
