@@ -50,7 +50,8 @@ def device(driver: Driver) -> Iterator[GpuContext]:
 
 
 def noise(size: int) -> NDArray[np.uint8]:
-    return np.random.default_rng(size).integers(0, 256, size, np.uint8)
+    """Return bytes that repeat at a distance that no piece has."""
+    return np.resize(np.random.default_rng(size).integers(0, 256, 1_000_003, np.uint8), size)
 
 
 def there_and_back(device: GpuContext, staging: Staging, source: NDArray[Any]) -> NDArray[Any]:

@@ -170,9 +170,9 @@ def test_windows_at_the_bounds_of_what_can_be_unrolled(
 def test_a_part_of_a_picture_has_the_same_bytes(
     emulator: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, radius: int
 ) -> None:
-    request = windowed((50, 21, 1), Border.REFLECT, search_radius=radius)
+    request = windowed((35, 21, 1), Border.REFLECT, search_radius=radius)
     whole = emulator.run(request, TUNED, RunContext()).planes
-    rows = range(16, 41)
+    rows = range(16, 28)
 
     some: Any = partial(run_launch, rows=rows)
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -352,8 +352,9 @@ def figures_of(report: Report, path: Path) -> Iterable[RecordedTime]:
         yield RecordedTime(row, card if times and count.isdecimal() else name, date, path)
 
 
-def entries(folder: Path = FOLDER) -> list[RecordedReport]:
-    """Return the recorded reports of GPUs, titled by plan, machine and day."""
+@cache
+def entries(folder: Path = FOLDER) -> Sequence[RecordedReport]:
+    """Return the recorded reports of GPUs, titled by plan, machine and day; read once."""
     found = []
     for path in sorted(folder.glob("gpu-*.json")):
         head = _head(path)

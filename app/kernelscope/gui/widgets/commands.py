@@ -7,8 +7,9 @@ read the same declarations. Nothing here needs Qt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, TypeVar
 
 _Method = TypeVar("_Method", bound=Callable[..., object])
@@ -137,12 +138,15 @@ def choice(
     return mark
 
 
-def declared_by(kind: type) -> Iterator[tuple[str, Action]]:
-    """Yield the actions that a class declares, each with the name of its method."""
-    for base in kind.__mro__:
-        for name, member in vars(base).items():
-            for each in getattr(member, "actions", ()) if callable(member) else ():
-                yield name, each
+@cache
+def declared_by(kind: type) -> tuple[tuple[str, Action], ...]:
+    """Return the actions that a class declares, each with the name of its method."""
+    return tuple(
+        (name, each)
+        for base in kind.__mro__
+        for name, member in vars(base).items()
+        for each in (getattr(member, "actions", ()) if callable(member) else ())
+    )
 
 
 def plain(title: str) -> str:
