@@ -199,9 +199,21 @@ def test_a_strip_of_another_size_is_refused(compression: int, tmp_path: Path) ->
             read_image(strip(tmp_path / "a.tif", compression, data, 1))
 
 
+def codestream(right: int, bottom: int, left: int, top: int, components: int) -> bytes:
+    """Return the beginning of a JPEG 2000 with those bounds on its grid."""
+    bounds = struct.pack(">4I", right, bottom, left, top)
+    return b"\xff\x4f\xff\x51" + bytes(4) + bounds + bytes(16) + struct.pack(">H", components)
+
+
+def test_the_size_of_a_jpeg_2000_counts_from_its_origin() -> None:
+    check_coded_size(codestream(164, 264, 100, 200, 3), 64, 64, 3)
+    for bounds in ((165, 264), (164, 265)):
+        with pytest.raises(Unreadable, match=f"{bounds[0] - 100}×{bounds[1] - 200} pixels"):
+            check_coded_size(codestream(*bounds, 100, 200, 3), 64, 64, 3)
+
+
 def test_sizes_of_jpeg_2000_in_boxes_of_any_length() -> None:
-    sizes = struct.pack(">4I", 64, 64, 0, 0) + bytes(16) + struct.pack(">H", 5)
-    stream = b"\xff\x4f\xff\x51" + bytes(4) + sizes
+    stream = codestream(64, 64, 0, 0, 5)
     start = b"\0\0\0\x0cjP  \r\n\x87\n"
     for between in (b"", struct.pack(">I4s", 8, b"free"), struct.pack(">I4sQ", 1, b"free", 16)):
         with pytest.raises(Unreadable, match="64×64 pixels of 5 samples, where 64×64 of 3"):

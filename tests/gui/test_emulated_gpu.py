@@ -292,10 +292,9 @@ def test_a_click_runs_the_kernels_and_the_result_agrees(
 def test_an_emulated_run_takes_part_in_no_comparison(qtbot: QtBot, opened: MainWindow) -> None:
     window = opened
     run_at(qtbot, window, SHARED)
-    run_at(qtbot, window, SERIAL)
-    run_at(qtbot, window, SERIAL)
+    run_at(qtbot, window, SERIAL)  # once: of two, either may be surely the fastest
     runs = window.session.gallery.runs
-    timed, _, emulated = runs
+    timed, emulated = runs
     assert emulated.where == "Emulated GPU shared memory"
     for quantity in (KERNEL, TOTAL):
         assert runs.speed_up(emulated, quantity) is None

@@ -64,28 +64,28 @@ def test_a_closed_relay_drops_values(qtbot: QtBot) -> None:
 
 @pytest.mark.slow
 def test_a_receiver_is_destroyed_while_threads_send(qtbot: QtBot) -> None:
-    ended = threading.Event()
+    """Each thread sends a given number of values: four without end would keep this one waiting."""
+    for _ in range(20):
+        receiver = Receiver()
+        relay = Relay(receiver.take)
+        sends = threading.Event()
 
-    def send_until_the_end(relay: Relay) -> None:
-        while not ended.is_set():
-            relay.send(7)
+        def send(relay: Relay = relay, sends: threading.Event = sends) -> None:
+            for _ in range(500):
+                relay.send(7)
+                sends.set()
 
-    receivers = [Receiver() for _ in range(20)]
-    relays = [Relay(receiver.take) for receiver in receivers]
-    threads = [threading.Thread(target=send_until_the_end, args=(relay,)) for relay in relays[:4]]
-    for thread in threads:
-        thread.start()
-    try:
-        for receiver, relay in zip(receivers, relays, strict=True):
-            relay.send(8)
-            relay.close()
-            shiboken6.delete(receiver)
-            QApplication.processEvents()
-    finally:
-        ended.set()
+        threads = [threading.Thread(target=send) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        assert sends.wait(PATIENCE)
+        relay.send(8)
+        relay.close()
+        shiboken6.delete(receiver)
+        QApplication.processEvents()
         for thread in threads:
             thread.join(PATIENCE)
-    assert not any(map(shiboken6.isValid, receivers))
+        assert not shiboken6.isValid(receiver)
 
 
 def test_a_run_ends_after_its_window_was_destroyed(qtbot: QtBot) -> None:
@@ -104,6 +104,7 @@ def test_a_run_ends_after_its_window_was_destroyed(qtbot: QtBot) -> None:
             failures.append(error)
             raise
 
+    before = set(threading.enumerate())
     tasks = Tasks({})
     tasks.submit(Job(work), Priority.STARTED)
     assert entered.wait(PATIENCE)
@@ -111,7 +112,7 @@ def test_a_run_ends_after_its_window_was_destroyed(qtbot: QtBot) -> None:
     shiboken6.delete(tasks)
     go.set()
     deadline = time.monotonic() + PATIENCE
-    while any(each.name == "kernelscope-worker" for each in threading.enumerate()):
+    while set(threading.enumerate()) - before:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert failures == []
