@@ -156,9 +156,3 @@ def laplace_mask(parameters: Parameters) -> Any:
     from kernelscope.filters.laplace import MASKS
 
     return np.array(MASKS[parameters["form"]], np.float64)
-
-
-def binomial(side: int) -> Any:
-    from kernelscope.filters.shared.correlation import binomial
-
-    return binomial(side)

@@ -13,7 +13,6 @@ from kernelscope.bench.peers.library import (
     Made,
     Maker,
     Parameters,
-    binomial,
     laplace_mask,
     magnitudes,
     mask_and_divisor,
@@ -21,6 +20,7 @@ from kernelscope.bench.peers.library import (
     saturate,
     unchanged,
 )
+from kernelscope.filters.shared.correlation import binomial
 from kernelscope.schema.borders import Border
 
 MISSING_BORDERS = (Border.VALID, Border.REDUCE, Border.KEEP)
@@ -36,11 +36,11 @@ class NdImage:
     functions: Callable[[], Any]
 
     def makers(self) -> dict[str, Maker]:
-        makers = {
+        makers: dict[str, Callable[[Any, Parameters, str], Made | None]] = {
             "laplace": self._laplace,
             "mask": self._mask,
-            "mean": self._mean,
-            "median": self._median,
+            "mean": functools.partial(self._window, "uniform_filter"),
+            "median": functools.partial(self._window, "median_filter"),
             "sobel": self._sobel,
             "weighted_mean": self._weighted_mean,
         }
@@ -55,12 +55,12 @@ class NdImage:
     ) -> Made | None:
         return None if border in MISSING_BORDERS else maker(source, parameters, str(border))
 
-    def _mean(self, source: Any, parameters: Parameters, mode: str) -> Made:
-        ndimage = self.functions()
+    def _window(self, name: str, source: Any, parameters: Parameters, mode: str) -> Made:
+        function = getattr(self.functions(), name)
         output, size = self.arrays().empty_like(source), parameters["size"]
 
         def call() -> Any:
-            ndimage.uniform_filter(source, size, output=output, mode=mode)
+            function(source, size, output=output, mode=mode)
             return output
 
         return call, unchanged
@@ -77,16 +77,6 @@ class NdImage:
             return output
 
         return call, round_and_saturate
-
-    def _median(self, source: Any, parameters: Parameters, mode: str) -> Made:
-        ndimage = self.functions()
-        output, size = self.arrays().empty_like(source), parameters["size"]
-
-        def call() -> Any:
-            ndimage.median_filter(source, size, output=output, mode=mode)
-            return output
-
-        return call, unchanged
 
     def _mask(self, source: Any, parameters: Parameters, mode: str) -> Made | None:
         if parameters["negative"] != "clip":

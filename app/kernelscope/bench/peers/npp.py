@@ -16,13 +16,13 @@ from kernelscope.bench.peers.library import (
     Library,
     Made,
     Parameters,
-    binomial,
     laplace_mask,
     magnitudes,
     mask_and_divisor,
     saturate,
     unchanged,
 )
+from kernelscope.filters.shared.correlation import binomial
 from kernelscope.schema.borders import Border
 
 _REPLICATE = 2  # the only border that all of NPP's filters support; the bench compares inside it

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,11 @@ from kernelscope.bench.peers.library import (
     Made,
     Maker,
     Parameters,
-    binomial,
     laplace_mask,
     mask_and_divisor,
     unchanged,
 )
+from kernelscope.filters.shared.correlation import binomial
 from kernelscope.schema.borders import Border
 
 _BORDERS = {
@@ -30,36 +30,34 @@ _BORDERS = {
 """OpenCV's names; its filters do not support the others."""
 
 
-def _with_border(make: Callable[[Any, Parameters, int], Made | None]) -> Maker:
-    """Return a maker that passes OpenCV's number of the border."""
+def _with(
+    make: Callable[[Any, Any, Parameters, int | None], Made | None],
+    borders: Collection[Border] = tuple(_BORDERS),
+) -> Maker:
+    """Return a maker for some borders that passes OpenCV and its number of the border."""
 
-    def with_code(pixels: Any, parameters: Parameters, border: Border) -> Made | None:
+    def with_opencv(pixels: Any, parameters: Parameters, border: Border) -> Made | None:
+        if border not in borders:
+            return None
         import cv2
 
-        if border not in _BORDERS:
-            return None
-        return make(pixels, parameters, getattr(cv2, _BORDERS[border]))
+        code = getattr(cv2, _BORDERS[border]) if border in _BORDERS else None
+        return make(cv2, pixels, parameters, code)
 
-    return with_code
+    return with_opencv
 
 
-def _mean(pixels: Any, parameters: Parameters, border: int) -> Made:
-    import cv2
-
+def _mean(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made:
     side = parameters["size"]
     return lambda: cv2.blur(pixels, (side, side), borderType=border), unchanged
 
 
-def _weighted_mean(pixels: Any, parameters: Parameters, border: int) -> Made:
-    import cv2
-
+def _weighted_mean(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made:
     row = binomial(parameters["size"]) / 2.0 ** (parameters["size"] - 1)
     return lambda: cv2.sepFilter2D(pixels, -1, row, row, borderType=border), unchanged
 
 
-def _mask(pixels: Any, parameters: Parameters, border: int) -> Made | None:
-    import cv2
-
+def _mask(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made | None:
     if parameters["negative"] != "clip":
         return None
     mask, divisor = mask_and_divisor(parameters)
@@ -67,18 +65,12 @@ def _mask(pixels: Any, parameters: Parameters, border: int) -> Made | None:
     return lambda: cv2.filter2D(pixels, -1, scaled, borderType=border), unchanged
 
 
-def _median(pixels: Any, parameters: Parameters, border: Border) -> Made | None:
-    import cv2
-
-    if border is not Border.NEAREST:
-        return None
+def _median(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made:
     return lambda: cv2.medianBlur(pixels, parameters["size"]), unchanged
 
 
-def _laplace(pixels: Any, parameters: Parameters, border: int) -> Made | None:
+def _laplace(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made | None:
     """Use the two steps of OpenCV's manual: signed sums, then their absolute values."""
-    import cv2
-
     if parameters["negative"] != "absolute":
         return None
     mask = laplace_mask(parameters)
@@ -93,9 +85,7 @@ def _laplace(pixels: Any, parameters: Parameters, border: int) -> Made | None:
     return call, unchanged
 
 
-def _sobel(pixels: Any, parameters: Parameters, border: int) -> Made | None:
-    import cv2
-
+def _sobel(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made | None:
     from kernelscope.filters.sobel.cpu import MASKS
 
     masks = MASKS.astype(np.float64)
@@ -118,18 +108,14 @@ def _sobel(pixels: Any, parameters: Parameters, border: int) -> Made | None:
     return None if call is None else (call, unchanged)
 
 
-def _greyscale(pixels: Any, parameters: Parameters, border: Border) -> Made | None:
-    import cv2
-
+def _greyscale(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made | None:
     if parameters["rounding"] != "nearest":
         return None
     return lambda: cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), unchanged
 
 
-def _nlm(pixels: Any, parameters: Parameters, border: Border) -> Made | None:
-    import cv2
-
-    distance = library.distance(parameters, border)
+def _nlm(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made | None:
+    distance = library.distance(parameters, Border.MIRROR)
     if distance is None:
         return None
     patch, window = parameters["patch"], 2 * parameters["search_radius"] + 1
@@ -141,14 +127,14 @@ LIBRARY = Library(
     name="OpenCV",
     module="cv2",
     makers={
-        "greyscale": _greyscale,
-        "laplace": _with_border(_laplace),
-        "mask": _with_border(_mask),
-        "mean": _with_border(_mean),
-        "median": _median,
-        "nlm": _nlm,
-        "sobel": _with_border(_sobel),
-        "weighted_mean": _with_border(_weighted_mean),
+        "greyscale": _with(_greyscale, tuple(Border)),
+        "laplace": _with(_laplace),
+        "mask": _with(_mask),
+        "mean": _with(_mean),
+        "median": _with(_median, (Border.NEAREST,)),
+        "nlm": _with(_nlm, (Border.MIRROR,)),
+        "sobel": _with(_sobel),
+        "weighted_mean": _with(_weighted_mean),
     },
     rank=0,
 )

@@ -25,6 +25,7 @@ from kernelscope.base import compiled
 from kernelscope.base.errors import AppError
 from kernelscope.bench.peers.library import Library, Made, mask_and_divisor, unchanged
 from kernelscope.filters.nlm.search import whole
+from kernelscope.filters.shared.correlation import binomial
 from kernelscope.filters.shared.non_local import falloff, noise_floor, patch_profile
 from kernelscope.filters.sobel.directions import COMPASS
 from kernelscope.schema.borders import Border
@@ -178,8 +179,6 @@ def _mask(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared | None:
 
 
 def _weighted_mean(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared | None:
-    from kernelscope.filters.shared.correlation import binomial
-
     row = binomial(parameters["size"])
     weights = np.outer(row, row)
     return _correlation(dtype, weights, float(weights.sum()), "keep")
@@ -192,17 +191,9 @@ def _laplace(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared | None:
     return _correlation(dtype, weights, 1.0, parameters["negative"])
 
 
-def _mean(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared:
-    return "mean", (parameters["size"],)
-
-
 def _threshold_mean(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared:
     threshold = parameters["threshold"] * white_level(dtype) / 255
     return "threshold_mean", (parameters["size"], ctypes.c_double(threshold))
-
-
-def _median(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared:
-    return "median", (parameters["size"],)
 
 
 def _sobel(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared | None:
@@ -213,10 +204,6 @@ def _sobel(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared | None:
         return "sobel", (form,)
     turn = ctypes.c_double(white_level(dtype) + (dtype.kind != "f"))
     return "sobel_direction", (form, COMPASS.index(parameters["direction"]), turn)
-
-
-def _rotating_mask(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared:
-    return "rotating_mask", ()
 
 
 def _greyscale(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared:
@@ -242,10 +229,10 @@ _FUNCTIONS: dict[str, Callable[[np.dtype[Any], Parameters], _Prepared | None]] =
     "greyscale": _greyscale,
     "laplace": _laplace,
     "mask": _mask,
-    "mean": _mean,
-    "median": _median,
+    "mean": lambda dtype, parameters: ("mean", (parameters["size"],)),
+    "median": lambda dtype, parameters: ("median", (parameters["size"],)),
     "nlm": _nlm,
-    "rotating_mask": _rotating_mask,
+    "rotating_mask": lambda dtype, parameters: ("rotating_mask", ()),
     "sobel": _sobel,
     "threshold_mean": _threshold_mean,
     "weighted_mean": _weighted_mean,
