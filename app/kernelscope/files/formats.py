@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base import memory
-from kernelscope.base.errors import AppError, ImageReadError, OutOfMemory
+from kernelscope.base.errors import AppError, ImageReadError, ImageWriteError, OutOfMemory
 from kernelscope.images.image import MAX_SAMPLES, NOTHING, Metadata
 
 _logger = logging.getLogger(__name__)
@@ -91,6 +92,25 @@ class FileFormat:
     def fits(self, start: bytes) -> bool:
         """Return whether a file that starts like this is of the format."""
         return re.match(self.magic, start, re.DOTALL) is not None
+
+
+class FormatWriter(Protocol):
+    @property
+    def format(self) -> Format:
+        """Its suffixes are those to write, which may be fewer than those to read."""
+
+
+AnyWriter = TypeVar("AnyWriter", bound=FormatWriter)
+
+
+def writer_for(path: Path, writers: Sequence[AnyWriter], refusal: str) -> AnyWriter:
+    """Return the first writer of the suffix; `refusal` is about a suffix that none has."""
+    for each in writers:
+        if path.name.lower().endswith(each.format.suffixes):
+            return each
+    cause = refusal if path.suffix else "the name has no suffix that says which format to write."
+    suffixes = ", ".join(each.format.suffixes[0] for each in writers)
+    raise ImageWriteError(f"{path.name}: {cause}", f"Use one of {suffixes}.")
 
 
 @dataclass

@@ -13,7 +13,8 @@ import numpy as np
 
 from kernelscope.base.errors import ImageWriteError, LossyFormat
 from kernelscope.base.text import enumerated
-from kernelscope.files.picture_formats import WRITABLE, WRITERS, Writer, writer_of
+from kernelscope.files.formats import writer_for
+from kernelscope.files.picture_formats import WRITERS, Writer
 from kernelscope.files.pictures import png, tiff
 from kernelscope.files.pictures.exif import has_thumbnail
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
@@ -65,23 +66,23 @@ def record_of_image(image: Image, path: Path) -> Record:
     """Return what `write_image` keeps and loses of an image and of its metadata."""
     writer = _writer(path)
     before, after = image.metadata, writer.metadata(image)
-    lost = writer.losses(image.channels, image.dtype)
-    kept = list[str]()
-    for name, there, still in (
+    facts = (
+        *((loss, True, False) for loss in writer.losses(image.channels, image.dtype)),
         ("colour profile", before.profile, after.profile),
         ("resolution", before.resolution, after.resolution),
         *((name, True, name in parts_of(after.exif)) for name in parts_of(before.exif)),
         ("channel name", before.channel.name, after.channel.name),
         ("channel colour", before.channel.colour, after.channel.colour),
         *((png.COLOURS[kind].name, True, after.chunks) for kind, _ in before.chunks),
-    ):
-        if there:
-            (kept if still else lost).append(name)
-    lost += [*before.others, *["the thumbnail"] * has_thumbnail(before.exif)]
-    if image.missing is not None:
-        name = "NaN" if image.dtype.kind == "f" else "marks of samples without data"
-        (kept if writer.keeps_missing(image) else lost).append(name)
-    return Record(tuple(kept), image.notices, tuple(lost), path.name)
+        *((other, True, False) for other in before.others),
+        ("the thumbnail", has_thumbnail(before.exif), False),
+        (
+            "NaN" if image.dtype.kind == "f" else "marks of samples without data",
+            image.missing is not None,
+            writer.keeps_missing(image),
+        ),
+    )
+    return Record.of(path.name, facts, image.notices)
 
 
 def check_write(
@@ -155,13 +156,4 @@ def check_write_pages(path: str | Path) -> None:
 
 
 def _writer(path: Path) -> Writer:
-    suffix = path.suffix.lower()
-    if writer := writer_of(path.name):
-        return writer
-    suffixes = ", ".join(format.suffixes[0] for format in WRITABLE)
-    raise ImageWriteError(
-        f"{path.name}: {suffix} files cannot be written."
-        if suffix
-        else f"{path.name}: the name has no suffix that says which format to write.",
-        f"Use one of {suffixes}.",
-    )
+    return writer_for(path, WRITERS, f"{path.suffix.lower()} files cannot be written.")

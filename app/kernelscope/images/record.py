@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kernelscope.base.text import enumerated
@@ -20,6 +20,17 @@ class Record:
     changed: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     name: str = "The result"  # that of the output file, for notices
+
+    @classmethod
+    def of(
+        cls, name: str, facts: Iterable[tuple[str, object, object]], changed: Iterable[str]
+    ) -> Record:
+        """Return a record of properties: whether the input has each, and the output still."""
+        kept, lost = list[str](), list[str]()
+        for each, there, still in facts:
+            if there and each not in lost:
+                (kept if still else lost).append(each)
+        return cls(tuple(kept), tuple(changed), tuple(lost), name)
 
     @property
     def losses(self) -> list[str]:

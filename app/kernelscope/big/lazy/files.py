@@ -176,25 +176,23 @@ def _record(head: Head, result: LazySource, target: Path) -> Record:
     channels, channels_stay = head.channels, is_zarr or len(head.channels) == 1
     plural = "s" if len(channels) > 1 else ""
     further = head.ome.described() if head.ome else {}
-    lost, kept = list[str](), list[str]()
-    for name, there, still in (
+    has_pyramid = head.ome is not None and head.ome.levels > 1
+    facts = (
         ("colour profile", head.profile, not is_zarr),
         ("resolution", head.resolution, True),
         ("the distance of voxels", result.kind is Kind.VOLUME and head.steps, True),
         (f"channel name{plural}", any(each.name for each in channels), channels_stay),
         (f"channel colour{plural}", any(each.colour for each in channels), channels_stay),
         *((name, there, is_zarr) for name, there in further.items()),
-    ):
-        if there:
-            (kept if still else lost).append(name)
+        ("lower resolutions", has_pyramid and not is_zarr, False),
+        *((other, True, False) for other in head.others),
+    )
     changed = list(head.notices)
-    if head.ome and head.ome.levels > 1 and is_zarr:
+    if head.ome and has_pyramid and is_zarr:
         count = zarr_sink.level_count(result.kind, result.shape)
         levels = "one level" if count == 1 else f"{count} levels"
         changed.append(f"Its pyramid of {head.ome.levels} levels is made anew, with {levels}.")
-    elif head.ome and head.ome.levels > 1:
-        lost.append("lower resolutions")
-    return Record(tuple(kept), tuple(changed), (*lost, *head.others), target.name)
+    return Record.of(target.name, facts, changed)
 
 
 def _planned(source: LazySource, limit: float, reserve: int, grain: Sides = (1, 1, 1)) -> list[Box]:

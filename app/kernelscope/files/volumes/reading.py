@@ -48,27 +48,14 @@ def read_volume(
     content, not by suffix. Values are scaled as the file states; see `Volume.from_array` for their
     type. `Volume.notices` reports decisions and conversions.
 
-    Parameters
-    ----------
-    volume_number : int, optional
-        Number, from 1, of the volume in a file, or of the DICOM series in a folder.
-    nan : float, optional
-        Replaces NaN; saved results have NaN there again.
-    slices : sequence of Path
-        All files of the DICOM series of `path`, if they are known: no folder is searched.
+    - `volume_number`: from 1, of the volume in a file, or of the DICOM series in a folder.
+    - `nan`: replaces NaN; saved results have NaN there again.
+    - `slices`: all files of the DICOM series of `path`, if they are known: no folder is searched.
 
-    Raises
-    ------
-    ImageReadError
-        If the file or folder is missing, damaged, of no known format, or not one grey volume.
-    SeveralVolumes
-        If there are several to choose from and `volume_number` is None.
-    NotANumber
-        If some voxels are NaN, and there is no `nan`.
-    InvalidImage
-        If there are too many voxels, or some are infinite.
-    OutOfMemory
-        If there is not enough memory for it.
+    Raises `ImageReadError` if the file or folder is missing, damaged, of no known format, or not
+    one grey volume; `SeveralVolumes` if there are several, and no `volume_number`; `NotANumber` if
+    some voxels are NaN, and there is no `nan`; `InvalidImage` if there are too many voxels, or some
+    are infinite; `OutOfMemory` if there is not enough memory for it.
     """
     path = Path(path)
     title = path.name or str(path)

@@ -11,8 +11,9 @@ import numpy as np
 
 from kernelscope.base.errors import ImageWriteError, LossyFormat
 from kernelscope.base.text import enumerated
+from kernelscope.files.formats import writer_for
 from kernelscope.files.volumes import nifti, slices, tiff_stack
-from kernelscope.files.volumes.volume_formats import WRITABLE_VOLUMES, WRITERS, VolumeWriter
+from kernelscope.files.volumes.volume_formats import WRITERS, VolumeWriter
 from kernelscope.files.write_errors import (
     check_folder,
     check_target,
@@ -116,13 +117,13 @@ def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False)
 def record_of_volume(volume: Volume, path: Path) -> Record:
     """Return what `write_volume` keeps and loses of a volume and of its metadata."""
     writer = _writer(path)
-    lost, kept = writer.losses(volume), list[str]()
     kinds = slices.SLICE_WRITERS[writer.slices].dtypes if writer.slices else DTYPES
     floats = volume.unscaled.dtype.kind == "f" and np.dtype(np.float32) in kinds
     held = volume.nodata is not None and can_hold(volume.unscaled.dtype, volume.nodata)
     fits = not writer.slices or volume.unscaled.dtype in kinds
     marks = floats or (writer.marks and held and fits)
-    for name, there, still in (
+    facts = (
+        *((loss, True, False) for loss in writer.losses(volume)),
         ("the distance of voxels", volume.stated, writer.spacing),
         ("channel name", volume.channel.name, writer.channel),
         ("channel colour", volume.channel.colour, writer.channel),
@@ -134,10 +135,9 @@ def record_of_volume(volume: Volume, path: Path) -> Record:
             volume.missing is not None,
             marks,
         ),
-    ):
-        if there and name not in lost:
-            (kept if still else lost).append(name)
-    return Record(tuple(kept), volume.notices, (*lost, *volume.others), path.name)
+        *((other, True, False) for other in volume.others),
+    )
+    return Record.of(path.name, facts, volume.notices)
 
 
 def beside(output: Path, title: str) -> Path:
@@ -160,13 +160,4 @@ def _suffix(path: Path) -> str:
 
 
 def _writer(path: Path) -> VolumeWriter:
-    for writer in WRITERS:
-        if path.name.lower().endswith(writer.format.suffixes):
-            return writer
-    suffixes = ", ".join(format.suffixes[0] for format in WRITABLE_VOLUMES)
-    raise ImageWriteError(
-        f"{path.name}: volumes are not written as {path.suffix} files."
-        if path.suffix
-        else f"{path.name}: the name has no suffix that says which format to write.",
-        f"Use one of {suffixes}.",
-    )
+    return writer_for(path, WRITERS, f"volumes are not written as {path.suffix} files.")
