@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -13,7 +14,8 @@ import pydicom
 import pytest
 from pydicom.uid import BasicTextSRStorage, generate_uid
 
-from kernelscope.big.batch import FileState, Item, find_items
+from kernelscope.base.once import once
+from kernelscope.big.batch import FileState, Item, find_items, task
 from kernelscope.big.batch.journal import Journal
 from kernelscope.big.batch.task import OPEN, TaskSettings, describe, filter_file, finish
 from kernelscope.big.workers import worker_tools
@@ -75,10 +77,11 @@ def applied(recipe: Path, source: Path) -> Path:
 
 
 @pytest.fixture
-def worker() -> Iterator[None]:
+def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    tools = once(inspect.unwrap(worker_tools))  # closed at the end, unlike those of a process
+    monkeypatch.setattr(task, "worker_tools", tools)
     yield
-    close_all(worker_tools(1)[0].values())
-    worker_tools._results.clear()
+    close_all(tools(1)[0].values())
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)

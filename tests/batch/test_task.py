@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
@@ -15,7 +16,8 @@ import numpy as np
 import pytest
 
 import kernelscope
-from kernelscope.big.batch import FileState, Item, Journal
+from kernelscope.base.once import once
+from kernelscope.big.batch import FileState, Item, Journal, task
 from kernelscope.big.batch.item import PARTS
 from kernelscope.big.batch.task import (
     OPEN,
@@ -40,11 +42,12 @@ RECIPE = Recipe((Step.create("mean", {}),))
 
 
 @pytest.fixture(autouse=True)
-def worker() -> Iterator[None]:
+def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """End the backends of this process, which a worker keeps to its end."""
+    tools = once(inspect.unwrap(worker_tools))  # closed at the end, unlike those of a process
+    monkeypatch.setattr(task, "worker_tools", tools)
     yield
-    close_all(worker_tools(1)[0].values())
-    worker_tools._results.clear()
+    close_all(tools(1)[0].values())
 
 
 @pytest.fixture
