@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,7 @@ def filtered(source: Source, step: Step) -> NDArray[Any]:
     Raises `AppError` if the filter cannot run on the source: a picture smaller than the mask.
     """
     options = RunOptions(device=Device.CPU, level=step.filter.levels(Device.CPU)[-1].id)
-    request = replace(Request.of_open(source, step, options), live=True)  # not logged
+    request = Request(source, step, options, live=True)  # not logged
     backend = CpuBackend()
     try:
         found = execute_all(request, {backend.id: backend}).output.planes
