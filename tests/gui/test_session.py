@@ -50,7 +50,7 @@ from kernelscope.gui.session.subject import MOMENT, RESULT, Fields, Observed
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work import tasks
-from kernelscope.gui.work.tasks import Task, Tasks
+from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
@@ -474,6 +474,7 @@ class Actions(RuleBasedStateMachine):
         self.session.follow_later(lambda fields: self.later.update(fields))
         self.subject.when({MOMENT, RESULT}, self._draw)
         self.moments = 0
+        self.errand: Task | None = None
         self.wrong: list[str] = []
         self.session.when({MOMENT}, self._count)
         stubs: Any = NoBar(), Now(), lambda _: None
@@ -502,6 +503,7 @@ class Actions(RuleBasedStateMachine):
 
     def _count(self) -> None:
         self.moments += 1
+        self._give_up()
 
     def _draw(self) -> None:
         """Show the moment, as the page does; the input is seen as a whole at first."""
@@ -677,7 +679,14 @@ class Actions(RuleBasedStateMachine):
                 self.wrong.append("another moment ends an errand without an answer")
 
         if request is not None:
-            self.live.fetch(request, then, lambda _: None)
+            self._give_up()
+            self.errand = self.tasks.submit(replace(request, live=True), Priority.ERRAND)
+            self.errand.finished.connect(then)
+
+    def _give_up(self) -> None:
+        if self.errand is not None:
+            self.errand.mute()
+            self.errand.cancel()
 
     @rule()
     def answer(self) -> None:

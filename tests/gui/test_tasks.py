@@ -94,18 +94,52 @@ def test_a_task_ends_with_its_result(qtbot: QtBot, tasks: Tasks, cpu: Slow) -> N
 def test_a_task_gives_way_to_its_own_priority_and_higher_ones(
     qtbot: QtBot, tasks: Tasks, cpu: Slow, old: Priority, new: Priority
 ) -> None:
+    """One of a lower priority waits; the input of a step is computed again afterwards."""
     first = tasks.submit(request(3), old)
     names = heard(first)
     assert tasks.is_free(new) is (new >= old)
-    if new < old:
-        return
     second = tasks.submit(request(5), new)
-    assert names == ["stopped"]
+    assert tasks.current is (second if new >= old else first)
+    again = old is ERRAND and new > old
+    kept = again or new < old
+    assert names == ([] if kept else ["stopped"])
+    if new is SKETCH:
+        return  # which has no backends here
     cpu.go.set()
-    with qtbot.waitSignal(second.finished) as done:
+    last = first if again else second
+    with qtbot.waitSignal(last.finished) as done:
         pass
-    assert done.args[0].request is second.work
-    assert names == ["stopped"], "a late result has no effect"
+    assert done.args[0].request is last.work
+    assert names == (["finished"] if kept else ["stopped"]), "a late result has no effect"
+
+
+def test_work_that_waits_can_be_given_up_and_only_the_last_one_waits(
+    qtbot: QtBot, tasks: Tasks, cpu: Slow
+) -> None:
+    run = tasks.submit(request(3), STARTED)
+    first = tasks.submit(request(5), ERRAND)
+    names = heard(first)
+    second = tasks.submit(request(7), ERRAND)
+    assert names == ["stopped"]
+    second.cancel()
+    cpu.go.set()
+    with qtbot.waitSignal(run.finished):
+        pass
+    assert tasks.current is None
+
+
+def test_the_input_of_a_step_that_had_to_wait_is_computed_after_a_run_is_cancelled(
+    qtbot: QtBot, tasks: Tasks, cpu: Slow
+) -> None:
+    errand = tasks.submit(request(3), ERRAND)
+    before = errand.work
+    tasks.submit(request(5), STARTED)
+    tasks.cancel()
+    assert tasks.current is errand
+    cpu.go.set()
+    with qtbot.waitSignal(errand.finished) as done:
+        pass
+    assert done.args[0].request is errand.work is not before
 
 
 def test_a_cancelled_run_has_ended_at_once(qtbot: QtBot, tasks: Tasks, cpu: Slow) -> None:

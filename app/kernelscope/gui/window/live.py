@@ -15,8 +15,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -65,15 +64,11 @@ _LARGE = 1 << 22
 
 _SETTING = "live"
 
+_UNASKED = (Priority.LIVE, Priority.ERRAND)
+"""Runs whose progress the badge shows."""
+
 _COMPARED = (Device.AUTO.value, Device.CPU.value)
 """Devices whose cost is shown beside the time of a recorded GPU."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Errand:
-    request: Request
-    then: Callable[[Result], None]
-    failed: Callable[[Exception], None]
 
 
 class Live(QObject):
@@ -100,10 +95,6 @@ class Live(QObject):
         self.badge = FreshnessBadge()
         session.live = settings.text(_SETTING, "on") == "on"
         self.pace = Pace()
-        self._running: tuple[Request, float] | None = None
-        """The live run in progress and when it began."""
-        self._errand: _Errand | None = None
-        """A run that someone waits for, before all others."""
         self._announced = False
         """Whether the badge says that the run compiles."""
         self._watch = QTimer(self)
@@ -124,6 +115,8 @@ class Live(QObject):
         self.rest.setInterval(REST_MS)
         self.rest.timeout.connect(self._on_rest)
         self._task: Task | None = None
+        """The live run in progress."""
+        runner.tasks.began.connect(self._on_task_began)
         runner.tasks.ended.connect(self._on_task_ended)
         runner.changed.connect(self._follow)
         runner.finished.connect(self._learn)
@@ -156,7 +149,7 @@ class Live(QObject):
     @property
     def resting(self) -> bool:
         """Whether the settings have not changed for a moment, and nothing is computed."""
-        return self._resting and self._running is None
+        return self._resting and self._at_work is None
 
     # --- changes ---
 
@@ -182,22 +175,17 @@ class Live(QObject):
         subject = self.session.subject
         wanted = subject.wanted()
         self.refresh(wanted)
-        if self.runner.busy or not self.runner.tasks.is_free(Priority.ERRAND):
-            return
-        if self._errand is not None:
-            self._run_errand(self._errand)
-            return
-        if not self.session.live:
+        if not (self.session.live and self.runner.tasks.is_free(Priority.LIVE)):
             return
         if subject.is_behind:
             return  # the view shows another input still, and would take a part for its own
         if self._failed is not None and wanted is not None and alike(self._failed[0], wanted):
             return
-        if self._running is not None:
-            request, begun = self._running
+        request = self._running
+        if self._task is not None and request is not None:
             if wanted is None or (alike(request, wanted) and subject.shows_part(request)):
                 return
-            if time.monotonic() - begun < _PATIENCE:
+            if time.monotonic() - self._task.begun < _PATIENCE:
                 return  # its end starts the next one
             self._stop()
         if wanted is None:
@@ -205,27 +193,6 @@ class Live(QObject):
         if not self._estimates.begin(wanted, self._follow, self._on_ended):
             self._run_next(wanted)
         self.refresh(wanted)
-
-    def fetch(
-        self,
-        request: Request,
-        then: Callable[[Result], None],
-        failed: Callable[[Exception], None],
-    ) -> None:
-        """Compute `request` before anything else, even while Live is off.
-
-        A later call takes its place; another moment that is shown ends it without an answer.
-        """
-        self._stop()
-        self._errand = _Errand(replace(request, live=True), then, failed)
-        self._follow()
-
-    def _run_errand(self, errand: _Errand) -> None:
-        if self._running is None or self._running[0] is not errand.request:
-            self._stop()
-            # A copy: the end of one that was stopped before would be taken for its end.
-            self._submit(errand.request, replace(errand.request), Priority.ERRAND)
-            self.refresh(self.session.subject.wanted())
 
     def _run_next(self, wanted: Request) -> None:
         subject = self.session.subject
@@ -247,26 +214,34 @@ class Live(QObject):
         if known and shown is not None and shown.region is None and request.reduction > 1:
             return
         self._failed = None
-        self._submit(request, replace(request, live=True), Priority.LIVE)
-
-    def _submit(self, request: Request, live: Request, priority: Priority) -> None:
-        self._running = request, time.monotonic()
-        self._watch.start()
-        task = self._task = self.runner.tasks.submit(live, priority)
+        task = self._task = self.runner.tasks.submit(replace(request, live=True), Priority.LIVE)
         task.finished.connect(self._on_finished)
         task.failed.connect(self._on_ended)
         task.stopped.connect(self._on_ended)
 
     @property
+    def _running(self) -> Request | None:
+        """The request of the live run in progress."""
+        work = self._task.work if self._task is not None else None
+        return work if isinstance(work, Request) else None
+
+    @property
+    def _at_work(self) -> Task | None:
+        """The run in progress that no one started: of the settings, or of a step before them."""
+        task = self.runner.tasks.current
+        return task if task is not None and task.priority in _UNASKED else None
+
+    @property
     def compiling(self) -> bool:
-        """Whether the live run in progress waits for code that is compiled once."""
-        if self._running is None or time.monotonic() - self._running[1] < COMPILING_SECONDS:
+        """Whether the run in progress waits for code that is compiled once."""
+        task = self._at_work
+        if task is None or time.monotonic() - task.begun < COMPILING_SECONDS:
             return False
         return self.runner.tasks.live_stage() == "compile"
 
     def _on_watch(self) -> None:
         """Follow the stage of a run that takes long; shorter ones only end."""
-        if self._running is None:
+        if self._at_work is None:
             self._watch.stop()
         elif self.compiling != self._announced:
             self.refresh(self.session.subject.wanted())
@@ -282,12 +257,10 @@ class Live(QObject):
 
     def _leave(self) -> None:
         """End the gesture, because another moment is about to be shown."""
-        self._errand = None
         self._stop()
         self._same_step = False
 
     def _stop(self) -> None:
-        self._running = None
         if self._task is not None:
             self._task.mute()
             self._task.cancel()
@@ -295,11 +268,19 @@ class Live(QObject):
 
     # --- answers ---
 
+    def _on_task_began(self, task: Task) -> None:
+        if task.priority in _UNASKED:
+            self._watch.start()
+        if task.priority is Priority.ERRAND:
+            self.refresh(self.session.subject.wanted())
+
     def _on_task_ended(self, task: Task) -> None:
         if task.is_job and task.priority > Priority.ERRAND:  # which was in the way
             self.touch()
+        elif task.priority is Priority.ERRAND:
+            self._follow()
 
-    def _record(self, request: Request, result: Result) -> None:
+    def record(self, request: Request, result: Result) -> None:
         """Learn how long a run took, or each of its steps."""
         if not result.parts:
             self.pace.record(request, result.seconds)
@@ -314,19 +295,13 @@ class Live(QObject):
         self.pace.record(result.request, result.seconds)
 
     def _on_finished(self, result: Result) -> None:
-        if self._running is None:
+        request, self._task = self._running, None
+        if request is None:
             return
-        request, self._running = self._running[0], None
         self.last = result
         subject = self.session.subject
         wanted = subject.wanted()
-        self._record(request, result)
-        errand = self._errand
-        if errand is not None and request is errand.request:
-            self._errand = None
-            errand.then(result)
-            self._follow()
-            return
+        self.record(request, result)
         # While a slider moves, results for where it was are better than none; the badge says so.
         useful = wanted is not None and (
             alike(request, wanted)
@@ -344,14 +319,9 @@ class Live(QObject):
 
     def _on_ended(self, error: Exception | None = None) -> None:
         """Continue after a run that gave no result."""
-        ended, self._running = self._running, None
-        errand = self._errand
-        if errand is not None and error is not None and ended and ended[0] is errand.request:
-            self._errand = None
-            errand.failed(error)
-            return
+        ended, self._task = self._running, None
         wanted = self.session.subject.wanted()
-        if error is not None and wanted is not None and (ended is None or alike(ended[0], wanted)):
+        if error is not None and wanted is not None and (ended is None or alike(ended, wanted)):
             if not isinstance(error, AppError):
                 _logger.error("Live filtering failed", exc_info=error)
             self._failed = wanted, str(error)
@@ -370,7 +340,7 @@ class Live(QObject):
         shown = subject.shown
         fresh = freshness(shown, wanted)
         self.badge.show_freshness(fresh, self._details(fresh, shown, wanted))
-        at_work = (self.runner.busy, self._running is not None, self._estimates.pending)
+        at_work = (self.runner.busy, self._at_work is not None, self._estimates.pending)
         self._announced = self.compiling
         subject.note_work(at_work=any(at_work), compiling=self._announced)
         self._refreshed.soon()
@@ -388,7 +358,7 @@ class Live(QObject):
             part = self.session.subject.describe_part(shown)
         if self._estimates.pending:
             return part or "estimating…"
-        if self.runner.busy or self._running is not None or not self._resting:
+        if self.runner.busy or self._at_work is not None or not self._resting:
             return part or ("compiling (first use only)…" if self.compiling else "computing…")
         return ", ".join(filter(None, (part, self._cost(wanted))))
 

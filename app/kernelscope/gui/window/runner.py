@@ -20,7 +20,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.bench.statistics import short
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.region import Region
-from kernelscope.engine.request import Request, RunSettings
+from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Result
 from kernelscope.engine.steps import estimate, recipe_request
 from kernelscope.engine.worker import Job
@@ -91,8 +91,6 @@ class Runner(QObject):
         """How the last run ended, unless well, until something newer happens."""
         self.described = ""
         """The text of the status bar on the last run."""
-        self._in_progress: object = None
-        """Input and settings of the last run."""
         session.follow(self._on_session)
 
     def _on_session(self, fields: Fields) -> None:
@@ -194,26 +192,29 @@ class Runner(QObject):
         request = self.request()
         if request is None:
             return
-        request = replace(request, estimated=False)
-        wanted = request.work, request.options
-        if self.busy and wanted == self._in_progress:
-            self.show_status("This run is under way already; Esc stops it.")
-            return
         subject = self._session.subject
         try:
-            request = replace(subject.history.followed(request), done=())  # to be measured
+            request = subject.history.followed(replace(request, estimated=False))
         except AppError as error:
             self.failed.emit(error)
             return
-        request = replace(subject.with_reference(request), timed=True)
-        self.begin(request, wanted=wanted)
+        task = self._task
+        if (
+            task is not None
+            and task.priority is Priority.STARTED
+            and isinstance(task.work, Request)
+            and alike(task.work, request)
+        ):
+            self.show_status("This run is under way already; Esc stops it.")
+            return
+        request = replace(subject.with_reference(request), timed=True, done=())  # to be measured
+        self.begin(request)
 
     def begin(
         self,
         work: Request | Job,
         priority: Priority = Priority.STARTED,
         *,
-        wanted: object = None,
         text: str = "",
     ) -> Task:
         """Submit work in place of that in progress, whose end is not shown.
@@ -222,14 +223,11 @@ class Runner(QObject):
 
         Parameters
         ----------
-        wanted : object, optional
-            Input and settings, by which the same run is known.
         text : str
             For the status bar; by default the settings of the request.
         """
         instead = ", in place of the run that was under way" if self.busy else ""
         self._task = self._recipe = None
-        self._in_progress = wanted
         self._ended = ""
         task = self._task = self.tasks.submit(work, priority)
         task.progressed.connect(self._bar.show_progress)

@@ -2,7 +2,7 @@
 
     the form, the page, a run  --> refresh: a row for each step
     a step is switched, moved, removed, copied, chosen
-        -> its input is known?       else live.fetch computes it, from the last output that is kept
+        -> its input is known?       else a task computes it, from the last output that is kept
         -> a moment with that input, the steps, and the end if it is kept
         -> the page shows it, the form has its settings, Live computes the rest
 
@@ -42,6 +42,7 @@ from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.live import Live
+from kernelscope.gui.work.tasks import Priority, Task
 
 _SOON_MS = 60
 """The list follows a slider so often; the picture is more urgent."""
@@ -59,6 +60,8 @@ class StepCommands(QObject):
         self._runner, self._session = live.runner, live.session
         self._background = live.background
         self._show_status, self._report = live.runner.show_status, live.runner.failed.emit
+        self._task: Task | None = None
+        """Computes the input of a step."""
         self._last: dict[int, Facts] = {}
         """The facts that each step showed last, by its key."""
         self._soon = QTimer(self)
@@ -286,7 +289,7 @@ class StepCommands(QObject):
             return
         name = name or (subject.pending[1] if subject.pending is not None else "")
         subject.pending = pipeline, name
-        self._background.forget("steps")
+        self._forget_input()
         moment = subject.moment
         base = moment.steps[0].source if moment.steps else moment.source
         before = [each.step for each in pipeline.before]
@@ -308,18 +311,23 @@ class StepCommands(QObject):
     ) -> None:
         """Compute steps, the first of which may have numbers to estimate."""
         subject, (first, *others) = self._subject, steps
+        try:
+            request = Request(source, first.step, first.options, live=True, then=tuple(others))
+        except AppError as error:
+            self._fail(error)
+            return
+        task = self._task = self._runner.tasks.submit(request, Priority.ERRAND)
 
         def done(result: Result) -> None:
+            self._live.record(request, result)
             subject.history.outputs.keep(result)
             self._show_status("")
             if self._is_awaited(subject):
                 then(result.parts or (result,))
 
-        try:
-            request = Request(source, first.step, first.options, then=tuple(others))
-            self._live.fetch(request, done, self._fail)
-        except AppError as error:
-            self._fail(error)
+        task.finished.connect(done)
+        task.failed.connect(self._fail)
+        task.stopped.connect(self._give_up)
 
     def _is_awaited(self, subject: Subject[Any, Any]) -> bool:
         """Return whether steps wait for their input, which is still in front."""
@@ -364,13 +372,21 @@ class StepCommands(QObject):
             self._session.show(settings)
         self.refresh()
 
+    def _forget_input(self) -> None:
+        """Leave the input of steps that is being computed or prepared."""
+        self._background.forget("steps")
+        if self._task is not None:
+            self._task.mute()
+            self._task.cancel()
+            self._task = None
+
     def _fail(self, error: Exception) -> None:
         self._give_up()
         self._report(error)
 
     def _give_up(self) -> None:
         """Forget steps that wait for their input: another moment is about to be shown."""
-        self._background.forget("steps")
+        self._forget_input()
         for subject in self._session.subjects:
             subject.pending = None
         self._touch()

@@ -7,7 +7,10 @@ submit(A, LIVE)   submit(B, SHOWN)
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import IntEnum
 
 from PySide6.QtCore import QObject, Signal
@@ -60,6 +63,8 @@ class Task(QObject):
     def __init__(self, tasks: Tasks, work: Request | Job, priority: Priority) -> None:
         super().__init__()
         self._tasks, self.work, self.priority = tasks, work, priority
+        self.begun = math.inf
+        """When it began."""
 
     @property
     def is_job(self) -> bool:
@@ -90,6 +95,8 @@ class Tasks(QObject):
         super().__init__(parent)
         self.current: Task | None = None
         """The task in progress."""
+        self._waiting: Task | None = None
+        """The one that begins when that has ended: it has a lower priority."""
         self.costs = costs or Costs()
         relay = self._relay = Relay(self._deliver)
         # They hold the relay only: a thread may outlive the window.
@@ -103,19 +110,43 @@ class Tasks(QObject):
         return self.current is None or self.current.priority <= priority
 
     def submit(self, work: Request | Job, priority: Priority) -> Task:
-        """Begin `work` in place of the current task, which ends; only while `is_free`."""
-        assert self.is_free(priority)
-        task, replaced = Task(self, work, priority), self.current
-        self.current = task
+        """Begin `work` in place of the current task, which ends, or after one that is urgent.
+
+        Of several that would have to wait, only the last one does.
+        """
+        task = Task(self, work, priority)
+        if self.is_free(priority):
+            self._begin(task)
+        else:
+            replaced, self._waiting = self._waiting, task
+            if replaced is not None:
+                replaced.stopped.emit()
+        return task
+
+    def _begin(self, task: Task) -> None:
+        replaced, self.current = self.current, task
+        task.begun = time.monotonic()
         worker = self._worker_of(task)
         if replaced is not None and worker is not self._worker_of(replaced):
             self._worker_of(replaced).cancel(followed=True)
-        worker.submit(work)
+        worker.submit(task.work)
         self.began.emit(task)
         if replaced is not None:
-            replaced.stopped.emit()
+            if replaced.priority is Priority.ERRAND < task.priority:
+                # A copy: the end of the one that was stopped would be taken for its end.
+                assert isinstance(replaced.work, Request)
+                replaced.work = replace(replaced.work)
+                self._waiting = replaced
+            else:
+                replaced.stopped.emit()
             self.ended.emit(replaced)
-        return task
+
+    def _go_on(self) -> None:
+        """Begin the task that waits, if it may."""
+        task = self._waiting
+        if task is not None and self.is_free(task.priority):
+            self._waiting = None
+            self._begin(task)
 
     def cancel(self, task: Task | None = None) -> None:
         """Stop a task, by default the current one; see `Worker.cancel`.
@@ -123,6 +154,8 @@ class Tasks(QObject):
         It has ended at once, although a kernel that is being compiled runs to its end. A job ends
         after its last reports.
         """
+        if task is not None and task is self._waiting:
+            self._waiting = None
         if self.current is None or task not in (None, self.current):
             return
         live = self.current.priority < Priority.ASIDE
@@ -131,6 +164,7 @@ class Tasks(QObject):
             ended = self._end()
             ended.stopped.emit()
             self.ended.emit(ended)
+            self._go_on()
 
     def live_stage(self) -> str:
         """Return the stage of the current live run; empty if there is none."""
@@ -139,7 +173,7 @@ class Tasks(QObject):
 
     def close(self, timeout: float) -> None:
         """Cancel and wait for the worker's thread to end, `timeout` seconds at most."""
-        self.current = None
+        self.current = self._waiting = None
         self._relay.close()
         self._sketcher.close(0)
         self._worker.close(timeout)
@@ -172,3 +206,4 @@ class Tasks(QObject):
             case Stopped():
                 task.stopped.emit()
         self.ended.emit(task)
+        self._go_on()
