@@ -271,6 +271,26 @@ def test_run_measures_the_edited_step_and_the_end_is_shown(
     assert len(live.session.subject.result.parts) == 2
 
 
+def test_run_is_another_run_once_other_steps_are_shown(
+    qtbot: QtBot, live: MainWindow, cpu: FakeCpu
+) -> None:
+    live.steps.edit(1)
+    settle(qtbot, live)
+    cpu.go.clear()
+    cpu.entered.clear()
+    press(qtbot, live, "F5")
+    qtbot.waitUntil(cpu.entered.is_set)
+    live.steps.toggle_alone()
+    press(qtbot, live, "F5")
+    assert "in place of the run that was under way" in live.statusBar().currentMessage()
+    press(qtbot, live, "F5")
+    assert "under way already" in live.statusBar().currentMessage()
+    cpu.go.set()
+    qtbot.waitUntil(lambda: len(live.session.gallery) == 1 and not live.runner.busy)
+    settle(qtbot, live)
+    assert not live.session.subject.result.parts, "of the edited step alone"
+
+
 def test_references_stay_with_the_steps(qtbot: QtBot, live: MainWindow) -> None:
     reference = live.session.subject.reference
     assert reference.origin is ReferenceOrigin.NOISE
