@@ -101,7 +101,7 @@ class StatusBar(QStatusBar):
         self.pixel.clear()
         self.zoom.clear()
 
-    def showMessage(self, message: str, timeout: int = 0) -> None:
+    def showMessage(self, message: str, timeout: int | None = 0) -> None:
         """Show a line, with control characters of names escaped."""
         super().showMessage(one_line(message), timeout)
 
