@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +24,13 @@ def printable(text: str) -> str:
         else repr(character)[1:-1]
         for character in text
     )
+
+
+class PrintableFormatter(logging.Formatter):
+    """Formats log records, which may name files, as `printable` does."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
 
 def one_line(text: str) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from kernelscope import filters
 from kernelscope.base.durations import duration
 from kernelscope.base.errors import AppError, NotANumber
-from kernelscope.base.text import one_line, printable
+from kernelscope.base.text import PrintableFormatter, one_line, printable
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.timing import TimeLeft
 from kernelscope.images.judging.whiteness import describe_correlation
@@ -376,11 +376,6 @@ def missing_gpu(
 _SILENT = logging.NullHandler()
 
 
-class _Lines(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record))
-
-
 def silence_libraries() -> None:
     """Keep log records of libraries off stderr, where Python prints them without a handler."""
     for name in ("PIL", "imagecodecs", "nibabel", "numba", "pydicom", "tifffile"):
@@ -409,7 +404,7 @@ def log_to_file(path: Path) -> None:
         raise AppError(
             f"“{path}” cannot be written: {error.strerror or error}.", "Choose another file."
         ) from error
-    handler.setFormatter(_Lines("%(asctime)s  %(levelname)-7s %(message)s"))
+    handler.setFormatter(PrintableFormatter("%(asctime)s  %(levelname)-7s %(message)s"))
     logger = logging.getLogger("kernelscope")
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)
@@ -418,6 +413,8 @@ def log_to_file(path: Path) -> None:
 def log_to_stderr() -> None:
     """Show the program's log."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_Lines("%(relativeCreated)8.0f ms  %(levelname)-7s %(message)s"))
+    handler.setFormatter(
+        PrintableFormatter("%(relativeCreated)8.0f ms  %(levelname)-7s %(message)s")
+    )
     logging.basicConfig(handlers=[handler])
     logging.getLogger("kernelscope").setLevel(logging.DEBUG)

@@ -18,7 +18,7 @@ from kernelscope.engine.timing import KernelTime, Metric, Stage, StagePart
 _logger = logging.getLogger(__name__)
 
 
-class _Timed(AbstractContextManager[None]):
+class _TimedStage(AbstractContextManager[None]):
     """Records the time of a block as a stage; a generator would take twice as long as this."""
 
     __slots__ = ("_begun", "_counted", "_log", "_name")
@@ -58,7 +58,7 @@ class RunLog:
 
     def stage(self, name: str, *, counted: bool = True) -> AbstractContextManager[None]:
         """Time the block; nothing is recorded if it raises."""
-        return _Timed(self, name, counted)
+        return _TimedStage(self, name, counted)
 
     def add(
         self,

@@ -17,7 +17,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QLabel, QPlainTextEdit, QWidget
 
-from kernelscope.base.text import printable
+from kernelscope.base.text import PrintableFormatter
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.messages import save_text
@@ -29,11 +29,6 @@ MAX_LINES = 10_000
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 
 
-class _Lines(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return printable(super().format(record))
-
-
 class ConsoleHandler(logging.Handler):
     """Hands the level and text of log records from any thread to a slot on the GUI thread."""
 
@@ -41,7 +36,9 @@ class ConsoleHandler(logging.Handler):
         super().__init__()
         self._relay = Relay(slot)
         self.setFormatter(
-            _Lines("%(asctime)s.%(msecs)03d  %(levelname)-7s  %(message)s", datefmt="%H:%M:%S")
+            PrintableFormatter(
+                "%(asctime)s.%(msecs)03d  %(levelname)-7s  %(message)s", datefmt="%H:%M:%S"
+            )
         )
 
     def emit(self, record: logging.LogRecord) -> None:
