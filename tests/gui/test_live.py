@@ -34,7 +34,7 @@ from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.pane import COMPILING, RUNNING
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.window import estimates, live
+from kernelscope.gui.window import live
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.later import Later
@@ -377,7 +377,7 @@ def test_an_estimate_is_said_and_made_once(
             raise AppError("No noise at all.", "")
         return {name: 3 if name == "patch" else 0.25 for name in names}
 
-    monkeypatch.setattr(estimates, "estimate", estimate)
+    monkeypatch.setattr(live, "estimate", estimate)
     window.session.set_filter("nlm")
     load(qtbot, window, picture)
     qtbot.waitUntil(lambda: bool(asked))

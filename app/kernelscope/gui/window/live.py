@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -25,6 +26,7 @@ from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Result
+from kernelscope.engine.steps import estimate
 from kernelscope.gui.docks.freshness_badge import FreshnessBadge
 from kernelscope.gui.model.freshness import (
     RESTING,
@@ -39,7 +41,6 @@ from kernelscope.gui.session.session import KIND, PLACES, SETTINGS, Session
 from kernelscope.gui.session.subject import INPUT, MOMENT, PART, RESULT, REVERTED, SHOWN, Fields
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.window.estimates import Estimates
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later
@@ -69,6 +70,59 @@ _UNASKED = (Priority.LIVE, Priority.ERRAND)
 
 _COMPARED = (Device.AUTO.value, Device.CPU.value)
 """Devices whose cost is shown beside the time of a recorded GPU."""
+
+
+class Estimates:
+    """Estimates the numbers of the form that are marked so, once for each input and settings.
+
+    - `session`: has the numbers.
+    - `background`: runs the estimate.
+    """
+
+    def __init__(self, session: Session, background: Background) -> None:
+        self._session, self._background = session, background
+        self._known: object = None
+        """The input and the settings to which the numbers in the form belong."""
+        self._pending: object = None
+        """Those of the numbers that are being estimated; None while none are."""
+
+    @property
+    def pending(self) -> bool:
+        """Whether numbers are being estimated."""
+        return self._pending is not None
+
+    def begin(
+        self, wanted: Request, then: Callable[[], None], failed: Callable[[Exception], None]
+    ) -> bool:
+        """Return whether numbers have to be estimated first; ``then()`` follows."""
+        names = wanted.step.estimates
+        if not names:
+            return False
+        key = _key(wanted)
+        if key == self._known:
+            return False
+        if key == self._pending:
+            return True  # moving the view meanwhile asks again
+        self._pending = key
+
+        def show(values: dict[str, float]) -> None:
+            self._pending = None
+            current = self._session.subject.wanted()
+            if current is not None and _key(current) == key:
+                self._known = key
+                self._session.set_estimates(wanted.step.filter.id, values)
+            then()
+
+        def give_up(error: Exception) -> None:
+            self._pending = None
+            failed(error)
+
+        self._background.start("live-estimate", lambda: estimate(wanted, names), show, give_up)
+        return True
+
+
+def _key(wanted: Request) -> object:
+    return replace(wanted, estimated=False).work
 
 
 class Live(QObject):
