@@ -34,7 +34,7 @@ from kernelscope.backends import create_backends
 from kernelscope.base import machine
 from kernelscope.base.parallel import core_count
 from kernelscope.base.paths import RESOURCES
-from kernelscope.big.batch import Batch, Journal, Status, find_items
+from kernelscope.big.batch import Batch, FileState, Journal, find_items
 from kernelscope.engine.backend import close_all
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
@@ -128,7 +128,7 @@ class Bench:
         )
         outcomes = batch.run(journal, CancelToken())
         journal.close()
-        assert [outcome.status for outcome in outcomes] == [Status.DONE] * len(items)
+        assert [outcome.status for outcome in outcomes] == [FileState.DONE] * len(items)
 
     def fresh(self, name: str) -> Path:
         out = self.folder / name

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope.base import machine
-from kernelscope.big.batch import FileOutcome, Journal, Status, cluster, find_items
+from kernelscope.big.batch import FileOutcome, FileState, Journal, cluster, find_items
 from kernelscope.big.batch.item import PARTS
 from kernelscope.big.batch.task import TaskSettings
 from kernelscope.engine.control import CancelToken
@@ -76,7 +76,7 @@ def run(client: Any, folder: Path) -> tuple[float, list[FileOutcome]]:
     outcomes = cluster.ClusterBatch(items, settings, client).run(journal, CancelToken())
     seconds = time.perf_counter() - start
     journal.close()
-    assert [each.status for each in outcomes] == [Status.DONE] * COUNT
+    assert [each.status for each in outcomes] == [FileState.DONE] * COUNT
     return seconds, outcomes
 
 
