@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, TypeVar
+
+from kernelscope.base.once import once
 
 _Method = TypeVar("_Method", bound=Callable[..., object])
 
@@ -138,7 +139,7 @@ def choice(
     return mark
 
 
-@cache
+@once
 def declared_by(kind: type) -> tuple[tuple[str, Action], ...]:
     """Return the actions that a class declares, each with the name of its method."""
     return tuple(
