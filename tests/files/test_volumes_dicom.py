@@ -179,6 +179,21 @@ class TestSeries:
         np.testing.assert_array_equal(volume.voxels, expected)
         assert volume.voxels.dtype == kept
 
+    @pytest.mark.parametrize("kind", [np.float32, np.float64])
+    def test_floats_of_parametric_maps(self, folder, kind):
+        """They were named as cut off or damaged."""
+        planes = [pixels(index, kind) / 8 - 3 for index in range(3)]
+        for index, plane in enumerate(planes):
+            dataset = write(folder / f"{index}", plane, index, RescaleSlope=2)
+            del dataset.PixelData
+            name = "FloatPixelData" if kind == np.float32 else "DoubleFloatPixelData"
+            setattr(dataset, name, plane.tobytes())
+            dataset.save_as(folder / f"{index}", enforce_file_format=True)
+        volume = read_volume(folder)
+        np.testing.assert_array_equal(volume.voxels, np.float32(planes) * 2)
+        assert volume.voxels.dtype == np.float32
+        assert volume.spacing == pytest.approx((2.5, 0.5, 0.75))
+
     @pytest.mark.parametrize(
         ("model", "stored", "limit", "number", "shown"),
         [

@@ -51,6 +51,9 @@ _FRAME = re.compile(
 """Beginnings of frames: JPEG and JPEG-LS, JPEG 2000 and its file, RLE."""
 _GREY = ("MONOCHROME1", "MONOCHROME2")
 
+SAMPLES = ("PixelData", "FloatPixelData", "DoubleFloatPixelData")
+"""Elements of which a file with a picture has one."""
+
 
 def matches(start: bytes) -> bool:
     return start[128:START] == b"DICM"
@@ -129,7 +132,7 @@ def keep_first(dataset: Any, name: str) -> int:
     """
     from pydicom import encaps
 
-    if dataset.get("NumberOfFrames"):
+    if dataset.get("NumberOfFrames") or "PixelData" not in dataset:  # floats are uncompressed
         return 1
     with damage_explained(f"DICOM file {name}'s"):
         syntax = dataset.file_meta.TransferSyntaxUID

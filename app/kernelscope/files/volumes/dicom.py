@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kernelscope.files.formats import ONLY_FIRST, Unreadable, damage_explained
 from kernelscope.files.pictures.dicom import (
     FORMAT,
+    SAMPLES,
     START,
     TAGS,
     frame_count,
@@ -349,7 +350,7 @@ def _number(values: Any, keyword: str, default: float) -> float:
 
 def _is_picture(header: Any, name: str) -> bool:
     """Return whether a file is a slice; refuse a damaged slice, which must not just be skipped."""
-    if all(keyword in header for keyword in ("Rows", "PixelData")):
+    if "Rows" in header and any(keyword in header for keyword in SAMPLES):
         if "SeriesInstanceUID" in header:
             return True
         raise Unreadable(
@@ -493,12 +494,14 @@ def _voxels(parts: Sequence[_Slice], notices: list[str]) -> NDArray[Any]:
     A notice is added where voxels have the value of no data: -2000 beside the round field of a CT.
     """
     first, outside, marks = parts[0], 0, set[float]()
+    whole = all(part.slope.is_integer() and part.intercept.is_integer() for part in parts)
     voxels = np.empty((len(parts), first.rows, first.columns), np.float32)
     planes: dict[Path, list[tuple[NDArray[np.float32], _Slice]]] = {}
     for plane, part in zip(voxels, parts, strict=True):
         planes.setdefault(part.path, []).append((plane, part))
     for path, group in planes.items():
         stored, dark, frames = _pixels(path)
+        whole &= stored.dtype.kind != "f"
         if frames > 1:
             group[0][1].unstated.append(frames)
         for plane, part in group:
@@ -518,7 +521,7 @@ def _voxels(parts: Sequence[_Slice], notices: list[str]) -> NDArray[Any]:
             f"{outside} voxels lie outside of the picture (PixelPaddingValue): they are filtered "
             f"as their number, {values}."
         )
-    if not all(part.slope.is_integer() and part.intercept.is_integer() for part in parts):
+    if not whole:
         return voxels
     if np.abs(voxels).max() > 2**24:
         raise Unreadable(
