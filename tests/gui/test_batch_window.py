@@ -337,11 +337,11 @@ def test_closing_asks_and_keeps_running(
     qtbot.waitUntil(cpu.entered.is_set)
     batch.close()
     box = dialog(qtbot, batch, QMessageBox)
-    answer(qtbot, box, "Keep Running")
+    answer(qtbot, box, "Keep running")
     assert batch.isVisible()
     assert batch.running
     batch.close()
-    answer(qtbot, dialog(qtbot, batch, QMessageBox), "Stop the Batch")
+    answer(qtbot, dialog(qtbot, batch, QMessageBox), "Stop the batch")
     qtbot.waitUntil(lambda: not batch.isVisible())
     assert not batch.running
 
@@ -464,6 +464,6 @@ def test_closing_the_main_window_asks_stops_and_closes(
     qtbot.waitUntil(cpu.entered.is_set)
     window.close()
     assert window.isVisible()
-    answer(qtbot, dialog(qtbot, batch, QMessageBox), "Stop the Batch")
+    answer(qtbot, dialog(qtbot, batch, QMessageBox), "Stop the batch")
     qtbot.waitUntil(lambda: not window.isVisible())
     assert not batch.running

@@ -25,6 +25,7 @@ from kernelscope.gui.tools import contact_sheet
 from kernelscope.gui.tools.blind_dialog import BlindDialog
 from kernelscope.gui.tools.contact_sheet import ContactSheet, middle
 from kernelscope.gui.viewer.pair_view import PairView
+from kernelscope.gui.widgets import tool_window
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.main_window import MainWindow
@@ -73,8 +74,8 @@ def _settled(qtbot: QtBot, sheet: ContactSheet) -> None:
 def test_the_sheet_fits_the_screen(
     qtbot: QtBot, real: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    room = real.screen().availableSize()
-    monkeypatch.setattr(contact_sheet, "_FRAME", room - QSize(700, 560))
+    room = QSize(1280, 720).boundedTo(real.screen().availableSize())
+    monkeypatch.setattr(tool_window, "_FRAME", room - QSize(700, 560))
     assert _sheet(qtbot, real).size() == QSize(700, 560)
 
 

@@ -7,18 +7,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QRect, QSize
 from PySide6.QtGui import QFont, QFontMetrics
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.docks.film_strip import FilmStrip, cross_of
 from kernelscope.gui.docks.ladder import LadderList, name_width, wrapped
 from kernelscope.gui.docks.steps_panel import StepList
 from kernelscope.gui.tools.code_view import CodeView
+from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.viewer.pane import Pane
 from kernelscope.gui.widgets.appearance import Appearance, Stylist
 from kernelscope.gui.widgets.tiles import fitting
+from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.window.dock_list import DockName
 from tests.gui.helpers import Opener, load
 
@@ -142,3 +144,52 @@ def test_opening_a_series_of_volumes_enlarges_no_window(
     qtbot.waitUntil(lambda: not window.runner.busy)
     QApplication.processEvents()
     assert window.size() == QSize(1280, 720)
+
+
+@pytest.mark.slow
+def test_windows_that_are_open_follow_the_size_of_text(
+    qtbot: QtBot, open_window: Opener, picture: Path, stylist: Stylist
+) -> None:
+    """Titles of docks, tabs of files and headings stayed as they were."""
+    looks = []
+    for scales in ((1.5,), (1.0, 1.5)):
+        stylist.apply(Appearance(scale=scales[0]))
+        window = open_window()
+        load(qtbot, window, picture)
+        window.actions_["viewKernel"].trigger()
+        viewer = window.findChild(KernelViewer)
+        assert viewer is not None
+        tabs = viewer.findChild(QTabBar)
+        heading = viewer.findChild(QLabel, "headline")
+        dock = window.docks[DockName.CONTROLS]
+        assert tabs is not None
+        assert heading is not None
+        qtbot.waitUntil(lambda tabs=tabs: tabs.count() > 1)
+        for scale in scales[1:]:
+            stylist.apply(Appearance(scale=scale))
+        QApplication.processEvents()
+        title = dock.grab(QRect(0, 0, 100, dock.fontMetrics().height())).toImage()
+        sizes = tabs.tabRect(0).size(), heading.fontInfo().pointSizeF()
+        looks.append((title, *sizes))
+        viewer.reject()
+    assert looks[0] == looks[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["contactSheet", "benchmark", "viewKernel", "lecture"])
+def test_tools_fit_a_small_screen_and_can_be_closed(
+    qtbot: QtBot, open_window: Opener, picture: Path, stylist: Stylist, name: str
+) -> None:
+    """The benchmark was 1,433 pixels wide, and the contact sheet 752 high."""
+    stylist.apply(Appearance(scale=1.5))
+    window = open_window()
+    load(qtbot, window, picture)
+    window.actions_[name].trigger()
+    tool = next(each for each in window.findChildren(ToolWindow) if each.isVisible())
+    assert tool.width() <= 1280 - 16
+    assert tool.height() <= 720 - 48
+    assert tool.minimumSizeHint().width() <= tool.width()
+    buttons = (each for each in tool.findChildren(QPushButton) if each.isVisible())
+    (close,) = (each for each in buttons if "Close" in each.text())
+    close.click()
+    assert not tool.isVisible()

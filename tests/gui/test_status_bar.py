@@ -50,3 +50,15 @@ def test_the_message_is_drawn(qtbot: QtBot) -> None:
     assert bar.grab().toImage() != empty
     bar.clearMessage()
     assert bar.grab().toImage() == empty
+
+
+def test_figures_keep_apart(qtbot: QtBot) -> None:
+    """“reference 45 98 %” read as one number."""
+    bar = StatusBar()
+    qtbot.addWidget(bar)
+    bar.show()
+    for label, text in ((bar.pixel, "reference 45"), (bar.zoom, "98 %")):
+        label.setText(text)
+        margins = label.contentsMargins()
+        room = label.sizeHint().width() - label.fontMetrics().horizontalAdvance(text)
+        assert room >= margins.left() >= label.fontMetrics().horizontalAdvance("  ")

@@ -14,6 +14,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication, QComboBox, QDoubleSpinBox, QLabel, QSlider, QSpinBox
 from pytestqt.qtbot import QtBot
 
+from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.drawn_view import DrawnView
@@ -328,3 +329,20 @@ def test_a_large_slab_is_computed_elsewhere_first(
     assert view.front is not None
     assert view.note == "Mean of slices 1–40"
     assert len(works) == 1
+
+
+def test_the_line_leaves_the_letters_readable(viewer: PairView) -> None:
+    """The divide was drawn through “A” and “P”."""
+    show_input(viewer, volume())
+    show_output(viewer, volume(1))
+    canvas = viewer.output.views[0]
+    plain = canvas.grab().toImage()
+    viewer.view.arrange(arrangement=Arrangement.SWIPE)
+    QApplication.processEvents()
+    canvas = viewer.output.views[0]
+    assert canvas.letters
+    viewer.view.set_divide(0.5)
+    divided, middle = canvas.grab().toImage(), round(canvas.line)
+    column = {divided.pixelColor(middle, y).name() for y in range(6, 16)}
+    assert "#ffffff" not in column, "the line"
+    assert plain != divided

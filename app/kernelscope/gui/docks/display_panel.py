@@ -185,7 +185,7 @@ class DisplayPanel(QFrame):
         automatic = push_button(
             "&Automatic", "displayAutomatic", lambda: self._view.choose_display(self.side, None)
         )
-        full = push_button("&Full Range", "displayFull", lambda: self._view.choose_full(self.side))
+        full = push_button("&Full range", "displayFull", lambda: self._view.choose_full(self.side))
         self._grid.addLayout(in_row(automatic, full, 1), 6, 0, 1, 4)
 
     def _number(self, name: str, label: str, tip: str, row: int, column: int) -> NumberBox:

@@ -168,7 +168,7 @@ class ParameterPanel(QScrollArea):
         """Make the box into which the form of the filter comes."""
         self._parameters = dressed(QGroupBox("Parameters", self), "parameters")
         self._reset = push_button(
-            "Reset to Def&aults",
+            "Reset to def&aults",
             "reset",
             self._session.reset,
             "Reset to defaults",

@@ -193,7 +193,7 @@ class _Painter(TileDelegate):
 
 _BUTTONS = ("duplicateStep", "deleteStep", "stepUp", "stepDown", "stepAlone")
 
-_HINT = "Use as Input (Ctrl+U) adds a step on the output."
+_HINT = "Use as input (Ctrl+U) adds a step on the output."
 _OFF = "A step that is off cannot be edited: switch it on first (Space)."
 
 

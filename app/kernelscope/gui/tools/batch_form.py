@@ -98,7 +98,7 @@ class BatchForm(Form):
             grid.addWidget(self.editors[name], row, column + 1)
         tip = "Take the steps from a recipe file"
         recipe = push_button(
-            "O&pen Recipe…", "batchOpenRecipe", self._choose_recipe, "Open recipe", tip=tip
+            "O&pen recipe…", "batchOpenRecipe", self._choose_recipe, "Open recipe", tip=tip
         )
         tip = "Choose the output folder"
         choose = push_button("C&hoose…", "batchChooseOut", self._choose_out, tip, tip=tip)

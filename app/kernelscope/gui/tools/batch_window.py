@@ -104,8 +104,8 @@ class BatchWindow(ToolWindow):
         selected = "Take the selected files out of the queue (Delete)"
         finished = "Stop; the files that are being written are finished"
         for id_, text, tip, action in (
-            ("Add", "&Add Files…", "Add pictures and volumes", self._choose_files),
-            ("AddFolder", "Add F&older…", below, self._choose_folder),
+            ("Add", "&Add files…", "Add pictures and volumes", self._choose_files),
+            ("AddFolder", "Add f&older…", below, self._choose_folder),
             ("Remove", "R&emove", selected, lambda: self.remove(self.table.selected())),
             ("Clear", "Clea&r", "Take all files out of the queue", self.clear),
             ("Start", "&Start", "Filter the files", self.press_start),
@@ -384,8 +384,8 @@ class BatchWindow(ToolWindow):
             "Files that are being written are finished first. The rest can be filtered later: "
             "Start skips what is done."
         )
-        stop = box.addButton("&Stop the Batch", QMessageBox.ButtonRole.AcceptRole)
-        stay = box.addButton("&Keep Running", QMessageBox.ButtonRole.RejectRole)
+        stop = box.addButton("&Stop the batch", QMessageBox.ButtonRole.AcceptRole)
+        stay = box.addButton("&Keep running", QMessageBox.ButtonRole.RejectRole)
         box.setDefaultButton(stay)
         box.setEscapeButton(stay)
 

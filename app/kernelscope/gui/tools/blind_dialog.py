@@ -47,7 +47,7 @@ class BlindDialog(ToolWindow):
     ) -> None:
         super().__init__("blindTest", "Blind test", parent, help_page="window#contact-sheet")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.resize(960, 600)
+        self.take_size(960, 600)
         self.test = BlindTest(seed=seed)
         self._images, self._names = images, names
         self.question = QLabel(self)

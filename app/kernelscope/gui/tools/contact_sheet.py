@@ -24,7 +24,7 @@ from PySide6.QtGui import (
     QPen,
     QShowEvent,
 )
-from PySide6.QtWidgets import QDialog, QGridLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QGridLayout, QSizePolicy, QWidget
 
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
@@ -40,6 +40,7 @@ from kernelscope.gui.viewer.layer import as_qimage
 from kernelscope.gui.viewer.still import draw_still
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.messages import close_box
 from kernelscope.gui.widgets.parts import (
     dressed,
     in_column,
@@ -209,8 +210,6 @@ def _score_text(score: Score | None) -> str:
     return f"about {score.psnr:.1f} dB by SURE" if score.estimated else f"{score.psnr:.2f} dB"
 
 
-_FRAME = QSize(16, 48)  # of the window, which Qt does not know before it is shown
-
 _COLUMNS = 3
 _SIDE = 320, 240  # width and height of the part that is computed, in pixels
 _REST_MS = 250  # without a change for so long, the sheet is computed
@@ -248,7 +247,7 @@ class ContactSheet(ToolWindow):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__("contactSheet", "Contact sheet", parent, help_page="window#contact-sheet")
-        self.resize(QSize(1080, 820).boundedTo(self.screen().availableSize() - _FRAME))
+        self.take_size(1080, 820)
         self._tasks, self._request, self._display = tasks, request, display
         self._shown: Request | None = None
         self._pinned: list[SheetTile] = []
@@ -258,7 +257,7 @@ class ContactSheet(ToolWindow):
         tip = "Compare the two pinned results in one view, with a divider"
         self.swipe_button = push_button("S&wipe", "", self.swipe, tip=tip)
         tip = "Test whether you see which of the two pinned results is better"
-        self.blind_button = push_button("&Blind Test", "", self.blind_test, tip=tip)
+        self.blind_button = push_button("&Blind test", "", self.blind_test, tip=tip)
         self._lay_out()
         self._timer = QTimer(self, singleShot=True, interval=_REST_MS)
         self._timer.timeout.connect(self.compute)
@@ -278,7 +277,7 @@ class ContactSheet(ToolWindow):
         self._grid = QGridLayout(sheet)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(6)
-        in_column(top, (sheet, 1), of=self)
+        in_column(top, (sheet, 1), close_box(self), of=self)
 
     # --- following the window ---
 
@@ -487,10 +486,9 @@ class ContactSheet(ToolWindow):
         pair = self._pair()
         if pair is None:
             return
-        dialog = dressed(QDialog(self), "sheetSwipe")
+        dialog = ToolWindow("sheetSwipe", f"{pair[0].caption} and {pair[1].caption}", self)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle(f"{pair[0].caption} and {pair[1].caption}")
-        dialog.resize(800, 620)
+        dialog.take_size(800, 620)
         first, second = pair
         assert first.picture is not None
         assert second.picture is not None
@@ -501,7 +499,7 @@ class ContactSheet(ToolWindow):
             first.display,
             dialog,
         )
-        QVBoxLayout(dialog).addWidget(view)
+        in_column((view, 1), close_box(dialog), of=dialog)
         view.setFocus()
         dialog.show()
 

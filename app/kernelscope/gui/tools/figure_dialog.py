@@ -119,7 +119,7 @@ class FigureDialog(ToolWindow):
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         self.save_button.setAutoDefault(True)
         self.save_button.setDefault(True)
-        self.resize(1040, 640)
+        self.take_size(1040, 640)
         in_column((columns, 1), buttons, of=self)
         self._collect()
 

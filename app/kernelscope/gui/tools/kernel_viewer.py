@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt
+from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QPalette, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QTextEdit, QWidget
 
@@ -249,8 +249,7 @@ class KernelViewer(ToolWindow):
             self._headline, top, self._help, (splitter, 1), self._find, self.panel, box, of=self
         )
         unit = self.fontMetrics().averageCharWidth()
-        size = QSize(210 * unit, 40 * self.fontMetrics().height())
-        self.resize(size.boundedTo(self.screen().availableSize()))
+        self.take_size(210 * unit, 40 * self.fontMetrics().height())
         splitter.setSizes([152 * unit, 58 * unit])
         make_keys(self, self.panel, self._find, self._tabs, self._source_place)
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtPrintSupport import QPrintDialog, QPrinter
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.files.write_errors import replace_file
@@ -30,6 +30,7 @@ from kernelscope.gui.tools.lecture_view import (
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.form import Form
+from kernelscope.gui.widgets.layouts import Scrolled
 from kernelscope.gui.widgets.messages import choose_text_to_save, open_dialog, show_error
 from kernelscope.gui.widgets.parts import (
     dressed,
@@ -86,7 +87,7 @@ class LectureWindow(ToolWindow):
         self._make_text()
         self._lay_out()
         self._make_keys()
-        self.resize(1180, 660)
+        self.take_size(1180, 660)
         self._open_page()
 
     # --- layout ---
@@ -101,7 +102,7 @@ class LectureWindow(ToolWindow):
 
     def _lay_out(self) -> None:
         self._count = push_button(
-            "C&ount on the Emulated GPU",
+            "C&ount on the emulated GPU",
             "lectureCount",
             self.count,
             tip="Run these kernels on the emulated GPU and count their accesses, on a part of the "
@@ -115,11 +116,7 @@ class LectureWindow(ToolWindow):
         column.addWidget(self._facts)
         column.addWidget(self._sources)
         column.addStretch(1)
-        area = dressed(_Column(self), "lectureScroll", "Text and numbers of the page")
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setFrameShape(QScrollArea.Shape.NoFrame)
-        area.setWidget(left)
+        area = Scrolled(left, "lectureScroll", "Text and numbers of the page")
         right = QWidget(self)
         in_column((self.view, 1), self._about, of=right)
         parts = tool_splitter(area, right, sizes=(470, 700), stretch=(2, 3))
@@ -355,17 +352,6 @@ class LectureWindow(ToolWindow):
         self._background.forget("lecture")
         self._background.forget("lecture count")
         self._busy = False
-
-
-class _Column(QScrollArea):
-    """Scrolls up and down only: as wide as its controls need."""
-
-    def minimumSizeHint(self) -> QSize:
-        usual, content = super().minimumSizeHint(), self.findChild(QWidget, "lectureColumn")
-        if content is None:
-            return usual
-        bar = self.verticalScrollBar().sizeHint().width()
-        return QSize(content.minimumSizeHint().width() + bar, usual.height())
 
 
 def _type(points: float) -> str:

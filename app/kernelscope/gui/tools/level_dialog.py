@@ -48,7 +48,7 @@ class LevelDialog(ToolWindow):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         self._bench = push_button("", "levelBench", self._open_bench)
         self._kernel = push_button(
-            "View &Kernel", "levelKernel", lambda: self.kernel_wanted.emit(self._place())
+            "View &kernel", "levelKernel", lambda: self.kernel_wanted.emit(self._place())
         )
         self._xray = push_button(
             "&X-ray", "levelXray", lambda: self.xray_wanted.emit(self._place())

@@ -66,7 +66,7 @@ class ManualWindow(ToolWindow):
             button.setAutoDefault(False)  # Enter searches
         below = in_row((self._wanted, 1), self._note, buttons)
         in_column((parts, 1), below, of=self)
-        self.resize(1160, 720)
+        self.take_size(1160, 720)
         self._titles.currentItemChanged.connect(self._show_item)
         self._titles.setCurrentItem(self._items[_NAMES[0]])
 

@@ -246,8 +246,8 @@ class MemoryLadderWindow(ToolWindow):
         self._remarks.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         box = close_box(self)
         box.button(box.StandardButton.Close).setAutoDefault(False)
-        self._copy = push_button("C&opy Table", "memoryLadderCopy", self._copy_table)
-        self._save = push_button("&Save Table…", "memoryLadderSave", self._save_table)
+        self._copy = push_button("C&opy table", "memoryLadderCopy", self._copy_table)
+        self._save = push_button("&Save table…", "memoryLadderSave", self._save_table)
         for button in (self._copy, self._save):
             box.addButton(button, box.ButtonRole.ActionRole)
         self._table = FigureTable(

@@ -17,6 +17,7 @@ from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.viewer.pair_view import PairView
+from kernelscope.gui.widgets.messages import close_box
 from kernelscope.gui.widgets.parts import in_column
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.images.image import Image
@@ -86,10 +87,10 @@ class RunPair(ToolWindow):
         title = f"Runs {first.number} and {second.number}"
         super().__init__("runPair", title, parent, help_page="window#the-list-of-runs")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.resize(960, 680)
+        self.take_size(960, 680)
         left, right = _half(first), _half(second)
         pair = PicturePair(left, right, automatic_of(left.image), self)
-        in_column((pair, 1), of=self)
+        in_column((pair, 1), close_box(self), of=self)
         pair.setFocus()
 
 

@@ -141,7 +141,7 @@ class SpaceWindow(ToolWindow):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__("spaceWindow", "3-D View", parent)
-        self.resize(900, 560)
+        self.take_size(900, 560)
         self._background, self._report = background, report
         self.camera, self.style_ = Viewpoint(), SpaceStyle(surface=True, threshold=_THRESHOLD)
         self._volumes: tuple[Volume | None, ...] = (None, None)
@@ -192,7 +192,7 @@ class SpaceWindow(ToolWindow):
             "&Front", "spaceFront", lambda: self._look(Viewpoint(0, 0)), "Look from the front"
         )
         save = push_button(
-            "&Save Picture…",
+            "&Save picture…",
             "spaceSave",
             lambda: self.saving.emit(self.picture()),
             "Save both views as a picture",

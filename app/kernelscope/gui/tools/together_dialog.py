@@ -128,7 +128,7 @@ class TogetherDialog(ToolWindow):
         self._together = add_button(
             box,
             "openTogether",
-            "Open &Together",
+            "Open &together",
             "Open the checked volumes as components of one scan",
             lambda: self._open(self.together, self.chosen),
         )
@@ -136,14 +136,14 @@ class TogetherDialog(ToolWindow):
         self._only = add_button(
             box,
             "openOnly",
-            "Open Only the &Selected",
+            "Open only the &selected",
             "Open the volume that is selected in the list, and no other",
             lambda: self._open(self.each, self._current()),
         )
         add_button(
             box,
             "openEach",
-            "Open &Each Alone",
+            "Open &each alone",
             "Open all of them one after the other: Undo goes back to the one before",
             lambda: self._open(self.each, self._volumes()),
         )

@@ -283,8 +283,8 @@ class PlaneCanvas(QWidget):
         painter.drawPixmap(0, 0, self._pixmap)
         self._draw_cross(painter)
         self._draw_overlays(painter)
-        self._draw_letters(painter)
         self._draw_names(painter)
+        self._draw_letters(painter)
         self._draw_probe(painter)
         if self.hasFocus():
             painter.setPen(self.palette().color(QPalette.ColorRole.Highlight))
@@ -396,6 +396,9 @@ class PlaneCanvas(QWidget):
             middle | Qt.AlignmentFlag.AlignRight,
         )
         for letter, side in zip(self.letters, sides, strict=False):
+            if self.is_divided:  # the line would cross it
+                place = painter.boundingRect(room, side, letter).adjusted(-1, 0, 2, 0)
+                painter.fillRect(place, theme.canvas_ground(self.palette()))
             painter.setPen(QColor("black"))  # a shadow: the ground may be light or dark
             painter.drawText(room.translated(1, 1), side, letter)
             painter.setPen(_LETTER)

@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QColor, QFont, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QDockWidget
 
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.style_sheet import style_sheet
@@ -93,6 +93,11 @@ class Stylist(QObject):
             self._application.setPalette(colours)
             self._application.setFont(font)
             self._application.setStyleSheet(style_sheet(colours, font.pointSizeF()))
+            # Qt goes on drawing their titles in the old size unless theirs is another one.
+            font.setPointSizeF(font.pointSizeF() + 0.01)
+            for widget in self._application.allWidgets():
+                if isinstance(widget, QDockWidget):
+                    widget.setFont(font)
 
     def _on_system(self) -> None:
         if self.appearance.scheme is Scheme.SYSTEM:

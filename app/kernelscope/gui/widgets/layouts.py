@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget, QWidgetItem
+from PySide6.QtWidgets import QBoxLayout, QScrollArea, QVBoxLayout, QWidget, QWidgetItem
 
-from kernelscope.gui.widgets.parts import in_row
+from kernelscope.gui.widgets.parts import dressed, in_row
 
 
 class FoldingRow(QWidget):
@@ -21,7 +21,7 @@ class FoldingRow(QWidget):
         self,
         first: Sequence[QWidget],
         second: Sequence[QWidget],
-        parent: QWidget,
+        parent: QWidget | None = None,
         *,
         apart: bool = False,
         spacing: int = 2,
@@ -51,6 +51,23 @@ class FoldingRow(QWidget):
 
     def _widths(self) -> list[int]:
         return [group.minimumSizeHint().width() for group in self._groups]
+
+
+class Scrolled(QScrollArea):
+    """Scrolls a column of controls up and down only: as wide as they need."""
+
+    def __init__(self, content: QWidget, name: str, accessible: str) -> None:
+        super().__init__()
+        dressed(self, name, accessible)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setWidget(content)
+
+    def minimumSizeHint(self) -> QSize:
+        bar = self.verticalScrollBar().sizeHint().width()
+        width = self.widget().minimumSizeHint().width() + bar
+        return QSize(width, super().minimumSizeHint().height())
 
 
 class Slot(QWidget):

@@ -188,12 +188,7 @@ def add_button(
 
 
 def headline(text: str) -> QLabel:
-    label = text_label(text, "headline", plain=True)
-    font = label.font()
-    font.setBold(True)
-    font.setPointSizeF(font.pointSizeF() * 1.3)
-    label.setFont(font)
-    return label
+    return text_label(text, "headline", "heading", plain=True)
 
 
 class AboutDialog(QDialog):

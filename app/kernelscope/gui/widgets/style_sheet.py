@@ -7,8 +7,8 @@ from PySide6.QtGui import QColor, QPalette
 from kernelscope.base.paths import RESOURCES
 from kernelscope.gui.widgets import theme
 
-HEADLINE, NOTE = 18 / 11, 9 / 11
-"""Sizes of text relative to labels: 18 and 9 points where labels have 11."""
+HEADLINE, HEADING, NOTE = 18 / 11, 1.3, 9 / 11
+"""Sizes of text relative to labels: 18, 14 and 9 points where labels have 11."""
 
 _FILES = "check", "close", "float"
 """Icons that a style sheet takes from files; their greys have contrast on light and dark."""
@@ -132,6 +132,7 @@ QProgressBar { background: {groove}; border: 0; border-radius: 3px; }
 QProgressBar::chunk { background: {accent}; border-radius: 3px; }
 
 *[role="headline"] { font-size: {headline_size}pt; }
+*[role="heading"] { font-size: {heading_size}pt; font-weight: bold; }
 *[role="title"] { font-weight: bold; }
 *[role="note"] { font-size: {note_size}pt; color: {quiet}; }
 *[role="drop"] { color: {quiet}; border: 1px dashed {edge}; border-radius: 8px; }
@@ -174,6 +175,7 @@ def style_sheet(palette: QPalette, size: float) -> str:
         "warning": theme.warning_text(palette).name(),
         "problem": theme.error_text(palette).name(),
         "headline_size": f"{size * HEADLINE:.1f}",
+        "heading_size": f"{size * HEADING:.1f}",
         "note_size": f"{size * NOTE:.1f}",
     }
     sheet = _TEMPLATE

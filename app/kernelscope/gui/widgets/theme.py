@@ -51,9 +51,9 @@ canvas_quiet = _toned(CANVAS_QUIET, CANVAS_QUIET)  # hints over that ground
 def set_role(widget: QWidget, role: str) -> None:
     """Give text its size and colour by its part in the window, in every theme.
 
-    `role`: ``headline`` (18 points where labels have 11), ``title`` (bold), ``note`` (9 points,
-    quiet), ``drop`` (where files can be dropped), ``warning``, ``problem``; for buttons
-    ``primary``; empty for a plain label.
+    `role`: ``headline`` (18 points where labels have 11), ``heading`` (of a dialog), ``title``
+    (bold), ``note`` (9 points, quiet), ``drop`` (where files can be dropped), ``warning``,
+    ``problem``; for buttons ``primary``; empty for a plain label.
     """
     if widget.property("role") == role:
         return

@@ -12,6 +12,9 @@ from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import show_error
 from kernelscope.gui.widgets.parts import RIGHT, dressed
 
+_FRAME = QSize(16, 48)
+"""Of a window, which Qt does not know before it is shown."""
+
 
 class ToolWindow(QDialog):
     """A window of its own that does not block the main window; F1 opens its page of the manual."""
@@ -40,11 +43,17 @@ class ToolWindow(QDialog):
         self.raise_()
         self.activateWindow()
 
+    def take_size(self, width: int, height: int) -> None:
+        """Open in this size, or as much of it as the screen has, and one of 1280×720."""
+        least = QSize(1280, 720).boundedTo(self.screen().availableSize())
+        self.resize(QSize(width, height).boundedTo(least - _FRAME))
+
     def take_room(self, characters: int, lines: int, most: QSize) -> None:
-        """Take room for text of this size, on large screens at most so many pixels."""
+        """Take room for text of this size, at most so many pixels; see `take_size`."""
         metrics = self.fontMetrics()
         wanted = QSize(characters * metrics.averageCharWidth(), lines * metrics.height())
-        self.resize(wanted.boundedTo(most))
+        wanted = wanted.boundedTo(most)
+        self.take_size(wanted.width(), wanted.height())
 
     def report(self, error: Exception) -> None:
         """Show a failure that the user can put right; anything else is a bug."""

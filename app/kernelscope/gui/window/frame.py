@@ -81,12 +81,12 @@ class StatusBar(QStatusBar):
         self.messageChanged.connect(lambda text: self.setToolTip(plain_tip(text)))
         self.pixel = QLabel(self)
         self.pixel.setObjectName("pixel")
-        self.pixel.setContentsMargins(12, 0, 0, 0)
         self.pixel.setAccessibleName("Position and values under the cursor")
         self.zoom = QLabel(self)
         self.zoom.setObjectName("zoom")
         self.zoom.setAccessibleName("Zoom")
         for label in (self.pixel, self.zoom):
+            label.setContentsMargins(12, 0, 0, 0)
             self.addPermanentWidget(label)
 
     def changeEvent(self, event: QEvent) -> None:

@@ -291,7 +291,7 @@ class MainWindow(Frame):
         keys=("Ctrl+U", "Ctrl+Return"),
         tip="Continue from the output, for example with another filter",
         need=commands.OUTPUT,
-        label="Use as Input",
+        label="Use as input",
         help="window#steps",
     )
     def use_output(self) -> None:

@@ -8,14 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QFileDialog,
     QFrame,
-    QHBoxLayout,
     QMenu,
     QProgressBar,
     QWidget,
@@ -52,6 +51,8 @@ from kernelscope.gui.tools.bench.table import BenchTable, named, series_name
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.layouts import FoldingRow, Scrolled
+from kernelscope.gui.widgets.messages import close_box
 from kernelscope.gui.widgets.parts import (
     dressed,
     in_column,
@@ -123,7 +124,6 @@ _Reporter = Callable[[Any], None]
 
 _SEEN = "bench/seen"
 _REDRAW = 150  # milliseconds that new rows are gathered before plots are drawn again
-_FRAME = QSize(16, 48)  # room for the frame that the desktop draws around the window
 
 _PLOTS = "PNG picture (*.png);;SVG drawing (*.svg)"
 _WAITING = (
@@ -474,7 +474,8 @@ class BenchWindow(ToolWindow):
         side, upper, lower = QWidget(), QWidget(), QWidget()
         buttons = in_row((self._run, 3), (self._cancel, 2))
         below = self._progress, self._state, self._verify
-        in_column((self.form, 1), buttons, *below, of=side, margins=(0, 0, 6, 0))
+        form = Scrolled(self.form, "benchScroll", "Settings")
+        in_column((form, 1), buttons, *below, of=side, margins=(0, 0, 6, 0))
         plot = self._plot_bar(), (self.chart_view, 1), (self._hint, 1)
         in_column(*plot, of=upper, margins=0)
         tools = in_row((self._origin, 1), self._save_data, self._open)
@@ -484,10 +485,10 @@ class BenchWindow(ToolWindow):
         widths = 44 * unit, 130 * unit
         both = tool_splitter(side, right, name="benchSplitter", sizes=widths, stretch=(0, 1))
         self._banner = self._offer()
-        in_column(self._banner, (both, 1), of=self)
-        self.resize(QSize(1320, 760).boundedTo(self.screen().availableSize() - _FRAME))
+        in_column(self._banner, (both, 1), close_box(self), of=self)
+        self.take_size(1320, 760)
 
-    def _plot_bar(self) -> QHBoxLayout:
+    def _plot_bar(self) -> QWidget:
         self._plot = dressed(ChoiceBox(), "benchPlotKind", "Plot", tip="Contents of the plot")
         self._plot.addItems([str(plot) for plot in Plot])
         self._plot.currentIndexChanged.connect(self._refresh)
@@ -506,12 +507,15 @@ class BenchWindow(ToolWindow):
         self._waiting = dressed(QCheckBox("With &transfers"), "benchWaiting")
         self._waiting.setChecked(True)
         self._waiting.toggled.connect(self._refresh)
-        return in_row(
+        chosen = QWidget()
+        in_row(
             *(label_of("Plo&t", self._plot), self._plot),
             *(label_of("&Of", self._about), (self._about, 1)),
             *(label_of("&Over", self._baseline), self._baseline),
-            *(self._waiting, self._save_plot),
+            of=chosen,
+            margins=0,
         )
+        return FoldingRow((chosen,), (self._waiting, self._save_plot), spacing=6)
 
     def _offer(self) -> QFrame:
         """Return the offer of a quick look, visible until it was answered once."""
