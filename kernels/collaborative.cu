@@ -34,6 +34,7 @@
 #define MOST_PLACES 32
 #define WEIGHT_STEPS 8388608.0f
 #define ONE 65532.0f
+#define LARGEST 1.2676506e30f  // 2^100
 
 #define TILE_ROWS 8  // of blocks on the grid
 #define TILE_COLUMNS 16
@@ -46,8 +47,12 @@
 #endif
 #define PITCH 33  // of the coefficients of a stack
 
-// tolerance, limit, steps for each sample value, quotient, six thresholds or variances, and a window of eight.
-__constant__ float numbers[18];
+// tolerance, limit, steps for each sample value, and quotient; a window of eight; six thresholds or variances of each
+// plane; and by which they are multiplied for each coefficient.
+__constant__ float numbers[94];
+#define WINDOW 4
+#define LEVELS 12
+#define NORMS 30
 
 struct Frame {
     int width, height;           // of the padded picture
@@ -242,14 +247,6 @@ __device__ inline void match_shared(
 
 // The wavelet bior1.5 on a circle, by lifting, as in cpu.py.
 #define UPDATE 0.171875f
-#define N1 0.70710678f
-#define N2 0.48585335f
-#define N3 0.33435070f
-#define N4 0.35355339f
-#define I1 1.41421356f
-#define I2 2.05823431f
-#define I3 1.49543840f
-#define I4 1.41421356f
 
 template <int BY>
 __device__ inline void to_wavelets(Real* a)
@@ -260,34 +257,43 @@ __device__ inline void to_wavelets(Real* a)
     const Real s0 = a[0] + a[BY] + u, s1 = a[2 * BY] + a[3 * BY] + v;
     const Real s2 = a[4 * BY] + a[5 * BY] - u, s3 = a[6 * BY] + a[7 * BY] - v;
     const Real p = s0 + s1, q = s2 + s3;
-    a[0] = (p + q) * N4;
-    a[BY] = (q - p) * N3;
-    a[2 * BY] = (s1 - s0) * N2;
-    a[3 * BY] = (s3 - s2) * N2;
-    a[4 * BY] = d0 * N1;
-    a[5 * BY] = d1 * N1;
-    a[6 * BY] = d2 * N1;
-    a[7 * BY] = d3 * N1;
+    a[0] = p + q;
+    a[BY] = q - p;
+    a[2 * BY] = s1 - s0;
+    a[3 * BY] = s3 - s2;
+    a[4 * BY] = d0;
+    a[5 * BY] = d1;
+    a[6 * BY] = d2;
+    a[7 * BY] = d3;
 }
 
 template <int BY>
 __device__ inline void from_wavelets(Real* b)
 {
-    const Real p = b[0] * I4 - b[BY] * I3, q = b[0] * I4 + b[BY] * I3;
-    const Real e = b[2 * BY] * I2, f = b[3 * BY] * I2;
-    const Real d0 = b[4 * BY] * I1, d1 = b[5 * BY] * I1, d2 = b[6 * BY] * I1, d3 = b[7 * BY] * I1;
+    const Real p = b[0] - b[BY], q = b[0] + b[BY];
+    const Real d0 = b[4 * BY], d1 = b[5 * BY], d2 = b[6 * BY], d3 = b[7 * BY];
     const Real u = (d3 - d1) * UPDATE, v = (d0 - d2) * UPDATE;
-    const Real s0 = (p - e) * 0.5f - u, s1 = (p + e) * 0.5f - v;
-    const Real s2 = (q - f) * 0.5f + u, s3 = (q + f) * 0.5f + v;
-    b[0] = (s0 - d0) * 0.5f;
-    b[BY] = (s0 + d0) * 0.5f;
-    b[2 * BY] = (s1 - d1) * 0.5f;
-    b[3 * BY] = (s1 + d1) * 0.5f;
-    b[4 * BY] = (s2 - d2) * 0.5f;
-    b[5 * BY] = (s2 + d2) * 0.5f;
-    b[6 * BY] = (s3 - d3) * 0.5f;
-    b[7 * BY] = (s3 + d3) * 0.5f;
+    const Real s0 = p - b[2 * BY] - u, s1 = p + b[2 * BY] - v;
+    const Real s2 = q - b[3 * BY] + u, s3 = q + b[3 * BY] + v;
+    b[0] = s0 - d0;
+    b[BY] = s0 + d0;
+    b[2 * BY] = s1 - d1;
+    b[3 * BY] = s1 + d1;
+    b[4 * BY] = s2 - d2;
+    b[5 * BY] = s2 + d2;
+    b[6 * BY] = s3 - d3;
+    b[7 * BY] = s3 + d3;
 }
+
+// The logarithm of the part of coefficient k that goes back: of numbers 0 to 7 along an axis 3, 3, 2, 2, 1, 1, 1, 1.
+__device__ inline int halvings(int k)
+{
+    const int i = k & 7, j = k >> 3;
+    return 6 - (i >= 2) - (i >= 4) - (j >= 2) - (j >= 4);
+}
+
+// 2^-t
+__device__ inline float power(int t) { return __int_as_float((127 - t) << 23); }
 
 // The spectrum of a block, along y, then along x.
 template <bool WAVELETS>
@@ -378,9 +384,10 @@ __device__ inline void filter_stack(
             for (int m = 0; m < count; ++m) a[m] = {stack[k * PITCH + m]};
             add_up(a, count);
             for (int m = 0; m < count; ++m) {
-                const Real variance = {numbers[4 + added(m, count)]};
-                float noise = (variance / (a[m] * a[m] + variance) * 65535.0f).value;
-                noise = rintf(noise <= 65535.0f ? noise : 0.0f);
+                const Real variance = Real{numbers[LEVELS + 6 * c + added(m, count)]} * numbers[NORMS + k];
+                // Where there is no value, too.
+                const Real power = {fminf((a[m] * a[m] + variance).value, LARGEST)};
+                float noise = rintf((variance / power * 65535.0f).value);
                 if (k == 0 && m == 0) noise = 0.0f;
                 factors[h][m] = (unsigned short)noise;
                 const int left = (65535 - (int)noise) >> 1;
@@ -396,13 +403,15 @@ __device__ inline void filter_stack(
         Real a[MOST_PLACES];
         for (int m = 0; m < count; ++m) a[m] = {stack[k * PITCH + m]};
         add_up(a, count);
+        const bool has_values = fabsf(a[0].value) < INFINITY;
         for (int m = 0; m < count; ++m) {
             const int t = added(m, count);
             if (WIENER) {
-                a[m] = a[m] * (float)factors[h][m] * (1.0f / (float)(65536 << t));
+                a[m] = has_values ? a[m] * (float)factors[h][m] * power(16 + 6 + t) : Real{0.0f};
             } else {
-                const bool noise = fabsf(a[m].value) <= numbers[4 + t] && (k > 0 || m > 0);
-                a[m] = noise ? a[m] * (1.0f / (float)(1 << t)) : Real{0.0f};
+                const Real threshold = Real{numbers[LEVELS + 6 * c + t]} * numbers[NORMS + k];
+                const bool noise = fabsf(a[m].value) <= threshold.value && (k > 0 || m > 0);
+                a[m] = noise ? a[m] * power(halvings(k) + t) : Real{0.0f};
                 total += !noise;
             }
         }
@@ -429,11 +438,8 @@ __device__ inline void filter_stack(
             else from_wavelets<SIDE>(block + k);
 #pragma unroll
             for (int j = 0; j < SIDE; ++j) {
-                float value = block[j * SIDE + k].value;
-                value = value == value ? value : 0.0f;
-                value = value < numbers[1] ? value : numbers[1];
-                value = value > -numbers[1] ? value : -numbers[1];
-                const Real window = Real{numbers[10 + j]} * numbers[10 + k];
+                const float value = fmaxf(fminf(block[j * SIDE + k].value, numbers[1]), -numbers[1]);
+                const Real window = Real{numbers[WINDOW + j]} * numbers[WINDOW + k];
                 const int steps = (int)rintf((Real{value} * (scale * window)).value);
                 if (steps) atomicAdd(sums + at + j * REGION_COLUMNS + k, steps);
             }
@@ -522,8 +528,8 @@ __device__ inline Real removed(const int* sums, const Frame& f, int y, int x, in
         Real line = {0.0f};
         for (int k = 0; k < min(SIDE, x + 1); ++k)
             line = line
-                + Real{numbers[10 + k]} * Real{(float)sums[2 * f.at(y - j, x - k, c) + 1]};
-        below = below + Real{numbers[10 + j]} * line;
+                + Real{numbers[WINDOW + k]} * Real{(float)sums[2 * f.at(y - j, x - k, c) + 1]};
+        below = below + Real{numbers[WINDOW + j]} * line;
     }
     return Real{(float)sums[2 * f.at(y, x, c)]} * numbers[3] / below;
 }

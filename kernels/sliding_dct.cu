@@ -22,6 +22,7 @@
 #include "cosine.cuh"
 
 #define SIDE 8
+#define PART (1.0f / 64)  // of a block that was transformed back
 #define REACH (SIDE - 1)
 #define MARGIN (2 * REACH)
 #define THREADS_X 32
@@ -270,7 +271,7 @@ __device__ inline float divide_sums(
         total = total + Real{line[(REACH - k) * places + k]};
         weight = weight + Real{line[SIDE * places + k]};
     }
-    return (total / weight).value;
+    return (total * PART / weight).value;
 }
 
 extern "C" __global__ void sliding_dct_global_first(
@@ -392,7 +393,7 @@ __device__ inline void filter_tile(
                 total = total + Real{memory.rows[ty][REACH - k][tx + k]};
                 weights = weights + Real{sum[SIDE][tx + k]};
             }
-            result.line(row, c)[x] = (total / weights).value;
+            result.line(row, c)[x] = (total * PART / weights).value;
         }
         __syncthreads();
         sum[SIDE][tx] = 0;

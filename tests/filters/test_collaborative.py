@@ -15,6 +15,7 @@ import kernelscope
 from kernelscope.filters.collaborative import SPEC
 from kernelscope.filters.collaborative.model import (
     LIMIT,
+    NORMS,
     ONE,
     SEARCHES,
     SIDE,
@@ -25,6 +26,7 @@ from kernelscope.filters.collaborative.model import (
     estimate_sigma,
     numbers,
 )
+from kernelscope.filters.shared.cosine import SQUARES
 from kernelscope.library.session import session
 from kernelscope.schema.borders import Border
 from tests.filters import apply
@@ -43,6 +45,9 @@ CASES: list[dict[str, Any]] = [
 F = np.float32
 Floats = NDArray[np.float32]
 
+PART = np.array([1 / 8, 1 / 8, 1 / 4, 1 / 4, *[1 / 2] * 4], F)
+"""Of coefficients of wavelets, as they are transformed back."""
+
 
 def tolerance(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> float:
     """Allow nothing: all levels compute the same floats, and add up integers."""
@@ -60,19 +65,14 @@ def to_wavelets(a: list[Any]) -> list[Any]:
     u, v = (d[3] - d[1]) * F(0.171875), (d[0] - d[2]) * F(0.171875)
     s = [a[0] + a[1] + u, a[2] + a[3] + v, a[4] + a[5] - u, a[6] + a[7] - v]
     p, q = s[0] + s[1], s[2] + s[3]
-    coarse = [(p + q) * F(0.35355339), (q - p) * F(0.33435070)]
-    middle = [(s[1] - s[0]) * F(0.48585335), (s[3] - s[2]) * F(0.48585335)]
-    return coarse + middle + [each * F(0.70710678) for each in d]
+    return [p + q, q - p, s[1] - s[0], s[3] - s[2], *d]
 
 
 def from_wavelets(b: list[Any]) -> list[Any]:
-    p, q = (b[0] * F(1.41421356) + sign * (b[1] * F(1.49543840)) for sign in (F(-1), F(1)))
-    e, f = b[2] * F(2.05823431), b[3] * F(2.05823431)
-    d = [each * F(1.41421356) for each in b[4:]]
+    p, q, e, f, *d = b[0] - b[1], b[0] + b[1], *b[2:]
     u, v = (d[3] - d[1]) * F(0.171875), (d[0] - d[2]) * F(0.171875)
-    half = F(0.5)
-    s = [(p - e) * half - u, (p + e) * half - v, (q - f) * half + u, (q + f) * half + v]
-    return [(s[i] + sign * d[i]) * half for i in range(4) for sign in (F(-1), F(1))]
+    s = [p - e - u, p + e - v, q - f + u, q + f + v]
+    return [s[i] + sign * d[i] for i in range(4) for sign in (F(-1), F(1))]
 
 
 def along(transform: Any, blocks: Floats, axis: int) -> Floats:
@@ -140,6 +140,7 @@ def stage(
 ) -> list[Floats]:
     """Return what a stage takes off each plane."""
     curve, unit = found.window, found.unit
+    parts = np.outer(PART, PART)
     sums = [np.zeros(plane.shape, np.int64) for plane in planes]
     weights = [np.zeros(plane.shape, np.int64) for plane in planes]
     for count, group in groups.items():
@@ -152,17 +153,17 @@ def stage(
             change, back = (forward, backward) if guides else (to_wavelets, from_wavelets)
             spectra = stacked(along(change, along(change, plane[rows, columns], 2), 3))
             if guides is None:
-                threshold = found.thresholds[np.log2(added).astype(int)]
+                threshold = found.thresholds[c][np.log2(added).astype(int)] * NORMS.reshape(8, 8)
                 noise = np.abs(spectra) <= threshold
                 noise[:, 0, 0, 0] = False
-                left = np.where(noise, spectra * (F(1) / added.astype(F)), F(0))
+                left = np.where(noise, spectra * (F(1) / added.astype(F)) * parts, F(0))
                 weight = F(1) / (~noise).sum((1, 2, 3)).astype(F)
             else:
                 guide = stacked(along(forward, along(forward, guides[c][rows, columns], 2), 3))
-                variance = found.variances[np.log2(added).astype(int)]
+                variance = found.variances[c][np.log2(added).astype(int)] * SQUARES.reshape(8, 8)
                 factor = np.rint(variance / (guide * guide + variance) * F(65535))
                 factor[:, 0, 0, 0] = 0
-                left = spectra * factor * (F(1) / (65536 * added).astype(F))
+                left = spectra * factor * (F(1) / (64 * 65536 * added).astype(F))
                 other = (65535 - factor.astype(np.int64)) >> 1
                 total = ((other * other) >> 14).sum((1, 2, 3))
                 weight = F(ONE) / total.astype(F)
@@ -242,21 +243,22 @@ def test_the_wavelet_transform_is_bior_1_5() -> None:
     rows = np.stack([analyse(each) for each in np.eye(8)], axis=1)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     found = np.stack(to_wavelets(list(np.eye(8, dtype=F))))
-    np.testing.assert_allclose(found, rows, atol=1e-6)
-    back = np.stack(from_wavelets(list(found)))
+    np.testing.assert_allclose(found / np.sqrt(NORMS[::9])[:, None], rows, atol=1e-6)
+    back = np.stack(from_wavelets(list(found * PART[:, None])))
     np.testing.assert_allclose(back, np.eye(8), atol=1e-6)
 
 
 NUMBERS = {
-    (5.0, 1): (16, 2500, 400, 2.7, 2.7, 0.7, 1, 2.0),
-    (20.0, 1): (16, 2500, 800, 2.85, 3.1, 0.7, 2, 2.5),
-    (30.0, 1): (32, 2880, 800, 2.85, 3.1, 0.7, 2, 2.5),
-    (50.0, 1): (32, 8000, 800, 2.7, 2.9, 0.7, 2, 2.5),
-    (20.0, 3): (16, 2500, 400, 3.2, 2.9, 0.7, 1, 2.0),
-    (50.0, 4): (32, 5000, 800, 3.2, 2.9, 0.7, 1, 2.0),
+    (5.0, 1): (16, 2500, 400, 2.0, (2.7, 2.7, 0.7, 1)),
+    (20.0, 1): (16, 2500, 800, 2.5, (2.9, 2.9, 0.5, 2)),
+    (30.0, 1): (32, 2880, 800, 2.5, (2.9, 2.9, 0.5, 2)),
+    (50.0, 1): (32, 8000, 800, 2.5, (2.85, 3.1, 0.5, 2)),
+    (10.0, 3): (16, 2500, 400, 2.0, (3.2, 2.9, 0.7, 1), (3.2, 2.9, 0.7, 1)),
+    (20.0, 3): (32, 2500, 400, 2.0, (2.9, 2.9, 0.5, 2), (3.1, 2.6, 2.1, 3)),
+    (50.0, 4): (32, 5000, 800, 2.0, (2.9, 2.9, 0.5, 2), (3.1, 2.6, 2.1, 3)),
 }
-"""By sigma of 255 and channels: blocks, tolerances of a pixel, thresholds and variances of the
-finest and the coarsest sums in units of sigma, and beta."""
+"""By sigma of 255 and channels: blocks, tolerances of a pixel and beta; and of the first plane and
+the last one thresholds and variances of the finest and the coarsest sums in units of sigma."""
 
 
 def found_for(sigma: float, channels: int, dtype: Any = np.uint8) -> Numbers:
@@ -268,19 +270,21 @@ def found_for(sigma: float, channels: int, dtype: Any = np.uint8) -> Numbers:
 
 @pytest.mark.parametrize(("case", "wanted"), NUMBERS.items())
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, F])
-def test_givenfollow_the_noise(case: tuple[float, int], wanted: Any, dtype: Any) -> None:
-    found, (sigma, _) = found_for(*case, dtype), case
+def test_given_numbers_follow_the_noise(case: tuple[float, int], wanted: Any, dtype: Any) -> None:
+    found, (sigma, channels) = found_for(*case, dtype), case
     white = 1 if dtype is F else np.iinfo(dtype).max
     unit = white / 255
-    most, *tolerances, finest, coarsest, least, largest, beta = wanted
+    most, *tolerances, beta, first, last = (*wanted, wanted[-1])[:6]
     assert found.most == most
     np.testing.assert_allclose(np.array(found.tolerances) / 64 / unit**2, tolerances, rtol=1e-5)
+    np.testing.assert_array_equal(found.window, np.kaiser(8, beta).astype(F))
     added = 2.0 ** np.arange(6)
     thresholds = found.thresholds / np.sqrt(added) / (sigma * unit)
-    np.testing.assert_allclose(thresholds[[0, 1, 4, 5]], [finest] * 2 + [coarsest] * 2, rtol=1e-5)
     variances = found.variances / added / (sigma * unit) ** 2
-    np.testing.assert_allclose(variances[[0, 1, 4, 5]], [least] * 2 + [largest] * 2, rtol=1e-5)
-    np.testing.assert_array_equal(found.window, np.kaiser(8, beta).astype(F))
+    assert thresholds.shape == variances.shape == (3 if channels > 1 else 1, 6)
+    for plane, (finest, coarsest, least, largest) in ((0, first), (-1, last)):
+        np.testing.assert_allclose(thresholds[plane, [0, 5]], [finest, coarsest], rtol=1e-5)
+        np.testing.assert_allclose(variances[plane, [0, 5]], [least, largest], rtol=1e-5)
 
 
 @pytest.mark.parametrize("setting", SEARCHES)

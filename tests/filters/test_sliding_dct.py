@@ -13,6 +13,7 @@ from skimage import data
 from skimage.metrics import peak_signal_noise_ratio
 
 import kernelscope
+from kernelscope.filters.shared.cosine import SQUARES
 from kernelscope.filters.sliding_dct import SPEC
 from kernelscope.filters.sliding_dct.model import estimate_sigma
 from kernelscope.library.session import session
@@ -31,9 +32,6 @@ CASES: list[dict[str, Any]] = [
 ]
 
 F = np.float32
-_TURNS = [F(number) for number in (0.49039264, 0.46193977, 0.41573481, 0.27778512)]
-C1, C2, C3, C5 = _TURNS
-C6, C7, C4 = F(0.19134172), F(0.09754516), F(0.35355339)
 
 
 def tolerance(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> float:
@@ -44,28 +42,24 @@ def tolerance(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> float:
 def forward(a: list[Any]) -> list[Any]:
     s, d = [a[i] + a[7 - i] for i in range(4)], [a[i] - a[7 - i] for i in range(4)]
     p, q, r, t = s[0] + s[3], s[1] + s[2], s[0] - s[3], s[1] - s[2]
-    return [
-        (p + q) * C4,
-        d[0] * C1 + d[1] * C3 + d[2] * C5 + d[3] * C7,
-        r * C2 + t * C6,
-        d[0] * C3 - d[1] * C7 - d[2] * C1 - d[3] * C5,
-        (p - q) * C4,
-        d[0] * C5 - d[1] * C1 + d[2] * C7 + d[3] * C3,
-        r * C6 - t * C2,
-        d[0] * C7 - d[1] * C5 + d[2] * C3 - d[3] * C1,
-    ]
+    e = (r + t) * F(0.70710678)
+    x, y, z = d[2] + d[3], (d[1] + d[2]) * F(0.70710678), d[0] + d[1]
+    turned = (x - z) * F(0.38268343)
+    u, v = x * F(0.54119610) + turned, z * F(1.30656296) + turned
+    m, n = d[0] + y, d[0] - y
+    return [p + q, m + v, r + e, n - u, p - q, n + u, r - e, m - v]
 
 
 def backward(b: list[Any]) -> list[Any]:
-    p, q = (b[0] + b[4]) * C4, (b[0] - b[4]) * C4
-    r, t = b[2] * C2 + b[6] * C6, b[2] * C6 - b[6] * C2
+    p, q, r = b[0] + b[4], b[0] - b[4], b[2] + b[6]
+    t = (b[2] - b[6]) * F(1.41421356) - r
     s = [p + r, q + t, q - t, p - r]
-    d = [
-        b[1] * C1 + b[3] * C3 + b[5] * C5 + b[7] * C7,
-        b[1] * C3 - b[3] * C7 - b[5] * C1 - b[7] * C5,
-        b[1] * C5 - b[3] * C1 + b[5] * C7 + b[7] * C3,
-        b[1] * C7 - b[3] * C5 + b[5] * C3 - b[7] * C1,
-    ]
+    m, n, x, z = b[1] + b[7], b[1] - b[7], b[5] + b[3], b[5] - b[3]
+    turned = (z + n) * F(1.84775907)
+    d = [m + x]
+    d.append((turned - z * F(2.61312593)) - d[0])
+    d.append((m - x) * F(1.41421356) - d[1])
+    d.append(-((n * F(1.08239220) - turned) + d[2]))
     return [s[i] + d[i] for i in range(4)] + [s[3 - i] - d[3 - i] for i in range(4)]
 
 
@@ -93,12 +87,12 @@ def means(kept: list[list[NDArray[Any]]], total: NDArray[Any]) -> NDArray[Any]:
     for first in range(8):  # from the left one to the right one
         top = top + lines[7 - first][:, first : first + width]
         bottom = bottom + weights[:, first : first + width]
-    return top / bottom
+    return top * F(1 / 64) / bottom
 
 
 def passes(plane: NDArray[Any], sigma: float, spectrum: NDArray[Any]) -> NDArray[Any]:
     """Return the result of both passes; `spectrum` has the noise's power at [q along y][k]."""
-    sigmas = sigma * np.sqrt(spectrum.T)
+    sigmas = sigma * np.sqrt(spectrum.T * SQUARES.reshape(8, 8))
     thresholds, inverses = np.minimum(2.7 * sigmas, 3e38), np.minimum(1 / sigmas, 3e38)
     found = spectra(plane)
     total = np.zeros_like(found[0][0])
@@ -158,10 +152,11 @@ def noisy(clean: NDArray[Any], sigma: float) -> NDArray[np.float32]:
 def test_the_transform_is_that_of_scipy() -> None:
     block = np.random.default_rng(2).normal(0, 1, (8, 8)).astype(F)
     found = np.array(spectra(block))[..., 0, 0].T
-    np.testing.assert_allclose(found, dctn(block, norm="ortho"), atol=2e-6)
+    scales = np.sqrt(SQUARES.reshape(8, 8))
+    np.testing.assert_allclose(found / scales, dctn(block, norm="ortho"), atol=2e-6)
     lines = np.array([backward(list(column)) for column in found.T]).T  # along y
     back = np.array([backward(list(line)) for line in lines])
-    np.testing.assert_allclose(back, block, atol=2e-6)
+    np.testing.assert_allclose(back / 64, block, atol=2e-6)
 
 
 @pytest.mark.parametrize(

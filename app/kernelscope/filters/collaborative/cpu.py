@@ -28,9 +28,13 @@ from kernelscope.base.jit import (
     kernel,
 )
 from kernelscope.filters.collaborative.model import (
+    LARGEST,
     MARGIN,
+    NORMS,
     ONE,
+    PARTS,
     SIDE,
+    UPDATE,
     WEIGHT_STEPS,
     WIENER,
     numbers,
@@ -40,6 +44,7 @@ from kernelscope.filters.shared.border_kernels import border_index
 from kernelscope.filters.shared.correlation import Finish, settle
 from kernelscope.filters.shared.cosine import (
     GREY,
+    SQUARES,
     backward,
     colour_of,
     forward,
@@ -55,58 +60,26 @@ from kernelscope.schema.samples import colour_count
 PITCH = SIDE * WIENER
 """From a line of a group to the next: there are eight lanes for each block."""
 
-# The wavelet bior1.5 of eight numbers on a circle, by lifting: Haar's, whose first sums get UPDATE
-# times a difference of differences. Rows of the transform are scaled to the norm 1.
-UPDATE = np.float32(0.171875)
-N1 = np.float32(0.70710678)
-N2 = np.float32(0.48585335)
-N3 = np.float32(0.33435070)
-N4 = np.float32(0.35355339)
-HALF = np.float32(0.5)
-I1 = np.float32(1.41421356)
-I2 = np.float32(2.05823431)
-I3 = np.float32(1.49543840)
-I4 = np.float32(1.41421356)
-
 
 @inlined
 def to_wavelets(samples: Record) -> Any:
+    """Return coefficients of bior1.5 on a circle, each times its `model.WAVELET_SCALES`."""
     a0, a1, a2, a3, a4, a5, a6, a7 = samples
     d0, d1, d2, d3 = a1 - a0, a3 - a2, a5 - a4, a7 - a6
     u, v = (d3 - d1) * UPDATE, (d0 - d2) * UPDATE
     s0, s1, s2, s3 = a0 + a1 + u, a2 + a3 + v, a4 + a5 - u, a6 + a7 - v
     p, q = s0 + s1, s2 + s3
-    return (
-        (p + q) * N4,
-        (q - p) * N3,
-        (s1 - s0) * N2,
-        (s3 - s2) * N2,
-        d0 * N1,
-        d1 * N1,
-        d2 * N1,
-        d3 * N1,
-    )
+    return p + q, q - p, s1 - s0, s3 - s2, d0, d1, d2, d3
 
 
 @inlined
 def from_wavelets(coefficients: Record) -> Any:
-    b0, b1, b2, b3, b4, b5, b6, b7 = coefficients
-    p, q = b0 * I4 - b1 * I3, b0 * I4 + b1 * I3
-    e, f = b2 * I2, b3 * I2
-    d0, d1, d2, d3 = b4 * I1, b5 * I1, b6 * I1, b7 * I1
+    """Return the samples whose `to_wavelets` these are, each times its `model.WAVELET_PARTS`."""
+    b0, b1, e, f, d0, d1, d2, d3 = coefficients
+    p, q = b0 - b1, b0 + b1
     u, v = (d3 - d1) * UPDATE, (d0 - d2) * UPDATE
-    s0, s1 = (p - e) * HALF - u, (p + e) * HALF - v
-    s2, s3 = (q - f) * HALF + u, (q + f) * HALF + v
-    return (
-        (s0 - d0) * HALF,
-        (s0 + d0) * HALF,
-        (s1 - d1) * HALF,
-        (s1 + d1) * HALF,
-        (s2 - d2) * HALF,
-        (s2 + d2) * HALF,
-        (s3 - d3) * HALF,
-        (s3 + d3) * HALF,
-    )
+    s0, s1, s2, s3 = p - e - u, p + e - v, q - f + u, q + f + v
+    return s0 - d0, s0 + d0, s1 - d1, s1 + d1, s2 - d2, s2 + d2, s3 - d3, s3 + d3
 
 
 @intrinsic
@@ -375,15 +348,15 @@ def shrink_hard(spectra: Line, count: Index, thresholds: Line, plain: Flag) -> A
     for number in range(count):
         t = added(number, count)
         threshold, part = thresholds[t], np.float32(1 / (1 << t))
-        for line in range(8 * number, 8 * number + 8 * PITCH, PITCH):
+        for k in range(8):
             large = np.int32(0)
             for q in range(8):
-                i = np.uintp(line + q)
-                noise = abs(spectra[i]) <= threshold
-                spectra[i] = spectra[i] * part if noise else zero
+                i, place = np.uintp(k * PITCH + 8 * number + q), np.uintp(8 * k + q)
+                noise = abs(spectra[i]) <= threshold * NORMS[place]
+                spectra[i] = spectra[i] * (part * PARTS[place]) if noise else zero
                 large += np.int32(0) if noise else np.int32(1)
             kept += int(large)
-    if abs(mean) <= thresholds[added(0, count)]:
+    if abs(mean) <= thresholds[added(0, count)] * NORMS[0]:
         kept += 1
         spectra[0] = zero
     return np.true_divide(np.float32(1), np.float32(kept))
@@ -394,22 +367,31 @@ def shrink_wiener(spectra: Line, guides: Line, count: Index, variances: Line, pl
     """Leave sigma² / (b² + sigma²) of each coefficient, b that of the guide; return the weight.
 
     These factors have 16 bits, and what remains 15, so that sums of its squares are of integers.
+    Nothing is left of coefficients of which one has no value.
     """
     if plain is not None:
         no_simd()
     total = 0
-    most = np.float32(65535)
+    zero, most = np.float32(0), np.float32(65535)
     mean = guides[0]
     guides[0] = np.float32(np.inf)
+    for k in range(8):
+        for q in range(8):
+            i = np.uintp(k * PITCH + q)
+            if not abs(spectra[i]) < np.float32(np.inf):
+                for number in range(count):
+                    spectra[i + np.uintp(8 * number)] = zero
     for number in range(count):
         t = added(number, count)
-        variance, part = variances[t], np.float32(1 / (65536 << t))
-        for line in range(8 * number, 8 * number + 8 * PITCH, PITCH):
+        variance, part = variances[t], np.float32(1 / (65536 << (t + 6)))
+        for k in range(8):
             squares = np.int32(0)
             for q in range(8):
-                i = np.uintp(line + q)
-                noise = np.true_divide(variance, guides[i] * guides[i] + variance) * most
-                noise = np.rint(noise if noise <= most else np.float32(0))
+                i = np.uintp(k * PITCH + 8 * number + q)
+                own = variance * SQUARES[np.uintp(8 * k + q)]
+                power = guides[i] * guides[i] + own
+                power = power if power < LARGEST else LARGEST  # has no value, or is too large
+                noise = np.rint(np.true_divide(own, power) * most)
                 spectra[i] = spectra[i] * noise * part
                 left = (np.int32(65535) - np.int32(noise)) >> np.int32(1)
                 squares += (left * left) >> np.int32(14)
@@ -454,7 +436,6 @@ def add_group(
         for j in range(8):
             for x in range(8):
                 value = lines[np.uintp(j * PITCH + 8 * b + x)]
-                value = value if value == value else np.float32(0)  # has no value
                 value = value if value < limit else limit
                 value = value if value > -limit else -limit
                 value = np.rint(value * (scale * factors[np.uintp(8 * j + x)]))
@@ -531,9 +512,9 @@ def filter_groups(
                 transform_group(planes[c], width, there, count, not wiener, lines, spectra, plain)
                 if wiener:
                     transform_group(guides[c], width, there, count, False, lines, guide, plain)
-                    weight = shrink_wiener(spectra, guide, count, levels, plain)
+                    weight = shrink_wiener(spectra, guide, count, levels[c], plain)
                 else:
-                    weight = shrink_hard(spectra, count, levels, plain)
+                    weight = shrink_hard(spectra, count, levels[c], plain)
                 add_group(
                     spectra,
                     lines,

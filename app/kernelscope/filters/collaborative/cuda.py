@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.collaborative.model import (
     MARGIN,
+    NORMS,
     SIDE,
     WIENER,
     Numbers,
     numbers,
     search,
 )
+from kernelscope.filters.shared.cosine import SQUARES
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
 from kernelscope.schema.levels import CONSTANT, GLOBAL, SINGLE_BLOCK, TEXTURE, TUNED
@@ -120,8 +122,9 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
         if level == GLOBAL.id:
             groups = replace(groups, scratch=(*groups.scratch, "work"))
         elif tuned:
-            stacks = 4 * _GROUP_WARPS * SIDE**2 // 2 * _STACK_PITCH
-            groups = replace(groups, shared_bytes=stacks + 4 * (_SUM_PITCH + region[0]) * region[1])
+            stacks = 4 * _GROUP_WARPS * (SIDE**2 // 2 * _STACK_PITCH + 32)
+            pixels = -(-(region[0] | 1) * region[1] // 4) * 4
+            groups = replace(groups, shared_bytes=stacks + 4 * (_SUM_PITCH * region[1] + pixels))
         else:
             groups = replace(groups, shared_bytes=_STACK_BYTES + region_bytes)
         if of_bytes:
@@ -162,6 +165,9 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
 
 def _constants(found: Numbers, stage: int) -> NDArray[np.float32]:
     """Return the constant ``numbers``."""
-    levels = found.variances if stage else found.thresholds
     first = [found.tolerances[stage], found.limit, found.steps, found.quotient]
-    return np.concatenate([np.array(first, np.float32), levels, found.window])
+    levels = np.zeros((3, 6), np.float32)
+    of_planes = found.variances if stage else found.thresholds
+    levels[: len(of_planes)] = of_planes
+    norms = SQUARES if stage else NORMS
+    return np.concatenate([np.array(first, np.float32), found.window, levels.ravel(), norms])

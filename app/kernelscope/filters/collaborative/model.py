@@ -34,6 +34,24 @@ WEIGHT_STEPS = 2**23
 ONE = 65532
 """What a factor of 1 adds to the sum of squared factors, see `cpu.shrink_wiener`."""
 
+LARGEST = np.float32(2.0**100)
+"""Above all squared coefficients that have noise."""
+
+UPDATE = np.float32(0.171875)
+"""Of the wavelet bior1.5, by lifting: Haar's, whose first sums get so much of a difference of
+differences."""
+
+WAVELET_SCALES = np.sqrt([8, 8 + 32 * UPDATE**2, *[4 + 8 * UPDATE**2] * 2, *[2.0] * 4])
+"""Of the coefficients of `cpu.to_wavelets`, in units of those of rows of the norm 1."""
+
+NORMS = np.outer(WAVELET_SCALES, WAVELET_SCALES).ravel().astype(np.float32)
+"""The same of both axes of a block."""
+
+WAVELET_PARTS = 1 / np.array([8, 8, 4, 4, 2, 2, 2, 2])
+"""Coefficients of `cpu.to_wavelets` times these are those of `cpu.from_wavelets`."""
+
+PARTS = np.outer(WAVELET_PARTS, WAVELET_PARTS).ravel().astype(np.float32)
+
 _MEDIUM, _LARGE, _NOTICEABLE, _STRONG = 15 / 255, 25 / 255, 35 / 255, 40 / 255
 """A sigma, where white is 1, above which settings differ."""
 
@@ -42,18 +60,20 @@ _TOLERANCE = 2500 / 255**2
 twice as much."""
 
 
+_Levels = tuple[float, ...]
+"""Of coefficients to which 2 to the power of the index were added up, six numbers: like blocks
+overlap and have noise in common, so that their sums have more of it than the same number of
+independent blocks, and their differences less."""
+
+
 class _Setting(NamedTuple):
-    """What suits a kind of picture and a strength of noise.
+    """What suits a kind of picture and a strength of noise."""
 
-    Of coefficients to which 2 to the power of the index were added up, six numbers: like blocks
-    overlap and have noise in common, so that their sums have more of it than the same number of
-    independent blocks, and their differences less.
-    """
-
-    thresholds: tuple[float, ...]
-    """Coefficients of the first stage of up to this many sigma are noise."""
-    variances: tuple[float, ...]
-    """Of the second stage, in units of sigma squared."""
+    thresholds: tuple[_Levels, ...]
+    """Coefficients of the first stage of up to this many sigma are noise. Of each plane; the last
+    one is of those that follow, too."""
+    variances: tuple[_Levels, ...]
+    """Likewise those of the second stage, in units of sigma squared."""
     tolerance: float
     """Largest mean squared difference of blocks of the guide, where white is 255."""
     beta: float
@@ -62,19 +82,28 @@ class _Setting(NamedTuple):
     """Blocks of a group in the first stage."""
 
 
-_MEDIUM_GREY = _Setting((2.85, 2.85, 2.5, 2.5, 3.1, 3.1), (0.7, 0.7, 0.8, 0.9, 2, 2), 800, 2.5)
-_STRONG_GREY = (2.7, 2.7, 2.55, 2.55, 2.9, 2.9)
+_LIGHT_GREY = _Setting(((2.7,) * 6,), ((0.7, 0.7, 0.8, 0.9, 1, 1),), 400, 2.0)
+_MEDIUM_LEVELS, _MEDIUM_VARIANCES = (2.9,) * 6, (0.5, 0.5, 0.7, 0.8, 1.5, 2)
+_MEDIUM_GREY = _Setting((_MEDIUM_LEVELS,), (_MEDIUM_VARIANCES,), 800, 2.5)
 _GREY = {
-    0.0: _Setting((2.7,) * 6, (0.7, 0.7, 0.8, 0.9, 1, 1), 400, 2.0),
+    0.0: _LIGHT_GREY,
     _MEDIUM: _MEDIUM_GREY,
     _LARGE: _MEDIUM_GREY._replace(most=WIENER),
-    _STRONG: _MEDIUM_GREY._replace(thresholds=_STRONG_GREY, most=WIENER),
+    _STRONG: _MEDIUM_GREY._replace(thresholds=((2.85, 2.85, 2.5, 2.5, 3.1, 3.1),), most=WIENER),
 }
-_OPPONENT = _Setting((3.2, 3.2, 3, 3, 2.9, 2.9), (0.7, 0.7, 0.85, 0.85, 1, 1), 400, 2.0)
+_LIGHT_COLOURS = _Setting(((3.2, 3.2, 3, 3, 2.9, 2.9),), ((0.7, 0.7, 0.85, 0.85, 1, 1),), 400, 2.0)
+# Differences of colours are smooth: more of them is noise.
+_MEDIUM_COLOURS = _Setting(
+    (_MEDIUM_LEVELS, (3.1, 3.0, 2.8, 2.7, 2.6, 2.6)),
+    (_MEDIUM_VARIANCES, (2.1, 2.1, 2.55, 2.55, 3, 3)),
+    400,
+    2.0,
+    WIENER,
+)
 _OPPONENTS = {
-    0.0: _OPPONENT,
-    _NOTICEABLE: _OPPONENT._replace(tolerance=800),
-    _STRONG: _OPPONENT._replace(tolerance=800, most=WIENER),
+    0.0: _LIGHT_COLOURS,
+    _MEDIUM: _MEDIUM_COLOURS,
+    _NOTICEABLE: _MEDIUM_COLOURS._replace(tolerance=800),
 }
 """By the sigma, where white is 1, above which they hold. Found on the pictures of denoisers.md."""
 
@@ -154,8 +183,8 @@ class Numbers(NamedTuple):
     tolerances: tuple[np.float32, np.float32]
     """Largest sum of squared differences of blocks that are alike, in each stage."""
     thresholds: NDArray[np.float32]
-    """Of the first stage, for coefficients of which as many as 2 to the power of the index were
-    added up."""
+    """Of the first stage, for each plane, and for coefficients of which as many as 2 to the power
+    of the index were added up."""
     variances: NDArray[np.float32]
     """Likewise the squared sigma of the second stage."""
     unit: np.float32
@@ -194,11 +223,16 @@ def numbers(dtype: np.dtype[Any], channels: int, parameters: Mapping[str, Any]) 
     second = setting.tolerance / 255**2
     block = SIDE**2 * white**2
     added = 2.0 ** np.arange(6)
+
+    def of_planes(levels: tuple[_Levels, ...], units: NDArray[np.float64]) -> NDArray[np.float32]:
+        rows = [levels[min(c, len(levels) - 1)] for c in range(colours)]
+        return (np.array(rows) * units).astype(np.float32)
+
     return Numbers(
         setting.most,
         (np.float32(first * block), np.float32(second * block)),
-        (setting.thresholds * (sigma * np.sqrt(added))).astype(np.float32),
-        (setting.variances * (sigma**2 * added)).astype(np.float32),
+        of_planes(setting.thresholds, sigma * np.sqrt(added)),
+        of_planes(setting.variances, sigma**2 * added),
         np.float32(min(sigma, white / 4)),
         np.kaiser(SIDE, setting.beta).astype(np.float32),
     )

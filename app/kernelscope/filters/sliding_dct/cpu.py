@@ -146,7 +146,7 @@ def write_means(
         for c in range(8):
             total += lines[np.uintp((7 - c) * PITCH + x + c)]
             weight += sums[np.uintp(start + 8 * PITCH + x + c)]
-        row[np.uintp(left + x)] = np.true_divide(total, weight)
+        row[np.uintp(left + x)] = np.true_divide(total * np.float32(1 / 64), weight)
 
 
 @kernel

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.filters.shared.cosine import SQUARES
 from kernelscope.filters.shared.noise_model import (
     NoiseKind,
     NoiseModel,
@@ -62,6 +63,7 @@ def resolve(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 def noise(dtype: np.dtype[Any], parameters: Mapping[str, Any]) -> NDArray[np.float32]:
     """Return the threshold of the first pass, and 1 / sigma for the second, in units of a sample.
 
+    Both are those of coefficients as `cosine.forward` scales them.
     Shape (planes, 2, 64), for frequencies 8 x + y; all are 0 where there is no noise to remove.
     """
     percent = parameters["sigma"] * parameters["strength"] / 100
@@ -70,7 +72,7 @@ def noise(dtype: np.dtype[Any], parameters: Mapping[str, Any]) -> NDArray[np.flo
     if np.float32(min(_LAMBDA * sigma, _LARGEST)) == 0:
         return numbers
     spectra = parameters.get("spectra", np.ones((1, SIDE, SIDE)))
-    sigmas = sigma * np.sqrt(spectra.transpose(0, 2, 1).reshape(len(spectra), -1))
+    sigmas = sigma * np.sqrt(spectra.transpose(0, 2, 1).reshape(len(spectra), -1) * SQUARES)
     with np.errstate(divide="ignore"):
         numbers[:, 1] = np.minimum(1 / sigmas, _LARGEST)
     numbers[:, 0] = np.minimum(_LAMBDA * sigmas, _LARGEST)
