@@ -45,6 +45,9 @@
 #ifndef GROUP_WARPS  // at level tuned
 #define GROUP_WARPS 8
 #endif
+#ifndef BYTES  // at level tuned: the plane has whole numbers of eight bits
+#define BYTES 0
+#endif
 #define PITCH 33  // of the coefficients of a stack
 
 // tolerance, limit, steps for each sample value, and quotient; a window of eight; six thresholds or variances of each

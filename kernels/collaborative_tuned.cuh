@@ -8,9 +8,9 @@
 // groups  A lane has a block of the stack in 64 registers while it is transformed along y and x; then it has one of 32
 //         coefficients of all blocks, twice. In between, half of the coefficients at a time pass through the shared
 //         memory of the warp: so little of it that two blocks of eight warps share a multiprocessor. What is
-//         transformed first is a tile in shared memory, too. Other blocks are read, and all are added to the sums of
-//         the tile, by lanes that have a pixel of four rows each, which lie in different banks; the few weights go
-//         to global memory. A stack of 16 has half a warp.
+//         transformed first is a tile in shared memory, too, and grey bytes are a second one. Other blocks are read,
+//         and all are added to the sums of the tile, by lanes that have a pixel of four rows each, which lie in
+//         different banks; the few weights go to global memory. A stack of 16 has half a warp.
 //
 // Loops over arrays in registers have fixed lengths: with others the arrays would lie in slow memory.
 //
@@ -269,11 +269,12 @@ __device__ inline void take(Real* half, const float* stack)
     __syncwarp();
 }
 
-// Each lane reads its block from the tile.
-__device__ inline void read_blocks(const float* own, Real (&block)[SIDE * SIDE])
+// Each lane reads its block from a tile.
+template <typename Pixel>
+__device__ inline void read_blocks(const Pixel* own, Real (&block)[SIDE * SIDE])
 {
 #pragma unroll
-    for (int k = 0; k < SIDE * SIDE; ++k) block[k] = {own[k / SIDE * PIXEL_PITCH + k % SIDE]};
+    for (int k = 0; k < SIDE * SIDE; ++k) block[k] = {(float)own[k / SIDE * PIXEL_PITCH + k % SIDE]};
 }
 
 // The same from a plane, where they begin at `starts`: all lanes read a block at a time.
@@ -371,8 +372,8 @@ __device__ inline void add_pixel(int* sum, float value, float factor)
 // none, and (row, column) a place in the tile, whose pixels are those of the guide in the second stage.
 template <bool WIENER, int DEEP>
 __device__ inline void filter_stacks(
-    const float* pixels, const float* planes, const float* levels, int pitch, int count, int row, int column,
-    float* stack, int* starts, int* sums, int* weights)
+    const float* pixels, const unsigned char* bytes, const float* planes, const float* levels, int pitch, int count,
+    int row, int column, float* stack, int* starts, int* sums, int* weights)
 {
     const int lane = threadIdx.x;
     int total[32 / DEEP] = {};
@@ -386,6 +387,7 @@ __device__ inline void filter_stacks(
 #pragma unroll
         for (int pass = 0; pass < 2; ++pass) {
             if (pass == 0) read_blocks(pixels, block);
+            else if (BYTES) read_blocks(bytes + row * PIXEL_PITCH + column, block);
             else gather_blocks(planes, starts, pitch, stack, block);
             transform<false>(block);
 #pragma unroll
@@ -472,6 +474,7 @@ __device__ inline void groups(
     int* sums = (int*)(memory + GROUP_WARPS * STACK);
     float* pixels = (float*)(sums + SUMS);
     int* starts = (int*)(pixels + PIXELS) + 32 * threadIdx.y;
+    unsigned char* bytes = (unsigned char*)(pixels + PIXELS + 32 * GROUP_WARPS);
     float* stack = memory + threadIdx.y * STACK;
     constexpr int AT_ONCE = 32 / DEEP;
     const int thread = threadIdx.y * 32 + threadIdx.x;
@@ -486,8 +489,9 @@ __device__ inline void groups(
                 for (int n = thread; n < REGION; n += 32 * GROUP_WARPS) {
                     const int r = n / REGION_COLUMNS, s = n % REGION_COLUMNS, y = y0 + r, x = x0 + s;
                     own[REGION + n] = 0;
-                    if (first <= y && y < last && 0 <= x && x < f.width)
-                        pixels[r * PIXEL_PITCH + s] = (WIENER ? guides : planes)[f.at(y, x, c)];
+                    if (y < first || y >= last || x < 0 || x >= f.width) continue;
+                    pixels[r * PIXEL_PITCH + s] = (WIENER ? guides : planes)[f.at(y, x, c)];
+                    if (WIENER && BYTES) bytes[r * PIXEL_PITCH + s] = (unsigned char)planes[f.at(y, x, c)];
                 }
                 __syncthreads();
                 const long long corner = ((long long)(y0 - f.first_row) * f.colours + c) * f.width + x0;
@@ -511,7 +515,7 @@ __device__ inline void groups(
                     const int other = __ffs(some) - 1;
                     const int there = __shfl_sync(~0u, row, other), beside = __shfl_sync(~0u, column, other);
                     filter_stacks<WIENER, DEEP>(
-                        pixels, planes + corner, numbers + LEVELS + 6 * c, f.width * f.colours, count,
+                        pixels, bytes, planes + corner, numbers + LEVELS + 6 * c, f.width * f.colours, count,
                         count ? row : there, count ? column : beside, stack, starts, sums, own + REGION);
                 }
                 __syncthreads();

@@ -56,6 +56,7 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
     level, tuned = task.level, task.level == TUNED.id
     of_bytes = tuned and task.dtype == np.uint8 and max(found.tolerances) < _KEY
     colours = colour_count(task.shape[2])
+    grey_bytes = tuned and task.dtype == np.uint8 and colours == 1
     halo = 2 * (SIDE - 1 + 2 * reach)
     width = task.output_shape[1] + 2 * MARGIN
     inner = replace(task, border=Border.REFLECT)
@@ -100,6 +101,8 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
         most = WIENER if number else found.most
         usual = floats.defines(**plain, WIENER_STAGE=number, MOST=most)
         quick = {**usual, "TUNED": "1", "GROUP_WARPS": str(_GROUP_WARPS)}
+        if grey_bytes:
+            quick["BYTES"] = "1"
         own = quick if tuned else usual
         match = launch(
             f"{'global' if level == GLOBAL.id else 'shared'}_match",
@@ -122,9 +125,10 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
         if level == GLOBAL.id:
             groups = replace(groups, scratch=(*groups.scratch, "work"))
         elif tuned:
-            stacks = 4 * _GROUP_WARPS * (SIDE**2 // 2 * _STACK_PITCH + 32)
             pixels = -(-(region[0] | 1) * region[1] // 4) * 4
-            groups = replace(groups, shared_bytes=stacks + 4 * (_SUM_PITCH * region[1] + pixels))
+            stacks = _GROUP_WARPS * (SIDE**2 // 2 * _STACK_PITCH + 32)
+            tile = 4 * (stacks + _SUM_PITCH * region[1] + pixels)
+            groups = replace(groups, shared_bytes=tile + (pixels if grey_bytes else 0))
         else:
             groups = replace(groups, shared_bytes=_STACK_BYTES + region_bytes)
         if of_bytes:
