@@ -83,23 +83,22 @@ def require(needed: float, what: str, hint: str = "Close other programs.") -> No
 
 def require_compiler() -> None:
     """Raise `OutOfMemory` where loading the compiler would end the process."""
-    needed = COMPILER_BYTES + COMPILER_BYTES_A_CORE * core_count()
-    if "numba" not in sys.modules and needed > addresses_left():
-        raise OutOfMemory(
-            "There is not enough memory for the compiler of the filters: it takes "
-            f"{_size(needed)} of address space, and this process may use no more than "
-            f"{_size(max(addresses_left(), 0))}.",
-            "Raise the limit (ulimit -v), or use a smaller image.",
-        )
+    if "numba" not in sys.modules:
+        needed = COMPILER_BYTES + COMPILER_BYTES_A_CORE * core_count()
+        _require_addresses(needed, "for the compiler of the filters")
 
 
 def require_compiling() -> None:
     """Raise `OutOfMemory` where LLVM would end the process."""
+    _require_addresses(COMPILING_BYTES, "to compile the filter")
+
+
+def _require_addresses(needed: float, what: str) -> None:
     left = addresses_left()
-    if left < COMPILING_BYTES:
+    if needed > left:
         raise OutOfMemory(
-            f"There is not enough memory to compile the filter: it takes {_size(COMPILING_BYTES)} "
-            f"of address space, and this process may use no more than {_size(max(left, 0))}.",
+            f"There is not enough memory {what}: it takes {_size(needed)} of address space, and "
+            f"this process may use no more than {_size(max(left, 0))}.",
             "Raise the limit (ulimit -v), or use a smaller image.",
         )
 

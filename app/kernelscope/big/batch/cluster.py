@@ -222,6 +222,13 @@ def local_workers(
         tempfile.TemporaryDirectory(prefix="kernelscope-workers-") as folder,
         dask.config.set(silent),
     ):
+        here = {
+            "host": "127.0.0.1",
+            "protocol": "tls",
+            "security": security,
+            "dashboard": False,
+            "dashboard_address": "127.0.0.1:0",
+        }
         workers = {
             number: {
                 "cls": distributed.Nanny,
@@ -231,26 +238,14 @@ def local_workers(
                     "local_directory": folder,
                     # A picture too large for the memory is refused, and its worker not killed.
                     "memory_limit": 0,
-                    "host": "127.0.0.1",
-                    "protocol": "tls",
-                    "security": security,
-                    "dashboard": False,
-                    "dashboard_address": "127.0.0.1:0",
                     "silence_logs": logging.CRITICAL,
+                    **here,
                 },
             }
             for number, device in enumerate(pinned(count, gpus))
         }
         # Its usual port may be taken, and other machines have no business there.
-        host = {
-            "host": "127.0.0.1",
-            "protocol": "tls",
-            "security": security,
-            "port": 0,
-            "dashboard": False,
-            "dashboard_address": "127.0.0.1:0",
-        }
-        scheduler = {"cls": distributed.Scheduler, "options": host}
+        scheduler = {"cls": distributed.Scheduler, "options": {**here, "port": 0}}
         with (
             distributed.SpecCluster(
                 workers, scheduler, security=security, silence_logs=logging.CRITICAL

@@ -82,14 +82,8 @@ class Board(Drawing):
         stroke: str = STRONG,
         thickness: float = 2,
         dashed: bool = False,
-        fill: str = "none",
-        opacity: float = 1,
     ) -> None:
         """Draw a frame over a picture, with a white line beneath: visible on every grey."""
-        if fill != "none":
-            self.rectangle(
-                x, y, width, height, fill=fill, opacity=opacity, stroke="none", thickness=0
-            )
         self.rectangle(x, y, width, height, stroke="#ffffff", thickness=thickness + 2)
         self.rectangle(x, y, width, height, stroke=stroke, thickness=thickness, dashed=dashed)
 
@@ -99,14 +93,12 @@ class Board(Drawing):
         if note:
             self.text(x, y + 17, note, size=12)
 
-    def bars(
-        self, x: float, y: float, width: float, bars: Sequence[Bar], *, pitch: float = 46
-    ) -> None:
+    def bars(self, x: float, y: float, width: float, bars: Sequence[Bar]) -> None:
         """Draw bars below each other, from zero, on one scale: label above, value behind."""
         most = max((bar.value for bar in bars), default=0) or 1
         room = width - 8 - max((7.8 * len(bar.text) for bar in bars), default=0)
         for number, bar in enumerate(bars):
-            top = y + number * pitch
+            top = y + number * 46
             length = max(room * bar.value / most, 1)
             self.text(x, top + 12, bar.label, size=13)
             self.rectangle(
