@@ -176,7 +176,6 @@ class JitKernel:
         return name != "__main__" and getattr(module, self.function.__name__, None) is self
 
     def _is_kept(self, types: tuple[Any, ...]) -> bool:
-        """Return whether the cache has a file for these types."""
         cache = self.dispatcher._cache
         key = cache._index_key(types, self.dispatcher.targetctx.codegen())
         is_kept: bool = cache._cache_file.has(key)

@@ -81,7 +81,6 @@ class Field:
         return self._inner(fields[name], name)
 
     def fields(self) -> Iterator[tuple[str, Field]]:
-        """Yield the names and the fields of an object."""
         for name, value in self._object().items():
             yield _checked_text(self, name), self._inner(value, name)
 
@@ -216,7 +215,6 @@ class _RecordField(NamedTuple):
 
 @functools.cache
 def _fields_of(kind: Any) -> Mapping[str, _RecordField]:
-    """Return the fields of a record by name."""
     hints = typing.get_type_hints(kind, include_extras=True)
     if dataclasses.is_dataclass(kind):
         missing = dataclasses.MISSING

@@ -93,7 +93,6 @@ def _plugins() -> Path | None:
 
 
 def load(name: str) -> ctypes.CDLL:
-    """Load a library, or raise `OSError`."""
     return ctypes.CDLL(name)
 
 

@@ -45,8 +45,6 @@ class Selection:
 
 @dataclass(frozen=True)
 class Point:
-    """A value with its spread."""
-
     # For bars, x is the number of the group.
     x: float
     y: float

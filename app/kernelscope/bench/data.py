@@ -40,8 +40,6 @@ _SMALLEST = {2: 64**2, 3: 16**3}
 
 
 class Content(StrEnum):
-    """The content of a picture or a volume."""
-
     NOISE = "noise"
     PHOTOGRAPH = "photograph"
     SALT_AND_PEPPER = "salt and pepper"

@@ -84,8 +84,6 @@ def weights(side: int) -> tuple[tuple[int, ...], ...]:
 
 @dataclass(frozen=True)
 class Preset:
-    """A named plan."""
-
     name: str  # named after the sources' experiments
     summary: str  # its purpose, in one sentence
     plan: Plan

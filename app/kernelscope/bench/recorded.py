@@ -61,8 +61,6 @@ _TYPES = {2: "8 bit", 3: "float"}  # their names
 
 @dataclass(frozen=True)
 class RecordedTime:
-    """The recorded time of a level."""
-
     row: Row  # the measurement
     machine: str  # name of the card or the processor
     date: str  # day of the measurement: ``22 Nov 2026``

@@ -111,7 +111,6 @@ class Sender:
     ended: AppError  # the failure of a task that ended all of its workers
 
     def send(self, do: Callable[[str], str], texts: Sequence[str], keys: Sequence[str]) -> Any:
-        """Return the future of each task."""
         try:
             return self.client.map(do, texts, key=keys, pure=False)
         except (OSError, RuntimeError) as error:

@@ -332,7 +332,6 @@ def _add_comparison_options(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_volume_options(parser: argparse.ArgumentParser, *kinds: Kind) -> None:
-    """Add the options for volumes, for filters of these kinds."""
     group = parser.add_argument_group(
         "volumes",
         "INPUT may be a NIfTI file, a TIFF stack, a NumPy array, or a DICOM series or pictures "

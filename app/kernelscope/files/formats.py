@@ -84,8 +84,6 @@ class Format:
 
 @dataclass(frozen=True)
 class FileFormat:
-    """A format that is read."""
-
     format: Format  # its suffixes are those to read
     magic: bytes  # a pattern of the first bytes of its files
 

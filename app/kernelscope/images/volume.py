@@ -321,7 +321,6 @@ class Volume:
 
 
 def _ends(voxels: NDArray[Any]) -> tuple[float, float]:
-    """Return the smallest and the largest voxel."""
     step = max(1, _CACHED * len(voxels) // voxels.nbytes)
 
     def ends(part: slice) -> list[tuple[Any, Any]]:

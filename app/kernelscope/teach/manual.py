@@ -109,7 +109,6 @@ def _cell(text: str) -> str:
 
 
 def _overview(kind: Kind) -> str:
-    """Return one line for each filter."""
 
     def rows() -> Iterator[Sequence[str]]:
         for spec in filters.discover(kind).values():
@@ -156,7 +155,6 @@ def _names(levels: tuple[Level, ...]) -> str:
 
 
 def _level_pages() -> str:
-    """Return a link to the page of every level."""
 
     def rows() -> Iterator[Sequence[str]]:
         for device in USUAL_LEVELS:

@@ -31,8 +31,6 @@ class MemorySpace(IntEnum):
 
 
 class Event(IntEnum):
-    """The kinds of records."""
-
     READ = 0
     WRITE = 1
     BARRIER = 2
@@ -140,7 +138,6 @@ class Scene:
 
     @property
     def pixels(self) -> int:
-        """Pixels of the output."""
         return int(np.prod(self.output_shape[:-1]))
 
     def place(self, site: int, file: str = "") -> SourceLine | None:
@@ -149,7 +146,6 @@ class Scene:
         return next((each for each in places if each.file == file), places[0] if places else None)
 
     def spaces(self) -> NDArray[np.uint8]:
-        """Return the `MemorySpace` of each array."""
         return np.array([each.space for each in self.arrays], np.uint8)
 
 

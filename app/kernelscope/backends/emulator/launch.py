@@ -148,7 +148,6 @@ def _geometry(launch: Launch, task: CudaTask) -> NDArray[np.int32]:
 
 
 def _hardware_border(launch: Launch, task: CudaTask) -> bool:
-    """Return whether the texture treats the border."""
     return (
         launch.texture
         and launch.texture_of is None

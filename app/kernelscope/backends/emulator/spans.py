@@ -68,7 +68,6 @@ class EmulatedLaunches:
         return next(n for n, each in enumerate(self.plan.launches) if each is launch)
 
     def source(self, launch: Launch) -> str:
-        """Return the text that has the kernel of a launch."""
         return self.sources[self.number(launch)]
 
 
@@ -255,7 +254,6 @@ def _padded_copy(
 def scene_of(
     job: EmulatedLaunches, launch: Launch, code: Code, arrays: list[Located], found: NDArray[Any]
 ) -> Scene:
-    """Return the launch of records or entries."""
     sites = [int(each) for each in np.unique(found["site"])]
     grid, block = sizes_of(launch, job.task)
     dynamic = Array(

@@ -410,7 +410,6 @@ def _compiling_once(compiler: HostCompiler) -> Callable[..., Cubin]:
 
 
 def _warp_of(thread: int) -> range:
-    """Return the threads of a thread's warp."""
     start = thread // WARP * WARP
     return range(start, start + WARP)
 

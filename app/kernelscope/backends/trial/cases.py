@@ -32,8 +32,6 @@ class Work:
 
 
 class CaseFiles:
-    """The files of a case in a folder of its own."""
-
     def __init__(self, folder: Path, number: int) -> None:
         self._folder = folder / f"case-{number}"
 

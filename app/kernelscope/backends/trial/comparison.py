@@ -34,7 +34,6 @@ class Comparison:
         return int(np.count_nonzero(self.wrong))
 
     def pixel(self, x: int, y: int) -> WrongPixel:
-        """Return the worst channel of a pixel."""
         got, expected = (each[y, x].astype(np.float64) for each in (self.output, self.reference))
         away = np.abs(got - expected)
         channel = int(np.argmax(np.where(np.isnan(away), np.inf, away)))

@@ -25,8 +25,6 @@ _CARET = re.compile(r"^\s*\^\s*$")
 
 @dataclass(frozen=True)
 class CompilerMessage:
-    """An error or a warning."""
-
     kind: str  # `ERROR` or `WARNING`
     text: str
     file: str = ""  # empty if it is about no line, as those of the assembler

@@ -81,7 +81,6 @@ class Exercise:
         return f"{self.kernel}.cu"
 
     def works(self) -> list[Work]:
-        """Return the cases that it is graded by."""
         return [self._work(shape) for shape in SHAPES]
 
     def _work(self, shape: tuple[int, int]) -> Work:

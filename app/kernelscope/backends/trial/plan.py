@@ -95,8 +95,6 @@ class TrialPlan:
 
 @dataclass(frozen=True)
 class _PlanData:
-    """A plan without its launches."""
-
     shape: tuple[int, ...]
     output_shape: tuple[int, ...]
     dtype: str

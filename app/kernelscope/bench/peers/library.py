@@ -60,8 +60,6 @@ def _nothing() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Library:
-    """A library that the bench compares with."""
-
     name: str  # name in tables and on the command line
     module: str  # Python module that it is used through; empty if it needs none
     makers: Mapping[str, Maker]  # A `Maker` for each supported filter, by the filter's id

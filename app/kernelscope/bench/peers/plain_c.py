@@ -244,7 +244,6 @@ def library_of(
     filter_ids: Iterable[str],
     find: Callable[[str, Pixels, Parameters, Border], Call | None],
 ) -> Library:
-    """Return the library of loops in C that `find` has for these filters."""
 
     def make(filter_id: str, *given: Any) -> Made | None:
         call = find(filter_id, *given)

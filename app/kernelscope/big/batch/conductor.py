@@ -75,8 +75,6 @@ _Quality = Annotated[
 
 @dataclass(frozen=True)
 class FileOutcome:
-    """What became of a file."""
-
     item: Item
     status: FileState
     reason: str = ""  # of a failure: the cause and the way out

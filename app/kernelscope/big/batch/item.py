@@ -23,8 +23,6 @@ PARTS = ".kernelscope-batch-parts"
 
 @dataclass(frozen=True)
 class Item:
-    """A file of a batch."""
-
     # Of a DICOM series, `source` is one of its files.
     source: Path
     target: Path

@@ -39,8 +39,6 @@ _NAMELESS = "series"  # name of a series that has no name, nor its folder
 
 @dataclass
 class FoundFiles:
-    """The files of a batch."""
-
     items: list[Item] = field(default_factory=list)
     left_out: int = 0  # files in folders that are of no format that can be read
     problems: list[tuple[Path, str]] = field(default_factory=list)

@@ -36,8 +36,6 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class Streamed:
-    """The report of a streamed run."""
-
     blocks: int
     samples: int
     seconds: float

@@ -114,7 +114,6 @@ def read_header(path: Path) -> Any:
 
 
 def read_whole(path: Path) -> Any:
-    """Read a file with its pixels."""
     with WatchedFile(path) as handle:
         return _read(handle, path.name)
 

@@ -31,8 +31,6 @@ _STEP = 0.1
 
 @dataclass(frozen=True)
 class Risk:
-    """An estimated error."""
-
     mse: float
     """Estimated mean squared error, of samples for which white is 1. Where the error is small
     against the noise the estimate can be negative."""

@@ -81,7 +81,6 @@ def title(name: str) -> str:
 
 
 def anchor_of(heading: str) -> str:
-    """Return the anchor that the site gives a heading."""
     return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
 
 

@@ -232,7 +232,6 @@ def gallery(specs: Iterable[FilterSpec]) -> str:
 
 
 def command(spec: FilterSpec) -> str:
-    """Return the command that has the effect shown."""
     name = "nii.gz" if spec.kind is Kind.VOLUME else "png"
     options = [
         word

@@ -119,7 +119,6 @@ def _planned(
 
 
 def offering(device: str, level_id: str) -> list[FilterSpec]:
-    """Return the filters that have a level."""
     return [
         spec
         for kind in Kind

@@ -88,7 +88,6 @@ class Board(Drawing):
         self.rectangle(x, y, width, height, stroke=stroke, thickness=thickness, dashed=dashed)
 
     def heading(self, x: float, y: float, text: str, note: str = "") -> None:
-        """Write a heading, and a note below."""
         self.text(x, y, text, bold=True, size=14)
         if note:
             self.text(x, y + 17, note, size=12)

@@ -123,7 +123,6 @@ class NamedNumber:
 
     @property
     def source(self) -> str:
-        """The origin in words."""
         return f"{self.origin}: {self.note}" if self.note else str(self.origin)
 
 

@@ -122,7 +122,6 @@ def side(default: int, most: int = 15) -> OddParameter:
 
 
 def block_of(text: str) -> tuple[int, int]:
-    """Return the sides of a block of a choice."""
     columns, _, rows = text.partition("x")
     return int(columns), int(rows)
 
