@@ -105,6 +105,19 @@ class LazySource(Protocol):
         """Return the most bytes that reading a part takes, the part itself included."""
 
 
+def by_chunks(
+    first: Sequence[int], sides: Sequence[int], chunks: Sequence[int]
+) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+    """Yield the parts of a box that lie in one chunk each: their places in all, and in the box."""
+    cuts = []
+    for start, side, step in zip(first, sides, chunks, strict=True):
+        inner = range((start // step + 1) * step, start + side, step)
+        cuts.append(list(itertools.pairwise([start, *inner, start + side])))
+    for ends in itertools.product(*cuts):
+        inside = (slice(a - start, b - start) for (a, b), start in zip(ends, first, strict=True))
+        yield tuple(slice(a, b) for a, b in ends), tuple(inside)
+
+
 def take(source: LazySource, ranges: Sequence[range]) -> NDArray[Any]:
     """Return a part of a source; ranges beyond an axis continue on its other side (``wrap``)."""
     parts = [list(_pieces(each, side)) for each, side in zip(ranges, source.shape, strict=True)]

@@ -21,7 +21,7 @@ from kernelscope.base import atomic
 from kernelscope.base.errors import ImageWriteError
 from kernelscope.big.lazy.blocks import AT_ONCE
 from kernelscope.big.lazy.ome import LATEST, VERSIONS, attributes_of, axes_for, omero_for
-from kernelscope.big.lazy.source import Head, Sides
+from kernelscope.big.lazy.source import Head, Sides, by_chunks
 from kernelscope.big.lazy.zarr_source import install_hint
 from kernelscope.engine.control import CancelToken, Progress
 from kernelscope.files.volumes.folder import ZARR
@@ -65,11 +65,7 @@ class ZarrSink:
             data = samples[:, :, 0] if array.ndim == 2 else np.moveaxis(samples, 2, 0)
             first = box.first[:2] if array.ndim == 2 else (0, *box.first[:2])
         with explained(self._path):
-            for places in _chunks(first, data.shape, array.chunks):
-                inside = tuple(
-                    slice(each.start - a, each.stop - a)
-                    for each, a in zip(places, first, strict=True)
-                )
+            for places, inside in by_chunks(first, data.shape, array.chunks):
                 array[places] = data[inside]
 
     def finish(self, token: CancelToken, progress: Progress) -> None:
@@ -81,7 +77,7 @@ class ZarrSink:
         ):
             steps = tuple(b // a for a, b in zip(before, after, strict=True))
             zeros = (0,) * coarser.ndim
-            parts = list(_chunks(zeros, coarser.shape, coarser.chunks))
+            parts = [places for places, _ in by_chunks(zeros, coarser.shape, coarser.chunks)]
 
             def fill(
                 places: tuple[slice, ...],
@@ -212,18 +208,6 @@ def _factors(axes: str, sides: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         if not any(halved):
             return
         factors = tuple(factor * (1 + half) for factor, half in zip(factors, halved, strict=True))
-
-
-def _chunks(
-    first: tuple[int, ...], sides: tuple[int, ...], chunks: tuple[int, ...]
-) -> Iterator[tuple[slice, ...]]:
-    """Yield the parts of a box that lie in one chunk each."""
-    cuts = []
-    for start, side, step in zip(first, sides, chunks, strict=True):
-        inner = range((start // step + 1) * step, start + side, step)
-        cuts.append(list(itertools.pairwise([start, *inner, start + side])))
-    for ends in itertools.product(*cuts):
-        yield tuple(slice(a, b) for a, b in ends)
 
 
 def _flush(folder: Path) -> None:

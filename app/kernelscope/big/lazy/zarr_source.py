@@ -5,11 +5,10 @@ The package ``zarr`` decodes the chunks. A missing chunk has the fill value, as 
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from kernelscope.base.errors import ImageReadError
 from kernelscope.base.installed import install_command
 from kernelscope.big.lazy.ome import VERSIONS, Multiscale, parsed
-from kernelscope.big.lazy.source import Head, Sides
+from kernelscope.big.lazy.source import Head, Sides, by_chunks
 from kernelscope.big.lazy.zarr_bounds import Codecs, check_chunk, check_declared, inside, read_json
 from kernelscope.files.formats import Unreadable, damage_explained, named
 from kernelscope.files.volumes import folder
@@ -79,14 +78,11 @@ class ZarrSource:
 
     def read(self, box: Box) -> NDArray[Any]:
         output = np.empty(box.sides, self.dtype)
-        for part in _pieces(box, self.grain):
-            key = self._key(part.first)
-            self._check_chunk(key, part.first)
-            inside = tuple(
-                slice(a - first, a - first + side)
-                for a, first, side in zip(part.first, box.first, part.sides, strict=True)
-            )
-            output[inside] = self._part(part, key)
+        for places, part in by_chunks(*box, self.grain):
+            first, second, third = (each.start for each in places)
+            key = self._key((first, second, third))
+            self._check_chunk(key, (first, second, third))
+            output[part] = self._part(places, key)
         return output
 
     def working_bytes(self, box: Box) -> int:
@@ -109,18 +105,15 @@ class ZarrSource:
         first, second, third = (along.get(name, 1) for name in self._wanted)
         return first, second, third
 
-    def _part(self, part: Box, key: str) -> NDArray[Any]:
+    def _part(self, places: Sequence[slice], key: str) -> NDArray[Any]:
         """Return samples of one chunk, with the wanted axes."""
-        ranges = {
-            name: slice(first, first + side)
-            for name, first, side in zip(self._wanted, *part, strict=True)
-        }
+        ranges = dict(zip(self._wanted, places, strict=True))
         chosen = tuple(ranges.get(name, self._fixed.get(name, 0)) for name in self._axes)
         with named(f"{self._folder.name}: chunk {key}"), damage_explained("OME-Zarr"):
             samples = np.asarray(self._array[chosen])
         kept = [name for name in self._axes if name in ranges]
         order = [kept.index(name) for name in self._wanted if name in kept]
-        return samples.transpose(order).reshape(part.sides)
+        return samples.transpose(order).reshape([each.stop - each.start for each in places])
 
     def _cells(self, first: Sides) -> tuple[int, ...]:
         """Return the place of a sample along the axes of the array."""
@@ -193,17 +186,6 @@ class ZarrSource:
             f"{self._folder.name}: the data changed while they were read.",
             "Wait until they are complete, and filter them again.",
         )
-
-
-def _pieces(box: Box, grain: Sides) -> Iterator[Box]:
-    """Yield the parts of a box that lie in one chunk each."""
-    cuts = []
-    for first, side, step in zip(*box, grain, strict=True):
-        inner = range(-(-(first + 1) // step) * step, first + side, step)
-        ends = [first, *inner, first + side]
-        cuts.append(list(itertools.pairwise(ends)))
-    for (a, b), (c, d), (e, f) in itertools.product(*cuts):
-        yield Box((a, c, e), (b - a, d - c, f - e))
 
 
 def open_zarr(path: Path, number: int | None = None) -> ZarrSource:
