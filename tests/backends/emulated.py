@@ -95,7 +95,7 @@ def run(
     output = np.full((shape[0] + 8, *shape[1:]), 90, pixels.dtype)
     bounds = part.first, part.last, part.source_first, part.first, 0
     geometry = np.array([width, height, channels, shape[1], *bounds], np.int32)
-    with mock.patch.object(emulated_launch, "_geometry", return_value=geometry):
+    with mock.patch.object(emulated_launch, "geometry", return_value=geometry):
         memory = emulated_launch.Memory(np.concatenate(pieces), output, {})
         emulated_launch.run_launch(
             library, planned, task, memory, [], CancelToken(), lambda part: None

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.backends.cuda.arguments import geometry
 from kernelscope.base.errors import DeviceUnavailable, OutOfMemory
 from kernelscope.engine.control import CancelToken
 from kernelscope.schema.borders import Border
@@ -22,9 +23,6 @@ _OPERATIONS_AT_ONCE = 5e7
 """Blocks between two looks at the cancel token, and operations, which take 0.1 s or so."""
 
 _MOST_THREADS = 1024
-
-_FIRST_ROW = 4
-"""The place in ``Geometry`` of the first row of the output, and before that behind the last."""
 
 _ADDRESSING = {Border.REFLECT: 3, Border.WRAP: 2, Border.CONSTANT: 1}
 """The numbers in `emulator.h` of a texture's address modes; 0 is the nearest texel."""
@@ -106,9 +104,9 @@ def run_launch(
     if watch is not None:
         named = {f"table {number}": table for number, table in enumerate(tables, start=1)}
         watch(Handed(named, launch.constants))
-    geometry = _geometry(launch, task)
-    if rows is not None:
-        geometry[_FIRST_ROW : _FIRST_ROW + 2] = rows.start, rows.stop
+    hardware = _hardware_border(launch, task)
+    rows = range(task.output_shape[0]) if rows is None else rows
+    fields = np.array(geometry(task, rows.start, rows.stop, hardware_border=hardware), np.int32)
     host_copy = _host_copy(launch, memory)
     pieces = list(_pieces(launch))
     for number, (begin, end) in enumerate(pieces):
@@ -117,7 +115,7 @@ def run_launch(
         numbers = (ctypes.c_int * 2)(begin, end)
         places = (ctypes.c_void_p * len(pointers))(*pointers)
         values = [ctypes.addressof(places) + 8 * n for n in range(len(pointers))]
-        values.append(geometry.ctypes.data)
+        values.append(fields.ctypes.data)
         if launch.steps:
             values += [ctypes.addressof(numbers) + 4 * n for n in range(2)]
 
@@ -133,18 +131,6 @@ def _pieces(launch: Launch) -> Iterator[tuple[int, int]]:
     at_once = launch.steps_at_once or steps
     for begin in range(0, steps, at_once):
         yield begin, min(begin + at_once, steps)
-
-
-def _geometry(launch: Launch, task: CudaTask) -> NDArray[np.int32]:
-    """Return the fields of ``Geometry``, or of a volume those of ``Volume``."""
-    rows = task.output_shape[0]
-    if len(task.shape) == 4:
-        depth, height, width, components = task.shape
-        return np.array([width, height, depth, components, 0, rows, 0, 0], np.int32)
-    height, width, channels = task.shape
-    hardware = _hardware_border(launch, task)
-    numbers = [width, height, channels, task.output_shape[1], 0, rows, 0, 0, int(hardware)]
-    return np.array(numbers, np.int32)
 
 
 def _hardware_border(launch: Launch, task: CudaTask) -> bool:
