@@ -882,6 +882,34 @@ class Actions(RuleBasedStateMachine):
             assert pipeline.present.step == settings_.step.open
 
 
+def test_a_part_with_other_settings_does_not_stay_over_the_result(
+    qapp: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one that was shown when the settings came back, nor one that comes later."""
+    monkeypatch.setattr(tasks, "Worker", Paused)
+    monkeypatch.setattr("kernelscope.gui.model.freshness.AT_ONCE", -1.0)
+    Actions.backend = CpuBackend(threads=1)
+    try:
+        machine = Actions()
+        machine.start()
+        machine.rest()
+        machine.look(1)
+        for late in (False, True):
+            machine.choose_level("serial")
+            (part,) = machine.worker.work
+            assert isinstance(part, Request)
+            assert part.region is not None
+            if not late:
+                machine.answer()
+                assert machine.session.freshness is Freshness.PREVIEW
+            machine.choose_auto()
+            machine.answer()
+            assert machine.session.freshness is Freshness.EXACT
+        machine.teardown()
+    finally:
+        Actions.backend.close()
+
+
 EXAMPLES = [20, pytest.param(2000, marks=pytest.mark.exhaustive)]
 
 

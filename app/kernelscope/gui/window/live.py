@@ -210,12 +210,26 @@ class Live(QObject):
     def _on_session(self, fields: Fields) -> None:
         if MOMENT in fields:
             self._leave()
+        if SETTINGS in fields:
+            self._uncover()
         if fields & {SETTINGS, PLACES, INPUT, SLICES, KIND}:
             self.touch()
         elif fields & {MOMENT, RESULT, REVERTED, SHOWN, SEEN}:
             self._follow()
         if fields & {SHOWN, PART}:
             self._refreshed.after_paint()
+
+    def _has(self, wanted: Request) -> bool:
+        """Return whether the whole result of the settings is there, if only about to be drawn."""
+        result = self.session.subject.result
+        return result is not None and alike(result.request, wanted)
+
+    def _uncover(self) -> None:
+        """Show the result again whose settings are back, where a part with others covers it."""
+        subject = self.session.subject
+        part, wanted = subject.previewed, subject.wanted()
+        if part and wanted and self._has(wanted) and not alike(part, wanted):
+            subject.note(RESULT)
 
     def touch(self) -> None:
         """Compute the request of the present settings."""
@@ -250,9 +264,9 @@ class Live(QObject):
 
     def _run_next(self, wanted: Request) -> None:
         subject = self.session.subject
-        shown, result = subject.shown, subject.result
+        shown = subject.shown
         known = shown is not None and alike(shown, wanted)
-        if result is not None and alike(result.request, wanted):
+        if self._has(wanted):
             return  # it is being drawn
         reduction = subject.reduction() if self._on_card(wanted) else 1
         for visible in subject.visible_parts(wanted) or (None,):
@@ -359,7 +373,9 @@ class Live(QObject):
         # While a slider moves, results for where it was are better than none; the badge says so.
         useful = wanted is not None and (
             alike(request, wanted)
-            or (not self._resting and request.step.filter is wanted.step.filter)
+            or not (
+                self._resting or self._has(wanted) or request.step.filter is not wanted.step.filter
+            )
         )
         if useful and request.source is subject.source:
             if request.region is None and request.reduction == 1:
