@@ -23,6 +23,34 @@ from kernelscope.library.recipes import Recipe as Recipe
 
 __version__: str
 
+@overload
+def collaborative(
+    *,
+    sigma: float | Literal["estimate"] = "estimate",
+    noise: Literal["auto", "white", "camera", "correlated"] = "auto",
+    strength: float = 100.0,
+    setting: Literal["full", "fast"] = "full",
+    border: Literal["reflect", "mirror", "nearest", "constant"] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
 def collaborative(
     image: ArrayLike,
     *,
@@ -31,6 +59,23 @@ def collaborative(
     strength: float = 100.0,
     setting: Literal["full", "fast"] = "full",
     border: Literal["reflect", "mirror", "nearest", "constant"] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    cval: float = 0.0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -39,8 +84,9 @@ def collaborative(
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "global", "shared", "tuned"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Collaborative filtering.
 
@@ -53,8 +99,8 @@ def collaborative(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     sigma : float or 'estimate', default 'estimate'
         Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %; of
         camera noise, that of its mean variance. Allowed: 0 to 1e+06 %.
@@ -73,6 +119,17 @@ def collaborative(
         time.
     border : {'reflect', 'mirror', 'nearest', 'constant'}, default 'reflect'
         Treatment of cells outside the image.
+    mode : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'grid-mirror', 'symmetric',
+            'edge', 'grid-constant', 'grid-wrap'}, optional
+        The border under the name that scipy.ndimage or numpy.pad has for it.
+    cval : float, default 0.0
+        Value of the cells outside the image for border “constant”.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -93,11 +150,13 @@ def collaborative(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'global', 'shared', 'tuned'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -121,9 +180,22 @@ def collaborative(
     Dabov, Foi, Katkovnik and Egiazarian, IEEE TIP 16, 2007; Lebrun, IPOL 2012.
     """
 
+@overload
+def dot_product(
+    *,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
 def dot_product(
     image: ArrayLike,
     *,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -132,8 +204,9 @@ def dot_product(
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "global", "shared", "tuned"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Dot product.
 
@@ -145,8 +218,14 @@ def dot_product(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -167,11 +246,13 @@ def dot_product(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'global', 'shared', 'tuned'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -195,12 +276,28 @@ def dot_product(
     Salari 2019, chapter 3: the dot product, by a tree of sums in shared memory.
     """
 
+@overload
+def gaussian_noise(
+    *,
+    variance: float = 0.001,
+    sigma: float = 0.0,
+    seed: int = 0,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
 def gaussian_noise(
     image: ArrayLike,
     *,
     variance: float = 0.001,
     sigma: float = 0.0,
     seed: int = 0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -209,8 +306,9 @@ def gaussian_noise(
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Gaussian noise.
 
@@ -221,8 +319,8 @@ def gaussian_noise(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     variance : float, default 0.001
         Variance of the noise where white is 1: the square of sigma. Allowed: 0 to 1.
     sigma : float, default 0.0
@@ -230,6 +328,12 @@ def gaussian_noise(
         1000.
     seed : int, default 0
         The same seed gives the same noise. Allowed: 0 to 2147483647.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -250,11 +354,13 @@ def gaussian_noise(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -278,6 +384,40 @@ def gaussian_noise(
     Kasparidis, NLM report, Thessaloniki.
     """
 
+@overload
+def greyscale(
+    *,
+    rounding: Literal["nearest", "floor"] = "nearest",
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "reduce",
+        "keep",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
 def greyscale(
     image: ArrayLike,
     *,
@@ -292,14 +432,32 @@ def greyscale(
         "reduce",
         "keep",
     ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    cval: float = 0.0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "global", "tuned"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Greyscale.
 
@@ -311,14 +469,25 @@ def greyscale(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     rounding : {'nearest', 'floor'}, default 'nearest'
         How whole numbers are rounded; “greyscale first” always takes the nearest. 'nearest':
         Ties go to the even value. 'floor': As Korčuška 2013 does: up to one level darker.
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
+    mode : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'grid-mirror', 'symmetric',
+            'edge', 'grid-constant', 'grid-wrap'}, optional
+        The border under the name that scipy.ndimage or numpy.pad has for it.
+    cval : float, default 0.0
+        Value of the cells outside the image for border “constant”.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -333,11 +502,13 @@ def greyscale(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'global', 'tuned'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -361,6 +532,41 @@ def greyscale(
     ITU-R BT.601: 0.299 R + 0.587 G + 0.114 B; rounded down: Korčuška 2013, section 5.1.
     """
 
+@overload
+def laplace(
+    *,
+    form: Literal["4", "8", "5x5"] = "4",
+    negative: Literal["clip", "absolute", "offset"] = "absolute",
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "reduce",
+        "keep",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
 def laplace(
     image: ArrayLike,
     *,
@@ -376,6 +582,23 @@ def laplace(
         "reduce",
         "keep",
     ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    cval: float = 0.0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -394,8 +617,9 @@ def laplace(
         "tuned",
     ]
     | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Laplace.
 
@@ -407,8 +631,8 @@ def laplace(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     form : {'4', '8', '5x5'}, default '4'
         The mask; its centre is negative in all of them. '4': 0 1 0; 1 -4 1; 0 1 0 '8': 1 1 1; 1
         -8 1; 1 1 1 '5x5': The diamond 0 0 1 0 0; 0 1 2 1 0; 1 2 -16 2 1; 0 1 2 1 0; 0 0 1 0 0:
@@ -420,6 +644,17 @@ def laplace(
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
+    mode : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'grid-mirror', 'symmetric',
+            'edge', 'grid-constant', 'grid-wrap'}, optional
+        The border under the name that scipy.ndimage or numpy.pad has for it.
+    cval : float, default 0.0
+        Value of the cells outside the image for border “constant”.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -441,11 +676,13 @@ def laplace(
     level : {'serial', 'parallel', 'single-block', 'global', 'constant', 'shared', 'texture',
             'tuned'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -470,6 +707,42 @@ def laplace(
     Gaussian, sign reversed; Korčuška 2013 uses 3×3 and 5×5 masks but prints neither.
     """
 
+@overload
+def mask(
+    *,
+    mask: ArrayLike = ((1, 2, 1), (2, 4, 2), (1, 2, 1)),
+    divisor: Literal["one", "count", "sum"] = "sum",
+    negative: Literal["clip", "absolute", "offset"] = "clip",
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "reduce",
+        "keep",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
 def mask(
     image: ArrayLike,
     *,
@@ -486,6 +759,23 @@ def mask(
         "reduce",
         "keep",
     ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    cval: float = 0.0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -504,8 +794,9 @@ def mask(
         "tuned",
     ]
     | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Custom mask.
 
@@ -517,8 +808,8 @@ def mask(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     mask : array_like, square, or str, default ((1, 2, 1), (2, 4, 2), (1, 2, 1))
         The weights of the cells around the pixel, row by row. Allowed: 3×3 to 15×15.
     divisor : {'one', 'count', 'sum'}, default 'sum'
@@ -532,6 +823,17 @@ def mask(
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
+    mode : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'grid-mirror', 'symmetric',
+            'edge', 'grid-constant', 'grid-wrap'}, optional
+        The border under the name that scipy.ndimage or numpy.pad has for it.
+    cval : float, default 0.0
+        Value of the cells outside the image for border “constant”.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -553,11 +855,13 @@ def mask(
     level : {'serial', 'parallel', 'single-block', 'global', 'constant', 'shared', 'texture',
             'tuned'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -581,10 +885,10 @@ def mask(
     Korčuška 2013, section 1.2; correlation, the mask is not flipped.
     """
 
+@overload
 def mean(
-    image: ArrayLike,
     *,
-    size: int = 3,
+    size: int | tuple[int, int] = 3,
     border: Literal[
         "reflect",
         "mirror",
@@ -595,6 +899,57 @@ def mean(
         "reduce",
         "keep",
     ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
+def mean(
+    image: ArrayLike,
+    *,
+    size: int | tuple[int, int] = 3,
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "reduce",
+        "keep",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    cval: float = 0.0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -610,8 +965,9 @@ def mean(
         "tuned",
     ]
     | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Mean.
 
@@ -623,13 +979,24 @@ def mean(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
-    size : int, default 3
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
+    size : int or (int, int), default 3
         Side of the square that is averaged. Allowed: odd, 3 to 99 px.
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
+    mode : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'grid-mirror', 'symmetric',
+            'edge', 'grid-constant', 'grid-wrap'}, optional
+        The border under the name that scipy.ndimage or numpy.pad has for it.
+    cval : float, default 0.0
+        Value of the cells outside the image for border “constant”.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -645,11 +1012,13 @@ def mean(
     level : {'serial', 'parallel', 'single-block', 'global', 'shared', 'texture', 'tuned'},
             optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -673,10 +1042,10 @@ def mean(
     Korčuška 2013, section 1.3; parallel computing report no. 5.
     """
 
+@overload
 def median(
-    image: ArrayLike,
     *,
-    size: int = 3,
+    size: int | tuple[int, int] = 3,
     border: Literal[
         "reflect",
         "mirror",
@@ -687,6 +1056,57 @@ def median(
         "reduce",
         "keep",
     ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
+def median(
+    image: ArrayLike,
+    *,
+    size: int | tuple[int, int] = 3,
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "reduce",
+        "keep",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    cval: float = 0.0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -705,8 +1125,9 @@ def median(
         "tuned",
     ]
     | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Median.
 
@@ -718,13 +1139,24 @@ def median(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
-    size : int, default 3
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
+    size : int or (int, int), default 3
         Side of the square whose middle value is taken. Allowed: odd, 3 to 31 px.
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
+    mode : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'grid-mirror', 'symmetric',
+            'edge', 'grid-constant', 'grid-wrap'}, optional
+        The border under the name that scipy.ndimage or numpy.pad has for it.
+    cval : float, default 0.0
+        Value of the cells outside the image for border “constant”.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -740,11 +1172,13 @@ def median(
     level : {'serial', 'serial-bubble', 'serial-huang', 'parallel', 'single-block', 'global',
             'selection', 'shared', 'texture', 'tuned'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -769,9 +1203,22 @@ def median(
     Hébert 2007, networks after Batcher 1968 and Adams 2021.
     """
 
+@overload
+def negative(
+    *,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
 def negative(
     image: ArrayLike,
     *,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -780,8 +1227,9 @@ def negative(
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "mapped", "local", "uncoalesced", "global"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Negative.
 
@@ -792,8 +1240,14 @@ def negative(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -814,11 +1268,13 @@ def negative(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'mapped', 'local', 'uncoalesced', 'global'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -842,13 +1298,13 @@ def negative(
     Korčuška 2013, section 3.4: coalesced access, local and mapped memory.
     """
 
+@overload
 def nlm(
-    image: ArrayLike,
     *,
     sigma: float | Literal["estimate"] = "estimate",
     noise: Literal["auto", "white", "camera", "correlated"] = "auto",
     strength: float = 100.0,
-    patch: int | Literal["estimate"] = "estimate",
+    patch: int | tuple[int, int] | Literal["estimate"] = "estimate",
     search: Literal["window", "image"] = "window",
     search_radius: int = 10,
     filter_sigma: float | Literal["estimate"] = "estimate",
@@ -864,6 +1320,65 @@ def nlm(
         "valid",
         "reduce",
     ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
+def nlm(
+    image: ArrayLike,
+    *,
+    sigma: float | Literal["estimate"] = "estimate",
+    noise: Literal["auto", "white", "camera", "correlated"] = "auto",
+    strength: float = 100.0,
+    patch: int | tuple[int, int] | Literal["estimate"] = "estimate",
+    search: Literal["window", "image"] = "window",
+    search_radius: int = 10,
+    filter_sigma: float | Literal["estimate"] = "estimate",
+    patch_sigma: float = 1.6666666666666667,
+    weights: Literal["corrected", "gaussian", "uniform"] = "corrected",
+    colour: Literal["joint", "separate"] = "joint",
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "reduce",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    cval: float = 0.0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -882,8 +1397,9 @@ def nlm(
         "tuned",
     ]
     | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Non-local means.
 
@@ -896,8 +1412,8 @@ def nlm(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     sigma : float or 'estimate', default 'estimate'
         Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %; of
         camera noise, that of its mean variance. Allowed: 0 to 1e+06 %.
@@ -910,7 +1426,7 @@ def nlm(
     strength : float, default 100.0
         Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
         to 1000 %.
-    patch : int or 'estimate', default 'estimate'
+    patch : int or (int, int) or 'estimate', default 'estimate'
         Side of the squares by which pixels are compared. Allowed: odd, 3 to 11 px.
     search : {'window', 'image'}, default 'window'
         Where a pixel looks for others that look like it. 'window': A square around the pixel.
@@ -933,6 +1449,17 @@ def nlm(
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce'}, default
             'reflect'
         Treatment of cells outside the image.
+    mode : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'grid-mirror', 'symmetric',
+            'edge', 'grid-constant', 'grid-wrap'}, optional
+        The border under the name that scipy.ndimage or numpy.pad has for it.
+    cval : float, default 0.0
+        Value of the cells outside the image for border “constant”.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -954,11 +1481,13 @@ def nlm(
     level : {'serial', 'parallel', 'global', 'constant', 'host-partitions', 'shared', 'texture',
             'tuned'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -982,11 +1511,26 @@ def nlm(
     Kasparidis, NLM report, Thessaloniki; after Buades, Coll and Morel 2005.
     """
 
+@overload
+def poisson_noise(
+    *,
+    photons: int = 255,
+    seed: int = 0,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
 def poisson_noise(
     image: ArrayLike,
     *,
     photons: int = 255,
     seed: int = 0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -995,8 +1539,9 @@ def poisson_noise(
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Poisson noise.
 
@@ -1007,12 +1552,18 @@ def poisson_noise(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     photons : int, default 255
         Number of photons of a white sample: the fewer, the more noise. Allowed: 1 to 1000000.
     seed : int, default 0
         The same seed gives the same noise. Allowed: 0 to 2147483647.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1033,11 +1584,13 @@ def poisson_noise(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -1061,11 +1614,26 @@ def poisson_noise(
     Shot noise; with 255 photons and 8 bit as MATLAB’s imnoise with “poisson”.
     """
 
+@overload
+def rician_noise(
+    *,
+    sigma: float = 0.03,
+    seed: int = 0,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
 def rician_noise(
     image: ArrayLike,
     *,
     sigma: float = 0.03,
     seed: int = 0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -1074,8 +1642,9 @@ def rician_noise(
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Rician noise.
 
@@ -1086,13 +1655,19 @@ def rician_noise(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     sigma : float, default 0.03
         Standard deviation of the real and the imaginary part, where white is 1. Allowed: 0 to
         1000.
     seed : int, default 0
         The same seed gives the same noise. Allowed: 0 to 2147483647.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1113,11 +1688,13 @@ def rician_noise(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -1141,10 +1718,24 @@ def rician_noise(
     Gudbjartsson and Patz, Magnetic Resonance in Medicine 34, 1995.
     """
 
+@overload
+def ripple(
+    *,
+    tick: int = 0,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
 def ripple(
     image: ArrayLike,
     *,
     tick: int = 0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -1153,8 +1744,9 @@ def ripple(
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "single-block", "global"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Ripple.
 
@@ -1165,10 +1757,16 @@ def ripple(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     tick : int, default 0
         Each step moves the ripple outwards by a seventh of a radian. Allowed: 0 to 1000.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1189,11 +1787,13 @@ def ripple(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'single-block', 'global'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -1217,6 +1817,39 @@ def ripple(
     Salari 2019, chapter 3: a ripple, a thread for each pixel.
     """
 
+@overload
+def rotating_mask(
+    *,
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "reduce",
+        "keep",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
 def rotating_mask(
     image: ArrayLike,
     *,
@@ -1230,6 +1863,23 @@ def rotating_mask(
         "reduce",
         "keep",
     ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    cval: float = 0.0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -1245,8 +1895,9 @@ def rotating_mask(
         "tuned",
     ]
     | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Rotating mask.
 
@@ -1258,11 +1909,22 @@ def rotating_mask(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
+    mode : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'grid-mirror', 'symmetric',
+            'edge', 'grid-constant', 'grid-wrap'}, optional
+        The border under the name that scipy.ndimage or numpy.pad has for it.
+    cval : float, default 0.0
+        Value of the cells outside the image for border “constant”.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1278,11 +1940,13 @@ def rotating_mask(
     level : {'serial', 'parallel', 'single-block', 'global', 'shared', 'texture', 'tuned'},
             optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -1306,11 +1970,26 @@ def rotating_mask(
     Korčuška 2013, section 1.3.
     """
 
+@overload
+def salt_and_pepper_noise(
+    *,
+    density: float = 0.05,
+    seed: int = 0,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
 def salt_and_pepper_noise(
     image: ArrayLike,
     *,
     density: float = 0.05,
     seed: int = 0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -1319,8 +1998,9 @@ def salt_and_pepper_noise(
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Salt and pepper noise.
 
@@ -1331,12 +2011,18 @@ def salt_and_pepper_noise(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     density : float, default 0.05
         Share of the samples that turn black or white, in each channel. Allowed: 0 to 1.
     seed : int, default 0
         The same seed gives the same noise. Allowed: 0 to 2147483647.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1357,11 +2043,13 @@ def salt_and_pepper_noise(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -1385,6 +2073,41 @@ def salt_and_pepper_noise(
     Gonzalez and Woods, Digital Image Processing, chapter 5.
     """
 
+@overload
+def sliding_dct(
+    *,
+    sigma: float | Literal["estimate"] = "estimate",
+    noise: Literal["auto", "white", "camera", "correlated"] = "auto",
+    strength: float = 100.0,
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "keep",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
 def sliding_dct(
     image: ArrayLike,
     *,
@@ -1400,6 +2123,23 @@ def sliding_dct(
         "valid",
         "keep",
     ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    cval: float = 0.0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -1408,8 +2148,9 @@ def sliding_dct(
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "global", "shared"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Sliding DCT.
 
@@ -1421,8 +2162,8 @@ def sliding_dct(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     sigma : float or 'estimate', default 'estimate'
         Standard deviation of the noise in percent of white: 10 of 255 levels are 3.9 %; of
         camera noise, that of its mean variance. Allowed: 0 to 1e+06 %.
@@ -1438,6 +2179,17 @@ def sliding_dct(
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'keep'}, default
             'reflect'
         Treatment of cells outside the image.
+    mode : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'grid-mirror', 'symmetric',
+            'edge', 'grid-constant', 'grid-wrap'}, optional
+        The border under the name that scipy.ndimage or numpy.pad has for it.
+    cval : float, default 0.0
+        Value of the cells outside the image for border “constant”.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1458,11 +2210,13 @@ def sliding_dct(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'global', 'shared'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -1486,6 +2240,49 @@ def sliding_dct(
     Yu and Sapiro, DCT image denoising, IPOL 2011; second pass after Dabov et al. 2007.
     """
 
+@overload
+def sobel(
+    *,
+    form: Literal[
+        "sum",
+        "magnitude",
+        "directions",
+        "single",
+        "winner",
+        "angle",
+        "angle-colour",
+    ] = "sum",
+    direction: Literal["N", "NE", "E", "SE", "S", "SW", "W", "NW"] = "N",
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "reduce",
+        "keep",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
 def sobel(
     image: ArrayLike,
     *,
@@ -1509,6 +2306,23 @@ def sobel(
         "reduce",
         "keep",
     ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    cval: float = 0.0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -1526,8 +2340,9 @@ def sobel(
         "tuned",
     ]
     | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Sobel.
 
@@ -1538,8 +2353,8 @@ def sobel(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     form : {'sum', 'magnitude', 'directions', 'single', 'winner', 'angle', 'angle-colour'},
             default 'sum'
         How the derivatives are combined. 'sum': |gx| + |gy|, horizontal and vertical
@@ -1557,6 +2372,17 @@ def sobel(
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
+    mode : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'grid-mirror', 'symmetric',
+            'edge', 'grid-constant', 'grid-wrap'}, optional
+        The border under the name that scipy.ndimage or numpy.pad has for it.
+    cval : float, default 0.0
+        Value of the cells outside the image for border “constant”.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1578,11 +2404,13 @@ def sobel(
     level : {'serial', 'parallel', 'single-block', 'global', 'shared', 'texture', 'tuned'},
             optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -1606,19 +2434,35 @@ def sobel(
     Korčuška 2013, section 1.4, equations 3 and 4.
     """
 
+@overload
 def speckle_noise(
-    image: ArrayLike,
     *,
     variance: float = 0.01,
     seed: int = 0,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
+def speckle_noise(
+    image: ArrayLike,
+    *,
+    variance: float = 0.01,
+    seed: int = 0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Speckle noise.
 
@@ -1629,12 +2473,18 @@ def speckle_noise(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     variance : float, default 0.01
         Variance of the factor, whose mean is 1. Allowed: 0 to 1.
     seed : int, default 0
         The same seed gives the same noise. Allowed: 0 to 2147483647.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1649,11 +2499,13 @@ def speckle_noise(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -1677,10 +2529,10 @@ def speckle_noise(
     scikit-image, random_noise with mode “speckle”.
     """
 
+@overload
 def threshold_mean(
-    image: ArrayLike,
     *,
-    size: int = 3,
+    size: int | tuple[int, int] = 3,
     threshold: float = 20.0,
     border: Literal[
         "reflect",
@@ -1692,6 +2544,58 @@ def threshold_mean(
         "reduce",
         "keep",
     ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
+def threshold_mean(
+    image: ArrayLike,
+    *,
+    size: int | tuple[int, int] = 3,
+    threshold: float = 20.0,
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "reduce",
+        "keep",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    cval: float = 0.0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -1709,8 +2613,9 @@ def threshold_mean(
         "tuned",
     ]
     | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Mean with threshold.
 
@@ -1721,9 +2626,9 @@ def threshold_mean(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
-    size : int, default 3
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
+    size : int or (int, int), default 3
         Side of the square that is averaged. Allowed: odd, 3 to 31 px.
     threshold : float, default 20.0
         A pixel stays as it is if the mean differs from it by more than this. Allowed: 0 to 255
@@ -1731,6 +2636,17 @@ def threshold_mean(
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
+    mode : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'grid-mirror', 'symmetric',
+            'edge', 'grid-constant', 'grid-wrap'}, optional
+        The border under the name that scipy.ndimage or numpy.pad has for it.
+    cval : float, default 0.0
+        Value of the cells outside the image for border “constant”.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1752,11 +2668,13 @@ def threshold_mean(
     level : {'serial', 'parallel', 'single-block', 'global', 'shared', 'texture', 'tuned'},
             optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -1780,17 +2698,31 @@ def threshold_mean(
     Korčuška 2013, section 1.3.
     """
 
+@overload
+def turned_tiles(
+    *,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
 def turned_tiles(
     image: ArrayLike,
     *,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "no-barrier", "global", "shared"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Turned tiles.
 
@@ -1801,8 +2733,14 @@ def turned_tiles(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1817,11 +2755,13 @@ def turned_tiles(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'no-barrier', 'global', 'shared'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -1845,9 +2785,22 @@ def turned_tiles(
     Salari 2019, chapter 3: a picture made with and without __syncthreads.
     """
 
+@overload
+def vector_sum(
+    *,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
 def vector_sum(
     image: ArrayLike,
     *,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -1861,8 +2814,9 @@ def vector_sum(
         "global",
     ]
     | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Vector sum.
 
@@ -1873,8 +2827,14 @@ def vector_sum(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1889,11 +2849,13 @@ def vector_sum(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'one-thread-blocks', 'single-block', 'global'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -1917,10 +2879,10 @@ def vector_sum(
     Salari 2019, chapter 3: the sum of two vectors, with blocks, threads and both.
     """
 
+@overload
 def weighted_mean(
-    image: ArrayLike,
     *,
-    size: int = 3,
+    size: int | tuple[int, int] = 3,
     border: Literal[
         "reflect",
         "mirror",
@@ -1931,6 +2893,57 @@ def weighted_mean(
         "reduce",
         "keep",
     ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
+def weighted_mean(
+    image: ArrayLike,
+    *,
+    size: int | tuple[int, int] = 3,
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "reduce",
+        "keep",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    cval: float = 0.0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
     axis: Literal["z", "y", "x"] | None = None,
@@ -1947,8 +2960,9 @@ def weighted_mean(
         "tuned",
     ]
     | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Weighted mean.
 
@@ -1959,13 +2973,24 @@ def weighted_mean(
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
-        uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The
-        last of 2 or 4 channels is alpha and is kept. A volume with `axis`.
-    size : int, default 3
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
+    size : int or (int, int), default 3
         Side of the square that is averaged. Allowed: odd, 3 to 15 px.
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
+    mode : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'grid-mirror', 'symmetric',
+            'edge', 'grid-constant', 'grid-wrap'}, optional
+        The border under the name that scipy.ndimage or numpy.pad has for it.
+    cval : float, default 0.0
+        Value of the cells outside the image for border “constant”.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1981,11 +3006,13 @@ def weighted_mean(
     level : {'serial', 'parallel', 'single-block', 'global', 'constant', 'shared', 'texture',
             'tuned'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
         True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
 
     Returns
     -------
@@ -2012,6 +3039,20 @@ def weighted_mean(
 
 @overload
 def mri_nlm(
+    *,
+    dimensions: Literal["3d", "2d"] = "3d",
+    search_radius: int | tuple[int, int, int] = 5,
+    patch_radius: int | tuple[int, int, int] = 1,
+    noise: Literal["auto", "rician", "gaussian"] = "auto",
+    sigma_from: Literal["volume", "adaptive", "local", "given"] = "volume",
+    sigma: float | Sequence[float] = (),
+    window_radius: int = 2,
+    beta: float | Literal["estimate"] = "estimate",
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
+def mri_nlm(
     volume: ArrayLike,
     *,
     dimensions: Literal["3d", "2d"] = "3d",
@@ -2025,7 +3066,7 @@ def mri_nlm(
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "global", "shared", "tuned"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter MRI NLM.
@@ -2072,7 +3113,7 @@ def mri_nlm(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'global', 'shared', 'tuned'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
@@ -2116,7 +3157,7 @@ def mri_nlm(
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "global", "shared", "tuned"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> tuple[NDArray[Any], ...]:
     """Return the result of the filter MRI NLM.
@@ -2163,7 +3204,7 @@ def mri_nlm(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'global', 'shared', 'tuned'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
@@ -2193,6 +3234,16 @@ def mri_nlm(
 
 @overload
 def volume_collaborative(
+    *,
+    noise: Literal["auto", "rician", "gaussian"] = "auto",
+    sigma_from: Literal["volume", "adaptive", "given"] = "volume",
+    sigma: float | Sequence[float] = (),
+    strength: float = 100.0,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
+def volume_collaborative(
     volume: ArrayLike,
     *,
     noise: Literal["auto", "rician", "gaussian"] = "auto",
@@ -2202,7 +3253,7 @@ def volume_collaborative(
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "global", "shared"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Volume collaborative.
@@ -2238,7 +3289,7 @@ def volume_collaborative(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'global', 'shared'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
@@ -2278,7 +3329,7 @@ def volume_collaborative(
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "global", "shared"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> tuple[NDArray[Any], ...]:
     """Return the result of the filter Volume collaborative.
@@ -2314,7 +3365,7 @@ def volume_collaborative(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'global', 'shared'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
@@ -2344,6 +3395,16 @@ def volume_collaborative(
 
 @overload
 def volume_dct(
+    *,
+    noise: Literal["auto", "rician", "gaussian"] = "auto",
+    sigma_from: Literal["volume", "adaptive", "given"] = "volume",
+    sigma: float | Sequence[float] = (),
+    strength: float = 100.0,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
+def volume_dct(
     volume: ArrayLike,
     *,
     noise: Literal["auto", "rician", "gaussian"] = "auto",
@@ -2353,7 +3414,7 @@ def volume_dct(
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "global", "shared"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> NDArray[Any]:
     """Return the result of the filter Volume DCT.
@@ -2389,7 +3450,7 @@ def volume_dct(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'global', 'shared'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned
@@ -2429,7 +3490,7 @@ def volume_dct(
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
     level: Literal["serial", "parallel", "global", "shared"] | None = None,
-    progress: Callable[[str, float], object] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> tuple[NDArray[Any], ...]:
     """Return the result of the filter Volume DCT.
@@ -2465,7 +3526,7 @@ def volume_dct(
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'parallel', 'global', 'shared'}, optional
         Way of computing; by default the fastest of the device.
-    progress : callable, optional
+    progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
     cancel : callable, optional
         Called often, on any thread; the function raises `Cancelled` soon after it returned

@@ -224,7 +224,7 @@ def test_levels_that_the_library_refuses() -> None:
     with pytest.raises(ks.AppError, match="a picture of uint16 is the largest number"):
         ks.negative(FLOATS.astype(np.uint16), white=9)
     with pytest.raises(ks.AppError, match=r"negative\(\): white: 'a' is not a number"):
-        ks.negative(FLOATS, white="a")  # type: ignore[arg-type]
+        ks.negative(FLOATS, white="a")  # type: ignore[call-overload]
     voxels = np.arange(60, dtype=np.uint16).reshape(3, 4, 5)
     np.testing.assert_array_equal(ks.negative(voxels, axis="z", white=4095), 4095 - voxels)
 

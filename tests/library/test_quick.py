@@ -97,10 +97,10 @@ def test_type_and_shape_count(no_requests: None, image: NDArray[Any]) -> None:
 def test_equal_values_of_another_type_are_refused_as_ever() -> None:
     image = pixels((20, 33), "uint8", 0)
     with pytest.raises(ks.InvalidParameter, match="grey"):
-        ks.median(image, size=3, grey=0)  # type: ignore[arg-type]
+        ks.median(image, size=3, grey=0)  # type: ignore[call-overload]
     ks.median(image, size=3, grey=False)
     with pytest.raises(ks.InvalidParameter, match="grey"):
-        ks.median(image, size=3, grey=0)  # type: ignore[arg-type]
+        ks.median(image, size=3, grey=0)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(("value", "error"), [(np.nan, ks.NotANumber), (np.inf, ks.InvalidImage)])

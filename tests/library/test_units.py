@@ -128,7 +128,7 @@ def test_alpha_is_no_colour() -> None:
     planes = np.full((4, 4, 2), (0.5, 100), np.float32)
     assert Image.from_array(planes).levels == UNIT
     planes[..., 0] = 200
-    out = ks.negative(planes)
+    out = ks.negative(planes, alpha=True)
     np.testing.assert_array_equal(out[..., 0], 0)
     np.testing.assert_array_equal(out[..., 1], 100)
 
@@ -200,7 +200,7 @@ def test_what_nobody_sees_has_no_effect(name: str, channels: int, dtype: str) ->
     other = planes.copy()
     hidden = planes[..., -1] == 0
     other[hidden, :-1] = np.random.default_rng(9).permutation(other[hidden, :-1])
-    made = [getattr(ks, name)(each) for each in (planes, other)]
+    made = [getattr(ks, name)(each, alpha=True) for each in (planes, other)]
     np.testing.assert_array_equal(made[0][~hidden], made[1][~hidden])
     for source, result in zip((planes, other), made, strict=True):
         np.testing.assert_array_equal(result[..., -1], source[..., -1])
@@ -225,7 +225,7 @@ def test_averages_are_weighted_by_alpha(dtype: str) -> None:
             below += cells[..., 3:]
     seen = planes[..., -1] > 0
     wanted = (above[seen] / below[seen]).astype(np.float64)
-    found = ks.mean(planes, size=3)[seen][:, :3].astype(np.float64)
+    found = ks.mean(planes, size=3, alpha=True)[seen][:, :3].astype(np.float64)
     if dtype == "float32":
         np.testing.assert_allclose(found, wanted, atol=1e-5)
         return

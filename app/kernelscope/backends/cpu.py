@@ -111,16 +111,27 @@ class CpuBackend:
         level: Level,
         context: RunContext,
     ) -> Source:
-        pixels = request.source.planes
+        last, pixels, filtered = self._passed(request, request.source.planes, level, context)
+        with context.log.stage("convert"):
+            _finish(last, pixels, filtered)
+            return request.target.like(filtered)
+
+    def filtered(
+        self, request: Request, pixels: NDArray[Any], level: Level, context: RunContext
+    ) -> NDArray[Any]:
+        """Return what the passes of a request make of planes of any type, without alpha."""
+        return self._passed(request, pixels, level, context)[2]
+
+    def _passed(
+        self, request: Request, pixels: NDArray[Any], level: Level, context: RunContext
+    ) -> tuple[Pass, NDArray[Any], NDArray[Any]]:
+        """Return the last pass of a request, its source, and its output without alpha."""
         *before, last = request.passes()
         for each in before:
             coloured, pixels = pixels, self._filter(each, pixels, level, context, request)
             with context.log.stage("convert"):
                 _finish(each, coloured, pixels)
-        filtered = self._filter(last, pixels, level, context, request)
-        with context.log.stage("convert"):
-            _finish(last, pixels, filtered)
-            return request.target.like(filtered)
+        return last, pixels, self._filter(last, pixels, level, context, request)
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:
         return None

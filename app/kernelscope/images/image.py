@@ -315,8 +315,8 @@ def fill_missing(
 
 
 def fill_nan(
-    values: NDArray[np.float32], title: str, what: str, number: float | None
-) -> tuple[NDArray[np.float32], NDArray[np.bool_], str]:
+    values: NDArray[Any], title: str, what: str, number: float | None
+) -> tuple[NDArray[Any], NDArray[np.bool_], str]:
     """Replace NaN by a number; return the new values, a mask of those, and a notice for the user.
 
     `what` names the values in messages: "samples", "voxels".
@@ -346,4 +346,4 @@ def fill_nan(
             "Choose a number within the range of 32-bit floats.",
         )
     notice = f"{count} of {values.size} {what} are NaN: filtered as {number:g}, saved as NaN again."
-    return np.where(holes, np.float32(number), values), holes, notice
+    return np.where(holes, values.dtype.type(number), values), holes, notice

@@ -74,7 +74,7 @@ class Stored:
     def numbers(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the numbers to store for `values`: rounded and saturated to the type."""
         if not self.scaled and values.dtype.kind in "iu":
-            return values.astype(self.dtype)
+            return within(values, self.dtype)
         numbers = np.empty(values.shape, self.dtype)
         for target, source in zip(numbers, values, strict=True):
             exact = (source.astype(np.float64) - self.intercept) / self.slope
@@ -473,6 +473,14 @@ def _check_finite(values: NDArray[Any], title: str) -> None:
             "too large for 32-bit floats.",
             "Replace them in the program that wrote the file.",
         )
+
+
+def within(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return integers in another type: a result may lie beyond the values that came in."""
+    if dtype.kind not in "iu":
+        return values.astype(dtype)
+    own, limits = np.iinfo(values.dtype), np.iinfo(dtype)
+    return values.clip(max(own.min, limits.min), min(own.max, limits.max)).astype(dtype)
 
 
 def _saturated(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -28,6 +28,7 @@ from kernelscope.schema.parameters import (
     IntParameter,
     MaskParameter,
     NumbersParameter,
+    OddParameter,
     Parameter,
     RadiiParameter,
 )
@@ -60,6 +61,7 @@ def literal(value: Any) -> str:
 
 
 _WHOLE = Annotation("int", "int")
+_SIDE = Annotation("int | tuple[int, int]", "int or (int, int)")
 _REAL = Annotation("float", "float")
 _REALS = Annotation("float | Sequence[float]", "float or sequence of float")
 _RADII = Annotation("int | tuple[int, int, int]", "int or (int, int, int)")
@@ -67,6 +69,7 @@ _TABLE = Annotation("ArrayLike", "array_like, square, or str")
 
 _KINDS: Mapping[type[Parameter], Callable[[Any], Annotation]] = {
     ChoiceParameter: lambda parameter: one_of(each.value for each in parameter.choices),
+    OddParameter: lambda parameter: _SIDE,
     IntParameter: lambda parameter: _WHOLE,
     FloatParameter: lambda parameter: _REAL,
     NumbersParameter: lambda parameter: _REALS,
@@ -147,8 +150,8 @@ def optional(annotation: Annotation) -> Annotation:
 IMAGE = Argument(
     "image",
     Annotation("ArrayLike", "array_like, shape (height, width) or (height, width, channels)"),
-    "uint8, uint16 or floats, which are filtered in 32 bits; 0 to 1 is black to white. The last "
-    "of 2 or 4 channels is alpha and is kept. A volume with `axis`.",
+    "Any array of real numbers; the result has its type. Every channel is filtered, see `alpha` "
+    "and `channel_axis`. A stack with `axes` or `axis`.",
     named=False,
 )
 
@@ -207,6 +210,60 @@ BLACK = Argument(
     None,
 )
 
+_OF_STEPS = ("border", "mode", "grey", "within", "axis")
+
+MODES: Mapping[str, Border] = {
+    **{str(border): border for border in tuple(Border)[:5]},
+    "grid-mirror": Border.REFLECT,
+    "symmetric": Border.REFLECT,
+    "edge": Border.NEAREST,
+    "grid-constant": Border.CONSTANT,
+    "grid-wrap": Border.WRAP,
+}
+"""Borders by their names in scipy.ndimage and numpy.pad; “reflect” is that of scipy.ndimage."""
+
+MODE = Argument(
+    "mode",
+    optional(one_of(MODES)),
+    "The border under the name that scipy.ndimage or numpy.pad has for it.",
+    None,
+)
+
+CVAL = Argument(
+    "cval",
+    Annotation("float", "float"),
+    "Value of the cells outside the image for border “constant”.",
+    0.0,
+)
+
+CHANNEL_AXIS = Argument(
+    "channel_axis",
+    optional(Annotation("int | str", "int or str")),
+    "Axis of the channels; by default the last of three, if it has at most 4.",
+    None,
+)
+
+AXES_OF_PICTURES = Argument(
+    "axes",
+    optional(Annotation("tuple[int | str, int | str]", "(int, int)")),
+    "Axes of the rows and the columns; the pictures along all others are filtered one by one.",
+    None,
+)
+
+ALPHA = Argument(
+    "alpha",
+    _FLAG,
+    "The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.",
+    False,
+)
+
+OUT = Argument(
+    "out",
+    optional(Annotation("NDArray[Any]", "ndarray")),
+    "Array of the result's shape and type to write it to; it is returned.",
+    None,
+)
+
 DEVICE = Argument(
     "device",
     one_of(each.value for each in Device),
@@ -216,7 +273,7 @@ DEVICE = Argument(
 
 PROGRESS = Argument(
     "progress",
-    optional(Annotation("Callable[[str, float], object]", "callable")),
+    optional(Annotation("Callable[[str, float], object] | Any", "callable or bar of tqdm")),
     "Called with a stage and the fraction of it that is done, 0 to 1.",
     None,
 )
@@ -246,6 +303,12 @@ def arguments_of(spec: FilterSpec) -> tuple[Argument, ...]:
     return tuple(_arguments(spec))
 
 
+def step_arguments(spec: FilterSpec) -> tuple[Argument, ...]:
+    """Return the arguments that a step of a recipe has as well."""
+    names = {*_OF_STEPS, *(each.name for each in spec.parameters)}
+    return tuple(each for each in arguments_of(spec) if each.name in names)
+
+
 def _arguments(spec: FilterSpec) -> Iterator[Argument]:
     is_volume = spec.kind is Kind.VOLUME
     yield VOLUME if is_volume else IMAGE
@@ -260,11 +323,13 @@ def _arguments(spec: FilterSpec) -> Iterator[Argument]:
         yield COMPONENTS
     else:
         if len(spec.borders) > 1:
-            yield _border(spec)
-        yield from (GREY, WITHIN, AXIS)
+            yield from (_border(spec), MODE, CVAL)
+        yield from (CHANNEL_AXIS, AXES_OF_PICTURES, ALPHA, GREY, WITHIN, AXIS)
     if not isinstance(spec.unit, Unit) or spec.unit.knows_white:
         yield from (WHITE, BLACK)
     yield from (NAN, DEVICE, level_argument(spec), *CALLBACKS)
+    if not is_volume:
+        yield OUT
 
 
 def _border(spec: FilterSpec) -> Argument:
@@ -297,6 +362,8 @@ def checked(spec: FilterSpec, given: Mapping[str, Any]) -> dict[str, Any]:
 def _checked(parameter: Parameter, value: Any) -> Any:
     if parameter.has_estimate and isinstance(value, str) and value == ESTIMATE:
         return value
+    if isinstance(parameter, OddParameter) and isinstance(value, tuple | list) and value:
+        value = _side(parameter.name, value)
     try:
         if isinstance(value, str) and parameter.stored_as_text:
             return parameter.parse(value)
@@ -309,6 +376,16 @@ def _checked(parameter: Parameter, value: Any) -> Any:
             f"{parameter.name}: {type(value).__name__} is the wrong type.",
             f"Use {parameter.allowed()}.",
         ) from None
+
+
+def _side(name: str, sides: Sequence[Any]) -> Any:
+    """Return the side of a square that is given as a pair."""
+    if len(sides) != 2 or sides[0] != sides[1]:
+        raise InvalidParameter(
+            f"{name}: {tuple(sides)} is no square, and the mask is one.",
+            "Use one number; ks.mask averages over a mask of any shape.",
+        )
+    return sides[0]
 
 
 def check_choice(name: str, value: Any, offered: Sequence[str]) -> None:
@@ -324,6 +401,18 @@ def area_of(value: Any) -> Area:
         return Area.parse(str(value))
     except InvalidParameter as error:
         raise error.prefixed("within: ") from None
+
+
+def cval_of(given: Mapping[str, Any], border: Border) -> float:
+    """Return the value of cells outside the image."""
+    cval = given["cval"]
+    if isinstance(cval, bool) or not isinstance(cval, int | float | np.number):
+        raise InvalidParameter(f"cval: {cval!r} is not a number.", "Use a number such as 0.")
+    if cval != 0 and border is not Border.CONSTANT:
+        raise InvalidParameter(
+            f"cval: border “{border}” has no constant outside.", "Use border “constant”."
+        )
+    return float(cval)
 
 
 def check_common(given: Mapping[str, Any]) -> None:
@@ -344,6 +433,21 @@ def check_common(given: Mapping[str, Any]) -> None:
             )
 
 
+def reporter(progress: Any) -> Any:
+    """Return a function that moves a bar of tqdm; anything else as it is."""
+    if callable(progress) or not all(hasattr(progress, name) for name in ("update", "refresh")):
+        return progress
+    if progress.total is None:
+        progress.total = 1
+
+    def report(stage: str, fraction: float) -> None:
+        progress.n = fraction * progress.total
+        progress.set_description(stage, refresh=False)
+        progress.refresh()
+
+    return report
+
+
 def flag(name: str, value: Any) -> bool:
     """Return True or False, or raise `InvalidParameter`."""
     if not isinstance(value, bool | np.bool_):
@@ -351,9 +455,17 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def border_of(spec: FilterSpec, value: Any) -> Border:
+def border_of(spec: FilterSpec, given: Mapping[str, Any]) -> Border:
+    """Return the border that was given by our name or that of another library."""
+    value, mode = given["border"], given["mode"]
     check_choice("border", value, [str(border) for border in spec.borders])
-    return Border(value)
+    if mode is None:
+        return Border(value)
+    offered = [name for name, border in MODES.items() if border in spec.borders]
+    check_choice("mode", mode, offered)
+    if Border(value) not in (MODES[mode], spec.borders[0]):
+        raise InvalidParameter(f"mode: “{mode}” is not border “{value}”.", "Leave one of them out.")
+    return MODES[mode]
 
 
 WIDTH = 92  # columns of a docstring, without the indent of a function's body

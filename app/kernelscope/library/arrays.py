@@ -89,6 +89,16 @@ def _without_palette(values: Any, name: str) -> Any:
     return converted
 
 
+def declares_alpha(values: Any) -> bool:
+    """Return whether this is a Pillow image whose last channel is alpha."""
+    if not isinstance(getattr(values, "mode", None), str) or not hasattr(values, "getbands"):
+        return False
+    mode = values.mode
+    return mode in ("LA", "RGBA", "PA", "RGBa", "La") or (
+        mode not in _PLAIN_MODES and bool(getattr(values, "has_transparency_data", False))
+    )
+
+
 def _converted(values: Any) -> NDArray[Any]:
     """Return the array of an object, by DLPack if that is all that it offers."""
     if hasattr(values, "__dlpack__") and not hasattr(values, "__array__"):

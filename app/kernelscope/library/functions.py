@@ -12,40 +12,34 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence  # noqa: F401
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeVar  # noqa: F401
+from typing import Any, Literal  # noqa: F401
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelscope.base.errors import AppError, InvalidParameter
+from kernelscope.base.errors import AppError
 from kernelscope.engine.denoising import propose
-from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.images.image import Image
-from kernelscope.images.levels import given_levels, own_levels_of, with_levels
-from kernelscope.images.scan import Scan
-from kernelscope.images.source import Source
-from kernelscope.images.volume import AXES, Volume
-from kernelscope.library import arrays
+from kernelscope.images.volume import AXES
+from kernelscope.library import arrays, pictures
 from kernelscope.library.arguments import (
     Argument,
     area_of,
     arguments_of,
     border_of,
     check_choice,
-    check_common,
     checked,
     docstring_of,
     flag,
+    reporter,
+    step_arguments,
 )
-from kernelscope.library.device_arrays import device_array
 from kernelscope.library.quick import Quick, key_of, quick
-from kernelscope.library.session import session
+from kernelscope.library.running import components_of, run_steps
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import USUAL_LEVELS
 from kernelscope.schema.samples import Kind
@@ -124,16 +118,16 @@ class _Call:
         self, positional: tuple[Any, ...], named: dict[str, Any], key: tuple[Any, ...] | None
     ) -> Any:
         """Return the result by way of a request; prepare a quicker way for the next call."""
+        source = self.arguments[0].name
+        if not positional and source not in named:
+            return self._left_open(named)
         bound = self._bound(positional, named)
-        names = {each.name for each in self.spec.parameters}
-        own = {name: value for name, value in bound.items() if name in names}
-        given = {**self.defaults, **bound}
+        own, given = self._sorted(bound)
         with named_errors(self.spec.id):
-            level = given["level"]
-            if level is not None:
-                check_choice("level", level, self.levels)
-            step = self._step(own, given)
-            made = self._run(Recipe((step,)), given)
+            if given["level"] is not None:
+                check_choice("level", given["level"], self.levels)
+            step = self.step(own, given)
+            made = self._run(step, given)
         if key is not None and self.spec.kind is Kind.PICTURE:
             shortcut = quick(step, given, positional[0])
             if shortcut is not None:
@@ -141,6 +135,31 @@ class _Call:
                     self.quick.clear()
                 self.quick[key] = shortcut
         return made
+
+    def _sorted(self, bound: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the parameters that were given, and all arguments with their defaults."""
+        names = {each.name for each in self.spec.parameters}
+        own = {name: value for name, value in bound.items() if name in names}
+        given = {**self.defaults, **bound}
+        return own, {**given, "progress": reporter(given["progress"])}
+
+    def _left_open(self, named: dict[str, Any]) -> Any:
+        """Return the recipe of one step, for a call without an array."""
+        from kernelscope.library import recipes
+
+        unknown = sorted(named.keys() - self.defaults.keys())
+        if unknown:
+            raise TypeError(f"{self.spec.id}() got an unexpected keyword argument {unknown[0]!r}")
+        names = {each.name for each in step_arguments(self.spec)}
+        others = sorted(named.keys() - names)
+        if others:
+            raise TypeError(
+                f"{self.spec.id}() missing a required argument: {self.arguments[0].name!r} (a step "
+                f"of a recipe, which needs none, has no {', '.join(others)})"
+            )
+        own, given = self._sorted(named)
+        with named_errors(self.spec.id):
+            return recipes.Recipe(self.step(own, given))
 
     def _bound(self, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments that were given, by name.
@@ -155,24 +174,20 @@ class _Call:
         except TypeError as error:
             raise TypeError(f"{self.spec.id}() {error}") from None
 
-    def _run(self, recipe: Recipe, given: Mapping[str, Any]) -> Any:
+    def _run(self, step: Step, given: Mapping[str, Any]) -> Any:
         """Return the result as an array, or as arrays if there are components."""
-        if self.spec.kind is Kind.VOLUME:
-            listed = components_of("volume", given["volume"], given["components"])
-            made = run_steps(recipe, listed, given, as_volumes=True)
-            return made if len(listed) > 1 else made[0]
-        as_volumes = given["axis"] is not None
-        return run_steps(recipe, [("image", given["image"])], given, as_volumes=as_volumes)[0]
+        if self.spec.kind is Kind.PICTURE:
+            return pictures.filtered(Recipe((step,)), given)
+        listed = components_of("volume", given["volume"], given["components"])
+        made = run_steps(Recipe((step,)), listed, given, as_volumes=True)
+        return made if len(listed) > 1 else made[0]
 
-    def _step(self, own: Mapping[str, Any], given: Mapping[str, Any]) -> Step:
+    def step(self, own: Mapping[str, Any], given: Mapping[str, Any]) -> Step:
         """Return the step of the arguments that were given."""
         values = checked(self.spec, own)
         if self.spec.kind is Kind.VOLUME:
             return Step.create(self.spec.id, values)
-        if "border" in given:
-            border = border_of(self.spec, given["border"])
-        else:
-            border = self.spec.borders[0]
+        border = border_of(self.spec, given) if "border" in given else self.spec.borders[0]
         axis, within = given["axis"], given["within"]
         if axis is not None:
             check_choice("axis", axis, AXES)
@@ -223,84 +238,3 @@ def named_errors(function: str) -> Iterator[None]:
         yield
     except AppError as error:
         raise error.prefixed(f"{function}(): ") from error
-
-
-def run_steps(
-    recipe: Recipe,
-    listed: Sequence[tuple[str, ArrayLike]],
-    given: Mapping[str, Any],
-    *,
-    as_volumes: bool,
-) -> tuple[Any, ...]:
-    """Return the results of a recipe for arrays: on a GPU, of the first one that lies there.
-
-    `listed`: the arrays with their names for messages: one picture, or the components of a scan.
-    `given`: the arguments that every function has.
-    """
-    check_common(given)
-    there = [array for name, each in listed if (array := device_array(each, name)) is not None]
-    if not there:
-        return _run_on_host(recipe, listed, given, as_volumes=as_volumes)
-    from kernelscope.library import on_device
-
-    if not as_volumes and on_device.runs_there(recipe, there[0], given):
-        result = on_device.run_there(recipe, listed[0][0], there[0], given)
-        if result is not None:
-            return (result,)
-    made = _run_on_host(recipe, listed, given, as_volumes=as_volumes)
-    return on_device.stored(made, there[0])
-
-
-def _run_on_host(
-    recipe: Recipe,
-    listed: Sequence[tuple[str, ArrayLike]],
-    given: Mapping[str, Any],
-    *,
-    as_volumes: bool,
-) -> tuple[NDArray[Any], ...]:
-    options = RunOptions(Device(given["device"]), given["level"])
-    source: Source
-    if as_volumes:
-        source = Scan(
-            tuple(_with_levels(each, given) for each in arrays.scan(listed, given["nan"]).volumes)
-        )
-    else:
-        ((name, array),) = listed
-        array = arrays.host_array(array, name)  # once: it may lie on a card
-        slice_of = arrays.as_slice(array)
-        if slice_of is not None:
-            made = _run_on_host(recipe, [(name, slice_of)], given, as_volumes=True)[0]
-            return (made.reshape(array.shape),)
-        source = _with_levels(arrays.picture(array, name, given["nan"]), given)
-    result = session().run(recipe, source, options, given["progress"], given["cancel"])
-    if isinstance(result.output, Image):
-        channels_last = np.shape(listed[0][1])[2:] == (1,)
-        return (arrays.of_picture(result.output, channels_last),)
-    return arrays.of_scan(result.scan)
-
-
-_Any = TypeVar("_Any", bound=Image | Volume)
-
-
-def _with_levels(source: _Any, given: Mapping[str, Any]) -> _Any:
-    """Return a source with the levels that were given.
-
-    Raises
-    ------
-    InvalidParameter
-        If its type has its own.
-    """
-    levels = given_levels(given.get("white"), given.get("black"))
-    if levels is not None and (own := own_levels_of(source)):
-        raise InvalidParameter(own, "Leave it out, or give floats.")
-    return with_levels(source, levels)
-
-
-def components_of(name: str, array: ArrayLike, components: Any) -> list[tuple[str, ArrayLike]]:
-    """Return a volume and its further components with their names."""
-    if isinstance(components, np.ndarray) and components.ndim == 3:
-        raise InvalidParameter("components: this is one volume.", "Give a list: [t2, pd].")
-    if not isinstance(components, Iterable):
-        kind = type(components).__name__
-        raise InvalidParameter(f"components: {kind} is no list.", "Give a list: [t2, pd].")
-    return [(name, array), *((f"components[{i}]", each) for i, each in enumerate(components))]

@@ -103,6 +103,7 @@ def filtered(spec: FilterSpec, layer: Any, values: Mapping[str, Any]) -> LayerDa
     given = dict(values)
     if spec.kind is Kind.PICTURE and sides == 2:
         given["axis"] = None
+        given["alpha"] = layer.rgb and np.shape(data)[-1] == 4
     result = function_of(spec)(data, **given)
     rgb = sides == 2 and result.ndim == 3
     properties = {"name": f"{layer.name} · {spec.name}", "rgb": rgb}

@@ -36,8 +36,9 @@ _SHARED_SECONDS = 100e-6
 _ENOUGH = 3
 """Runs from which on the least time counts: others may have waited for a busy machine."""
 
-_USUAL = {"within": None, "axis": None, "grey": False, "white": None, "black": None}
-_USUAL |= {"progress": None, "cancel": None}
+_USUAL: dict[str, Any] = {"within": None, "axis": None, "grey": False, "white": None, "black": None}
+_USUAL |= {"progress": None, "cancel": None, "channel_axis": None, "axes": None, "alpha": False}
+_USUAL |= {"cval": 0, "out": None}
 
 _logger = logging.getLogger("kernelscope")
 
@@ -98,9 +99,9 @@ def quick(step: Step, given: Mapping[str, Any], array: NDArray[Any]) -> Quick | 
     """Return the `Quick` of a call that has just gone the usual way; None if it needs that way."""
     if array.dtype not in DTYPES or array.shape[2:] not in ((), (1,), (3,)):
         return None
-    if any(given.get(name, usual) is not usual for name, usual in _USUAL.items()):
+    if any(given.get(name, usual) != usual for name, usual in _USUAL.items()):
         return None
-    if not _is_plain(step, floats=array.dtype.kind == "f"):
+    if not is_plain(step, floats=array.dtype.kind == "f"):
         return None
     backends, spec = session().backends(), step.filter
     gpu = backends.get(Device.GPU.value)
@@ -115,7 +116,7 @@ def quick(step: Step, given: Mapping[str, Any], array: NDArray[Any]) -> Quick | 
     return Quick(step, named[-1].id, array, 1 if named[-1].single else cpu.threads)
 
 
-def _is_plain(step: Step, *, floats: bool) -> bool:
+def is_plain(step: Step, *, floats: bool) -> bool:
     """Return whether the passes of a step are all that there is to it."""
     spec = step.filter
     if spec.noise or spec.resolve is not FilterSpec.resolve or step.estimates:

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine import recipe as engine
-from kernelscope.library.functions import components_of, named_errors, run_steps
+from kernelscope.engine.step import Step
+from kernelscope.library import pictures
+from kernelscope.library.arguments import reporter
+from kernelscope.library.functions import named_errors
+from kernelscope.library.running import components_of, run_steps
 from kernelscope.schema.samples import Kind
 
 if TYPE_CHECKING:  # its readers are imported when a file is filtered
@@ -23,6 +28,7 @@ class Recipe:
 
     ::
 
+        recipe = ks.Recipe(ks.median(size=5), ks.nlm())
         recipe = ks.Recipe.load("clean.recipe.json")     # saved by the window or the command line
         clean = recipe(image)
 
@@ -35,6 +41,23 @@ class Recipe:
     """
 
     _recipe: engine.Recipe
+
+    def __init__(self, *steps: Recipe | engine.Recipe | Step) -> None:
+        """Chain steps, each of which is a call without an array, and recipes."""
+        chained: list[Step] = []
+        for each in steps:
+            if isinstance(each, Step):
+                chained.append(each)
+            elif isinstance(each, Recipe | engine.Recipe):
+                chained += each.steps
+            else:
+                raise InvalidParameter(
+                    f"Recipe(): {type(each).__name__} is no step.",
+                    "Give calls without an array: ks.median(size=5).",
+                )
+        if not chained:
+            raise InvalidParameter("Recipe(): there are no steps.", "Give one or more.")
+        object.__setattr__(self, "_recipe", engine.Recipe(tuple(chained)))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Recipe:
@@ -87,13 +110,17 @@ class Recipe:
         *,
         volume: bool = False,
         components: Sequence[ArrayLike] = (),
+        channel_axis: int | str | None = None,
+        axes: tuple[int | str, int | str] | None = None,
+        alpha: bool = False,
         white: float | None = None,
         black: float | None = None,
         nan: float | None = None,
         device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
         level: str | None = None,
-        progress: Callable[[str, float], object] | None = None,
+        progress: Callable[[str, float], object] | Any = None,
         cancel: Callable[[], bool] | None = None,
+        out: NDArray[Any] | None = None,
     ) -> Any:
         """Return the result of the last step.
 
@@ -106,6 +133,8 @@ class Recipe:
             Read the array as a volume, whose slices the filters for pictures take.
         components : sequence of array_like, optional
             Up to 3 more volumes of the same head.
+        channel_axis, axes, alpha, out : optional
+            As for the functions of filters for pictures.
         white, black : float, optional
             Levels of floats and of volumes, to which amounts are relative.
         nan : float, optional
@@ -114,7 +143,7 @@ class Recipe:
             Where to compute.
         level : str, optional
             Way of computing, for the steps that have it; by default the fastest.
-        progress : callable, optional
+        progress : callable or bar of tqdm, optional
             Called with the step and its stage, and the fraction of the recipe that is done.
         cancel : callable, optional
             Called often, on any thread; `Cancelled` is raised soon after it returned True.
@@ -131,19 +160,23 @@ class Recipe:
         Cancelled
             If `cancel` returned True.
         """
-        given = {
+        given: dict[str, Any] = {
             "white": white,
             "black": black,
             "nan": nan,
             "device": device,
             "level": level,
-            "progress": progress,
+            "progress": reporter(progress),
             "cancel": cancel,
         }
         kinds = {step.filter.kind for step in self._recipe.steps}
         with named_errors("Recipe"):
             listed = components_of("image", image, components)
             as_volumes = volume or len(listed) > 1 or Kind.VOLUME in kinds
+            if not as_volumes:
+                given |= {"image": image, "axis": None, "alpha": alpha, "out": out}
+                given |= {"channel_axis": channel_axis, "axes": axes}
+                return pictures.filtered(self._recipe, given)
             made = run_steps(self._recipe, listed, given, as_volumes=as_volumes)
         return made if len(made) > 1 else made[0]
 
@@ -160,7 +193,7 @@ class Recipe:
         black: float | None = None,
         device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
         level: str | None = None,
-        progress: Callable[[str, float], object] | None = None,
+        progress: Callable[[str, float], object] | Any = None,
         cancel: Callable[[], bool] | None = None,
     ) -> Filed:
         """Filter a file of any size in blocks, with the samples of a result in memory.
@@ -181,7 +214,7 @@ class Recipe:
             Where to compute.
         level : str, optional
             Way of computing, for the steps that have it; by default the fastest.
-        progress : callable, optional
+        progress : callable or bar of tqdm, optional
             Called with the stage and the fraction of it that is done.
         cancel : callable, optional
             Called often, on any thread; `Cancelled` is raised soon after it returned True.
@@ -202,7 +235,7 @@ class Recipe:
         from kernelscope.library.large_files import apply_file
 
         given: dict[str, Any] = {"white": white, "black": black, "device": device, "level": level}
-        given |= {"progress": progress, "cancel": cancel}
+        given |= {"progress": reporter(progress), "cancel": cancel}
         with named_errors("Recipe.apply_file"):
             return apply_file(self._recipe, source, target, memory, number, given)
 

@@ -11,12 +11,16 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+from numpy.typing import NDArray
 
 from kernelscope.backends import create_backends
+from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.base.errors import Cancelled
 from kernelscope.engine.backend import Availability, Backend, Fact, FactGroup, close_all
-from kernelscope.engine.context import RunContext
+from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs, default_path
 from kernelscope.engine.options import Device, RunOptions
@@ -139,6 +143,29 @@ class LibrarySession:
             token.cancel()  # Ctrl+C, or an error of a callback: other threads would go on
             raise
         return result
+
+    def filtered(
+        self,
+        request: Request,
+        planes: NDArray[Any],
+        progress: Progress | None = None,
+        cancel: Cancel | None = None,
+    ) -> NDArray[Any]:
+        """Return the planes that the processor makes of others of any type.
+
+        `request`: a step for a picture of their shape, whose samples do not count.
+        """
+        token = PolledToken(cancel)
+        cpu = self.backends()[Device.CPU.value]
+        assert isinstance(cpu, CpuBackend)
+        levels = request.step.filter.levels(Device.CPU)
+        level = next((each for each in levels if each.id == request.options.level), levels[-1])
+        context = RunContext(RunLog(), token, progress or no_progress)
+        try:
+            return cpu.filtered(request, planes, level, context)
+        except BaseException:
+            token.cancel()
+            raise
 
     def backends(self) -> dict[str, Backend]:
         """Return the backends by id."""

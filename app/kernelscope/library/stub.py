@@ -19,6 +19,7 @@ from kernelscope.library.arguments import (
     Argument,
     arguments_of,
     docstring_of,
+    step_arguments,
 )
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
@@ -66,8 +67,10 @@ def _definitions(spec: FilterSpec) -> Iterator[str]:
     """Yield the declaration of a function, or one for each type that it returns."""
     arguments = arguments_of(spec)
     docstring = docstring_of(spec, arguments)
+    step = _function(spec.id, step_arguments(spec), "Recipe", "Return a step of a recipe.")
+    yield "@overload\n" + step
     if spec.kind is Kind.PICTURE:
-        yield _function(spec.id, arguments, _ONE, docstring)
+        yield "@overload\n" + _function(spec.id, arguments, _ONE, docstring)
         return
     alone = [each for each in arguments if each is not COMPONENTS]
     together = [_required(each) if each is COMPONENTS else each for each in arguments]
@@ -80,8 +83,11 @@ def _required(argument: Argument) -> Argument:
 
 
 def _function(name: str, arguments: Sequence[Argument], returned: str, docstring: str) -> str:
-    first, *named = arguments
-    lines = [f"def {name}(", f"    {first.declaration},", "    *,"]
+    given = [each for each in arguments if not each.named]
+    named = [each for each in arguments if each.named]
+    lines = [f"def {name}(", *(f"    {each.declaration}," for each in given)]
+    if named:
+        lines.append("    *,")
     for argument in named:
         lines += _declared(argument)
     body = textwrap.indent(f'"""{docstring}"""', "    ", lambda line: line.strip() != "")

@@ -1,0 +1,141 @@
+"""Arrays of other libraries on the host: the result is one of the same library.
+
+Masked arrays and those of xarray and PyTorch are recognised by their modules, without an import.
+Those of Dask are filtered when they are computed, in chunks with the halo of the filter.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.base.errors import InvalidImage, InvalidParameter
+from kernelscope.engine.scaling import SIGN
+from kernelscope.engine.step import Step
+from kernelscope.library.layout import Layout
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Unit
+
+Wrap = Callable[[NDArray[Any]], Any]
+"""Maps a result to an array of the library that the input came from."""
+
+
+def unwrapped(values: Any, name: str, nan: Any) -> tuple[Any, Wrap]:
+    """Return an array-like object without its container, and the way back."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(values, torch.Tensor) and not values.is_cuda:
+        return _of_torch(torch, values, name), torch.from_numpy
+    if isinstance(values, np.ma.MaskedArray):
+        return _of_masked(values, name, nan)
+    if isinstance(values, list | tuple) and any(np.ma.is_masked(each) for each in values):
+        return _of_masked(np.ma.stack(values), name, nan)
+    if is_labelled(values):
+        return values.data, _labels(values)
+    return values, lambda made: made
+
+
+def _of_torch(torch: Any, tensor: Any, name: str) -> Any:
+    if tensor.requires_grad:
+        raise InvalidImage(
+            f"{name}: the tensor records gradients, and filters have none.",
+            f"Give {name}.detach().",
+        )
+    if tensor.dtype == torch.bfloat16:
+        raise InvalidImage(
+            f"{name}: samples of type {tensor.dtype} cannot be filtered.",
+            f"Convert them: {name}.float().",
+        )
+    return tensor.numpy()
+
+
+def _of_masked(values: Any, name: str, nan: Any) -> tuple[Any, Wrap]:
+    """Return a masked array with a number at its masked elements, which the result masks again."""
+    if not np.ma.is_masked(values):
+        return np.ma.getdata(values), lambda made: made
+    if nan is None:
+        raise InvalidImage(
+            f"{name}: some elements of the array are masked.",
+            f"Replace them: {name}.filled(0), or give a number to filter them as: nan=0.",
+        )
+    mask = np.ma.getmaskarray(values)
+
+    def wrap(made: NDArray[Any]) -> Any:
+        return np.ma.array(made, mask=mask) if made.shape == mask.shape else made
+
+    return values.filled(nan), wrap
+
+
+def is_labelled(values: Any) -> bool:
+    """Return whether this is an array with names of its axes, as xarray has it."""
+    return all(hasattr(values, name) for name in ("dims", "coords", "data", "copy"))
+
+
+def _labels(values: Any) -> Wrap:
+    """Return the way back to names of axes; a result of another shape has none."""
+
+    def wrap(made: NDArray[Any]) -> Any:
+        return values.copy(data=made) if made.shape == values.shape else made
+
+    return wrap
+
+
+def named_axis(values: Any, axis: Any) -> Any:
+    """Return the numbers of axes that are given by their names."""
+    if isinstance(axis, tuple | list):
+        return tuple(named_axis(values, each) for each in axis)
+    if not isinstance(axis, str) or not is_labelled(values):
+        return axis
+    if axis not in values.dims:
+        listed = ", ".join(map(str, values.dims))
+        raise InvalidParameter(f"There is no axis “{axis}”.", f"Use one of {listed}.")
+    return values.dims.index(axis)
+
+
+def is_lazy(values: Any) -> bool:
+    """Return whether this is an array of Dask."""
+    return type(values).__module__.startswith("dask.array")
+
+
+def lazily(
+    values: Any, step: Step, layout: Layout, function: Callable[[NDArray[Any]], NDArray[Any]]
+) -> Any:
+    """Return the result as an array of Dask, which computes it in chunks.
+
+    Raises `InvalidParameter` for a filter that needs the whole picture.
+    """
+    spec, numbers = step.filter, step.with_numbers().parameters
+    obstacle = spec.uncroppable(numbers) or _obstacle(step, floats=values.dtype.kind == "f")
+    if obstacle:
+        raise InvalidParameter(
+            f"{spec.name} cannot filter a Dask array in chunks: {obstacle}.",
+            "Compute the array first, or use Recipe.apply_file.",
+        )
+    radius = spec.radius(numbers)
+    depth = dict.fromkeys((layout.rows, layout.columns), radius)
+    # The edges of the array are those of the filter; opposite sides touch by Dask's own halo.
+    around = dict.fromkeys(depth, "periodic" if step.border is Border.WRAP else "none")
+    if layout.channels is not None:
+        values = values.rechunk({layout.channels: -1})
+    return values.map_overlap(
+        function, depth=depth, boundary=around, dtype=values.dtype, meta=values._meta
+    )
+
+
+def _obstacle(step: Step, *, floats: bool) -> str:
+    """Return why chunks with a halo would differ from the whole; empty if they do not."""
+    spec = step.filter
+    if step.estimates:
+        return "a strength is estimated from the whole picture; give its number"
+    counts = any(getattr(each, "counts_slices", False) for each in spec.parameters)
+    if counts or spec.noise is not None or spec.crop.rows or spec.crop.grid > 1:
+        return "a result depends on more than its neighbours"
+    any_unit = spec.unit_for(step.parameters) is Unit.ANY and step.parameters.get(SIGN) != "clip"
+    if floats and not any_unit:
+        return "black and white of floats are those of the whole picture"
+    if step.border is Border.VALID or step.within is not None:
+        return "chunks have to keep their shape"
+    return ""

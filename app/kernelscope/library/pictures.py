@@ -1,0 +1,248 @@
+"""Calls of filters for pictures: the axes, the types and the borders of other libraries.
+
+uint8, uint16 and float32 are filtered as they are, on any device. Other types have kernels on the
+processor only: averages, ranks and differences are computed in 64-bit floats, which hold every
+integer up to 2⁵³, and rounded to the type that they came in. Filters that know white, such as
+denoisers, compute in 32-bit floats.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.base.errors import InvalidImage, InvalidParameter
+from kernelscope.engine.control import no_progress
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.request import Request, naming
+from kernelscope.engine.scaling import SIGN, keeping_sign
+from kernelscope.engine.step import Step
+from kernelscope.engine.steps import over_all
+from kernelscope.images.image import DTYPES, Image, can_hold, fill_nan
+from kernelscope.library import arrays
+from kernelscope.library.arguments import check_common, cval_of, flag
+from kernelscope.library.containers import is_lazy, lazily, named_axis, unwrapped
+from kernelscope.library.device_arrays import device_array
+from kernelscope.library.layout import Layout
+from kernelscope.library.quick import is_plain
+from kernelscope.library.running import run_steps
+from kernelscope.library.session import session
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Unit
+
+_logger = logging.getLogger(__name__)
+
+_SMALLEST = 2.0**-500
+"""From here on, and up to its inverse, 64-bit floats hold squares and sums of them."""
+
+_WHOLE = 2.0**53
+"""Up to here 64-bit floats hold every integer."""
+
+
+def filtered(recipe: Recipe, given: Mapping[str, Any]) -> Any:
+    """Return the result of a recipe for pictures, for the array `image` and other arguments."""
+    check_common(given)
+    values, wrap = unwrapped(given["image"], "image", given["nan"])
+    if given["axis"] is not None:
+        made = run_steps(recipe, [("image", values)], given, as_volumes=True)[0]
+        return _written(wrap(made), given["out"])
+    named = {name: named_axis(given["image"], given[name]) for name in ("channel_axis", "axes")}
+    alpha = flag("alpha", given["alpha"]) or arrays.declares_alpha(values)
+    given = {**given, "alpha": alpha}
+    there = device_array(values, "image")
+    if there is None and not is_lazy(values):
+        values = arrays.host_array(values, "image")
+    of = values if there is None else there
+    layout = Layout.of(tuple(of.shape), of.dtype, "image", **named, alpha=alpha)
+    if is_lazy(values):
+        made = _lazily(values, recipe, layout, {**given, **named, "out": None})
+    elif there is None:
+        made = _on_host(values, recipe, layout, given)
+    elif layout.is_plain(there.shape) and not given.get("cval"):
+        made = run_steps(recipe, [("image", values)], given, as_volumes=False)[0]
+    else:
+        from kernelscope.library import on_device
+
+        copy = on_device.fetched(there)
+        made = on_device.stored([_on_host(copy, recipe, layout, given)], there)[0]
+    return _written(wrap(made), given["out"])
+
+
+def _lazily(values: Any, recipe: Recipe, layout: Layout, given: Mapping[str, Any]) -> Any:
+    for step in recipe.steps:
+
+        def part(chunk: NDArray[Any], step: Step = step) -> Any:
+            return filtered(Recipe((step,)), {**given, "image": chunk})
+
+        values = lazily(values, step, layout, part)
+    return values
+
+
+def _written(made: Any, out: Any) -> Any:
+    """Return the result, or the array that it was written to."""
+    if out is None:
+        return made
+    if getattr(out, "shape", None) != made.shape or getattr(out, "dtype", None) != made.dtype:
+        found = f"{getattr(out, 'shape', None)} and type {getattr(out, 'dtype', None)}"
+        raise InvalidParameter(
+            f"out: an array of shape {found} cannot hold the result.",
+            f"Give one of shape {made.shape} and type {made.dtype}.",
+        )
+    out[...] = made
+    return out
+
+
+def _on_host(
+    array: NDArray[Any], recipe: Recipe, layout: Layout, given: Mapping[str, Any]
+) -> NDArray[Any]:
+    count, progress = layout.count(array.shape), given["progress"]
+    if not array.size:
+        raise InvalidImage("image: the image has no pixels.")
+    parts = over_all(progress or no_progress, count)
+
+    def run(picture: NDArray[Any], number: int) -> NDArray[Any]:
+        steps = tuple(_numbered(step, number) for step in recipe.steps)
+        inner = {**given, "progress": progress and parts(number + 1)}
+        if picture.dtype in DTYPES and not given.get("cval"):
+            return _as_it_is(picture, Recipe(steps), inner)
+        each = over_all(inner["progress"] or no_progress, len(steps))
+        for place, step in enumerate(steps, 1):
+            with naming(f"Step {place}, {step.filter.name}: " if len(steps) > 1 else ""):
+                picture = _one(picture, step, {**inner, "progress": progress and each(place)})
+        return picture
+
+    return layout.filtered(array, run)
+
+
+def _numbered(step: Step, number: int) -> Step:
+    """Return the step for a picture of several: noise differs from each to the next."""
+    if number == 0:
+        return step
+    changed = {
+        each.name: each.for_slice(step.parameters[each.name], number)
+        for each in step.filter.parameters
+        if each.name not in step.estimates
+    }
+    return replace(step, parameters=MappingProxyType({**step.parameters, **changed}))
+
+
+def _one(picture: NDArray[Any], step: Step, given: Mapping[str, Any]) -> NDArray[Any]:
+    """Return the result of a picture, in its type."""
+    cval = cval_of(given, step.border) if "cval" in given else 0.0
+    if cval:
+        picture, step = _surrounded(picture, step, cval, given)
+    recipe, dtype = Recipe((step,)), picture.dtype
+    if dtype in DTYPES:
+        return _as_it_is(picture, recipe, given)
+    if dtype != np.float16 and _has_wide_kernels(step, given, picture):
+        return _in_wide_floats(picture, step, given)
+    if dtype == np.float64:
+        _logger.info("image: %s filters 64-bit floats in 32 bits.", step.filter.name)
+    is_grey = picture.ndim == 2 or picture.shape[2] == 1
+    known = picture if dtype.kind == "f" or is_grey else _rounded_floats(picture)
+    made = _as_it_is(known, recipe, given)
+    return made if made.dtype == dtype else _of_type(made, dtype)
+
+
+def _as_it_is(picture: NDArray[Any], recipe: Recipe, given: Mapping[str, Any]) -> NDArray[Any]:
+    made = run_steps(recipe, [("image", picture)], given, as_volumes=False)
+    return np.asarray(made[0])
+
+
+def _rounded_floats(picture: NDArray[Any]) -> NDArray[np.float32]:
+    """Return integers in colour as floats, or refuse those that would be others."""
+    floats = picture.astype(np.float32)
+    if not np.array_equal(floats.astype(np.float64), picture.astype(np.float64)):
+        raise InvalidImage(
+            "image: 32-bit floats, in which the filter computes, do not hold these integers.",
+            "Divide them, or convert them to floats.",
+        )
+    return floats
+
+
+def _surrounded(
+    picture: NDArray[Any], step: Step, cval: float, given: Mapping[str, Any]
+) -> tuple[NDArray[Any], Step]:
+    """Return a picture with constant cells around it, and the step that computes its inside."""
+    if Border.VALID not in step.filter.borders or given["alpha"] or step.within is not None:
+        raise InvalidParameter(
+            f"cval: {step.filter.name} has no other value than 0 outside here.",
+            "Use another border.",
+        )
+    if picture.dtype.kind != "f" and not can_hold(picture.dtype, cval):
+        raise InvalidParameter(
+            f"cval: samples of type {picture.dtype} have no value {cval:g}.",
+            "Convert the array to floats, or use another value.",
+        )
+    radius = step.filter.radius(step.with_numbers().parameters)
+    rims = ((radius, radius), (radius, radius), (0, 0))[: picture.ndim]
+    padded = np.pad(picture, rims, constant_values=picture.dtype.type(cval))
+    return padded, replace(step, border=Border.VALID)
+
+
+def _has_wide_kernels(step: Step, given: Mapping[str, Any], picture: NDArray[Any]) -> bool:
+    """Return whether the kernels of the processor compute a step in 64-bit floats."""
+    on_cpu = given["device"] in (Device.AUTO, Device.CPU)
+    levels = [each.id for each in step.filter.levels(Device.CPU)]
+    level = given["level"]
+    colour = picture.ndim > 2 and picture.shape[2] != 1
+    plain = is_plain(step, floats=False) and _is_of_any_unit(step, picture)
+    has_white = given.get("white") is not None or given.get("black") is not None
+    simple = step.within is None and not (step.grey and colour) and not given["alpha"]
+    return plain and on_cpu and level in (None, *levels) and simple and not has_white
+
+
+def _is_of_any_unit(step: Step, picture: NDArray[Any]) -> bool:
+    """Return whether 64-bit floats hold what a filter computes from samples as they are."""
+    unit = step.filter.unit_for(step.parameters)
+    if unit is Unit.SQUARES and picture.dtype.kind == "f":
+        peak = float(np.abs(picture).max())
+        return peak == 0 or _SMALLEST <= peak <= 1 / _SMALLEST
+    return unit in (Unit.ANY, Unit.SQUARES)
+
+
+def _in_wide_floats(picture: NDArray[Any], step: Step, given: Mapping[str, Any]) -> NDArray[Any]:
+    """Return the result of kernels for 64-bit floats, rounded to the type of the picture."""
+    values: NDArray[Any] = np.array(picture, np.float64, order="C")
+    holes = None
+    if picture.dtype.kind == "f":
+        if not np.isfinite(values).all():
+            values, holes, _ = fill_nan(values, "image", "samples", given["nan"])
+    elif picture.dtype.itemsize == 8 and picture.size and np.abs(values).max() > _WHOLE:
+        raise InvalidImage(
+            "image: 64-bit floats, in which the filter computes, do not hold these integers.",
+            "Divide them, or convert them to floats.",
+        )
+    if step.parameters.get(SIGN) == "clip" and (values < 0).any():
+        step = keeping_sign(step)
+    planes = values.reshape((*values.shape, 1)[:3])
+    planes.flags.writeable = False
+    stand_in = Image(np.broadcast_to(np.float32(0), (*planes.shape[:2], planes.shape[2])), "image")
+    request = Request(stand_in, step, RunOptions(Device.CPU, given["level"]))
+    made = session().filtered(request, planes, given["progress"], given["cancel"])
+    if values.ndim == 2 and made.shape[2] == 1:
+        made = made[:, :, 0]
+    if holes is not None and made.shape == holes.shape:
+        made[holes] = np.nan
+    return made if made.dtype == picture.dtype else _of_type(made, picture.dtype)
+
+
+def _of_type(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return values rounded, ties to even, and saturated to a type."""
+    if dtype.kind == "f":
+        return values.astype(dtype)
+    if dtype.kind == "b":
+        return np.asarray(np.rint(values) > 0)
+    limits = np.iinfo(dtype)
+    whole = np.rint(values)
+    made = np.asarray(whole.clip(limits.min, limits.max).astype(dtype))
+    if dtype.itemsize == 8:  # the largest is no float: converting it wraps
+        made[whole >= limits.max] = limits.max
+    return made

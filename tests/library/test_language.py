@@ -1,0 +1,426 @@
+"""The field's names, axes and types: the results of scipy.ndimage, in the type that came in."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import ndimage
+
+import kernelscope
+from kernelscope.library.arguments import MODES
+
+ks: Any = kernelscope  # tests also give what the stub refuses
+
+TYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+FLOATS = ("float16", "float32", "float64")
+
+
+def samples(dtype: str, shape: tuple[int, ...] = (20, 31), seed: int = 0) -> NDArray[Any]:
+    """Return samples over the whole range of a type, or what 64-bit floats hold of it."""
+    random, kind = np.random.default_rng(seed), np.dtype(dtype)
+    if kind.kind == "f":
+        return random.normal(0, 100, shape).astype(dtype)
+    if kind.kind == "b":
+        return random.integers(0, 2, shape).astype(bool)
+    limits, most = np.iinfo(kind), 2**53
+    return random.integers(max(limits.min, -most), min(limits.max, most), shape, kind, True)
+
+
+def medians(array: NDArray[Any], *arguments: Any, **named: Any) -> NDArray[Any]:
+    """Return SciPy's, which has none of 16-bit floats."""
+    known = array.astype(np.float32) if array.dtype == np.float16 else array
+    return ndimage.median_filter(known, *arguments, **named).astype(array.dtype)
+
+
+# Types --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [*TYPES, *FLOATS])
+def test_a_median_has_the_type_of_its_samples_and_is_one_of_them(dtype: str) -> None:
+    image = samples(dtype)
+    np.testing.assert_array_equal(ks.median(image, size=5), medians(image, 5), strict=True)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_means_of_integers_are_exact(dtype: str) -> None:
+    """Against sums of Python's integers: ties go to the even neighbour."""
+    image = samples(dtype, (8, 9))
+    if image.dtype.itemsize == 8:
+        image //= 16  # 64-bit floats have to hold the sums
+    wide = np.pad(image.astype(object), 1, mode="symmetric")
+    found = ks.mean(image)
+    assert found.dtype == image.dtype
+    for y, x in np.ndindex(8, 9):
+        total = sum(map(int, wide[y : y + 3, x : x + 3].ravel()))
+        assert int(found[y, x]) == round(Fraction(total, 9))
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float64", 1e-12), ("float32", 1e-4)])
+def test_floats_keep_their_precision(dtype: str, error: float) -> None:
+    image = samples(dtype)
+    wide = image.astype(np.float64)
+    expected = ndimage.uniform_filter(wide, 5, mode="wrap")
+    found = ks.mean(image, size=5, border="wrap")
+    assert found.dtype == image.dtype
+    np.testing.assert_allclose(found, expected, rtol=0, atol=error)
+    bent = ks.laplace(image, negative="clip")  # the sign stays, as some samples are negative
+    np.testing.assert_allclose(bent, ndimage.laplace(wide), rtol=0, atol=10 * error)
+
+
+def test_floats_beyond_those_of_32_bits() -> None:
+    image = samples("float64") * 1e300
+    np.testing.assert_array_equal(ks.median(image), medians(image, 3), strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32"])
+def test_results_saturate_and_never_wrap(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    image = np.where(np.arange(12) < 6, limits.min, limits.max).astype(dtype)
+    found = ks.sobel(np.tile(image, (9, 1)))
+    assert found.dtype == image.dtype
+    assert found.max() == limits.max
+    assert found.min() == 0
+    kept = ks.laplace(np.tile(image, (9, 1)), negative="clip")
+    assert (kept.min(), kept.max()) == (limits.min, limits.max)
+    assert ks.sobel(np.tile(image, (1, 9, 1)), axis="z").max() == limits.max
+
+
+def test_edges_of_signed_integers_keep_their_sign() -> None:
+    image = samples("int16") // 16  # clipping would lose a half of each edge
+    found = ks.laplace(image, negative="clip")
+    assert found.dtype == image.dtype
+    assert (found < 0).any()
+    np.testing.assert_array_equal(found, ks.laplace(image.astype(np.float64), negative="clip"))
+
+
+def test_integers_that_no_float_holds_are_refused() -> None:
+    with pytest.raises(ks.InvalidImage, match="64-bit floats"):
+        ks.median(np.full((5, 5), 2**60 + 1))
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float64", "float16"])
+def test_a_denoiser_returns_the_type_that_came_in(dtype: str) -> None:
+    image = (np.abs(samples(dtype)) / 4 + 50).astype(dtype)
+    found = ks.nlm(image, sigma=5.0, search_radius=2)
+    assert found.dtype == image.dtype
+    expected = ks.nlm(image.astype(np.float32), sigma=5.0, search_radius=2)
+    np.testing.assert_allclose(found.astype(float), expected, atol=0.6 if dtype[0] == "i" else 0.1)
+
+
+def test_nan_of_64_bits_is_filtered_as_a_number() -> None:
+    image = samples("float64")
+    image[3, 4] = np.nan
+    with pytest.raises(ks.NotANumber):
+        ks.median(image)
+    found = ks.median(image, nan=0)
+    assert np.argwhere(np.isnan(found)).tolist() == [[3, 4]]
+    with pytest.raises(ks.InvalidImage):
+        ks.median(np.full((4, 4), np.inf))
+
+
+def test_progress_and_cancel_of_other_types() -> None:
+    seen: list[float] = []
+    ks.mean(samples("float64", (300, 200)), progress=lambda stage, part: seen.append(part))
+    assert seen[-1] == 1
+    with pytest.raises(ks.Cancelled):
+        ks.mean(samples("int32"), cancel=lambda: True)
+
+
+# Borders ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_modes_are_those_of_scipy_and_numpy(mode: str) -> None:
+    image = samples("uint8")
+    scipy = {"symmetric": "reflect", "edge": "nearest"}.get(mode, mode)
+    np.testing.assert_array_equal(
+        ks.median(image, size=7, mode=mode), medians(image, 7, mode=scipy)
+    )
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
+def test_cval_is_the_value_outside(dtype: str) -> None:
+    image = samples(dtype)
+    found = ks.median(image, size=5, mode="constant", cval=77)
+    np.testing.assert_array_equal(found, medians(image, 5, mode="constant", cval=77), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"mode": "reflekt"}, "mode: there is no “reflekt”. Use one of reflect,"),
+        ({"mode": "wrap", "border": "mirror"}, "mode: “wrap” is not border “mirror”."),
+        ({"cval": 3}, "cval: border “reflect” has no constant outside."),
+        ({"mode": "constant", "cval": "x"}, "cval: 'x' is not a number."),
+        ({"mode": "constant", "cval": 300}, "cval: samples of type uint8 have no value 300."),
+        ({"mode": "constant", "cval": 1.5}, "cval: samples of type uint8 have no value 1.5."),
+        ({"size": (3, 5)}, "size: (3, 5) is no square, and the mask is one."),
+        ({"size": (3, 3, 3)}, "size: (3, 3, 3) is no square"),
+        ({"axes": (0, 0)}, "axes: (0, 0) are not two axes."),
+        ({"axes": 1}, "axes: 1 are not two axes."),
+        ({"axes": (0, 9)}, "axes: an array of 2 axes has no axis 9."),
+        ({"channel_axis": "c"}, "channel_axis: 'c' is not a whole number."),
+        ({"alpha": 1}, "alpha: 1 is not True or False."),
+        ({"alpha": True}, "alpha: an array of 1 channel has none."),
+        ({"out": np.zeros((3, 3))}, "out: an array of shape (3, 3) and type float64 cannot hold"),
+        ({"out": [1]}, "out: an array of shape None and type None cannot hold"),
+    ],
+)
+def test_wrong_values_are_named(named: dict[str, Any], message: str) -> None:
+    with pytest.raises(ks.AppError) as error:
+        ks.median(samples("uint8"), **named)
+    assert str(error.value).startswith(f"median(): {message}")
+
+
+def test_a_square_may_be_a_pair() -> None:
+    image = samples("uint8")
+    np.testing.assert_array_equal(ks.median(image, size=(5, 5)), ks.median(image, size=5))
+
+
+# Axes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_every_channel_is_filtered(channels: int) -> None:
+    image = samples("uint8", (20, 31, channels))
+    np.testing.assert_array_equal(ks.median(image), medians(image, (3, 3, 1)), strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float64"])
+@pytest.mark.parametrize(("axis", "channels"), [(0, 3), (1, 7), (-1, 5), (2, 2)])
+def test_channels_may_be_any_axis(dtype: str, axis: int, channels: int) -> None:
+    shape = [20, 31]
+    shape.insert(axis % 3, channels)
+    image = samples(dtype, tuple(shape))
+    size = [3, 3]
+    size.insert(axis % 3, 1)
+    found = ks.median(image, channel_axis=axis)
+    np.testing.assert_array_equal(found, medians(image, size), strict=True)
+
+
+@pytest.mark.parametrize("axes", [(1, 2), (0, 1), (0, 2), (2, 1), (-2, -1)])
+def test_stacks_by_their_axes(axes: tuple[int, int]) -> None:
+    stack = samples("uint8", (6, 7, 8))
+    size = [1, 1, 1]
+    for axis in axes:
+        size[axis] = 3
+    np.testing.assert_array_equal(ks.median(stack, axes=axes), medians(stack, size), strict=True)
+
+
+def test_rows_and_columns_may_change_places() -> None:
+    stack = samples("uint8", (3, 12, 14))
+    found = ks.mask(stack, mask="1 2 3; 0 0 0; 0 0 0", axes=(2, 1))
+    for one, other in zip(found, stack, strict=True):
+        np.testing.assert_array_equal(one, ks.mask(other.T.copy(), mask="1 2 3; 0 0 0; 0 0 0").T)
+
+
+def test_four_axes_with_channels() -> None:
+    stack = samples("uint8", (2, 3, 3, 12, 14))
+    found = ks.greyscale(stack, axes=(3, 4), channel_axis=2)
+    assert found.shape == (2, 3, 12, 14)
+    one = np.moveaxis(stack[1, 2], 0, -1)
+    np.testing.assert_array_equal(found[1, 2], ks.greyscale(one))
+    colours = ks.sobel(stack[0, 0], axes=(1, 2), form="angle-colour")
+    assert colours.shape == (3, 12, 14, 3)
+    np.testing.assert_array_equal(colours[2], ks.sobel(stack[0, 0, 2], form="angle-colour"))
+
+
+def test_alpha_is_declared() -> None:
+    image = samples("uint8", (20, 31, 4))
+    image[:10, :, 3] = 0
+    kept = ks.median(image, alpha=True)
+    np.testing.assert_array_equal(kept[..., 3], image[..., 3])
+    np.testing.assert_array_equal(kept[:10], image[:10])
+    first = np.moveaxis(ks.median(np.moveaxis(image, 2, 0), channel_axis=0, alpha=True), 0, 2)
+    np.testing.assert_array_equal(first, kept)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "uint32"])
+def test_a_stack_of_width_3_asks(dtype: str) -> None:
+    stack = samples(dtype, (9, 10, 3))
+    with pytest.raises(ks.InvalidImage, match=r"may be a picture in colour or a stack.*axes="):
+        ks.median(stack)
+    np.testing.assert_array_equal(ks.median(stack, channel_axis=-1), medians(stack, (3, 3, 1)))
+    np.testing.assert_array_equal(ks.median(stack, axes=(1, 2)), medians(stack, (1, 3, 3)))
+
+
+@pytest.mark.parametrize("shape", [(4, 5, 6), (5,), (2, 3, 4, 5), (3, 0)])
+def test_other_shapes_ask(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ks.InvalidImage, match="image: "):
+        ks.median(samples("uint8", shape))
+
+
+def test_noise_differs_from_picture_to_picture() -> None:
+    noisy = ks.gaussian_noise(np.full((3, 20, 20), 0.5, np.float32), axes=(1, 2), seed=5)
+    np.testing.assert_array_equal(noisy[0], ks.gaussian_noise(np.full((20, 20), 0.5, "f4"), seed=5))
+    assert not np.array_equal(noisy[0], noisy[1])
+    assert not np.array_equal(noisy[1], noisy[2])
+
+
+def test_progress_of_a_stack_goes_on() -> None:
+    seen: list[float] = []
+    ks.median(
+        samples("uint8", (5, 20, 31)), axes=(1, 2), progress=lambda _, part: seen.append(part)
+    )
+    assert seen == sorted(seen)
+    assert seen[-1] == 1
+
+
+def test_out_gets_the_result() -> None:
+    image = samples("int16")
+    out = np.zeros_like(image)[::-1]
+    assert ks.median(image, out=out) is out
+    np.testing.assert_array_equal(out, ks.median(image))
+    ks.median(image, out=image)
+    np.testing.assert_array_equal(image, out)
+
+
+# Containers ---------------------------------------------------------------------------
+
+
+def test_lists_and_masked_arrays() -> None:
+    image = samples("uint8")
+    np.testing.assert_array_equal(ks.median(image.tolist()), medians(image.astype(int), 3))
+    masked = np.ma.masked_greater(image, 200)
+    with pytest.raises(ks.InvalidImage, match=r"filled\(0\), or give a number to filter them as"):
+        ks.median(masked)
+    found = ks.median(masked, nan=0)
+    np.testing.assert_array_equal(np.ma.getmaskarray(found), masked.mask)
+    np.testing.assert_array_equal(found.data, medians(masked.filled(0), 3))
+    rows = ks.median(list(masked), nan=0)
+    np.testing.assert_array_equal(rows.data, found.data)
+    np.testing.assert_array_equal(ks.median(np.ma.asarray(image)), medians(image, 3))
+
+
+class Labelled:
+    """The members of xarray's DataArray that count here."""
+
+    def __init__(self, data: Any, dims: tuple[str, ...], coords: Any) -> None:
+        self.data, self.dims, self.coords = data, dims, coords
+        self.shape = data.shape
+
+    def copy(self, data: Any) -> Labelled:
+        return Labelled(data, self.dims, self.coords)
+
+
+def test_names_and_coordinates_of_axes_are_kept() -> None:
+    stack: Any = Labelled(samples("uint8", (4, 20, 31)), ("time", "y", "x"), {"time": [1, 2, 3, 4]})
+    found: Any = ks.median(stack, axes=("y", "x"))
+    assert (found.dims, found.coords) == (stack.dims, stack.coords)
+    np.testing.assert_array_equal(found.data, medians(stack.data, (1, 3, 3)))
+    found = ks.median(stack, channel_axis="time")
+    np.testing.assert_array_equal(found.data, medians(stack.data, (1, 3, 3)))
+    with pytest.raises(ks.InvalidParameter, match=r"There is no axis “z”\. Use one of time, y, x"):
+        ks.median(stack, axes=("z", "x"))
+
+
+def test_xarray() -> None:
+    xarray = pytest.importorskip("xarray")
+    image = xarray.DataArray(samples("float64"), dims=("y", "x"), coords={"x": np.arange(31.0)})
+    found = ks.median(image)
+    assert isinstance(found, xarray.DataArray)
+    assert found.dims == image.dims
+    assert found.coords.equals(image.coords)
+
+
+def test_torch() -> None:
+    torch = pytest.importorskip("torch")
+    found = ks.median(torch.from_numpy(samples("int16")))
+    assert isinstance(found, torch.Tensor)
+    np.testing.assert_array_equal(found.numpy(), medians(samples("int16"), 3))
+
+
+@pytest.mark.parametrize("border", ["reflect", "mirror", "nearest", "constant", "wrap", "keep"])
+def test_dask_is_filtered_in_chunks(border: str) -> None:
+    array = pytest.importorskip("dask.array")
+    image = samples("uint8", (50, 61))
+    lazy = array.from_array(image, chunks=(17, 20))
+    found = ks.median(lazy, size=5, border=border)
+    assert found.chunks[0][0] < 50
+    assert found.dtype == image.dtype
+    np.testing.assert_array_equal(
+        found.compute(scheduler="sync"), ks.median(image, size=5, border=border)
+    )
+    steps = ks.Recipe(ks.median(size=5), ks.mean())
+    np.testing.assert_array_equal(steps(lazy).compute(scheduler="sync"), steps(image))
+
+
+@pytest.mark.parametrize(
+    ("name", "named", "message"),
+    [
+        ("nlm", {}, "a strength is estimated from the whole picture"),
+        ("median", {"border": "valid"}, "chunks have to keep their shape"),
+        ("gaussian_noise", {}, "more than its neighbours"),
+    ],
+)
+def test_dask_refuses_filters_of_the_whole(name: str, named: dict[str, Any], message: str) -> None:
+    array = pytest.importorskip("dask.array")
+    with pytest.raises(ks.InvalidParameter, match=message):
+        getattr(ks, name)(array.zeros((50, 61), np.uint8, chunks=(17, 20)), **named)
+
+
+# Recipes ------------------------------------------------------------------------------
+
+
+def test_calls_without_an_array_are_the_steps_of_a_recipe() -> None:
+    image = samples("uint8", (40, 44))
+    recipe = ks.Recipe(ks.median(size=5, mode="wrap"), ks.nlm(sigma=0.1, search_radius=2))
+    expected = ks.nlm(ks.median(image, size=5, border="wrap"), sigma=0.1, search_radius=2)
+    np.testing.assert_array_equal(recipe(image), expected)
+    assert repr(ks.Recipe(recipe, ks.sobel())) == "<Recipe: median, nlm, sobel>"
+    assert ks.Recipe.from_json(recipe.to_json()) == recipe
+    np.testing.assert_array_equal(ks.median(size=5)(image), ks.median(image, size=5))
+
+
+def test_recipes_take_other_axes_and_types() -> None:
+    stack = samples("int32", (3, 20, 31))
+    recipe = ks.Recipe(ks.median(), ks.mean())
+    found = recipe(stack, axes=(1, 2))
+    np.testing.assert_array_equal(found[1], ks.mean(ks.median(stack[1])), strict=True)
+    out = np.empty_like(stack)
+    assert recipe(stack, axes=(1, 2), out=out) is out
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (lambda: ks.Recipe(), ks.InvalidParameter),
+        (lambda: ks.Recipe("median"), ks.InvalidParameter),
+        (lambda: ks.median(device="cpu"), TypeError),
+        (lambda: ks.median(sizes=3), TypeError),
+        (lambda: ks.median(size=4), ks.InvalidParameter),
+    ],
+)
+def test_wrong_steps_are_refused(wrong: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        wrong()
+
+
+class Bar:
+    """The members of a bar of tqdm that count here."""
+
+    total: float | None = None
+    n = 0.0
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, float]] = []
+
+    def update(self, amount: float) -> None:
+        raise AssertionError(amount)
+
+    def set_description(self, text: str, refresh: bool) -> None:
+        self.text = text
+
+    def refresh(self) -> None:
+        self.seen.append((self.text, self.n))
+
+
+def test_a_bar_of_tqdm_shows_progress() -> None:
+    bar = Bar()
+    ks.median(samples("uint8"), progress=bar)
+    assert bar.total == 1
+    assert bar.seen[-1] == ("compute", 1.0)
