@@ -108,7 +108,7 @@ def test_files_that_pages_name_are_there() -> None:
     for page in [*DOCS.glob("*.md"), *ROOT.glob("*.md")]:
         text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
         for name in re.findall(r"`((?:app|tests|kernels|resources|\.ci)/[\w./-]+)`", text):
-            if not re.search(r"maximum|ID", name):  # the example, and a place for any name
+            if not re.search(r"spread|ID", name):  # the example, and a place for any name
                 count += 1
                 missing += [] if (ROOT / name).exists() else [f"{page.name}: {name}"]
         for name in re.findall(rf"`((?:{folders})/[\w/]+)`", text):
@@ -339,7 +339,7 @@ def run_in(folder: Path, *arguments: str) -> str:
 
 def passed(folder: Path, *modules: str) -> Counter[str]:
     """Run the tests of the example in these modules; return how many of each passed."""
-    tests = ["-m", "pytest", "-q", "-rp", "-p", "no:cacheprovider", "-k", "maximum"]
+    tests = ["-m", "pytest", "-q", "-rp", "-p", "no:cacheprovider", "-k", "spread"]
     return Counter(re.findall(r"^PASSED (.*?)::", run_in(folder, *tests, *modules), re.MULTILINE))
 
 
@@ -356,7 +356,7 @@ def test_example_filter_passes_the_contract(with_example: Path) -> None:
     assert found[pictures] > 4
     assert found[kernels] == 6
     assert found[emulated] == (8 if HostCompiler.find() is not None else 0)
-    assert len(block(EXAMPLE, "example: kernels/maximum.cu").splitlines()) <= 50
+    assert len(block(EXAMPLE, "example: kernels/spread.cu").splitlines()) <= 50
 
 
 def test_example_is_formatted(with_example: Path) -> None:
@@ -374,9 +374,9 @@ def test_example_kernel_equals_its_oracle_on_a_card(with_example: Path) -> None:
 def test_example_filter_is_offered_everywhere(with_example: Path) -> None:
     """No other file has to know it: command line, catalogue and manual list it."""
     start = "from kernelscope.cli.main import main; main"
-    assert "--size" in run_in(with_example, "-c", f"{start}(['apply', 'maximum', '--help'])")
+    assert "--size" in run_in(with_example, "-c", f"{start}(['apply', 'spread', '--help'])")
     listed = json.loads(run_in(with_example, "-c", f"{start}(['list', '--json'])"))
-    (entry,) = (entry for entry in listed["filters"] if entry["id"] == "maximum")
+    (entry,) = (entry for entry in listed["filters"] if entry["id"] == "spread")
     assert entry["levels"]["gpu"] == ["single-block", "global", "shared", "texture"]
     code = "from kernelscope.teach import manual; print(manual.page('filters'))"
-    assert "### maximum\n" in run_in(with_example, "-c", code)
+    assert "### spread\n" in run_in(with_example, "-c", code)

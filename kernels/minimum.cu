@@ -1,0 +1,54 @@
+// Minimum:
+//
+//   g(y, x) = the smallest sample of the SIZE x SIZE square around (y, x)
+//
+// level         demonstrates                                       image
+// single_block  one multiprocessor at work, the others idle        global
+// global        many blocks, everything from global memory         global
+// shared        a block reads its tile and halo just once          shared
+// texture       the texture unit fetches and treats borders        texture
+// tuned         columns first, then rows, both in shared memory    shared
+//
+// Launch: blocks of 32 x 8 threads stride over the output, a thread a pixel at a time (single_block: one
+// block of 32 x 32).
+// A sample takes SIZE^2 comparisons and cached reads; tuned: about 2 SIZE of each.
+#ifndef SIZE
+#define SIZE 3
+#endif
+#define RADIUS (SIZE / 2)
+#define LOWEST 1
+#include "common.cuh"
+#include "extremes.cuh"
+
+#if !TUNED
+extern "C" __global__ void __launch_bounds__(1024)
+    minimum_single_block(const Sample* source, Sample* output, Geometry g)
+{
+    compute(source, output, g, Extreme());
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    minimum_global(const Sample* source, Sample* output, Geometry g)
+{
+    compute(source, output, g, Extreme());
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    minimum_shared(const Sample* source, Sample* output, Geometry g)
+{
+    extern __shared__ __align__(16) unsigned char memory[];
+    compute(Tiles{source, memory}, output, g, Extreme());
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    minimum_texture(cudaTextureObject_t source, Sample* output, Geometry g)
+{
+    compute(source, output, g, Extreme());
+}
+#else
+extern "C" __global__ void __launch_bounds__(THREADS)
+    minimum_tuned(const Sample* source, Sample* output, Geometry g)
+{
+    by_columns(source, output, g);
+}
+#endif
