@@ -22,6 +22,7 @@ from PIL import Image as PillowImage
 import kernelscope
 from kernelscope import filters
 from kernelscope.backends.emulator.compiler import HostCompiler
+from kernelscope.base import installed
 from kernelscope.cli import catalogue
 from kernelscope.cli.common import every_filter, open_backends
 from kernelscope.cli.main import main
@@ -111,6 +112,25 @@ def test_help_shows_every_parameter(spec: FilterSpec, capsys: pytest.CaptureFixt
         assert f"--{parameter.name.replace('_', '-')} " in text
         assert parameter.help in text
         assert allowed(parameter) in text
+
+
+@each_filter
+def test_help_is_one_screen_and_all_of_it_on_request(
+    spec: FilterSpec, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    pages = []
+    for word in ("--help", "--help-all"):
+        with pytest.raises(SystemExit) as stop:
+            apply(spec.id, word)
+        assert stop.value.code == 0
+        pages.append(capsys.readouterr().out)
+    option = re.compile(r"^  (?:-\w, )?(--[\w-]+)", re.MULTILINE)
+    brief, whole = (set(option.findall(page)) for page in pages)
+    assert brief < whole
+    assert {"--repeat", "--memory", "--json", "--save-recipe"} <= whole - brief
+    assert pages[0].rstrip().endswith(f"--help-all shows {len(whole - brief)} more options.")
+    assert len(pages[0].splitlines()) <= 45 + 8 * len(spec.parameters)
 
 
 @each_filter
@@ -315,6 +335,11 @@ def test_list_for_people(capsys: pytest.CaptureFixture[str]) -> None:
 def test_info_tells_how_to_get_a_gpu_going(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info"]) == 0
     text = capsys.readouterr().out
+    missing = installed.missing_parts()
+    for name, (purpose, _) in installed.PARTS.items():
+        found = f"missing: {missing[name]}" if name in missing else "installed"
+        assert f"\n  {name:11}{purpose}; {found}\n" in text
+    assert "window" not in missing
     assert f"Python       CPython {sys.version.split()[0]}" in text
     assert f"numpy {np.__version__}" in text
     with open_backends() as backends:
@@ -404,6 +429,29 @@ def test_window_without_a_screen(
         monkeypatch.delenv(name, raising=False)
     assert main([]) == 1
     assert "no screen" in capsys.readouterr().err
+
+
+def test_everything_but_the_window_works_without_qt(tmp_path: Path) -> None:
+    """One line, with the command that brings it; screens do not matter."""
+    code = (
+        "import sys; sys.modules |= dict.fromkeys(('PySide6', 'pyqtgraph', 'shiboken6')); "
+        "from kernelscope.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", code, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    PillowImage.fromarray(np.zeros((9, 9), np.uint8)).save(tmp_path / "a.png")
+    for line in ("list", "apply negative a.png b.png --quiet"):
+        assert run(*line.split()).returncode == 0
+    opened = run()
+    assert opened.returncode == 1
+    assert re.fullmatch(
+        r"error: The window is not installed: it needs PySide6 and pyqtgraph\. "
+        r".*pip install .*window.*, or use the command line: kernelscope --help\.\n",
+        opened.stderr,
+    )
 
 
 def test_window_without_the_libraries_of_qt(

@@ -10,12 +10,33 @@ import shlex
 import shutil
 import sys
 import sysconfig
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 NAME = "kernelscope"
+
+
+PARTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "window": ("the window", ("PySide6", "pyqtgraph")),
+    "cuda": ("NVIDIA GPUs", ("pycuda", "cuda")),
+    "emulator": ("a compiler for the emulated GPU, where there is no g++ or clang++", ("ziglang",)),
+    "dicom": ("compressed DICOM", ("pylibjpeg",)),
+    "zarr": ("OME-Zarr", ("zarr",)),
+    "cluster": ("Dask clusters", ("distributed",)),
+}
+"""The optional parts: their purpose, and the modules that they bring."""
+
+
+def missing_parts() -> dict[str, str]:
+    """Return the command that installs each optional part that is not there."""
+    return {
+        name: install_command(name)
+        for name, (_, modules) in PARTS.items()
+        if any(importlib.util.find_spec(module) is None for module in modules)
+    }
 
 
 def install_command(extra: str) -> str:

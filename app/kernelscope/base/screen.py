@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kernelscope.base.errors import AppError
+from kernelscope.base.installed import install_command
 from kernelscope.base.paths import RESOURCES
 
 PACKAGES: Mapping[str, str] = tomllib.loads(
@@ -28,6 +29,16 @@ _VARIABLES = {"wayland": "WAYLAND_DISPLAY", "xcb": "DISPLAY"}
 """The variable that names the display, for each platform, in the order in which Qt tries them."""
 
 _NO_SCREEN = "Log in on one, or use the command line: kernelscope --help."
+
+
+def check_installed() -> None:
+    """Raise `AppError` if the packages of the window are not installed."""
+    missing = [name for name in ("PySide6", "pyqtgraph") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise AppError(
+            f"The window is not installed: it needs {' and '.join(missing)}.",
+            f"{install_command('window')}, or use the command line: kernelscope --help.",
+        )
 
 
 def check(environment: Mapping[str, str] = os.environ) -> None:

@@ -24,6 +24,7 @@ from kernelscope.cli.common import (
     run_steps,
     unlogged,
 )
+from kernelscope.cli.pipes import piped
 from kernelscope.cli.shared_options import WITHOUT_LEVELS, knows_levels, tls_of
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
@@ -62,10 +63,11 @@ class Medium(Protocol):
 
 def apply(arguments: list[str]) -> int:
     """Filter a picture or a volume into another, in one step or several."""
-    command = parse(arguments)
-    if command.verbose:
+    parsed = parse(arguments)
+    if parsed.verbose:
         log_to_stderr()
-    with unlogged() if command.quiet and not command.verbose else nullcontext():
+    silent = unlogged() if parsed.quiet and not parsed.verbose else nullcontext()
+    with silent, piped(parsed) as command:
         if command.memory is not None:
             from kernelscope.cli.streamed import apply_streamed
 
@@ -120,8 +122,7 @@ def _run(command: ApplyCommand, medium: Medium) -> None:
     if command.save_recipe:
         write_recipe(medium.recipe, command.save_recipe)
     say.report(
-        command.source,
-        command.result,
+        *(command.named or (command.source, command.result)),
         medium.recipe,
         record,
         [result.correlation for result in results],

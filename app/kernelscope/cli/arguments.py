@@ -29,6 +29,7 @@ from kernelscope.cli.common import (
     positive,
     volume_numbers,
 )
+from kernelscope.cli.pipes import PIPE
 from kernelscope.cli.shared_options import (
     RUN,
     add_axis_option,
@@ -132,7 +133,7 @@ def _check(parser: argparse.ArgumentParser, shared: dict[str, Any], files: Seque
     if "quiet" in shared and "verbose" in shared:
         parser.error("argument --quiet: not allowed with argument --verbose")
     written = [files[1], *map(shared.get, ("residual", "difference", "save_recipe"))]
-    targets = [resolved(path) for path in written if path is not None]
+    targets = [resolved(path) for path in written if path not in (None, PIPE)]
     if len(set(targets)) < len(targets):
         parser.error("OUTPUT, --residual, --difference and --save-recipe must be different files")
 
@@ -226,8 +227,56 @@ def apply_parser() -> argparse.ArgumentParser:
     return parser
 
 
+_ON_ONE_SCREEN = {"--device", "--level", "--reference", "--quiet", "--axis", "--component"}
+"""Options of all filters that the help of one shows; the others are under ``--help-all``."""
+
+
+class _FilterParser(Parser):
+    """The options of one filter first; those that all filters have are for another page."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(**how)
+        self.add_argument(
+            "--help-all",
+            action=_HelpAll,
+            nargs=0,
+            help="show the options that all filters have as well, and exit",
+        )
+
+    def format_help(self) -> str:
+        """Return the help on one screen."""
+        shared = [each for each in self._action_groups if each.title in ("all steps", "volumes")]
+        hidden = [
+            action
+            for group in shared
+            for action in group._group_actions
+            if not _ON_ONE_SCREEN.intersection(action.option_strings)
+        ]
+        formatter = self._get_formatter()
+        usage = f"%(prog)s INPUT OUTPUT [options] [{SEPARATOR} FILTER [options]] ..."
+        formatter.add_usage(usage, (), ())
+        formatter.add_text(self.description)
+        for group in self._action_groups:
+            actions = [each for each in group._group_actions if each not in hidden]
+            formatter.start_section(group.title if actions else None)
+            formatter.add_arguments(actions)
+            formatter.end_section()
+        formatter.add_text(f"--help-all shows {len(hidden)} more options.")
+        return formatter.format_help()
+
+    def format_all(self) -> str:
+        return super().format_help()
+
+
+class _HelpAll(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *ignored: Any) -> None:
+        assert isinstance(parser, _FilterParser)
+        print(parser.format_all(), end="")
+        parser.exit()
+
+
 def filter_parser(spec: FilterSpec, levels: Sequence[str]) -> argparse.ArgumentParser:
-    parser = Parser(
+    parser = _FilterParser(
         prog=f"{PROGRAM} apply {filter_name(spec)}",
         description=escape(f"{spec.name}. {spec.summary} Source: {spec.source}."),
         epilog=f"“{PROGRAM} apply --help” explains how to chain several filters. " + STATUS,
@@ -253,7 +302,8 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=file_path,
         default=[],
-        help="picture or volume to filter, and file to write, whose suffix is its format",
+        help="picture or volume to filter, and file to write, whose suffix is its format; “-” is "
+        "standard input or output, for pictures",
     )
 
 

@@ -45,6 +45,8 @@ class ApplyCommand:
     tls_ca_file: Path | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    named: tuple[Path, Path] | None = None
+    """Input and output as the user named them, where files stand for pipes."""
     gpu: tuple[int, ...] | None = None  # numbers of the GPUs to use; None for the default
     # Print nothing but errors; log every stage; print a report as JSON.
     quiet: bool = False

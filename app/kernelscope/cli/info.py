@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from kernelscope.base.installed import PARTS, missing_parts
 from kernelscope.base.text import PROGRAM
 from kernelscope.cli.common import Parser, add_gpu_option, open_backends
 
@@ -39,6 +40,7 @@ def _as_json(machine: Mapping[str, str], backends: Mapping[str, Backend]) -> dic
     """Return everything that `_print` shows, as plain lists and dictionaries."""
     return {
         "machine": dict(machine),
+        "missing parts": missing_parts(),
         "devices": [
             {
                 "id": backend.id,
@@ -69,6 +71,11 @@ def _print(machine: Mapping[str, str], backends: Mapping[str, Backend]) -> None:
         if len(state.devices) > 1:
             for number, device in enumerate(state.devices):
                 print(f"{'':13}--gpu {number}: {device}")
+    print("\nOptional parts")
+    missing = missing_parts()
+    for name, (purpose, _) in PARTS.items():
+        found = f"missing: {missing[name]}" if name in missing else "installed"
+        print(f"  {name:11}{purpose}; {found}")
     for backend in backends.values():
         for group in backend.facts():
             _print_facts(f"{backend.name}: {group.title}", group.facts)

@@ -46,8 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     silence_libraries()
     try:
-        if arguments and arguments[0] in _COMMANDS:
-            status = _command(arguments[0])(arguments[1:])
+        if arguments and arguments[0] in COMMANDS:
+            status = command_of(arguments[0])(arguments[1:])
         else:
             status = _window(arguments)
         sys.stdout.flush()
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _window(arguments: list[str]) -> int:
     _refuse_misspelt(arguments)
-    commands = "\n".join(f"  {name:8}{_command(name).__doc__}" for name in _COMMANDS)
+    commands = "\n".join(f"  {name:11}{command_of(name).__doc__}" for name in COMMANDS)
     parser = Parser(
         prog=PROGRAM,
         usage=f"{PROGRAM} [--debug] [--log FILE] [IMAGE]\n"
@@ -111,7 +111,7 @@ def _window(arguments: list[str]) -> int:
         return _menu_entry(options.install_desktop)
     if image is not None and not _is_there(image):
         raise ImageReadError(
-            f"There is no file “{image}”.", f"Name a picture, or one of {', '.join(_COMMANDS)}."
+            f"There is no file “{image}”.", f"Name a picture, or one of {', '.join(COMMANDS)}."
         )
     if image is not None and options.log is not None and options.log.resolve() == image.resolve():
         raise AppError("The log would overwrite the image.", "Choose another file for the log.")
@@ -119,6 +119,7 @@ def _window(arguments: list[str]) -> int:
         log_to_stderr()
     if options.log is not None:
         log_to_file(options.log)
+    screen.check_installed()
     screen.check()
     try:
         from kernelscope.gui import run
@@ -138,13 +139,13 @@ def _refuse_misspelt(arguments: list[str]) -> None:
     name = arguments[0] if arguments else ""
     if not name or name.startswith("-") or _is_there(Path(name)):
         return
-    alike = difflib.get_close_matches(name.lower(), _COMMANDS, n=2)
+    alike = difflib.get_close_matches(name.lower(), COMMANDS, n=2)
     words = [each for each in arguments if not each.startswith("-")]
     if alike and not Path(name).suffix:
         hint = f"Did you mean {' or '.join(alike)}? “{PROGRAM} --help” lists all."
         raise UnknownName(f"There is no command “{name}”.", hint)
     if len(words) > 1 and not Path(name).suffix and "--log" not in arguments:
-        hint = f"Use one of {', '.join(_COMMANDS)}."
+        hint = f"Use one of {', '.join(COMMANDS)}."
         raise UnknownName(f"There is no command “{name}”.", hint)
 
 
@@ -166,7 +167,7 @@ def _is_there(path: Path) -> bool:
         return False
 
 
-_COMMANDS = {
+COMMANDS = {
     "apply": "apply",
     "denoise": "denoise",
     "batch": "batch",
@@ -176,6 +177,7 @@ _COMMANDS = {
     "trace": "trace",
     "bench": "bench",
     "phantom": "phantom",
+    "completion": "completion",
 }
 """The function of each command, in the module that is imported when it runs."""
 
@@ -183,7 +185,8 @@ _MODULES = {"list": "catalogue"}
 """Modules that have not the name of their command."""
 
 
-def _command(name: str) -> Callable[[list[str]], int]:
+def command_of(name: str) -> Callable[[list[str]], int]:
+    """Return the function of a command."""
     module = importlib.import_module(f"kernelscope.cli.{_MODULES.get(name, name)}")
-    function: Callable[[list[str]], int] = getattr(module, _COMMANDS[name])
+    function: Callable[[list[str]], int] = getattr(module, COMMANDS[name])
     return function

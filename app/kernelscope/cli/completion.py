@@ -1,0 +1,81 @@
+"""The command ``completion``: a script by which bash and zsh complete commands and options."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Callable
+
+from kernelscope.base.text import PROGRAM
+from kernelscope.cli.common import Parser, every_filter
+from kernelscope.teach.manual import filter_name
+
+_SCRIPT = """\
+# Completion of {program}. bash: eval "$({program} completion bash)", or save it as
+# ~/.local/share/bash-completion/completions/{program}
+# zsh: autoload -U +X bashcompinit && bashcompinit && eval "$({program} completion zsh)"
+_{program}() {{
+    local word=${{COMP_WORDS[COMP_CWORD]}} key=${{COMP_WORDS[1]}} words="" step i
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        COMPREPLY=($(compgen -W "{commands}" -- "$word") $(compgen -f -- "$word"))
+        return
+    fi
+    if [ "$key" = apply ]; then
+        step=2
+        for ((i = 2; i < COMP_CWORD; i++)); do
+            [ "${{COMP_WORDS[i]}}" != ":" ] || step=$((i + 1))
+        done
+        if [ "$COMP_CWORD" -eq "$step" ]; then
+            COMPREPLY=($(compgen -W "{filters} --recipe" -- "$word"))
+            return
+        fi
+        key="apply ${{COMP_WORDS[step]}}"
+    fi
+    case "$key" in
+{cases}
+    esac
+    case "$word" in
+        -*) COMPREPLY=($(compgen -W "$words" -- "$word")) ;;
+        *) COMPREPLY=($(compgen -f -- "$word")) ;;
+    esac
+}}
+complete -o filenames -F _{program} {program}
+"""
+
+
+def completion(arguments: list[str]) -> int:
+    """Print a script that completes commands, filters and options in a shell."""
+    parser = Parser(
+        prog=f"{PROGRAM} completion",
+        description="Prints a script that completes commands, filters and options in a shell.",
+        epilog=f'bash: eval "$({PROGRAM} completion bash)"',
+    )
+    parser.add_argument("shell", choices=("bash", "zsh"), help="the shell that reads the script")
+    parser.parse_args(arguments)
+    print(script(), end="")
+    return 0
+
+
+def script() -> str:
+    """Return the script; zsh reads that of bash."""
+    from kernelscope.cli.main import COMMANDS, command_of
+
+    keys = {name: _options(command_of(name), "--help") for name in COMMANDS if name != "apply"}
+    apply, names = command_of("apply"), list(map(filter_name, every_filter().values()))
+    for name in names:
+        keys[f"apply {name}"] = _options(apply, name, "--help-all")
+    keys["apply --recipe"] = _options(apply, "--help")
+    cases = "\n".join(f'        "{key}") words="{words}" ;;' for key, words in keys.items())
+    return _SCRIPT.format(
+        program=PROGRAM, commands=" ".join(COMMANDS), filters=" ".join(names), cases=cases
+    )
+
+
+def _options(command: Callable[[list[str]], int], *arguments: str) -> str:
+    """Return the options that the help of a command lists."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
+        command(list(arguments))
+    found = re.findall(r"^  (?:-\w, )?(--[\w-]+)(?:, (--[\w-]+))?", text.getvalue(), re.MULTILINE)
+    return " ".join(dict.fromkeys(word for pair in found for word in pair if word))

@@ -1,0 +1,69 @@
+"""The script of ``completion``, in bash."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kernelscope.cli.common import every_filter
+from kernelscope.cli.completion import script
+from kernelscope.cli.main import COMMANDS, main
+
+BASH = shutil.which("bash")
+
+pytestmark = pytest.mark.skipif(BASH is None, reason="bash is not installed")
+
+
+@pytest.fixture(scope="module")
+def completing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("completion") / "script.sh"
+    path.write_text(
+        script() + 'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kernelscope\n'
+        'printf "%s\\n" "${COMPREPLY[@]}"\n',
+        encoding="utf-8",
+    )
+    return path
+
+
+def completed(completing: Path, folder: Path, line: str) -> set[str]:
+    """Return the ways to complete the last word of a line."""
+    words = line.split(" ")
+    done = subprocess.run(
+        [str(BASH), str(completing), *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=folder,
+    )
+    assert not done.stderr
+    return set(done.stdout.split())
+
+
+def test_words_are_completed(completing: Path, tmp_path: Path) -> None:
+    (tmp_path / "photo.png").touch()
+
+    def found(line: str) -> set[str]:
+        return completed(completing, tmp_path, line)
+
+    assert found("kernelscope ") == {*COMMANDS, "photo.png"}
+    assert found("kernelscope de") == {"denoise"}
+    names = {name.replace("_", "-") for name in every_filter()}
+    assert found("kernelscope apply ") == {*names, "--recipe"}
+    assert found("kernelscope apply medi") == {"median"}
+    assert found("kernelscope apply median --si") == {"--size"}
+    assert found("kernelscope apply median photo.png out.png : so") == {"sobel"}
+    assert found("kernelscope apply median photo.png out.png : sobel --fo") == {"--form"}
+    assert found("kernelscope apply median ph") == {"photo.png"}
+    assert {"--jobs"} <= found("kernelscope batch --")
+    assert {"--save-recipe", "--repeat"} <= found("kernelscope apply mean --")
+
+
+def test_it_is_printed_for_two_shells(capsys: pytest.CaptureFixture[str]) -> None:
+    for shell in ("bash", "zsh"):
+        assert main(["completion", shell]) == 0
+        assert capsys.readouterr().out == script()
+    with pytest.raises(SystemExit):
+        main(["completion", "cmd"])
