@@ -18,7 +18,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = ("zarr", "cluster")
+EXTRAS = ("window", "zarr", "cluster")
 """Optional parts that are installed and tried as well."""
 
 
