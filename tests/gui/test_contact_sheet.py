@@ -19,6 +19,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
+from kernelscope.engine.slices import picture_of
 from kernelscope.engine.worker import Job, Reported
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.tools import contact_sheet
@@ -340,17 +341,34 @@ def test_a_filter_without_such_parameters_says_so(qtbot: QtBot, real: MainWindow
     assert not any(tile.isVisible() for tile in sheet.tiles)
 
 
-def test_beside_a_volume_the_sheet_asks_for_a_picture(
+def test_the_sheet_shows_a_slice_of_a_volume(
     qtbot: QtBot, real: MainWindow, tmp_path: Path
 ) -> None:
-    np.save(tmp_path / "scan.npy", np.random.default_rng(0).random((6, 20, 24), np.float32))
+    voxels = np.random.default_rng(0).random((6, 20, 24), np.float32)
+    np.save(tmp_path / "scan.npy", voxels)
     real.file_dialogs.open(tmp_path / "scan.npy")
     qtbot.waitUntil(lambda: real.session.kind is Kind.VOLUME)
+    real.use_input_as_reference()
+    real.session.set_filter("mri_nlm")
     real.companions.show_contact_sheet()
     sheet = real.companions.contact_sheet
     assert sheet is not None
-    assert sheet.note.text() == "The sheet shows pictures: open one, and choose valid settings."
+    assert sheet.note.text().startswith("The sheet shows a picture or a slice: open one")
     assert sheet.parameters.y() < 2 * sheet.parameters.height()  # at the top, also without tiles
+    real.session.set_filter("mean")
+    qtbot.waitUntil(lambda: any(tile.isVisible() for tile in sheet.tiles))
+    _settled(qtbot, sheet)
+    shown = sheet._shown
+    assert shown is not None
+    assert (shown.image.height, shown.image.width) == (20, 24)
+    real.volumes.canvas.choose_plane(2)
+    real.volumes.canvas.go_to((2, 3, 5))
+    qtbot.waitUntil(lambda: sheet._shown is not None and sheet._shown.image.height == 6)
+    assert sheet._shown is not None
+    assert (sheet._shown.image.height, sheet._shown.image.width) == (6, 20)
+    np.testing.assert_array_equal(
+        sheet._shown.image.pixels, picture_of(real.session.volumes.part, 2, 5).pixels
+    )
 
 
 def test_a_filter_that_needs_the_whole_picture_says_so(qtbot: QtBot, real: MainWindow) -> None:

@@ -22,7 +22,7 @@ from kernelscope.gui.widgets.appearance import Appearance, Stylist
 from kernelscope.gui.widgets.tiles import fitting
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.window.dock_list import DockName
-from tests.gui.helpers import Opener, load
+from tests.gui.helpers import Opener, load, wait_until
 
 
 def large(widget: QWidget, scale: float) -> QFont:
@@ -164,7 +164,7 @@ def test_windows_that_are_open_follow_the_size_of_text(
         dock = window.docks[DockName.CONTROLS]
         assert tabs is not None
         assert heading is not None
-        qtbot.waitUntil(lambda tabs=tabs: tabs.count() > 1)
+        wait_until(qtbot, lambda tabs=tabs: tabs.count() > 1)
         for scale in scales[1:]:
             stylist.apply(Appearance(scale=scale))
         QApplication.processEvents()

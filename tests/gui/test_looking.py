@@ -581,3 +581,30 @@ def test_arrangements_are_of_both(looked: Looked) -> None:
     looked.window.viewer.arrange("split")
     for subject in looked.window.session.subjects:
         assert subject.view.panes.arrangement is Arrangement.SPLIT
+
+
+def test_the_output_is_copied(qtbot: QtBot, looked: Looked) -> None:
+    looked.viewer.output.views[0].pressed.emit()
+    press(qtbot, looked.window, "Ctrl+C")
+    copied = QApplication.clipboard().image()
+    assert (copied.width(), copied.height()) == (WIDTH, HEIGHT)
+    if looked.window.session.kind is Kind.PICTURE:
+        assert copied.pixelColor(20, 10).red() == looked.after[10, 20]
+    else:
+        assert copied.pixelColor(20, 10).red() == pytest.approx(
+            looked.step(looked.after, 20, 10), abs=1
+        )
+
+
+def test_the_pixel_under_the_pointer_is_that_of_the_slice(looked: Looked) -> None:
+    """An X-ray of a slice took the pixel that was pointed at in the picture."""
+    looked.window.session.set_filter("mean")
+    looked.input.hovered.emit(QPointF(7.5, 4.5))
+    subject = looked.window.session.subject
+    pixel = subject.probed()
+    assert pixel is not None
+    request = subject.next_request(of_slice=True)
+    assert request is not None
+    scale = request.image.pixels[0, 1] - float(request.image.pixels[0, 0])
+    value = request.image.pixels[pixel[1], pixel[0]] / scale
+    assert value == pytest.approx(looked.before[4, 7], rel=1e-5)

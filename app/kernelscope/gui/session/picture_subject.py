@@ -126,9 +126,7 @@ class PictureSubject(Subject[Image, Image]):
         return ViewedPicture(self.source, (int(x), int(y)), self.source)
 
     def display_of(self, request: Request) -> Display:
-        """Return how the input is drawn, for other pictures of its kind."""
-        shown = self.view.displays.of(PaneSide.INPUT)
-        return shown or Display.automatic(request.image.planes)
+        return self.view.displays.of(PaneSide.INPUT) or super().display_of(request)
 
     def display_of_scene(self, scene: ViewedPicture) -> Display:
         return self.view.displays.of(PaneSide.INPUT) or super().display_of_scene(scene)

@@ -318,12 +318,12 @@ class Subject(Observed, Generic[Opened, Part]):
         """
         raise NotImplementedError
 
-    def next_request(self) -> Request | None:
+    def next_request(self, *, of_slice: bool = False) -> Request | None:
         """Return the request of the settings; None without an input or valid settings."""
         if self.session.settings is None or self.source is None:
             return None
         try:
-            return self.request(self.session.settings)
+            return self.request(self.session.settings, of_slice=of_slice)
         except AppError:
             return None
 
@@ -568,6 +568,14 @@ class Subject(Observed, Generic[Opened, Part]):
         """Return the picture or slice that is looked at; None without an input."""
         raise NotImplementedError
 
+    def display_of(self, request: Request) -> Display:
+        """Return how the picture of a request is drawn, for other pictures of its kind."""
+        return Display.automatic(request.image.planes)
+
+    def probed(self) -> tuple[int, int] | None:
+        """Return column and row of the pixel under the pointer, of a volume in the slice."""
+        return self.view.probe[1] if self.view.probe is not None else None
+
     def display_of_scene(self, scene: ViewedPicture) -> Display:
         """Return how small pictures of a scene are drawn."""
         return Display.automatic(scene.image.planes)
@@ -630,6 +638,10 @@ class Subject(Observed, Generic[Opened, Part]):
     def figure(self) -> Callable[[View | None, bool], Figure]:
         """Return a function of a change and *in view* that draws this moment, on any thread."""
         raise NotImplementedError
+
+    def output_as_picture(self) -> Image | None:
+        """Return the output for other programs; of volumes, a slice as it is drawn."""
+        return self.result.image if self.result is not None else None
 
     def slice_as_picture(self) -> Image | None:
         """Return the slice that was clicked last, where there are slices."""

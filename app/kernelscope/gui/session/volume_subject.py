@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from kernelscope import filters
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
-from kernelscope.engine.slices import picture_of
+from kernelscope.engine.slices import SliceUnit, picture_of
 from kernelscope.files.names import stem_of
-from kernelscope.gui.model.comparison import Evaluation, View, judge_volumes
+from kernelscope.gui.model.comparison import Evaluation, View, judge_volumes, with_reference
 from kernelscope.gui.model.displays import PaneSide, automatic_of
 from kernelscope.gui.model.drawn_view import DrawnView, draw_volume
 from kernelscope.gui.model.figure import Figure, caption_of, of_slices, region_in_view
@@ -152,6 +152,22 @@ class VolumeSubject(Subject[Scan, Volume]):
         if settings.step.filter.kind is Kind.PICTURE:
             settings = replace(settings, step=replace(settings.step, axis=axis))
         return settings.request(scan)
+
+    def with_reference(self, request: Request) -> Request:
+        if self.reference is None or not isinstance(request.source, Image):
+            return request
+        axis, unit = self.slice_axis, SliceUnit(self.part.levels.span)
+        image = picture_of(self.reference.image, axis, self.view.position[axis], unit)
+        return with_reference(request, Reference(image, self.reference.origin))
+
+    def probed(self) -> tuple[int, int] | None:
+        number, (column, row) = self.view.probe or (-1, (0, 0))
+        voxel = self.view.position
+        if number >= 0 and self.view.planes[number].axis == self.slice_axis:
+            shape = self.part.voxels.shape
+            voxel = self.view.planes[number].moved(voxel, column, row, shape)
+        down, right = (axis for axis in range(3) if axis != self.slice_axis)
+        return voxel[right], voxel[down]
 
     @property
     def slice_axis(self) -> int:
@@ -381,6 +397,13 @@ class VolumeSubject(Subject[Scan, Volume]):
             return Figure(pictures, caption, unit)
 
         return make
+
+    def output_as_picture(self) -> Image | None:
+        _, plane, index = self.active
+        output, display = self.shown_output, self.view.display
+        if output is None or display is None:
+            return None
+        return drawn_slice(output, plane, index, display)
 
     def slice_as_picture(self) -> Image | None:
         if self.source is None:

@@ -304,7 +304,10 @@ class ContactSheet(ToolWindow):
         self._compiling.stop()
         asked = self._request()
         if asked is None:
-            self._clear("The sheet shows pictures: open one, and choose valid settings.")
+            self._clear(
+                "The sheet shows a picture or a slice: open one, and choose a filter for pictures "
+                "and valid settings."
+            )
             return
         whole, visible = asked
         offered = sweepable(whole)

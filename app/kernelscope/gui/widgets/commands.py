@@ -51,9 +51,6 @@ class Need:
 NOTHING = Need(lambda state: True, "")
 SOURCE = Need(lambda state: state.source, "Open a picture or a volume first.")
 OUTPUT = Need(lambda state: state.output, "There is no output yet: run a filter first.")
-PICTURE_OUTPUT = Need(
-    lambda state: state.output and not state.volumes, "Only the output of a picture can be copied."
-)
 COMPONENTS = Need(lambda state: state.components > 1, "The output is not several volumes.")
 DIFFERENCE = Need(lambda state: state.difference, "Show the residual or the difference first.")
 PICTURE = Need(lambda state: state.source and not state.volumes, "Open a picture first.")

@@ -63,10 +63,11 @@ class Scrolled(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFrameShape(QScrollArea.Shape.NoFrame)
         self.setWidget(content)
+        self._content = content
 
     def minimumSizeHint(self) -> QSize:
         bar = self.verticalScrollBar().sizeHint().width()
-        width = self.widget().minimumSizeHint().width() + bar
+        width = self._content.minimumSizeHint().width() + bar
         return QSize(width, super().minimumSizeHint().height())
 
 

@@ -24,7 +24,7 @@ from kernelscope.gui.model.ladder import KnownRung
 from kernelscope.gui.model.rungs import RungPlace, without_gpu
 from kernelscope.gui.model.session_times import SessionTimes
 from kernelscope.gui.model.trials import Version
-from kernelscope.gui.session.canvas_view import SEEN
+from kernelscope.gui.session.canvas_view import SEEN, SLICES
 from kernelscope.gui.session.session import OF_SETTINGS, Session
 from kernelscope.gui.session.subject import INPUT, SHOWN
 from kernelscope.gui.tools.batch_window import BatchWindow
@@ -96,7 +96,7 @@ class Companions:
     _recorded: Recorded = field(default_factory=Recorded)
 
     def __post_init__(self) -> None:
-        self.session.when(OF_SETTINGS | {INPUT, SHOWN, SEEN}, self._follow)
+        self.session.when(OF_SETTINGS | {INPUT, SHOWN, SEEN, SLICES}, self._follow)
         self.context_help = ContextHelp(self.window)
         self.context_help.watch(self.panel.filter_box)
         self.context_help.wanted.connect(self.show_page)
@@ -218,8 +218,7 @@ class Companions:
             if request is None:
                 raise AppError("There is no picture to look at.", "Open one.")
             in_view = self.runner.in_view()
-            probe = self.session.pictures.view.probe
-            pixel = probe[1] if probe is not None else None
+            pixel = self.session.subject.probed()
             if pixel is None and in_view is not None and (region := in_view[1]) is not None:
                 pixel = region.left + region.width // 2, region.top + region.height // 2
             level = place.level if place is not None else None
@@ -379,7 +378,7 @@ class Companions:
             sheet = ContactSheet(
                 self.runner.tasks,
                 self.runner.in_view,
-                self.session.pictures.display_of,
+                lambda request: self.session.subject.display_of(request),
                 self.window,
             )
             sheet.adopted.connect(

@@ -165,14 +165,14 @@ class Files(QObject):
         "copy",
         "&Copy Output",
         keys=("Ctrl+C",),
-        tip="Copy the output to the clipboard",
-        need=commands.PICTURE_OUTPUT,
+        tip="Copy the output to the clipboard; of volumes, the slice that was clicked last",
+        need=commands.OUTPUT,
     )
     def copy_output(self) -> None:
         """Copy the output to the clipboard."""
-        result = self._session.subject.result
-        if result is not None and isinstance(result.output, Image):
-            self._dialogs.copy(result.output, self._older())
+        image = self._session.subject.output_as_picture()
+        if image is not None:
+            self._dialogs.copy(image, self._older())
 
     @Action(
         "copyCommand",

@@ -123,15 +123,18 @@ class Runner(QObject):
     def in_view(self) -> tuple[Request, Region | None] | None:
         """Return the request of Run for a picture, with its reference, and the part in view.
 
-        None without a picture or valid settings.
+        For a filter for pictures, of the slice of a volume. None without an input or valid
+        settings.
         """
         subject = self._session.subject
-        request = subject.next_request() if subject.kind is Kind.PICTURE else None
+        if self._session.spec.kind is not Kind.PICTURE:
+            return None
+        request = subject.next_request(of_slice=True)
         if request is None:
             return None
         request = subject.with_reference(request)
-        parts = (each for each in subject.visible_parts(request) if isinstance(each, Region))
-        return request, next(parts, None)
+        parts = subject.visible_parts(request) if subject.kind is Kind.PICTURE else ()
+        return request, next((each for each in parts if isinstance(each, Region)), None)
 
     def request(self) -> Request | None:
         """Return the request of Run, or show the user why there is none."""
