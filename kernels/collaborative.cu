@@ -35,6 +35,7 @@
 #define WEIGHT_STEPS 8388608.0f
 #define ONE 65532.0f
 #define LARGEST 1.2676506e30f  // 2^100
+#define LARGEST_FLOAT 3.402823466e38f
 
 #define TILE_ROWS 8  // of blocks on the grid
 #define TILE_COLUMNS 16
@@ -406,7 +407,7 @@ __device__ inline void filter_stack(
         Real a[MOST_PLACES];
         for (int m = 0; m < count; ++m) a[m] = {stack[k * PITCH + m]};
         add_up(a, count);
-        const bool has_values = fabsf(a[0].value) < INFINITY;
+        const bool has_values = fabsf(a[0].value) <= LARGEST_FLOAT;
         for (int m = 0; m < count; ++m) {
             const int t = added(m, count);
             if (WIENER) {

@@ -348,7 +348,7 @@ __device__ inline int shares_of(
 __device__ inline void leave_shares(Real (&a)[32], int count, const unsigned (&shares)[16])
 {
     const int most = 31 - __clz(count);
-    const bool has_values = fabsf(a[0].value) < INFINITY;
+    const bool has_values = fabsf(a[0].value) <= LARGEST_FLOAT;
 #pragma unroll
     for (int m = 0; m < 32; ++m) {
         const unsigned digits = __byte_perm(shares[m / 2], 0x4b000000, m % 2 ? 0x7632 : 0x7610);
