@@ -126,6 +126,7 @@ EXPERIMENTS = {
         *_MORE,
         _preset("ladder", "Levels by mask", 90),
         _preset("f-access", "F memory access", 5),
+        _preset("denoisers", "Denoisers", 90),
         _preset("ladder-others", "Levels of other filters", 55),
         Experiment("nlm-4096", repeats=True),
         Experiment("peers-16384", repeats=True),

@@ -92,18 +92,19 @@ _GREY = {
     _STRONG: _MEDIUM_GREY._replace(thresholds=((2.85, 2.85, 2.5, 2.5, 3.1, 3.1),), most=WIENER),
 }
 _LIGHT_COLOURS = _Setting(((3.2, 3.2, 3, 3, 2.9, 2.9),), ((0.7, 0.7, 0.85, 0.85, 1, 1),), 400, 2.0)
-# Differences of colours are smooth: more of them is noise.
 _MEDIUM_COLOURS = _Setting(
-    (_MEDIUM_LEVELS, (3.1, 3.0, 2.8, 2.7, 2.6, 2.6)),
-    (_MEDIUM_VARIANCES, (2.1, 2.1, 2.55, 2.55, 3, 3)),
-    400,
-    2.0,
-    WIENER,
+    (_MEDIUM_LEVELS, (3.5, 3.5, 3.3, 3.3, 3.2, 3.2)), (_MEDIUM_VARIANCES,), 400, 2.0, WIENER
+)
+# Differences of colours are smooth: more of them is noise.
+_LARGE_COLOURS = _MEDIUM_COLOURS._replace(
+    thresholds=(_MEDIUM_LEVELS, (3.1, 3.0, 2.8, 2.7, 2.6, 2.6)),
+    variances=(_MEDIUM_VARIANCES, (2.1, 2.1, 2.55, 2.55, 3, 3)),
 )
 _OPPONENTS = {
     0.0: _LIGHT_COLOURS,
     _MEDIUM: _MEDIUM_COLOURS,
-    _NOTICEABLE: _MEDIUM_COLOURS._replace(tolerance=800),
+    _LARGE: _LARGE_COLOURS,
+    _NOTICEABLE: _LARGE_COLOURS._replace(tolerance=800),
 }
 """By the sigma, where white is 1, above which they hold. Found on the pictures of denoisers.md."""
 
