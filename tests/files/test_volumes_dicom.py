@@ -190,7 +190,7 @@ class TestSeries:
             setattr(dataset, name, plane.tobytes())
             dataset.save_as(folder / f"{index}", enforce_file_format=True)
         volume = read_volume(folder)
-        np.testing.assert_array_equal(volume.voxels, np.float32(planes) * 2)
+        np.testing.assert_array_equal(volume.voxels, np.array(planes, np.float32) * 2)
         assert volume.voxels.dtype == np.float32
         assert volume.spacing == pytest.approx((2.5, 0.5, 0.75))
 

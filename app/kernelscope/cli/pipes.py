@@ -52,7 +52,7 @@ def _read(stream: BinaryIO, folder: Path) -> Path:
     content = b"" if stream.isatty() else stream.read()
     if not content:
         raise ImageReadError("Standard input is empty.", "Send a picture: < picture.png")
-    suffixes = [each.format.suffixes[0] for each in FORMATS if each.magic.match(content)]
+    suffixes = [each.format.suffixes[0] for each in FORMATS if each.fits(content)]
     if not suffixes:
         raise ImageReadError(
             "Standard input is no picture in a format that is known by its first bytes.",

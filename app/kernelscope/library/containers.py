@@ -107,7 +107,7 @@ def lazily(
 
     Raises `InvalidParameter` for a filter that needs the whole picture.
     """
-    spec, numbers = step.filter, step.with_numbers().parameters
+    spec, numbers = step.filter, step.parameters
     obstacle = spec.uncroppable(numbers) or _obstacle(step, floats=values.dtype.kind == "f")
     if obstacle:
         raise InvalidParameter(

@@ -181,7 +181,7 @@ def _surrounded(
             f"cval: samples of type {picture.dtype} have no value {cval:g}.",
             "Convert the array to floats, or use another value.",
         )
-    radius = step.filter.radius(step.with_numbers().parameters)
+    radius = step.filter.radius(step.parameters)
     rims = ((radius, radius), (radius, radius), (0, 0))[: picture.ndim]
     padded = np.pad(picture, rims, constant_values=picture.dtype.type(cval))
     return padded, replace(step, border=Border.VALID)

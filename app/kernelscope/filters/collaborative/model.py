@@ -41,7 +41,7 @@ UPDATE = np.float32(0.171875)
 """Of the wavelet bior1.5, by lifting: Haar's, whose first sums get so much of a difference of
 differences."""
 
-WAVELET_SCALES = np.sqrt([8, 8 + 32 * UPDATE**2, *[4 + 8 * UPDATE**2] * 2, *[2.0] * 4])
+WAVELET_SCALES = np.sqrt(np.array([8, 8 + 32 * UPDATE**2, *[4 + 8 * UPDATE**2] * 2, *[2.0] * 4]))
 """Of the coefficients of `cpu.to_wavelets`, in units of those of rows of the norm 1."""
 
 NORMS = np.outer(WAVELET_SCALES, WAVELET_SCALES).ravel().astype(np.float32)

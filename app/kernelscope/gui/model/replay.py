@@ -52,7 +52,7 @@ def python(image: Image, steps: Sequence[RunSettings]) -> str:
         if each.step.filter.unit_for(each.step.parameters).knows_white:
             levels = (f", {name}={number!r}" for name, number in _levels(image).items())
             arguments += "".join(levels)
-        if isinstance(requests[0], Request) and requests[0].image.has_alpha:
+        if image.has_alpha:
             arguments += ", alpha=True"
         lines.append(f"pixels = ks.{each.step.filter.id}({arguments})")
     lines.append(f"write_image(image.like(pixels), Path({_OUTPUT!r}))")
