@@ -99,9 +99,13 @@ def test_steps_are_chained_and_the_device_is_that_of_the_last() -> None:
 
 
 @pytest.mark.slow
-def test_the_program_writes_the_same_pixels(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
+def test_the_program_writes_the_same_pixels(tmp_path: Path, mode: str) -> None:
     path = tmp_path / "in.png"
-    Pillow.fromarray(_picture().pixels).save(path)
+    picture = Pillow.fromarray(_picture().pixels).convert(mode)
+    if mode == "RGBA":
+        picture.putalpha(picture.getchannel("R"))
+    picture.save(path)
     image = read_image(path)
     requests = [
         Request.create(image, "mean", {"size": 5}, border=Border.WRAP),
