@@ -255,3 +255,18 @@ def test_a_chunk_that_its_codec_does_not_know(tmp_path: Path, codec: str, kind: 
     (folder / "0" / "0.0").write_bytes(data[kind])
     with pytest.raises(ImageReadError, match=r"a\.zarr: chunk 0\.0: "):
         read(folder)
+
+
+@pytest.mark.parametrize("left", [0, 1, 30, 200])
+@pytest.mark.parametrize("place", ["start", "end"])
+def test_a_shard_that_is_shorter_than_its_index(tmp_path: Path, left: int, place: str) -> None:
+    folder = made(tmp_path / "a.zarr", "0.5", shards=(64, 64), chunks=(16, 16))
+    if place == "start":
+        metadata = folder / "0" / "zarr.json"
+        content = json.loads(metadata.read_text())
+        content["codecs"][0]["configuration"]["index_location"] = "start"
+        metadata.write_text(json.dumps(content))
+    shard = folder / "0" / "c" / "0" / "0"
+    shard.write_bytes(shard.read_bytes()[:left])
+    with pytest.raises(ImageReadError, match="damaged or cut off"):
+        read(folder)

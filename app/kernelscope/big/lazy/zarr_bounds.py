@@ -138,26 +138,23 @@ def check_chunk(
     the chunk in its shard, and how many there are.
     """
     most = math.prod(chunk) * itemsize
-    try:
-        with file.open("rb") as handle:
-            size = os.fstat(handle.fileno()).st_size
-            start, length = 0, size
-            if codecs.inner is not None:
-                tail = 16 * count + codecs.index_tail
-                handle.seek(16 * inner + (0 if codecs.index_first else size - tail))
-                start, length = struct.unpack("<QQ", handle.read(16))
-                if start == length == 2**64 - 1:  # an empty one
-                    return
-            if length > 2 * most + _SPARE or start + length > size:
-                raise Unreadable(f"it has {length:,} bytes for {most:,} bytes of samples.")
-            handle.seek(start)
-            data = handle.read(length)
-    except FileNotFoundError:
+    if not file.exists():
         return  # it has the fill value
-    except (struct.error, ValueError) as error:
-        raise Unreadable("its data are damaged or cut off.") from error
-    with damage_explained("OME-Zarr"):
-        (codecs.inner or codecs).check(data, most)
+    with damage_explained("OME-Zarr"), file.open("rb") as handle:
+        size = os.fstat(handle.fileno()).st_size
+        start, length = 0, size
+        if codecs.inner is not None:
+            tail = 16 * count + codecs.index_tail
+            if size < tail:
+                raise Unreadable("its data are damaged or cut off.")
+            handle.seek(16 * inner + (0 if codecs.index_first else size - tail))
+            start, length = struct.unpack("<QQ", handle.read(16))
+            if start == length == 2**64 - 1:  # an empty one
+                return
+        if length > 2 * most + _SPARE or start + length > size:
+            raise Unreadable(f"it has {length:,} bytes for {most:,} bytes of samples.")
+        handle.seek(start)
+        (codecs.inner or codecs).check(handle.read(length), most)
 
 
 def _of_zlib(data: bytes, most: int) -> int:
