@@ -340,3 +340,28 @@ def test_threads_share_two_arenas(tmp_path: Path) -> None:
         subprocess.run([sys.executable, "-c", _ARENAS, kind, path], cwd=ROOT / "app", check=True)
         counts[kind] = path.read_text().count("<heap nr=")
     assert counts["shared"] <= 2 < counts["own"]
+
+
+_FREED = """
+import ctypes
+from kernelscope.base import memory
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.malloc.argtypes = [ctypes.c_size_t]
+blocks = [libc.malloc(64 << 10) for _ in range(1000)]
+for each in blocks:
+    ctypes.memset(ctypes.c_void_p(each), 1, 64 << 10)
+for each in blocks[:-1]:
+    libc.free(ctypes.c_void_p(each))
+before = memory.resident()
+memory.give_back()
+print((before - memory.resident()) >> 20)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")
+def test_free_memory_below_a_block_in_use_is_given_back() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _FREED], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) > 50

@@ -60,6 +60,7 @@ class Memory:
             # A figure that was copied, of 400 mm at 1200 dpi, has 0.8 GB.
             QGuiApplication.clipboard().clear()
             gc.collect()
+            memory.give_back()  # as `GarbageCollector` does
             pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
             self.mebibytes[action] = pages * resource.getpagesize() / 2**20
             print(f"{action} actions: {self.mebibytes[action]:.0f} MiB, {len(gc.get_objects())}")

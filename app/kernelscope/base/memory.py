@@ -172,6 +172,19 @@ def share_arenas() -> None:
         return
 
 
+def give_back() -> None:
+    """Have glibc's allocator return free memory to the system, below blocks in use as well.
+
+    After 3,000 random actions in the window 592 MiB were resident, with this 507 to 535.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (OSError, AttributeError):  # another C library
+        return
+
+
 def _machine_left() -> float:
     try:
         lines = _MEMINFO.read_text(encoding="ascii").splitlines()

@@ -11,11 +11,13 @@ import gc
 
 from PySide6.QtCore import QObject, QTimer
 
+from kernelscope.base import memory
+
 INTERVAL = 1000
 """Milliseconds between two looks at the number of new objects."""
 
 FULL_EVERY = 30
-"""Collections of young objects for each collection of all objects."""
+"""Collections of young objects for each of all objects, which also returns memory to the system."""
 
 
 class GarbageCollector(QObject):
@@ -53,4 +55,8 @@ class GarbageCollector(QObject):
         if gc.get_count()[0] < gc.get_threshold()[0]:
             return
         self._collections += 1
-        gc.collect(2 if self._collections % FULL_EVERY == 0 else 1)
+        if self._collections % FULL_EVERY:
+            gc.collect(1)
+            return
+        gc.collect()
+        memory.give_back()
