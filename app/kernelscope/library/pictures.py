@@ -65,7 +65,7 @@ def filtered(recipe: Recipe, given: Mapping[str, Any]) -> Any:
         made = _lazily(values, recipe, layout, {**given, **named, "out": None})
     elif there is None:
         made = _on_host(values, recipe, layout, given)
-    elif layout.is_plain(there.shape) and not given.get("cval"):
+    elif there.dtype in DTYPES and layout.is_plain(there.shape) and not given.get("cval"):
         made = run_steps(recipe, [("image", values)], given, as_volumes=False)[0]
     else:
         from kernelscope.library import on_device
