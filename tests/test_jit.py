@@ -26,9 +26,9 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import Cpu, CpuTask
 source, output = np.ones((4, 4, 1), np.uint8), np.zeros((4, 4, 1), np.uint8)
 task = CpuTask(source, output, {}, Border.REFLECT, "serial")
-for sweep in get("rotating_mask").implementation(Cpu).plan(task):
+for sweep in get("negative").implementation(Cpu).plan(task):
     sweep.kernel(*sweep.arguments, 0, sweep.rows)
-assert (output == 1).all()
+assert (output == 254).all()
 """
 
 
@@ -74,7 +74,7 @@ def test_compiled_kernels_go_to_their_own_folder(tmp_path: Path) -> None:
     python(RUN_FILTER, XDG_CACHE_HOME=str(tmp_path))
     (folder,) = (tmp_path / "kernelscope").iterdir()
     assert folder.name.startswith("numba-")
-    assert list(folder.rglob("filters.rotating_mask.*.nbc"))
+    assert list(folder.rglob("filters.negative.*.nbc"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache folder is set the Linux way")
