@@ -112,9 +112,10 @@ def local(recipe: Path, folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.slow
 def test_a_worker_is_killed_in_the_middle(
-    recipe: Path, folder: Path, tmp_path: Path, cluster: Cluster
+    recipe: Path, folder: Path, tmp_path: Path, shared: Cluster
 ) -> None:
-    out, killed = tmp_path / "out", list[int]()
+    out, killed, victim = tmp_path / "out", list[int](), shared.add_worker()
+    shared.workers.append(victim)
     items = find_items([folder], out).items
     journal = Journal(out, RECIPE)
 
@@ -122,14 +123,13 @@ def test_a_worker_is_killed_in_the_middle(
         assert outcome.status is FileState.DONE, outcome.reason
         killed.append(0)
         if len(killed) == 4:
-            kill(cluster.workers[0])
+            kill(victim)
 
-    with connected(cluster.address) as client:
-        client.wait_for_workers(2)
+    with connected(shared.address) as client:
+        client.wait_for_workers(3)
         outcomes = ClusterBatch(items, settings_of(out), client).run(journal, CancelToken(), report)
     journal.close()
-    assert cluster.workers[0].poll() is not None
-    assert cluster.workers[1].poll() is None
+    assert [each.poll() is None for each in shared.workers] == [True, True, False]
     assert sorted(each.item.source for each in outcomes) == [item.source for item in sorted(
         items, key=lambda item: item.source)]  # fmt: skip
     assert contents(out) == local(recipe, folder)
