@@ -241,7 +241,7 @@ class FigureStyle:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FigureLayout:
     """Where the parts of a figure lie; an empty tuple or None for those that are not drawn."""
 
     size: tuple[float, float]
@@ -254,7 +254,7 @@ class Layout:
 
 def lay_out(
     figure: Figure, style: FigureStyle, text_height: Callable[[str, float], float]
-) -> Layout:
+) -> FigureLayout:
     """Return the places of all parts.
 
     `text_height`: returns the height of a text that is wrapped at a width, both in millimetres.
@@ -283,7 +283,7 @@ def lay_out(
         caption = FigureArea(0.0, bottom + _GAP / 2, style.width, height)
         bottom = caption.bottom
     bar = scale_bar(figure.pictures[0], width, figure.unit) if style.scale_bar else None
-    return Layout((style.width, bottom), titles, pictures, bars, bar, caption)
+    return FigureLayout((style.width, bottom), titles, pictures, bars, bar, caption)
 
 
 def scale_bar(picture: Picture, width: float, unit: str) -> tuple[float, str]:

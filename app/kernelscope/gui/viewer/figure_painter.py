@@ -18,7 +18,14 @@ from PySide6.QtGui import (
 from PySide6.QtSvg import QSvgGenerator
 
 from kernelscope.gui.model.colour_maps import STEPS, table
-from kernelscope.gui.model.figure import Figure, FigureArea, FigureStyle, Layout, Picture, lay_out
+from kernelscope.gui.model.figure import (
+    Figure,
+    FigureArea,
+    FigureLayout,
+    FigureStyle,
+    Picture,
+    lay_out,
+)
 from kernelscope.gui.viewer.layer import as_qimage, is_smooth
 
 UNITS = 20  # units of the painter for a millimetre: whole sizes of letters are fine enough there
@@ -38,7 +45,7 @@ class FigurePainter:
         self._figure, self._style = figure, style
         self._font = QFont()
         self._font.setPixelSize(round(style.text * UNITS))
-        self.layout: Layout = lay_out(figure, style, self._text_height)
+        self.layout: FigureLayout = lay_out(figure, style, self._text_height)
 
     def _text_height(self, text: str, width: float) -> float:
         room = QRectF(0, 0, width * UNITS, 1e6)
