@@ -95,7 +95,7 @@ class Stylist(QObject):
             self._application.setStyleSheet(style_sheet(colours, font.pointSizeF()))
             # Qt goes on drawing their titles in the old size unless theirs is another one.
             font.setPointSizeF(font.pointSizeF() + 0.01)
-            for widget in self._application.allWidgets():
+            for widget in QApplication.allWidgets():
                 if isinstance(widget, QDockWidget):
                     widget.setFont(font)
 
