@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tifffile
 from PIL import Image as Pillow
-from PySide6.QtCore import QEvent, QPoint, QPointF, QSize, Qt
-from PySide6.QtGui import QMouseEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QImage, QMouseEvent, QPainter
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
@@ -29,6 +29,7 @@ from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.drawn_view import draw
+from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.window.dock_list import DockName
@@ -297,3 +298,19 @@ def test_headers_are_level_with_names_in_other_scripts(
     assert len(tops) == 1
     sizes: set[QSize] = {view.views[0].size() for view in (pair.input, pair.output)}
     assert len({size.height() for size in sizes}) == 1
+
+
+def test_values_at_the_cursor_fit_a_narrow_view(qapp: QApplication) -> None:
+    """The place pushed them out of a plane of 150 pixels."""
+
+    def drawn(value: str) -> QImage:
+        image = QImage(150, 120, QImage.Format.Format_RGB32)
+        image.fill(0)
+        painter = QPainter(image)
+        place = marks.ProbeLine("x 81, y 40, z 48   (81.0, -40.0, 48.0) mm", "")
+        lines = (place, marks.ProbeLine("input", value, True))
+        marks.draw_chip(painter, QRectF(40, 20, 1, 1), QRectF(4, 4, 142, 112), lines)
+        painter.end()
+        return image
+
+    assert drawn("153.2") != drawn("99.9")

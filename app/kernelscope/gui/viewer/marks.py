@@ -87,10 +87,14 @@ def draw_chip(painter: QPainter, at: QRectF, room: QRectF, lines: Sequence[Probe
     bold = QFont(plain)
     bold.setBold(True)
     metrics = QFontMetricsF(bold)
-    names = max(metrics.horizontalAdvance(line.name) for line in lines)
-    values = max(metrics.horizontalAdvance(line.value) for line in lines)
     pad, gap, height = 6.0, 10.0, metrics.height()
-    size = QRectF(0, 0, names + gap + values + 2 * pad, height * len(lines) + 2 * pad - 2)
+    advance, read = metrics.horizontalAdvance, [line for line in lines if line.value]
+    names = max((advance(line.name) for line in read), default=0.0)
+    values = max((advance(line.value) for line in read), default=-gap)
+    # The place, which stands alone, pushes no value out of a narrow view.
+    alone = max((advance(line.name) for line in lines if not line.value), default=0.0)
+    width = max(names + gap + values, min(alone, room.width() - 2 * pad))
+    size = QRectF(0, 0, width + 2 * pad, height * len(lines) + 2 * pad - 2)
     x, y = at.right() + 14, at.bottom() + 14
     if x + size.width() > room.right():
         x = at.left() - 14 - size.width()
@@ -104,12 +108,11 @@ def draw_chip(painter: QPainter, at: QRectF, room: QRectF, lines: Sequence[Probe
     painter.drawRoundedRect(box, 4, 4)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     for number, line in enumerate(lines):
-        row = QRectF(
-            box.x() + pad, box.y() + pad - 1 + number * height, names + gap + values, height
-        )
+        row = QRectF(box.x() + pad, box.y() + pad - 1 + number * height, width, height)
         painter.setFont(bold if line.bold else plain)
         painter.setPen(_INK if line.bold else _QUIET_INK)
-        painter.drawText(row, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, line.name)
+        name = metrics.elidedText(line.name, Qt.TextElideMode.ElideRight, width)
+        painter.drawText(row, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, name)
         painter.drawText(
             row, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, line.value
         )
