@@ -35,7 +35,15 @@ from kernelscope.images.judging.metrics import judge
 from kernelscope.images.judging.pictures import difference, histogram, suggest_gain
 from kernelscope.schema.parameters import FloatParameter
 from kernelscope.schema.samples import Kind
-from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu, Opener, wait_until, write_picture
+from tests.gui.helpers import (
+    NO_GPU,
+    FakeCpu,
+    FakeGpu,
+    Opener,
+    open_panels,
+    wait_until,
+    write_picture,
+)
 from tests.patience import PATIENCE
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -209,8 +217,13 @@ def open_window(qtbot: QtBot, cpu: FakeCpu, store: Path, opens_slowly: None) -> 
     windows = []
 
     def open_(
-        gpu: Availability = NO_GPU, *, live: bool = False, emulated: Backend | None = None
+        gpu: Availability = NO_GPU,
+        *,
+        live: bool = False,
+        emulated: Backend | None = None,
+        panels: bool = True,
     ) -> MainWindow:
+        """Open a window; `panels`: with all panels at the bottom, as users may have them."""
         settings = Settings(store)
         settings.set_text("live", "on" if live else "off")
         more = {"emulated": emulated} if emulated is not None else {}
@@ -219,6 +232,8 @@ def open_window(qtbot: QtBot, cpu: FakeCpu, store: Path, opens_slowly: None) -> 
         window.resize(1000, 700)
         window.show()
         qtbot.waitExposed(window)
+        if panels:
+            open_panels(window)
         return window
 
     yield open_
@@ -242,6 +257,7 @@ def real_window(qtbot: QtBot, store: Path) -> Iterator[MainWindow]:
     window.resize(1000, 700)
     window.show()
     qtbot.waitExposed(window)
+    open_panels(window)
     yield window
     qtbot.waitUntil(lambda: not window.background.owes)
     window.close()

@@ -21,6 +21,7 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.rungs import RungPlace
+from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -36,6 +37,13 @@ WIDTH, HEIGHT = 40, 30
 Opener = Callable[..., MainWindow]
 
 NO_GPU = Availability(False, "No NVIDIA driver was found.", ("Install it.",))
+
+
+def open_panels(window: MainWindow) -> None:
+    """Show the panels at the bottom as tabs, with the runs in front."""
+    for name in (DockName.RUNS, DockName.TIMING, DockName.QUALITY, DockName.MEASURE):
+        window.docks[name].show()
+    window.docks[DockName.RUNS].raise_()
 
 
 def program_threads() -> list[threading.Thread]:
@@ -240,7 +248,18 @@ def offers(window: MainWindow, device: str) -> bool:
 
 
 def state(window: MainWindow) -> str:
+    """Return the line under Run: the progress, or how a run ended that did not end well."""
     return child(window, QLabel, "runState").text()
+
+
+def headline(window: MainWindow) -> str:
+    """Return time, rate and quality of the output."""
+    return child(window, QLabel, "headlineText").text()
+
+
+def is_done(window: MainWindow) -> bool:
+    """Return whether a run ended well, and its time stands over the pictures."""
+    return not window.runner.busy and not state(window) and headline(window) != "–"
 
 
 def contrast(one: QColor | str, other: QColor | str) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image as PillowImage
-from PySide6.QtCore import QPoint, QSize, Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QFontMetrics, QImage
 from PySide6.QtWidgets import QApplication, QLabel, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
@@ -25,7 +25,7 @@ from kernelscope.gui.model import ahead
 from kernelscope.gui.model.filter_groups import VOLUMES, by_category
 from kernelscope.gui.model.sketches import WIDTH as WIDTH_OF_SKETCH
 from kernelscope.gui.model.sketches import Sketch, ViewedPicture, kind_of_sketch
-from kernelscope.gui.window import filter_shelf, placement
+from kernelscope.gui.window import filter_shelf
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.helper import Helper
@@ -532,15 +532,9 @@ def test_fake_cpu_is_not_used_for_thumbnails(
     assert {request.step.filter.id for request in cpu.requests} == {live.session.filter_id}
 
 
-@pytest.mark.parametrize(("width", "wide"), [(1280, False), (1920, True)])
-def test_the_dock_is_open_at_first_where_there_is_room(
-    open_window: Opener, monkeypatch: pytest.MonkeyPatch, *, width: int, wide: bool
-) -> None:
-    monkeypatch.setattr(placement, "_FIRST_SIZE", QSize(width, 900))
-    screen = QSize(width, 1000)
-    monkeypatch.setattr(placement, "_FRAME", QSize(800, 800) - screen)
+def test_the_dock_opens_when_it_is_asked_for(open_window: Opener) -> None:
     window = open_window()
-    assert window.docks[DockName.FILTERS].isVisible() is wide
+    assert not window.docks[DockName.FILTERS].isVisible()
     press_ = window.actions_["findFilter"]
     press_.trigger()
     assert window.docks[DockName.FILTERS].isVisible()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from PySide6.QtCore import QByteArray, QPoint, QPointF, Qt
+from PySide6.QtCore import QByteArray, QPoint, QPointF, QSize, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QTabBar, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -19,23 +19,38 @@ from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import child, contrast, press, wait_until
 
 
-def test_a_slot_takes_no_room_until_it_is_filled(qtbot: QtBot) -> None:
-    panel = QWidget()
+class Scrolled(QWidget):
+    """A panel that would like 600 pixels, and can do with 50."""
+
+    def sizeHint(self) -> QSize:  # noqa: N802 (Qt)
+        return QSize(300, 600)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802 (Qt)
+        return QSize(100, 50)
+
+
+def test_the_ladder_has_its_height_before_the_panel(qtbot: QtBot) -> None:
+    panel = Scrolled()
     column = SettingsColumn([], panel)
     qtbot.addWidget(column)
     column.resize(300, 600)
     column.show()
     qtbot.waitExposed(column)
     assert panel.height() == 600
-    rung = QLabel("rung")
+    rung, run = QLabel("rung"), QLabel("run")
     rung.setFixedHeight(150)
-    column.ladder.put(rung)
-    run = QLabel("run")
     run.setFixedHeight(50)
+    column.ladder.put(rung)
     column.run.put(run)
-    qtbot.waitUntil(lambda: panel.height() == 400)
-    assert rung.mapTo(column, rung.rect().topLeft()).y() == 400
-    assert run.mapTo(column, run.rect().topLeft()).y() == 550
+
+    def tops() -> tuple[int, ...]:
+        return panel.height(), *(each.mapTo(column, QPoint(0, 0)).y() for each in (rung, run))
+
+    qtbot.waitUntil(lambda: tops() == (400, 400, 550))
+    rung.setFixedHeight(480)
+    qtbot.waitUntil(lambda: tops() == (70, 70, 550))
+    column.resize(300, 1200)  # the rest is above Run: unfolded levels come below the others
+    qtbot.waitUntil(lambda: tops() == (600, 600, 1150))
 
 
 def test_an_empty_slot_hides(qtbot: QtBot) -> None:

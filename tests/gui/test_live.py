@@ -78,9 +78,9 @@ def test_opening_and_every_change_show_a_result_without_run(
     assert window.session.freshness is Freshness.OUT_OF_DATE
     assert badge(window).startswith("○ out of date")
     settled(qtbot, window)
-    assert badge(window) == "● exact"
+    assert badge(window) == "● up to date"
     assert window.session.subject.result.request.step.parameters["size"] == 7
-    assert child(window, QLabel, "runState").text().startswith("Live, one run: ")
+    assert child(window, QLabel, "headlineNote").toolTip().endswith("live, one run")
     assert not listed
 
 
@@ -150,7 +150,7 @@ def test_code_that_is_compiled_is_announced_over_the_output(
     assert hint.text() == COMPILING
     cpu.go.set()
     settled(qtbot, window)
-    assert badge(window) == "● exact"
+    assert badge(window) == "● up to date"
     cpu.stage = "compute"
     cpu.go.clear()
     size(window, 7)
@@ -556,5 +556,5 @@ def test_the_badge_has_the_room_that_its_text_needs(
     window = live_window
     load(qtbot, window, picture)
     settled(qtbot, window)
-    qtbot.waitUntil(lambda: window.live.badge.text() == "● exact")
+    qtbot.waitUntil(lambda: window.live.badge.text() == "● up to date")
     assert window.live.badge.isVisible()

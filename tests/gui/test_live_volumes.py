@@ -120,7 +120,7 @@ def test_the_slices_in_view_are_there_before_a_run(
     press(qtbot, window, "F5")
     settled(qtbot, window)
     assert window.volumes.canvas.output.shown is window.session.volumes.shown_output
-    assert badge(window) == "● exact"
+    assert badge(window) == "● up to date"
     assert notes(window) == ["", "", ""]
 
 

@@ -33,6 +33,7 @@ from kernelscope.files import read_recipe
 from kernelscope.gui.docks.parameter_panel import ParameterPanel
 from kernelscope.gui.model.freshness import Pace
 from kernelscope.gui.session.session import Session
+from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.form import NumberEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
@@ -51,6 +52,7 @@ from tests.gui.helpers import (
     choose_place,
     dialog,
     estimated,
+    is_done,
     load,
     offers,
     press,
@@ -271,7 +273,7 @@ def test_the_last_run_is_not_under_way_while_a_recipe_is(
     message = window.statusBar().currentMessage
     qtbot.waitUntil(lambda: "in place of the run that was under way" in message())
     cpu.go.set()
-    qtbot.waitUntil(lambda: state(window).startswith("Done in"))
+    qtbot.waitUntil(lambda: is_done(window))
     assert window.session.subject.result.request.step.filter.id == "mean"
 
 
@@ -498,24 +500,24 @@ def test_long_runs_tell_the_time_left(qtbot: QtBot, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("kernelscope.engine.timing.time.monotonic", lambda: now)
     bar = RunBar(QAction("Run"), QAction("Cancel"))
     qtbot.addWidget(bar)
-    label = bar.findChild(QLabel, "runState")
+    label = bar.findChild(ElidedLabel, "runState")
     for stage in ("compute", "kernel"):
         bar.show_progress(stage, 0.0)
-        assert label.text() == stage.capitalize()
+        assert label.full_text == stage.capitalize()
         now += 1
         bar.show_progress(stage, 0.1)
-        assert label.text() == f"{stage.capitalize()} 10 %"  # too early for an estimate
+        assert label.full_text == f"{stage.capitalize()} 10 %"  # too early for an estimate
         now += 4
         bar.show_progress(stage, 0.25)
-        assert label.text() == f"{stage.capitalize()} 25 %, 15 s left"
+        assert label.full_text == f"{stage.capitalize()} 25 %, 15 s left"
     now += 595
     bar.show_progress("kernel", 0.5, "Step 2 of 3, Mean: ")
-    assert label.text() == "Step 2 of 3, Mean: Kernel 50 %"  # another step starts again
+    assert label.full_text == "Step 2 of 3, Mean: Kernel 50 %"  # another step starts again
     now += 600
     bar.show_progress("kernel", 0.75, "Step 2 of 3, Mean: ")
-    assert label.text() == "Step 2 of 3, Mean: Kernel 75 %, 10 min left"
+    assert label.full_text == "Step 2 of 3, Mean: Kernel 75 %, 10 min left"
     bar.show_idle("Done.")
-    assert label.text() == "Done."
+    assert label.full_text == "Done."
 
 
 def test_a_run_of_a_known_pace_shows_the_time_left(
@@ -525,32 +527,33 @@ def test_a_run_of_a_known_pace_shows_the_time_left(
     monkeypatch.setattr("kernelscope.gui.window.run_bar.time.monotonic", lambda: now)
     bar = RunBar(QAction("Run"), QAction("Cancel"))
     qtbot.addWidget(bar)
-    label, progress = bar.findChild(QLabel, "runState"), bar.findChild(QProgressBar, "progress")
+    label = bar.findChild(ElidedLabel, "runState")
+    progress = bar.findChild(QProgressBar, "progress")
     bar.expect(40.0)
     bar.show_progress("Waiting", 0.0)
-    assert label.text() == "Waiting, about 40 s left"
+    assert label.full_text == "Waiting, about 40 s left"
     now += 7
     bar.show_progress("compile", 0.0)
-    assert label.text() == "Compiling (first use only)…"
+    assert label.full_text == "Compiling (first use only)…"
     now += 5
     bar.show_progress("compile", 0.0)
     bar.show_progress("compute", 0.0)
     now += 10
     bar._ticks.timeout.emit()
-    assert label.text() == "Compute, about 30 s left"
+    assert label.full_text == "Compute, about 30 s left"
     assert (progress.maximum(), progress.value()) == (100, 25)
     now += 31
     bar._ticks.timeout.emit()
-    assert label.text() == "Compute, longer than expected"
+    assert label.full_text == "Compute, longer than expected"
     assert progress.maximum() == 0
     bar.show_progress("compute", 0.9)
-    assert label.text() == "Compute 90 %", "what is known comes before what is expected"
+    assert label.full_text == "Compute 90 %", "what is known comes before what is expected"
     bar.show_idle("Done.")
     assert not bar._ticks.isActive()
     for unknown in (None, 0.5):
         bar.expect(unknown)
         bar.show_progress("compute", 0.0)
-        assert label.text() == "Compute"
+        assert label.full_text == "Compute"
 
 
 def test_run_expects_what_the_badge_says(
@@ -561,8 +564,8 @@ def test_run_expects_what_the_badge_says(
     load(qtbot, window, picture)
     cpu.go.clear()
     press(qtbot, window, "F5")
-    label = window.findChild(QLabel, "runState")
-    qtbot.waitUntil(lambda: label.text().endswith("about 37 s left"))
+    label = window.findChild(ElidedLabel, "runState")
+    qtbot.waitUntil(lambda: label.full_text.endswith("about 37 s left"))
     cpu.go.set()
     qtbot.waitUntil(lambda: not window.runner.busy)
 

@@ -348,7 +348,7 @@ def test_a_run_that_ends_after_another_volume_was_opened_is_not_shown(
     load(qtbot, window, picture)
     cpu.go.set()
     qtbot.waitUntil(lambda: "list of runs" in window.statusBar().currentMessage())
-    assert state(window) == "Ready."  # of the picture, which nothing was done to
+    assert state(window) == ""  # of the picture, which nothing was done to
     assert window.pictures.canvas.isVisible()
     assert window.pictures.canvas.output.shown is None
     window.runs.wanted.emit(next(iter(window.session.gallery)))  # but it can be come back to

@@ -14,12 +14,12 @@ Only `Recorded.elsewhere` scales, by the pixels and within limits, and returns t
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import GPU_LEVELS, Level
 
 _logger = logging.getLogger(__name__)
 
@@ -66,17 +67,17 @@ class RecordedTime:
     date: str  # day of the measurement: ``22 Nov 2026``
     path: Path  # the report
 
-    @cached_property
+    @functools.cached_property
     def seconds(self) -> float:
         """Seconds of computing: the median of the kernels, for all of the data."""
         return full_time(self.row)
 
-    @cached_property
+    @functools.cached_property
     def total(self) -> float:
         """Seconds of whole runs, with transfers."""
         return full_time(self.row, waiting=True)
 
-    @cached_property
+    @functools.cached_property
     def values(self) -> Mapping[str, Any]:
         """The parameters; the filter may be unknown here until they are asked for."""
         return self.row.values(filters.get(self.row.filter))
@@ -192,6 +193,27 @@ def _measures(spec: FilterSpec) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
+class Shown:
+    """The recorded setting in which a level gains most over the one before it."""
+
+    figure: RecordedTime
+    before: Level
+    factor: float
+
+    @property
+    def filter(self) -> str:
+        return filters.get(self.figure.row.filter).name
+
+    def describe(self) -> str:
+        """Return a sentence on how much the level gains there."""
+        level, row = self.before.on("GPU"), self.figure
+        return (
+            f"{self.filter} shows it best: {self.factor:.2g} times as fast as {level} "
+            f"({row.setting}; recorded on {row.card}, {row.date})."
+        )
+
+
+@dataclass(frozen=True)
 class RecordedReport:
     path: Path
     title: str
@@ -265,6 +287,22 @@ class Recorded:
             for level, figure in setting.levels.items():
                 levels.setdefault(level, figure)
         return levels
+
+    @functools.cache  # noqa: B019 (read once, and kept as long as the program runs)
+    def best_shown(self, level: str) -> Shown | None:
+        """Return where a level of a GPU gains most; None if it gains nowhere."""
+        usual = [each.id for each in GPU_LEVELS]
+        earlier = GPU_LEVELS[: usual.index(level)] if level in usual else ()
+        found = [
+            Shown(figure, before[-1], setting.levels[before[-1].id].seconds / figure.seconds)
+            for (_, device), settings in self._settings.items()
+            for setting in settings.values()
+            if device == Device.GPU
+            and (figure := setting.levels.get(level)) is not None
+            and (before := [each for each in earlier if each.id in setting.levels])
+        ]
+        best = max(found, key=lambda each: each.factor, default=None)
+        return best if best is not None and best.factor > 1 else None
 
     def _nearest(self, wanted: Wanted, device: str) -> list[_RecordedSetting]:
         """Return the settings of a filter, the nearest first."""
@@ -350,7 +388,7 @@ def figures_of(report: Report, path: Path) -> Iterable[RecordedTime]:
         yield RecordedTime(row, card if times and count.isdecimal() else name, date, path)
 
 
-@cache
+@functools.cache
 def entries(folder: Path = FOLDER) -> Sequence[RecordedReport]:
     """Return the recorded reports of GPUs, titled by plan, machine and day; read once."""
     found = []

@@ -1,4 +1,4 @@
-"""The badge over the output: preview, exact or out of date."""
+"""The badge over the output: preview, up to date or out of date."""
 
 from __future__ import annotations
 

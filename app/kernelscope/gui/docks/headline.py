@@ -16,7 +16,7 @@ from kernelscope.gui.widgets.parts import dressed, in_row
 class Headline(QWidget):
     """Figures in large type, a badge, and a note in small type.
 
-    `badge`: place of the badge that says whether the picture is exact.
+    `badge`: place of the badge that says whether the picture is up to date.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:

@@ -65,7 +65,6 @@ from kernelscope.teach.manual import level_page
 
 _ENTRY = Qt.ItemDataRole.UserRole
 
-_MOST_HEIGHT = 210  # pixels; more rungs scroll
 _FEWEST = 4  # rungs that are in view in the smallest window
 _HAND = 6  # pixels that the mouse moves between two clicks at one place
 _PALE = 90  # opacity of the part of a bar that is not computing
@@ -140,20 +139,19 @@ class LadderList(QListWidget):
             self._show(self.item(number), what)
         if self.currentRow() < 0:
             self.setCurrentRow(0)
-        self.setMinimumHeight(min(self._lines(), _FEWEST) * _row_height(self.fontMetrics()))
         self.updateGeometry()
         self.viewport().update()
 
     def _show(self, item: QListWidgetItem, what: KnownRung | Device) -> None:
         if isinstance(what, Device):
             text, unfolded = self._folds[what], what in self._unfolded
-            first, *more = text.splitlines()
             room = self.viewport().width() - 2 * _MARGIN
-            lines = [f"{'▾' if unfolded else '▸'} {first}"]
-            for line in more:
-                lines += wrapped(line, self.fontMetrics(), room)
+            mark = "▾" if unfolded else "▸"
+            lines = wrapped(f"{mark} {text}", self.fontMetrics(), room)
             item.setText("\n".join(lines))
-            item.setSizeHint(QSize(100, len(lines) * _row_height(self.fontMetrics())))
+            metrics = self.fontMetrics()
+            height = _row_height(metrics) + (len(lines) - 1) * metrics.lineSpacing()
+            item.setSizeHint(QSize(100, height))
             item.setData(_ENTRY, what)
             item.setData(HELP_ROLE, "")
             how = "Click to fold." if unfolded else "Click to unfold."
@@ -183,8 +181,10 @@ class LadderList(QListWidget):
     @property
     def names(self) -> list[str]:
         """The names of the levels that are shown, each with its device as `device_of` has it."""
-        rungs = [each.rung for each in self._levels()]
-        return [f"{each.name}  {self.device_of(each)}".rstrip() for each in rungs]
+        return [self._name_of(each.rung) for each in self._levels()]
+
+    def _name_of(self, rung: Rung) -> str:
+        return f"{rung.name}  {self.device_of(rung)}".rstrip()
 
     @property
     def times(self) -> list[str]:
@@ -262,30 +262,32 @@ class LadderList(QListWidget):
             QTimer.singleShot(0, self, self._fill)
 
     def sizeHint(self) -> QSize:
-        """Return the room for all levels, unfolded or not, so that none moves as others unfold."""
-        height = self._lines() * _row_height(self.fontMetrics())
-        return QSize(200, height + 2 * self.frameWidth())
+        """Return the room for all lines."""
+        heights = (self.item(row).sizeHint().height() for row in range(self.count()))
+        return QSize(self.minimumSizeHint().width(), sum(heights) + 2 * self.frameWidth())
 
-    def _lines(self) -> int:
-        """Return the number of lines with everything unfolded."""
-        devices = {entry.rung.place.device for entry in self._entries}
-        headings = (text for device, text in self._folds.items() if device in devices)
-        return len(self._entries) + sum(len(text.splitlines()) for text in headings)
+    def minimumSizeHint(self) -> QSize:
+        """Return a width in which no name is cut off, and the height of a few lines."""
+        metrics = self.fontMetrics()
+        entries = [each for each in self._entries if each.rung.level]
+        names = [each.rung.name for each in entries]  # devices stand behind where there is room
+        times = [each.brief_time for each in entries]
+        bar = self.verticalScrollBar().sizeHint().width() + 2 * (_MARGIN + self.frameWidth())
+        width = _needed(metrics, names) + sum(_figure_widths(metrics, times)) + _LEAST_BAR + bar
+        return QSize(width, _FEWEST * _row_height(metrics))
 
 
 def wrapped(text: str, metrics: QFontMetrics, room: int) -> list[str]:
-    """Return the parts of an enumeration in indented lines of at most `room` pixels.
-
-    No part is cut off: the last one is the size of a recorded time.
-    """
-    lines = [""]
-    for part in text.split(", "):
-        longer = f"{lines[-1]}, {part}" if lines[-1] else f"{_INDENT}{part}"
-        if lines[-1] and metrics.horizontalAdvance(f"{longer},") > room:
-            lines[-1] += ","
-            lines.append(f"{_INDENT}{part}")
-        else:
-            lines[-1] = longer
+    """Return the words of a text in lines of at most `room` pixels, all but the first indented."""
+    lines: list[str] = []
+    for paragraph in text.splitlines():
+        start = len(lines)
+        for word in paragraph.split(" "):
+            longer = f"{lines[-1]} {word}" if len(lines) > start else ""
+            if longer and metrics.horizontalAdvance(longer) <= room:
+                lines[-1] = longer
+            else:
+                lines.append(f"{_INDENT}{word}" if lines else word)
     return lines
 
 
@@ -305,10 +307,14 @@ def name_width(
 
     Names matter more than the length of bars, which the times repeat.
     """
-    longest = max((metrics.horizontalAdvance(each) for each in names), default=0)
-    needed = 16 + metrics.ascent() + 2 + longest + 8
     room = width - sum(_figure_widths(metrics, times)) - _LEAST_BAR
-    return min(max(width // 2, needed), room)
+    return min(max(width // 2, _needed(metrics, names)), room)
+
+
+def _needed(metrics: QFontMetrics, names: Sequence[str]) -> int:
+    """Return the width of a mark and the longest name."""
+    longest = max((metrics.horizontalAdvance(each) for each in names), default=0)
+    return 16 + metrics.ascent() + 2 + longest + 8
 
 
 class _RungDelegate(QStyledItemDelegate):
@@ -355,8 +361,10 @@ class _RungDelegate(QStyledItemDelegate):
         axis = rungs.axis if entry.time is not None else rungs.recorded_axis
         _paint_bar(painter, entry, bar, axis, colours.ground)
         figures = QRect(bar.right() + 1, area.top(), time, area.height())
-        paler = colours.quiet if entry.seconds is None else ink
-        _paint_text(painter, paler, figures, entry.brief_time, Qt.AlignmentFlag.AlignRight)
+        paler, words = colours.quiet if entry.seconds is None else ink, entry.brief_time
+        if entry.best is not None:  # in the room of the bar that it has not
+            figures, words = figures.united(bar), f"see {entry.best.filter}"
+        _paint_text(painter, paler, figures, words, Qt.AlignmentFlag.AlignRight)
         if entry.parity is not None:
             wrong = entry.parity.agreement is Agreement.DIFFERENT
             place = QRect(figures.right() + 1, area.top(), tick, area.height())
@@ -456,7 +464,7 @@ def _paint_bar(
 
 
 class Ladder(QWidget):
-    """The rungs under a line that says how to read them, with *Run all* and *Why?*."""
+    """The rungs under a line with *Run all*."""
 
     # `RungPlace`: See `LadderList`.
     run_wanted = QtSignal(object)
@@ -477,12 +485,10 @@ class Ladder(QWidget):
         self._column = in_column(*parts, of=self, margins=(0, 4, 0, 4), spacing=2)
         self._note.setContentsMargins(8, 0, 8, 0)
         self._note.hide()
-        self.setMaximumHeight(_MOST_HEIGHT)
 
-    def add_actions(self, *actions: QAction) -> None:
-        """Put buttons for actions into the line over the rungs."""
-        for action in actions:
-            self._buttons.addWidget(action_button(action))
+    def add_action(self, action: QAction) -> None:
+        """Put a button into the line over the rungs."""
+        self._buttons.addWidget(action_button(action))
 
     def show_entries(
         self,

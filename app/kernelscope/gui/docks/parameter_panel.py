@@ -7,13 +7,14 @@ from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QStandardItemModel
+from PySide6.QtGui import QAction, QColor, QStandardItemModel
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
     QGroupBox,
     QLabel,
     QScrollArea,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -31,6 +32,7 @@ from kernelscope.gui.widgets.form import Form, NumberEditor, NumbersEditor, shri
 from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
 from kernelscope.gui.widgets.mask_editor import MaskEditor
 from kernelscope.gui.widgets.parts import (
+    action_button,
     dressed,
     in_column,
     in_row,
@@ -123,7 +125,6 @@ _WIDTH = 300
 class ParameterPanel(QScrollArea):
     """Each filter's values stay as they were left when another filter is chosen."""
 
-    kernel_wanted = Signal()  # the user asks for the CUDA source of the filter at its level
     estimate_wanted = Signal(str)
     """The user asks to estimate the parameter of this name from the input."""
 
@@ -146,13 +147,15 @@ class ParameterPanel(QScrollArea):
         self._make_parameters()
         run_box = dressed(QGroupBox("Options", self), "runBox")
         levels = LevelsForm(session, background, run_box)  # first for Tab as well
-        self._options = RunOptionsForm(session, run_box)
-        self._options.kernel_wanted.connect(self.kernel_wanted)
-        in_column(levels, self._options, of=run_box)
+        in_column(levels, RunOptionsForm(session, run_box), of=run_box)
 
         content = QWidget(self)
-        parts = label_of("F&ilter", self._filter), self._filter, self._summary, self._parameters
-        in_column(*parts, run_box, 1, of=content, spacing=8)
+        self._chooser = label_of("F&ilter", self._filter)
+        self._browse = in_row(self._chooser, (self._filter, 1))
+        self._title = text_label("", "filterTitle", "title", parent=content)
+        self._title.hide()
+        parts = self._browse, self._title, self._parameters, self._summary
+        in_column(*parts, run_box, 1, of=content, spacing=6)
         self.setWidget(content)  # which also filters the events of the content
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -176,7 +179,25 @@ class ParameterPanel(QScrollArea):
         )
         self._problem = text_label("", "problem", parent=self._parameters)
         self._problem.hide()
-        self._form_space = in_column(self._problem, in_row(1, self._reset), of=self._parameters)
+        rows = self._problem, in_row(1, self._reset)
+        self._form_space = in_column(*rows, of=self._parameters, margins=(9, 0, 9, 0))
+
+    def add_browser(self, action: QAction) -> None:
+        """Put the button that opens the browser of filters beside the list."""
+        self._browse.addWidget(action_button(action))
+
+    def show_chooser(self, shown: bool) -> None:
+        """Show the list of filters, or only a title while the browser is open."""
+        browse = self.findChildren(QToolButton, "findFilterButton")
+        for widget in (self._chooser, self._filter, *browse):
+            widget.setVisible(shown)
+        self._title.setVisible(not shown)
+
+    def sizeHint(self) -> QSize:
+        """Return the size in which nothing scrolls."""
+        content = self.widget()
+        height = content.heightForWidth(self.viewport().width()) if content else 0
+        return QSize(_WIDTH, max(height, content.sizeHint().height() if height < 0 else 0))
 
     def minimumSizeHint(self) -> QSize:
         """Return a width in which no control is cut off, whatever the font."""
@@ -257,9 +278,9 @@ class ParameterPanel(QScrollArea):
         self._current.show()
         for widget in (self._filter, self._parameters, self._summary):
             set_help(widget, filter_page(spec))
+        self._title.setText(spec.name)
         self._summary.setText(spec.summary)
         self._summary.setToolTip(f"Source: {spec.source}")
-        self._reset.setVisible(bool(spec.parameters))
         self._show_problem()
 
     def _show_values(self) -> None:
@@ -267,6 +288,10 @@ class ParameterPanel(QScrollArea):
         self.form.show_state(self._session.values)
         self._shows = False
         self._write()  # an editor may have rounded a number
+        spec, values = self._session.spec, self._session.values
+        estimated = {each.name for each in spec.parameters if each.is_estimated}
+        changed = values.numbers != spec.defaults() or {*values.automatic} != estimated
+        self._reset.setVisible(changed or values.problem is not None)
 
     def _write(self) -> None:
         """Write the form into the session."""

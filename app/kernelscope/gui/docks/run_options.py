@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtWidgets import QCheckBox, QWidget
 
 from kernelscope.engine.options import Device
@@ -22,7 +22,6 @@ from kernelscope.gui.session.session import (
 from kernelscope.gui.session.subject import Fields
 from kernelscope.gui.widgets.form import Form, Listed, Tick, Whole
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import in_row, tool_button
 from kernelscope.schema.blocks import USUAL_BLOCKS, Block, block_name
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Kind
@@ -31,12 +30,10 @@ _TIP = (
     "Filters the selected region of interest and keeps the rest of the picture. The region keeps "
     "its values of the whole result: its neighbours outside are those of the input."
 )
-_NO_REGION = "Draw a region first (Ctrl+Alt+R)."
 _BLOCK = (
     "Threads of each block, across and down. The list of runs shows the cost of a size; the kernel "
     "does not change."
 )
-_NO_BLOCK = "Only the levels of a GPU up to texture have blocks of any size."
 
 
 def _threads(block: Block) -> str:
@@ -98,9 +95,9 @@ class WithinBox(QCheckBox):
         area = limit or offered
         name = name if area is not None and area == offered else ""
         self.setText(f"Filter only in {name or 'a region'}")
-        self.setEnabled(area is not None)
+        self.setVisible(area is not None and self._session.kind is Kind.PICTURE)
         place = f"{area.describe()[:1].upper()}{area.describe()[1:]}. " if area is not None else ""
-        tip = f"{place}{_TIP}" if area is not None else f"{_NO_REGION} {_TIP}"
+        tip = f"{place}{_TIP}"
         self.setToolTip(tip)
         self.setAccessibleName(self.text())
         self.setAccessibleDescription(tip)
@@ -109,8 +106,6 @@ class WithinBox(QCheckBox):
 class RunOptionsForm(Form):
     """Border and greyscale, the region, and the options of a GPU; the ladder shows the place."""
 
-    kernel_wanted = Signal()  # the user asks for the CUDA source
-
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__("runOptions", _OPTIONS, parent)
         set_help(self, "filters#borders")
@@ -118,12 +113,8 @@ class RunOptionsForm(Form):
         self._within = WithinBox(session, self)
         self._gpu = Form("gpuOptions", _GPU_OPTIONS, self)
         set_help(self._gpu, "gpu-levels#how-a-run-uses-the-card")
-        tip = "The CUDA source of the filter at this level (Ctrl+K)"
-        kernel = tool_button(
-            "View kernel…", "viewKernelButton", self.kernel_wanted.emit, "View kernel", tip=tip
-        )
         assert self.rows is not None
-        for row in (self._within, self._gpu, in_row(1, kernel)):
+        for row in (self._within, self._gpu):
             self.rows.addRow(row)
         self.changed.connect(self._write)
         self._gpu.changed.connect(self._write_gpu)
@@ -156,7 +147,6 @@ class RunOptionsForm(Form):
             self.show_values(border=session.border)
         if fields & {KIND, OPTIONS}:
             self.editors["grey"].setVisible(is_picture)
-            self._within.setVisible(is_picture)
             self.show_values(grey=session.wishes_grey)
         if fields & {PLACES, FILTER}:
             self._offer_gpu()
@@ -166,15 +156,11 @@ class RunOptionsForm(Form):
             self._gpu.show_values(block=wished.block, repeat=wished.repeat, memoryLimit=memory)
 
     def _offer_gpu(self) -> None:
-        """Enable the options that count at the place of the next run."""
+        """Show the options that count at the place of the next run."""
         session, place = self._session, self._session.place
         usable = {rung.place.device for rung in session.rungs if not rung.obstacle}
-        # Auto and the CPU are always there.
-        emulated = place.device is Device.EMULATED
-        on_card = Device.GPU in usable and place.device is not Device.CPU
-        takes_block = session.takes_block(place)
-        self._gpu.setEnabled(on_card or emulated)
-        self._gpu.editors["block"].setEnabled(takes_block)
-        self._gpu.editors["block"].setToolTip(_BLOCK if takes_block else _NO_BLOCK)
-        for name in ("repeat", "memoryLimit"):
-            self._gpu.editors[name].setEnabled(not emulated)
+        on_card = Device.GPU in usable and place.device in (Device.AUTO, Device.GPU)
+        shown = {"block": session.takes_block(place), "repeat": on_card, "memoryLimit": on_card}
+        for name, matters in shown.items():
+            self._gpu.show_row(name, matters)
+        self._gpu.setVisible(any(shown.values()))

@@ -82,9 +82,8 @@ class ViewBar(QWidget):
         row.addSpacing(4)
         self.display_button = self._button(display, icon_only=True)
         row.addWidget(self.display_button)
-        self.show_gain(None)
         self._ready = True
-        self._fit()
+        self.show_gain(None)
 
     def minimumSizeHint(self) -> QSize:
         """Return the size with the groups of buttons in a menu, as in a narrow window."""
@@ -138,12 +137,13 @@ class ViewBar(QWidget):
         return None if self._auto.isChecked() else self._gain.value()
 
     def show_gain(self, gain: int | None) -> None:
-        """Show the gain of the drawing; None disables it."""
+        """Show the gain of the drawing, or none where no difference is drawn."""
         for widget in (self._gain, self._auto):
-            widget.setEnabled(gain is not None)
+            widget.setVisible(gain is not None)
         if gain is not None:
             with QSignalBlocker(self._gain):
                 self._gain.setValue(gain)
+        self._fit()
 
     def _on_gain(self) -> None:
         if self._auto.isChecked():

@@ -11,6 +11,9 @@ from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.times import BUSY, NOT_TIMED, VARYING, Timing, duration
 from kernelscope.schema.samples import Kind
 
+_WORTH_SHOWING = 0.1
+"""Seconds of compiling that are worth showing: cached code is loaded in less."""
+
 
 @dataclass(frozen=True)
 class Figures:
@@ -43,6 +46,8 @@ def figures_of(
         parts.append(_describe(quality))
     measurement = run.measurement if run is not None else remark
     note = [run.where if run is not None else result.where, measurement]
+    if result.compile_seconds >= _WORTH_SHOWING:
+        note.append(f"compiled once, in {duration(result.compile_seconds)}")
     detail = ""
     if run is not None and len(run.totals.times) > 1:
         half = f"± {100 * run.totals.half:.0f} %"
@@ -70,8 +75,7 @@ def describe_gain(decibels: float) -> str:
 
 
 def describe_result(result: Result) -> str:
-    """Return where a run took place, its notices and its settings, for the status bar."""
+    """Return the notices of a run for the status bar; its time and place are in the headline."""
     # Estimates stand in their fields and over the output.
     estimated = estimate_notices(result.request, result.estimates)
-    notices = (notice for notice in result.notices if notice not in estimated)
-    return "  ".join((f"{result.where}.", *notices, f"{result.request.describe()}."))
+    return "  ".join(notice for notice in result.notices if notice not in estimated)

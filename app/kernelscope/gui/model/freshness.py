@@ -57,13 +57,13 @@ class Freshness(StrEnum):
     """How the output relates to the settings."""
 
     PREVIEW = "preview"
-    EXACT = "exact"
+    EXACT = "up to date"
     OUT_OF_DATE = "out of date"
 
     @property
     def symbol(self) -> str:
         """A shape for it, since colour is never the only signal."""
-        return {"preview": "◐", "exact": "●", "out of date": "○"}[self]
+        return {"preview": "◐", "up to date": "●", "out of date": "○"}[self]
 
 
 def freshness(shown: Request | None, wanted: Request | None) -> Freshness | None:

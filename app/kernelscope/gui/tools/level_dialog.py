@@ -80,6 +80,8 @@ class LevelDialog(ToolWindow):
         if rung.obstacle:
             word = "Not for this filter" if rung.gap else "Cannot run here"
             parts.append(f"<p><b>{word}.</b> {escape(rung.obstacle)}</p>")
+        if entry.best is not None:
+            parts.append(f"<p>{escape(entry.best.describe())}</p>")
         if entry.timing:
             parts.append(f"<p><b>Time.</b> {escape(entry.timing)}</p>")
         if entry.figure is not None:

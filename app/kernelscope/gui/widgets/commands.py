@@ -36,6 +36,7 @@ class WindowState:
     baseline: bool = False  # the level of the selected run may become the baseline of others
     steps: int = 0  # number of steps to the output, those that are off included
     later: bool = False  # steps follow the one that is edited
+    regions: int = 0  # number of regions in the picture
     undo: str = ""  # name of the step that Undo would take back; empty if there is none
     redo: str = ""
 
@@ -49,6 +50,7 @@ class Need:
 
 
 NOTHING = Need(lambda state: True, "")
+NEVER = Need(lambda state: False, "")
 SOURCE = Need(lambda state: state.source, "Open a picture or a volume first.")
 OUTPUT = Need(lambda state: state.output, "There is no output yet: run a filter first.")
 COMPONENTS = Need(lambda state: state.components > 1, "The output is not several volumes.")
@@ -64,6 +66,7 @@ SEVERAL = Need(lambda state: state.pictures > 1, "Only one picture is open.")
 CLOSED = Need(lambda state: state.closed > 0, "No picture was closed.")
 BUSY = Need(lambda state: state.busy, "No run is in progress.")
 RUNS = Need(lambda state: state.runs > 0, "There is no run yet: press Run (F5).")
+REGIONS = Need(lambda state: state.regions > 0, "Draw a region first (Ctrl+Alt+R).")
 CHOSEN = Need(lambda state: state.chosen > 0, "Select a run in the panel Runs first.")
 KEPT = Need(
     lambda state: state.chosen > 0 and state.kept,

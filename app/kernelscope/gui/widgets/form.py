@@ -544,6 +544,11 @@ class Form(QWidget):
         with QSignalBlocker(self.editors[name]):
             self.editors[name].offer(entries, self.values[name])
 
+    def show_row(self, name: str, shown: bool) -> None:
+        """Show an option with its label, or hide both where it cannot act."""
+        assert self.rows is not None
+        self.rows.setRowVisible(self.editors[name], shown)
+
     def _offer_what_matters(self) -> None:
         """Disable what has no effect under the values of the others."""
         for option in self.options:

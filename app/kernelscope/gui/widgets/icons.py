@@ -24,10 +24,8 @@ _SHAPES = {
     'M6.5 10L8 11.5 9.5 10"/>',
     "single": '<rect x="1" y="3" width="14" height="10" rx="1"/>',
     "display": '<circle cx="8" cy="8" r="6"/><path d="M8 2a6 6 0 0 1 0 12z" fill="{colour}"/>',
-    "kernel": '<path d="M5 4L1.5 8 5 12M11 4l3.5 4L11 12M9.2 2.5L6.8 13.5"/>',
-    "benchmark": '<path d="M1.5 14h13M3.5 14V9.5M8 14V5.5M12.5 14V2"/>',
-    "debug": '<rect x="1" y="2.5" width="14" height="11" rx="1.5"/>'
-    '<path d="M4 6l2.2 2L4 10M8.2 10.5h3.6"/>',
+    "learn": '<path d="M8 3L15 6.2 8 9.4 1 6.2z"/>'
+    '<path d="M4 7.8v3.4c2 1.9 6 1.9 8 0V7.8M15 6.2v4.3"/>',
     "gpu": '<rect x="4" y="4" width="8" height="8" rx="1"/><rect x="6.6" y="6.6" width="2.8" '
     'height="2.8"/><path d="M6 1.5V4M10 1.5V4M6 12v2.5M10 12v2.5M1.5 6H4M1.5 10H4M12 6h2.5'
     'M12 10h2.5"/>',

@@ -52,6 +52,8 @@ class Actions(Mapping[str, QAction]):
     ) -> None:
         self._window, self._docks = window, docks
         self.state = WindowState()
+        self.follow: Callable[[WindowState], None] = lambda state: None
+        """Called with each new state."""
         self._made: dict[str, _Made] = {}
         self._choices: dict[str, QActionGroup] = {}
         self._menus: dict[str, QMenu] = {}
@@ -93,12 +95,14 @@ class Actions(Mapping[str, QAction]):
         return len(self._made)
 
     @property
-    def tools(self) -> tuple[list[list[QAction]], list[list[QAction]]]:
-        """The actions of the tool bar in groups: on the left, and at the far right."""
-        left, right = (
-            [[self[id_] for id_ in group] for group in groups] for groups in menus.TOOL_BAR
-        )
-        return left, right
+    def tools(self) -> tuple[list[list[QAction | QMenu]], list[list[QAction | QMenu]]]:
+        """The actions and menus of the tool bar in groups: on the left, and at the far right."""
+
+        def of(id_: str) -> QAction | QMenu:
+            return self._menus[id_] if id_ in self._menus else self[id_]
+
+        left, right = menus.TOOL_BAR
+        return [[*map(of, group)] for group in left], [[*map(of, group)] for group in right]
 
     def of_choice(self, choice: str) -> tuple[QAction, ...]:
         """Return the actions of which one is ticked at a time."""
@@ -143,6 +147,7 @@ class Actions(Mapping[str, QAction]):
         if state != self.state:
             self.state = state
             self._enable()
+            self.follow(state)
 
     def _enable(self) -> None:
         for made in self._made.values():

@@ -116,8 +116,6 @@ class Companions:
         "View &Kernel…",
         keys=("Ctrl+K",),
         tip="The CUDA source of the filter at its level",
-        icon="kernel",
-        label="Kernel",
         help="window#kernels-benchmark-and-console",
     )
     def show_kernel(self, place: RungPlace | None = None) -> None:
@@ -246,8 +244,6 @@ class Companions:
         "&Benchmark…",
         keys=("Ctrl+B",),
         tip="Time filters, levels, devices and libraries against each other",
-        icon="benchmark",
-        label="Benchmark",
         help="window#kernels-benchmark-and-console",
     )
     def show_bench(self) -> None:

@@ -18,7 +18,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.gui.widgets.commands import Action
+from kernelscope.gui.widgets import commands
+from kernelscope.gui.widgets.commands import Action, Need
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.layouts import Boundary
 
@@ -48,8 +49,8 @@ class DockName(StrEnum):
 class Dock:
     """A dock of the window.
 
-    Docks at the bottom lie behind each other, the first in front; those on the left and on the
-    right lie below each other.
+    Only the settings are open until the user asks for others: the pictures come first. Docks at
+    the bottom lie behind each other; those on the left and on the right lie below each other.
     """
 
     name: DockName
@@ -60,8 +61,8 @@ class Dock:
     entry: str = ""
     """Title in the menu *Panels*; empty if it has an action of its own."""
     keys: tuple[str, ...] = ()
-    visible: bool = True
-    """Shown until the user decides otherwise."""
+    need: Need = commands.NOTHING
+    """When it has something to show."""
 
     @property
     def object_name(self) -> str:
@@ -84,20 +85,58 @@ DOCKS = (
         "&Filters",
         ("Ctrl+F8",),
     ),
-    Dock(DockName.STEPS, "Steps", DockSide.LEFT, "window#recipes", "S&teps", ("Ctrl+F9",)),
-    Dock(DockName.CONTROLS, "Settings", DockSide.RIGHT, "window", "&Settings", ("F8",)),
-    Dock(DockName.RUNS, "Runs", DockSide.BOTTOM, "window#the-list-of-runs", "&Runs", ("Ctrl+F7",)),
-    Dock(DockName.TIMING, "Timing", DockSide.BOTTOM, "window#the-list-of-runs", "Ti&ming", ("F9",)),
-    Dock(DockName.QUALITY, "Quality", DockSide.BOTTOM, "window#denoising", "&Quality", ("F7",)),
     Dock(
-        DockName.MEASURE, "Measure", DockSide.BOTTOM, "window#measuring", "M&easure", ("Ctrl+F10",)
+        DockName.STEPS,
+        "Steps",
+        DockSide.LEFT,
+        "window#recipes",
+        "S&teps",
+        ("Ctrl+F9",),
+        commands.STEPS,
+    ),
+    Dock(DockName.CONTROLS, "Settings", DockSide.RIGHT, "window", "&Settings", ("F8",)),
+    Dock(
+        DockName.RUNS,
+        "Runs",
+        DockSide.BOTTOM,
+        "window#the-list-of-runs",
+        "&Runs",
+        ("Ctrl+F7",),
+        commands.RUNS,
+    ),
+    Dock(
+        DockName.TIMING,
+        "Timing",
+        DockSide.BOTTOM,
+        "window#the-list-of-runs",
+        "Ti&ming",
+        ("F9",),
+        commands.RUNS,
+    ),
+    Dock(
+        DockName.QUALITY,
+        "Quality",
+        DockSide.BOTTOM,
+        "window#denoising",
+        "&Quality",
+        ("F7",),
+        commands.OUTPUT,
+    ),
+    Dock(
+        DockName.MEASURE,
+        "Measure",
+        DockSide.BOTTOM,
+        "window#measuring",
+        "M&easure",
+        ("Ctrl+F10",),
+        commands.REGIONS,
     ),
     Dock(
         DockName.CONSOLE,
         "Console",
         DockSide.BOTTOM,
         "window#kernels-benchmark-and-console",
-        visible=False,
+        need=commands.NEVER,
     ),
 )
 
@@ -108,9 +147,8 @@ _AREAS = {
     DockSide.BOTTOM: Qt.DockWidgetArea.BottomDockWidgetArea,
 }
 
-_BOTTOM_HEIGHT = 190
 _LEFT_WIDTH, _RIGHT_WIDTH = 200, 330
-"""Pixels at the first start; at 1280 pixels the picture then has 740."""
+"""Pixels at the first start."""
 
 
 def make_docks(
@@ -144,16 +182,12 @@ def make_docks(
     for dock in first.values():
         dock.raise_()
     for each in declared:
-        docks[each.name].setVisible(each.visible)
+        docks[each.name].setVisible(each.side is DockSide.RIGHT)
     for dock in docks.values():
         _Title(dock, docks.values())
-    for side, size, direction in (
-        (DockSide.BOTTOM, _BOTTOM_HEIGHT, Qt.Orientation.Vertical),
-        (DockSide.LEFT, _LEFT_WIDTH, Qt.Orientation.Horizontal),
-        (DockSide.RIGHT, _RIGHT_WIDTH, Qt.Orientation.Horizontal),
-    ):
+    for side, width in ((DockSide.LEFT, _LEFT_WIDTH), (DockSide.RIGHT, _RIGHT_WIDTH)):
         if side in first:
-            window.resizeDocks([first[side]], [size], direction)
+            window.resizeDocks([first[side]], [width], Qt.Orientation.Horizontal)
     return docks
 
 

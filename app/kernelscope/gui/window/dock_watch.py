@@ -48,8 +48,6 @@ class DockWatch(QObject):
         tip="The log: actions of the program with durations, and errors",
         checkable=True,
         ticked=lambda watch: watch._console_seen,
-        icon="debug",
-        label="Debug",
         help="window#kernels-benchmark-and-console",
     )
     def toggle_console(self) -> None:
@@ -62,7 +60,7 @@ class DockWatch(QObject):
     def show_quality(self) -> None:
         """Bring the figures to the front once there are any, unless the user closed them."""
         quality = self._docks[DockName.QUALITY]
-        if quality.toggleViewAction().isChecked():
+        if not quality.isHidden():
             quality.raise_()
 
     def judge(self) -> None:

@@ -132,6 +132,7 @@ class FilterShelf(QObject):
         "&Find Filter…",
         keys=("Ctrl+F",),
         tip="Search the filters by name, category or another word",
+        label="Browse",
         help="window#finding-a-filter",
     )
     def find(self) -> None:

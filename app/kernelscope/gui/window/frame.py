@@ -11,11 +11,11 @@ status bar
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QEvent, QRect, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtCore import QEvent, QRect, QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QLabel,
     QMainWindow,
@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
     QStyleOption,
     QVBoxLayout,
     QWidget,
+    QWidgetItem,
 )
 
 from kernelscope.base.errors import AppError
@@ -56,6 +57,7 @@ from kernelscope.gui.window.dock_list import DockName, Drawer, make_docks
 from kernelscope.gui.window.dock_watch import DockWatch
 from kernelscope.gui.window.judging import Judging
 from kernelscope.gui.window.page import Page
+from kernelscope.gui.window.panel_buttons import PanelButtons
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.window.scans import Scans
 from kernelscope.gui.window.tool_bar import ToolBar
@@ -72,10 +74,10 @@ class StatusBar(QStatusBar):
 
     Qt's own status bar cuts it off in the middle of a letter.
 
-    - `pixel`, `zoom`: values under the cursor, and the magnification.
+    - `pixel`, `zoom`: values under the cursor, and the magnification; `buttons` stand before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, buttons: QWidget) -> None:
         super().__init__()
         self.setObjectName("statusBar")
         self.messageChanged.connect(lambda text: self.setToolTip(plain_tip(text)))
@@ -85,9 +87,11 @@ class StatusBar(QStatusBar):
         self.zoom = QLabel(self)
         self.zoom.setObjectName("zoom")
         self.zoom.setAccessibleName("Zoom")
-        for label in (self.pixel, self.zoom):
-            label.setContentsMargins(12, 0, 0, 0)
-            self.addPermanentWidget(label)
+        self.pixel.setContentsMargins(12, 0, 0, 0)
+        self.zoom.setContentsMargins(12, 0, 0, 0)
+        self._permanent = buttons, self.pixel, self.zoom
+        for widget in self._permanent:
+            self.addPermanentWidget(widget)
 
     def changeEvent(self, event: QEvent) -> None:
         """Give the labels the room that another size of text needs."""
@@ -117,8 +121,7 @@ class StatusBar(QStatusBar):
         )
 
     def _area(self) -> QRect:
-        labels = (label.x() for label in self.findChildren(QLabel) if label.isVisible())
-        right = min(labels, default=self.width()) - _MARGIN
+        right = min(each.x() for each in self._permanent) - _MARGIN
         return QRect(_MARGIN, 0, right - _MARGIN, self.height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -134,12 +137,8 @@ class StatusBar(QStatusBar):
 class SettingsColumn(QWidget):
     """The controls of the page, the panel, the ladder of levels, and Run with its progress.
 
-    Attributes
-    ----------
-    ladder : Slot
-        Between the panel, which gives up height for it, and Run.
-    run : Slot
-        Run and its progress.
+    - `ladder`: as high as its rungs, below the panel, which scrolls in the height that is left.
+    - `run`: Run and its progress, at the bottom.
     """
 
     def __init__(self, above: Iterable[QWidget], panel: QWidget) -> None:
@@ -147,14 +146,53 @@ class SettingsColumn(QWidget):
         self.setObjectName("settingsColumn")
         self.ladder = Slot("ladderSlot", self)
         self.run = Slot("runSlot", self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        for widget in above:
-            column.addWidget(widget)
-        column.addWidget(panel, 1)
-        column.addWidget(self.ladder)
-        column.addWidget(self.run)
+        self._panel, self._parts = panel, (*above, panel, self.ladder, self.run)
+        for widget in (*above, panel):
+            widget.setParent(self)
+            widget.show()
+
+    def sizeHint(self) -> QSize:
+        return self._size([each.sizeHint() for each in self._shown()])
+
+    def minimumSizeHint(self) -> QSize:
+        return self._size([each.minimumSizeHint() for each in self._shown()])
+
+    def _shown(self) -> list[QWidget]:
+        return [each for each in self._parts if not each.isHidden()]
+
+    @staticmethod
+    def _size(hints: Sequence[QSize]) -> QSize:
+        return QSize(max(each.width() for each in hints), sum(each.height() for each in hints))
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            self.updateGeometry()
+            self._arrange()
+        return super().event(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Place the parts; a layout would take as much height from the ladder as from the panel."""
+        heights = {each: self._height(each) for each in self._shown()}
+        for each in (self._panel, self.ladder):
+            excess = sum(heights.values()) - self.height()
+            if each in heights and excess > 0:
+                least = each.minimumSizeHint().height()
+                heights[each] = max(least, heights[each] - excess)
+        top = 0
+        for each, height in heights.items():
+            if each is self.run:
+                top = max(top, self.height() - height)
+            each.setGeometry(0, top, self.width(), height)
+            top += height
+
+    def _height(self, widget: QWidget) -> int:
+        item = QWidgetItem(widget)
+        flows = item.hasHeightForWidth()
+        return item.heightForWidth(self.width()) if flows else item.sizeHint().height()
 
 
 class Centre(QWidget):
@@ -179,7 +217,7 @@ class Centre(QWidget):
         for page in pages:
             self.stack.addWidget(page)
         column = QVBoxLayout(self)
-        column.setContentsMargins(6, 4, 6, 4)
+        column.setContentsMargins(4, 2, 4, 2)
         column.setSpacing(4)
         column.addWidget(view_bar)
         column.addWidget(self.headline)
@@ -290,7 +328,9 @@ class Frame(QMainWindow):
             },
         )
         self.drawer = Drawer(self.docks.values())
+        self._panel_buttons = PanelButtons(self, self.docks)
         self.actions_ = Actions(self, self.docks, parts)
+        self.actions_.follow = self._panel_buttons.show_state
         self.quality.set_menu(self.actions_.reference_menu)
         self._tool_bar = ToolBar(*self.actions_.tools, parent=self)
         self.addToolBar(self._tool_bar)
@@ -322,7 +362,7 @@ class Frame(QMainWindow):
         self.headline = Headline()
         self._centre.headline.put(self.headline)
         self.setCentralWidget(Boundary(self._centre))
-        self._status = StatusBar()
+        self._status = StatusBar(self._panel_buttons)
         self.setStatusBar(self._status)
         self._show_page()
         self.panel.setFocus()  # in a search field, keys without Ctrl would be letters

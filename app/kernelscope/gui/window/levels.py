@@ -20,7 +20,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from kernelscope import filters
 from kernelscope.base.durations import about
 from kernelscope.base.errors import AppError
-from kernelscope.bench.recorded import Recorded, Wanted
+from kernelscope.bench.recorded import Recorded, Shown, Wanted
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
@@ -45,6 +45,9 @@ from kernelscope.gui.work.later import Later
 from kernelscope.gui.work.tasks import Priority
 
 _logger = logging.getLogger(__name__)
+
+_EMULATED = "They check, count and X-ray kernels."
+"""The purpose of the emulated levels, where there is no card."""
 
 WORTH_SAYING = 1.0
 """Expected seconds of a level from which they are shown before it runs."""
@@ -142,7 +145,6 @@ class LevelRunner(QObject):
         "&Why This Level…",
         keys=("Ctrl+Shift+W",),
         tip="The level under the cursor of the ladder: its idea, its figures and their source",
-        label="Why?",
         help="window#the-ladder-of-levels",
     )
     def explain(self) -> None:
@@ -176,10 +178,17 @@ class LevelRunner(QObject):
                     per_million=figure is not None and math.prod(figure.row.asked) != wanted.pixels,
                     parity=self._state.parity(request, rung.place),
                     remark=remarks.get(rung.place, ""),
+                    best=self._best(rung),
                     has_run=self._state.has_run(request, options),
                 )
             )
         return found
+
+    def _best(self, rung: Rung) -> Shown | None:
+        """Return where a level can be seen that has no meaning for this filter."""
+        if not rung.gap or self._recorded is None or rung.level is None:
+            return None
+        return self._recorded.best_shown(rung.level.id)
 
     def _follow(self) -> None:
         """Follow a change of the settings or the picture; a race for others ends at once."""
@@ -200,7 +209,7 @@ class LevelRunner(QObject):
                 self._stop_race()
         if self.race is None and self._remarks_of != self._key(request):
             self._note = ""
-        if self._recorded is None and any(map(_is_missing, self._session.rungs)):
+        if self._recorded is None and any(rung.obstacle for rung in self._session.rungs):
             self._read()
         entries = self.entries()
         chosen = marked(self._session.place, self._session.rungs)
@@ -411,7 +420,8 @@ def _folds(entries: list[KnownRung], wanted: Wanted | None) -> dict[Device, str]
         folds[missing[0].rung.place.device] = _fold_of_missing(missing, wanted)
     emulated = [entry.rung for entry in entries if entry.rung.place.device is Device.EMULATED]
     if emulated:
-        folds[Device.EMULATED] = f"{emulated[0].device}: {len(emulated)} levels, not timed"
+        title = f"{emulated[0].device}: {len(emulated)} levels, not timed"
+        folds[Device.EMULATED] = f"{title}\n{_EMULATED}" if missing else title
     return folds
 
 

@@ -150,7 +150,7 @@ class MainWindow(Frame):
         self.measuring = self._make_measuring()
         self.run_shelf = self._make_shelf()
         self.levels = LevelRunner(self.session, self.runner, self.background)
-        self.levels.ladder.add_actions(self.actions_["runLevels"], self.actions_["whyLevel"])
+        self.levels.ladder.add_action(self.actions_["runLevels"])
         self._settings_column.ladder.put(self.levels.ladder)
         self.levels.recorded_read.connect(self.live.use_recorded)
         self.levels.recorded_read.connect(self.companions.use_recorded)
@@ -362,6 +362,7 @@ class MainWindow(Frame):
             self.actions_,
             self.live,
             self._report,
+            open_panel=lambda: self._panel_buttons.open(DockName.MEASURE),
         )
 
     def _make_shelf(self) -> RunShelf:
@@ -415,7 +416,8 @@ class MainWindow(Frame):
         for page in self._pages.values():
             page.described.connect(self._status.pixel.setText)
             page.zoomed.connect(self._status.zoom.setText)
-        self.panel.kernel_wanted.connect(self.companions.show_kernel)
+        self.panel.add_browser(self.actions_["findFilter"])
+        self.docks[DockName.FILTERS].visibilityChanged.connect(lambda _: self._offer_filters())
         self.panel.estimate_wanted.connect(self.runner.estimate)
         self.session.schedule = Later(self.session.call_later, self).after_paint
         self.session.follow(self._on_session)
@@ -475,6 +477,10 @@ class MainWindow(Frame):
             self.actions_.apply(replace(self.actions_.state, difference=subject.has_difference))
         if fields & _OF_ACTIONS:
             self._refresh_actions()
+
+    def _offer_filters(self) -> None:
+        """Let the filter be chosen in one place: the browser, or the list while that is closed."""
+        self.panel.show_chooser(self.docks[DockName.FILTERS].isHidden())
 
     def _focus_output(self) -> None:
         self.page.canvas.focus()

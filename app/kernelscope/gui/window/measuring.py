@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QDockWidget, QWidget
 
 from kernelscope.gui.docks.measure_panel import MeasurePanel
 from kernelscope.gui.model.freshness import Freshness
@@ -54,8 +54,10 @@ class Measuring(QObject):
         actions: Actions,
         live: Live,
         report: Callable[[Exception], None],
+        open_panel: Callable[[], None],
     ) -> None:
         super().__init__(panel)
+        self._open_panel = open_panel
         self._panel, self._session = panel, session
         self._background, self._actions = background, actions
         self._report = report
@@ -142,7 +144,7 @@ class Measuring(QObject):
         self._shape = name
         self._actions.tick(self)
         if name:
-            self._show_panel()
+            self._open_panel()
             self._pages[self._session.kind].canvas.focus()
 
     def add(self, shape: Shape) -> None:
@@ -162,20 +164,14 @@ class Measuring(QObject):
         """Remove the selected region."""
         self.regions.remove()
 
-    def _show_panel(self) -> None:
-        widget: QWidget | None = self._panel
-        while widget is not None and not isinstance(widget, QDockWidget):
-            widget = widget.parentWidget()
-        if widget is not None:
-            widget.show()
-            widget.raise_()
-
     def _on_front(self) -> None:
         """Show the regions of what came to the front."""
         if self._panel.regions is not self.regions:
             self._panel.show_regions_of(self.regions)
+            self._count()
 
     def _on_regions(self) -> None:
+        self._count()
         self._pages[self._session.kind].canvas.update_overlays()
         self._panel.show_regions()
         self._show_size()
@@ -185,6 +181,10 @@ class Measuring(QObject):
                 chosen.name if chosen else "", chosen.area if chosen else None
             )
         self._later.soon()
+
+    def _count(self) -> None:
+        state = replace(self._actions.state, regions=len(self.regions.all))
+        self._actions.apply(state)
 
     def _show_size(self) -> None:
         chosen = self.regions.chosen

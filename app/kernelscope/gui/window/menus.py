@@ -68,6 +68,22 @@ STEPS = Menu(
     ),
     help="window#steps",
 )
+LEARN = Menu(
+    "learnMenu",
+    "Lear&n",
+    (
+        "whyLevel",
+        "viewKernel",
+        "xray",
+        "memoryLadder",
+        LINE,
+        "lecture",
+        "exercises",
+        LINE,
+        "benchmark",
+    ),
+    help="window#learning",
+)
 FILTERS = Menu("filterMenu", "Fil&ter", ("findFilter", "denoise"), help="filters")
 
 MENUS = (
@@ -225,30 +241,24 @@ MENUS = (
             "saveRecipe",
             RUNS,
             LINE,
-            "whyLevel",
-            "viewKernel",
-            "xray",
-            "memoryLadder",
-            "exercises",
-            "benchmark",
-            LINE,
             STEPS,
         ),
         help="window#live",
     ),
+    LEARN,
     Menu(
         "helpMenu",
         "&Help",
-        ("help", "manual", "lecture", "palette", "shortcuts", LINE, "gpuInfo", "about"),
+        ("help", "manual", "palette", "shortcuts", LINE, "gpuInfo", "about"),
         help="window#help",
     ),
 )
 
 TOOL_BAR = (
-    (("open", "save"), ("run", "cancel", "viewKernel", "benchmark")),
-    (("debug", "gpuInfo"),),
+    (("open", "save", "run", "cancel"), (LEARN.id,)),
+    (("gpuInfo",),),
 )
-"""Ids of the actions in the tool bar, in groups: on the left, and at the far right."""
+"""Ids of actions and of a menu in the tool bar, in groups: on the left, and at the far right."""
 
 
 def actions_of(menu: Menu) -> tuple[str, ...]:

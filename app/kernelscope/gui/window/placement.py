@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDockWidget, QMainWindow
+from PySide6.QtWidgets import QMainWindow
 
 from kernelscope.gui.widgets.settings import Settings
 
-STATE_VERSION = 6
+STATE_VERSION = 7
 """Increased when docks or toolbars change, so that an old layout is not restored."""
 
 _FIRST_SIZE = QSize(1600, 960)
-
-_ROOM_FOR_THREE_COLUMNS = 1400
-"""Width from which the docks on the left are open at the first start. At 1280 pixels they leave
-735 for the pictures, and the bar of views fits with the smallest text only."""
 
 _FRAME = QSize(16, 48)
 """Room for the frame that the desktop draws around the window; not known before it is shown."""
@@ -37,16 +33,7 @@ def restore(window: QMainWindow, settings: Settings) -> None:
         window.setWindowState(Qt.WindowState.WindowNoState)
         window.resize(first)
         window.move(screen.topLeft())
-    if not window.restoreState(settings.blob("state"), STATE_VERSION):
-        _leave_room(window, first.width())
-
-
-def _leave_room(window: QMainWindow, width: int) -> None:
-    """Close the docks on the left where the pictures need the room, until the user opens them."""
-    if width < _ROOM_FOR_THREE_COLUMNS:
-        for dock in window.findChildren(QDockWidget):
-            if window.dockWidgetArea(dock) is Qt.DockWidgetArea.LeftDockWidgetArea:
-                dock.hide()
+    window.restoreState(settings.blob("state"), STATE_VERSION)
 
 
 def _is_reachable(place: QRect) -> bool:

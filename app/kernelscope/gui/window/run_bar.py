@@ -8,17 +8,17 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLabel,
     QProgressBar,
     QSizePolicy,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from kernelscope.engine.timing import TimeLeft, left
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.parts import dressed, in_column
 
 _STAGES = {
     "compile": "Compiling (first use only)…",
@@ -57,20 +57,19 @@ class RunBar(QWidget):
         self._bar.setAccessibleName("Progress")
         self._bar.setTextVisible(False)
         self._bar.setFixedHeight(8)
-        self._label = QLabel(self)
-        self._label.setObjectName("runState")
-        self._label.setWordWrap(True)
+        policy = self._bar.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)  # or the levels above would move with each run
+        self._bar.setSizePolicy(policy)
+        self._label = dressed(ElidedLabel(self), "runState")
         self._time_left = TimeLeft()
         self._expected: float | None = None
         self._begun, self._guessed = 0.0, ""
         self._ticks = QTimer(self)
         self._ticks.setInterval(_TICK_MS)
         self._ticks.timeout.connect(self._show_guess)
-        layout = QVBoxLayout(self)
-        layout.addLayout(buttons)
-        layout.addWidget(self._bar)
-        layout.addWidget(self._label)
-        self.show_idle("Ready.")
+        rows = buttons, self._bar, self._label
+        in_column(*rows, of=self, margins=(9, 6, 9, 4), spacing=4)
+        self.show_idle("")
 
     def expect(self, seconds: float | None) -> None:
         """Begin a run that should take so many seconds, without compiling; None if unknown."""
@@ -89,39 +88,39 @@ class RunBar(QWidget):
         if guesses and fraction == 0:
             self._guessed = stage
             self._ticks.start()
+            self._bar.show()
             self._show_guess()
             return
         self._ticks.stop()
+        self._bar.show()
         if fraction > 0:
             self._bar.setRange(0, 100)
             self._bar.setValue(round(100 * fraction))
         else:
             self._bar.setRange(0, 0)
-        self._label.setEnabled(True)
         known = _STAGES.get(stage, stage.capitalize())
         text = f"{known} {100 * fraction:.0f} %" if fraction > 0 else known
         left = self._time_left.describe(step + stage, fraction)
-        self._label.setText(f"{step}{text}{left}")
+        self._label.set_full_text(f"{step}{text}{left}")
 
-    def show_idle(self, text: str, *, stale: bool = False) -> None:
-        """Empty the bar and show how the last run ended; greyed where that had other settings."""
+    def show_idle(self, text: str) -> None:
+        """Hide the bar, and show how the last run ended if there is something to say."""
         self._ticks.stop()
         self._expected = None
         self._bar.setRange(0, 100)
         self._bar.setValue(0)
-        self._label.setText(text)
-        self._label.setEnabled(not stale)
+        self._label.set_full_text(text)
+        self._bar.hide()
 
     def _show_guess(self) -> None:
         """Show how much of the expected time has passed; nothing is known once it is over."""
         assert self._expected is not None
         rest = self._expected - (time.monotonic() - self._begun)
         name = self._guessed.capitalize()
-        self._label.setEnabled(True)
         if rest <= 0:
             self._bar.setRange(0, 0)
-            self._label.setText(f"{name}, longer than expected")
+            self._label.set_full_text(f"{name}, longer than expected")
             return
         self._bar.setRange(0, 100)
         self._bar.setValue(round(100 * (1 - rest / self._expected)))
-        self._label.setText(f"{name}, about {left(rest)}")
+        self._label.set_full_text(f"{name}, about {left(rest)}")

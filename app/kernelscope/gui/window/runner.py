@@ -4,8 +4,7 @@
     run_recipe -> submit -> for each step: progress ... -> the next input
 
 A newer run replaces the one in progress. A result whose input is no longer shown is only listed
-among the timings. The bar under the settings shows the progress, and afterwards the time of the
-result that is shown.
+among the timings. The bar under the settings shows the progress.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from functools import partial
 from PySide6.QtCore import QObject, Signal
 
 from kernelscope.base.errors import AppError
-from kernelscope.bench.statistics import short
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings, alike
@@ -26,20 +24,15 @@ from kernelscope.engine.steps import estimate, recipe_request
 from kernelscope.engine.worker import Job
 from kernelscope.gui.model.figures import describe_result
 from kernelscope.gui.model.recipe_run import RecipeRun, StepDone, StepProgress
-from kernelscope.gui.model.times import EMULATED, NOT_TIMED, Timing, duration
 from kernelscope.gui.session.canvas_view import SLICES
 from kernelscope.gui.session.session import KIND, OF_SETTINGS, Session
 from kernelscope.gui.session.subject import MOMENT, PART, REVERTED, SHOWN, Fields
-from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.schema.samples import Kind
-
-_WORTH_SHOWING = 0.1
-"""Seconds of compiling that are worth showing: cached code is loaded in less."""
 
 _STATE = OF_SETTINGS | {MOMENT, PART, REVERTED, SHOWN, SLICES}
 """Changes after which the result has other settings, or the present ones."""
@@ -374,28 +367,6 @@ class Runner(QObject):
         self.show_state()
 
     def show_state(self) -> None:
-        """Show how long the result took and whether it has the current settings."""
-        subject = self._session.subject
-        if self.busy:
-            return
-        if self._ended or subject.result is None:
-            self._bar.show_idle(self._ended or "Ready.")
-        else:
-            stale = subject.is_stale
-            self._bar.show_idle(_describe_time(subject.result, stale), stale=stale)
-
-
-def _describe_time(result: Result, stale: bool) -> str:
-    """Return the time and speed of a run in words."""
-    timing = Timing.of(result)
-    if timing.seconds is None:
-        done = f"{'live, ' * result.request.live}{EMULATED}, {NOT_TIMED}"
-        return f"{EARLIER}{done}." if stale else f"{done[0].upper()}{done[1:]}."
-    if result.request.live:
-        taken = duration(timing.seconds)
-        return f"{EARLIER}live, one run: {taken}." if stale else f"Live, one run: {taken}."
-    assert timing.speed is not None
-    done = f"done in {duration(timing.seconds)}, {short(timing.speed)} {result.speed_unit}"
-    if result.compile_seconds >= _WORTH_SHOWING:
-        done = f"{done}; compiling once took {duration(result.compile_seconds)} before"
-    return f"{EARLIER}{done}." if stale else f"D{done[1:]}."
+        """Show how the last run ended, unless well: the headline has the time of the output."""
+        if not self.busy:
+            self._bar.show_idle(self._ended)

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QSizePolicy, QToolBar, QWidget
+from PySide6.QtWidgets import QMenu, QSizePolicy, QToolBar, QToolButton, QWidget
 
+from kernelscope.gui.widgets.commands import plain
 from kernelscope.gui.widgets.controls import Switch
+from kernelscope.gui.widgets.icons import icon
 
 _ROOM, _HEIGHT = 8, 28
 """Pixels around icon and text, and the minimum height of an easy target."""
@@ -19,36 +21,43 @@ class ToolBar(QToolBar):
 
     Parameters
     ----------
-    left, right : sequence of groups of actions
+    left, right : sequence of groups of actions and menus
         Groups stand apart; those of `right` at the far end.
     """
 
     def __init__(
         self,
-        left: Sequence[Sequence[QAction]],
-        right: Sequence[Sequence[QAction]],
+        left: Sequence[Sequence[QAction | QMenu]],
+        right: Sequence[Sequence[QAction | QMenu]],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__("Tool Bar", parent)
         self.setObjectName("toolBar")
         self.setMovable(False)
         self.setIconSize(QSize(16, 16))
-        self._places: dict[QAction, QAction] = {}
+        self._places: dict[QAction | QMenu, QAction] = {}
         self._add(left)
         gap = QWidget(self)
         gap.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.addWidget(gap)
         self._add(right)
 
-    def _add(self, groups: Sequence[Sequence[QAction]]) -> None:
+    def _add(self, groups: Sequence[Sequence[QAction | QMenu]]) -> None:
         for number, group in enumerate(groups):
             if number:
                 self.addSeparator()
             for action in group:
                 button = Switch(self)
-                button.setDefaultAction(action)
+                if isinstance(action, QMenu):
+                    button.setText(plain(action.title()))
+                    button.setIcon(icon("learn"))
+                    button.setToolTip("Why levels are as fast as they are, and kernels of your own")
+                    button.setMenu(action)
+                    button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+                else:
+                    button.setDefaultAction(action)
                 button.setObjectName(f"{action.objectName()}Tool")
-                button.setAccessibleName(action.iconText())
+                button.setAccessibleName(button.text())
                 button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
                 button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
                 button.setAutoRaise(True)

@@ -1,0 +1,364 @@
+"""The pictures have most of the window, and all that the main job needs is in sight beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QDockWidget,
+    QLabel,
+    QToolButton,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from kernelscope.bench.recorded import Recorded
+from kernelscope.engine.backend import Availability
+from kernelscope.engine.options import Device
+from kernelscope.gui.docks.ladder import LadderList
+from kernelscope.gui.model.regions import Shape
+from kernelscope.gui.model.rungs import RungPlace
+from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
+from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
+from kernelscope.gui.window.dock_list import DockName
+from kernelscope.gui.window.main_window import MainWindow
+from tests.gui.helpers import Opener, load, run
+
+CARD = Availability(True, "test card")
+
+
+def panes(window: MainWindow) -> list[QWidget]:
+    """Return the panes without their titles: nothing but pictures."""
+    return [each for each in window.page.findChildren(PlaneCanvas) if each.isVisible()]
+
+
+def share(window: MainWindow) -> float:
+    """Return the part of the window in which pictures are drawn."""
+    areas = (each.width() * each.height() for each in panes(window))
+    return sum(areas) / (window.width() * window.height())
+
+
+def sized(window: MainWindow, width: int, height: int) -> None:
+    window.resize(width, height)
+    for _ in range(5):  # columns of docks follow in several steps
+        QApplication.processEvents()
+    assert window.size() == QSize(width, height)
+
+
+def is_in_sight(widget: QWidget, window: MainWindow) -> bool:
+    """Return whether all of a widget is seen without scrolling."""
+    around: QWidget | None = widget.parentWidget()
+    while around is not None:
+        place = QRect(widget.mapTo(around, QPoint(0, 0)), widget.size())
+        if not around.rect().contains(place):
+            return False
+        around = around.parentWidget()
+    return widget.isVisible()
+
+
+def main_job(window: MainWindow) -> dict[str, QWidget]:
+    """Return the widgets of the main job by their purpose."""
+    find: Callable[[type, str], QWidget] = window.findChild
+    first, second = panes(window)
+    return {
+        "load": find(QToolButton, "openTool"),
+        "filter": find(QComboBox, "filter"),
+        "mask size": window.panel.form.editors["size"],
+        "levels": find(LadderList, "ladderRungs"),
+        "run": find(QToolButton, "runButton"),
+        "input": first,
+        "output": second,
+        "times": find(QLabel, "headlineText"),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("width", "height", "scale", "least"),
+    [(1920, 1080, 1.0, 0.60), (1280, 720, 1.0, 0.45), (1280, 720, 1.5, 0.45)],
+)
+@pytest.mark.parametrize("scheme", [Scheme.DARK, Scheme.LIGHT])
+def test_the_pictures_have_most_of_the_window(
+    qtbot: QtBot,
+    open_window: Opener,
+    picture: Path,
+    stylist: Stylist,
+    width: int,
+    height: int,
+    scale: float,
+    least: float,
+    scheme: Scheme,
+) -> None:
+    stylist.apply(Appearance(scheme, scale=scale))
+    window = open_window(panels=False)
+    window.find_gpu()
+    qtbot.waitUntil(lambda: bool(window.companions.availability))
+    load(qtbot, window, picture)
+    sized(window, width, height)
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: window.findChild(QToolButton, "runsPanel").isVisible())
+    QApplication.processEvents()
+    assert len(panes(window)) == 2
+    assert share(window) >= least
+    hidden = [name for name, each in main_job(window).items() if not is_in_sight(each, window)]
+    assert not hidden
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_every_rung_is_in_sight_and_no_name_is_cut(
+    qtbot: QtBot, open_window: Opener, picture: Path, stylist: Stylist, scale: float
+) -> None:
+    stylist.apply(Appearance(scale=scale))
+    window = open_window(panels=False)
+    load(qtbot, window, picture)
+    window.session.set_filter("median")
+    sized(window, 1280, 720 if scale == 1 else 1080)
+    rungs = window.levels.ladder.rungs
+    qtbot.waitUntil(lambda: bool(rungs.names))
+    for device in Device:
+        if rungs.is_folding(device):
+            rungs.toggle_fold(device)
+    qtbot.waitUntil(
+        lambda: (
+            rungs.viewport().height()
+            >= sum(rungs.sizeHintForRow(row) for row in range(rungs.count()))
+        )
+    )
+    metrics = rungs.fontMetrics()
+    longest = max(map(metrics.horizontalAdvance, rungs.names))
+    assert rungs.minimumSizeHint().width() <= rungs.width()
+    assert longest < rungs.width() - metrics.horizontalAdvance("≈ 88.8 msref")
+    assert window.findChild(QComboBox, "filter").isVisible()
+    assert is_in_sight(window.findChild(QToolButton, "runButton"), window)
+
+
+# Controls that cannot act are not shown ------------------------------------------------
+
+
+def shown(window: MainWindow, name: str) -> bool:
+    found = [each for each in window.findChildren(QWidget, name) if each.isVisible()]
+    return bool(found)
+
+
+def test_options_of_a_gpu_are_shown_at_its_levels_only(
+    qtbot: QtBot, open_window: Opener, picture: Path
+) -> None:
+    window = open_window(CARD)
+    window.find_gpu()
+    qtbot.waitUntil(lambda: bool(window.companions.availability))
+    load(qtbot, window, picture)
+    window.session.set_filter("mean")
+    options = "block", "repeat", "memoryLimit"
+    expected = {
+        RungPlace(Device.CPU, "serial"): (False, False, False),
+        RungPlace(Device.GPU, "shared"): (True, True, True),
+        RungPlace(Device.GPU, "tuned"): (False, True, True),
+    }
+    for place, wanted in expected.items():
+        window.session.choose_place(place)
+        assert tuple(shown(window, each) for each in options) == wanted, place
+
+
+def test_without_a_gpu_there_are_none_of_its_options(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    window.find_gpu()
+    qtbot.waitUntil(lambda: bool(window.companions.availability))
+    load(qtbot, window, picture)
+    assert not any(shown(window, each) for each in ("block", "repeat", "memoryLimit"))
+
+
+def test_the_gain_is_shown_beside_a_difference_only(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    assert not shown(window, "gain")
+    window.set_view("residual")
+    qtbot.waitUntil(lambda: shown(window, "gain"))
+    window.set_view("output")
+    qtbot.waitUntil(lambda: not shown(window, "gain"))
+
+
+def test_the_region_is_offered_once_there_is_one(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    box = window.findChild(QCheckBox, "within")
+    assert not box.isVisible()
+    window.measuring.add(Shape.RECTANGLE)
+    qtbot.waitUntil(box.isVisible)
+
+
+def test_defaults_are_offered_once_a_value_differs(qtbot: QtBot, window: MainWindow) -> None:
+    window.session.set_filter("median")
+    assert not shown(window, "reset")
+    window.session.set_values("median", {"size": 7})
+    assert shown(window, "reset")
+    window.session.reset()
+    assert not shown(window, "reset")
+
+
+def test_steps_come_with_the_second_and_go_with_it(
+    qtbot: QtBot, open_window: Opener, picture: Path
+) -> None:
+    window = open_window(panels=False)
+    load(qtbot, window, picture)
+    steps = window.docks[DockName.STEPS]
+    run(qtbot, window)
+    assert steps.isHidden()
+    window.page.use_output()
+    qtbot.waitUntil(lambda: not steps.isHidden())
+    window.undo()
+    qtbot.waitUntil(steps.isHidden)
+
+
+# Panels at the bottom ------------------------------------------------------------------
+
+
+def button(window: MainWindow, name: DockName) -> QToolButton:
+    found: QToolButton = window.findChild(QToolButton, f"{name}Panel")
+    return found
+
+
+def test_panels_are_offered_once_they_have_something(
+    qtbot: QtBot, open_window: Opener, picture: Path
+) -> None:
+    window = open_window(panels=False)
+    names = DockName.RUNS, DockName.TIMING, DockName.QUALITY, DockName.MEASURE, DockName.CONSOLE
+    assert not any(button(window, each).isVisible() for each in names)
+    load(qtbot, window, picture)
+    assert not any(button(window, each).isVisible() for each in names)
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: button(window, DockName.RUNS).text() == "Runs 1")
+    assert [button(window, each).isVisible() for each in names] == [True, True, True, False, False]
+    window.measuring.add(Shape.ELLIPSE)
+    qtbot.waitUntil(lambda: button(window, DockName.MEASURE).text() == "Measure 1")
+    assert window.docks[DockName.RUNS].isHidden(), "nothing takes height from the pictures unasked"
+
+
+def test_a_button_opens_its_panel_in_place_of_another_and_closes_it(
+    qtbot: QtBot, open_window: Opener, picture: Path
+) -> None:
+    window = open_window(panels=False)
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    runs, timing = (window.docks[each] for each in (DockName.RUNS, DockName.TIMING))
+
+    def click(name: DockName) -> None:
+        qtbot.mouseClick(button(window, name), Qt.MouseButton.LeftButton)
+
+    qtbot.waitUntil(button(window, DockName.RUNS).isVisible)
+    click(DockName.RUNS)
+    qtbot.waitUntil(runs.isVisible)
+    qtbot.waitUntil(button(window, DockName.RUNS).isChecked)
+    assert 120 <= runs.height() <= 260
+    click(DockName.TIMING)
+    qtbot.waitUntil(timing.isVisible)
+    assert runs.isHidden()
+    qtbot.waitUntil(lambda: not button(window, DockName.RUNS).isChecked())
+    click(DockName.TIMING)
+    qtbot.waitUntil(timing.isHidden)
+    assert not any(
+        each.isVisible()
+        for each in window.findChildren(QDockWidget)
+        if window.dockWidgetArea(each) is Qt.DockWidgetArea.BottomDockWidgetArea
+    )
+
+
+def test_the_tool_for_regions_opens_their_panel(
+    qtbot: QtBot, open_window: Opener, picture: Path
+) -> None:
+    window = open_window(panels=False)
+    load(qtbot, window, picture)
+    window.measuring.choose_tool("line")
+    assert not window.docks[DockName.MEASURE].isHidden()
+
+
+# Each fact stands once -----------------------------------------------------------------
+
+
+def test_the_filter_is_chosen_in_one_place(qtbot: QtBot, window: MainWindow) -> None:
+    box, title = window.panel.filter_box, window.findChild(QLabel, "filterTitle")
+    browse = window.findChild(QToolButton, "findFilterButton")
+    window.session.set_filter("median")
+    assert (box.isVisible(), title.isVisible()) == (True, False)
+    qtbot.mouseClick(browse, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(title.isVisible)
+    assert not box.isVisible()
+    assert not browse.isVisible()
+    window.session.set_filter("sobel")
+    assert title.text() == "Sobel"
+    window.docks[DockName.FILTERS].close()
+    qtbot.waitUntil(box.isVisible)
+    assert box.currentText() == "Sobel"
+    assert not title.isVisible()
+
+
+def test_time_and_place_of_a_run_stand_over_the_pictures_alone(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    headline = window.findChild(QLabel, "headlineText").text()
+    assert "MP/s" in headline
+    assert window.findChild(QLabel, "runState").text() == ""
+    assert window.statusBar().currentMessage() == ""
+
+
+def test_a_live_result_leaves_the_time_of_run(
+    qtbot: QtBot, open_window: Opener, picture: Path
+) -> None:
+    """One that Run overtook came afterwards, and its single time took the place of the median."""
+    window = open_window(live=True)
+    load(qtbot, window, picture)
+    qtbot.waitUntil(lambda: window.session.subject.result is not None)
+    live = window.session.subject.result
+    run(qtbot, window)
+    measured = window.session.subject.result
+    assert live is not None
+    assert measured is not None
+    assert not measured.request.live
+    window.live._running = live.request, 0.0
+    window.live._on_finished(live)
+    assert window.session.subject.result is measured
+
+
+# Levels that a filter lacks ------------------------------------------------------------
+
+
+def test_the_best_example_of_a_level_is_the_one_that_gains_most() -> None:
+    recorded = Recorded.read()
+    shown = {level: recorded.best_shown(level) for level in ("constant", "shared", "tuned")}
+    assert {level: each.filter for level, each in shown.items() if each is not None} == {
+        "constant": "Custom mask",
+        "shared": "Median",
+        "tuned": "Non-local means",
+    }
+    assert shown["constant"] is not None
+    assert 1.2 < shown["constant"].factor < 3
+    assert "times as fast as GPU global memory" in shown["constant"].describe()
+    assert recorded.best_shown("single-block") is None  # nothing comes before it
+    assert recorded.best_shown("no-barrier") is None
+    assert Recorded().best_shown("constant") is None
+
+
+def test_a_level_that_a_filter_lacks_names_the_filter_that_shows_it(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    window.session.set_filter("median")
+    window.find_gpu()
+
+    def constant() -> str:
+        found = (each for each in window.levels.entries() if each.rung.place.level == "constant")
+        return next(found).explain()
+
+    qtbot.waitUntil(lambda: "Custom mask shows it best" in constant())
