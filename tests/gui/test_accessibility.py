@@ -309,7 +309,8 @@ def assert_tab_reaches_every_control(qtbot: QtBot, window: MainWindow, filter_id
         and widget.focusProxy() is None
         and widget.focusPolicy() & Qt.FocusPolicy.TabFocus
     }
-    window.findChild(QComboBox, "filter").setFocus()
+    assert not window.findChild(QComboBox, "filter").isVisible(), "the browser is open"
+    window.filters.search.setFocus()
     reached: dict[QWidget, int] = {}
     for step in range(200):
         focused = QApplication.focusWidget()

@@ -467,3 +467,28 @@ def test_closing_the_main_window_asks_stops_and_closes(
     answer(qtbot, dialog(qtbot, batch, QMessageBox), "Stop the batch")
     qtbot.waitUntil(lambda: not window.isVisible())
     assert not batch.running
+
+
+def test_a_result_is_looked_at_from_its_row(
+    qtbot: QtBot, batch: BatchWindow, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[Path] = []
+    opened: list[str] = []
+    batch.result_wanted.connect(shown.append)
+    monkeypatch.setattr(
+        "kernelscope.gui.tools.batch_window.QDesktopServices.openUrl",
+        lambda url: opened.append(url.toLocalFile()),
+    )
+    fill(qtbot, batch, folder)
+    button = batch.findChild(QPushButton, "batchOpenFolder")
+    assert not button.isVisible(), "there is nothing in it yet"
+    rows = batch.table.model()
+    batch.table.activated.emit(rows.index(2, 0))
+    assert not shown
+    run(qtbot, batch)
+    target = batch.queue.rows[2].item.target
+    batch.table.activated.emit(rows.index(2, 0))
+    assert shown == [target]
+    assert read_image(target).pixels[0, 0] == 255 - read_image(folder / "2.png").pixels[0, 0]
+    press(batch, "batchOpenFolder")
+    assert opened == [str(target.parent)]

@@ -32,7 +32,7 @@ class Window(main_window.MainWindow):
     def open_first(self, path):
         self.session.set_filter("nlm")
         self.session.set_values("nlm", {"search_radius": 4})
-        self.docks[DockName.QUALITY].close()
+        self.docks[DockName.TIMING].show()
         print("changed", flush=True)
 
 application.MainWindow = Window
@@ -61,10 +61,10 @@ def test_settings_survive_a_kill(tmp_path: Path, open_window: Opener, store: Pat
         finally:
             os.kill(process.pid, signal.SIGKILL)
     store.write_bytes(written.read_bytes())
-    window = open_window()
+    window = open_window(panels=False)
     assert window.session.filter_id == "nlm"
     assert window.session.require().step.parameters["search_radius"] == 4
-    assert window.docks[DockName.QUALITY].isHidden()
+    assert not window.docks[DockName.TIMING].isHidden()
 
 
 def test_a_gesture_is_written_once(

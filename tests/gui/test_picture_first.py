@@ -102,7 +102,7 @@ def test_the_pictures_have_most_of_the_window(
     load(qtbot, window, picture)
     sized(window, width, height)
     run(qtbot, window)
-    qtbot.waitUntil(lambda: window.findChild(QToolButton, "runsPanel").isVisible())
+    qtbot.waitUntil(lambda: window.findChild(QToolButton, "runsPanelButton").isVisible())
     QApplication.processEvents()
     assert len(panes(window)) == 2
     assert share(window) >= least
@@ -224,7 +224,7 @@ def test_steps_come_with_the_second_and_go_with_it(
 
 
 def button(window: MainWindow, name: DockName) -> QToolButton:
-    found: QToolButton = window.findChild(QToolButton, f"{name}Panel")
+    found: QToolButton = window.findChild(QToolButton, f"{name}PanelButton")
     return found
 
 

@@ -199,11 +199,14 @@ def test_another_pixel_is_traced_and_drawn(qtbot: QtBot, window: XrayWindow) -> 
     window.findChild(QSpinBox, "xrayColumn").setValue(5)
     traced(qtbot, window, "lane 5")
     view = window.findChild(XrayView)
-    left, top, right, bottom = view.area
-    assert left == 0
-    assert right >= 32
-    assert top <= 31 < 40 <= bottom
     view.resize(800, 400)
+    left, top, right, bottom = view.area
+    row = child(window, QSpinBox, "xrayRow").value()
+    assert left <= 4 <= 6 < right
+    assert top < row - 1 < row + 1 < bottom
+    # The pane is full of cells in which a number can be read.
+    assert right - left == 800 // 40
+    assert bottom - top == 400 // 40
     with_signs = view.grab().toImage()
     view.show_steps(0)
     assert view.grab().toImage() != with_signs

@@ -152,6 +152,7 @@ class ParameterPanel(QScrollArea):
         content = QWidget(self)
         self._chooser = label_of("F&ilter", self._filter)
         self._browse = in_row(self._chooser, (self._filter, 1))
+        self._browse_button: QToolButton | None = None
         self._title = text_label("", "filterTitle", "title", parent=content)
         self._title.hide()
         parts = self._browse, self._title, self._parameters, self._summary
@@ -184,12 +185,14 @@ class ParameterPanel(QScrollArea):
 
     def add_browser(self, action: QAction) -> None:
         """Put the button that opens the browser of filters beside the list."""
-        self._browse.addWidget(action_button(action))
+        self._browse_button = action_button(action)
+        self._browse.addWidget(self._browse_button)
+        self._put_into_tab_order(self.form)
 
     def show_chooser(self, shown: bool) -> None:
         """Show the list of filters, or only a title while the browser is open."""
-        browse = self.findChildren(QToolButton, "findFilterButton")
-        for widget in (self._chooser, self._filter, *browse):
+        browse = self._browse_button
+        for widget in (self._chooser, self._filter, *([browse] if browse is not None else [])):
             widget.setVisible(shown)
         self._title.setVisible(not shown)
 
@@ -301,6 +304,9 @@ class ParameterPanel(QScrollArea):
     def _put_into_tab_order(self, form: FilterForm) -> None:
         """Let Tab go through `form` after the filter, whenever it was made."""
         before: QWidget = self._filter
+        if self._browse_button is not None:
+            QWidget.setTabOrder(before, self._browse_button)
+            before = self._browse_button
         for widget in form.findChildren(QWidget):
             takes_focus = widget.focusPolicy() & Qt.FocusPolicy.TabFocus
             if takes_focus and widget.focusProxy() is None and widget.window() is self.window():

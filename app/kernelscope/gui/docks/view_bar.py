@@ -13,6 +13,8 @@ from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.parts import dressed, in_row, switch, tool_button
 from kernelscope.images.judging.gains import GAINS
 
+_LEAST_HEIGHT = 26  # pixels: an easy target with small text as well
+
 
 class _GainBox(WholeBox):
     """Steps through `GAINS`; any whole number can be typed."""
@@ -51,7 +53,7 @@ class ViewBar(QWidget):
         tip = "Buttons for which the window is too narrow"
         self._more = tool_button("»", "moreButton", None, "More buttons", tip=tip)
         self._more.setAutoRaise(True)
-        self._more.setMinimumHeight(26)
+        self._more.setMinimumHeight(_LEAST_HEIGHT)
         self._more.setMenu(QMenu(self._more))
         row.addWidget(self._more)
         self._arrangements = self._group(arrangements)
@@ -101,6 +103,8 @@ class ViewBar(QWidget):
 
     def _fit(self) -> None:
         """Show the groups for which there is room, the rest in a menu; arrangements go first."""
+        for button in self.findChildren(Switch):
+            button.setMinimumHeight(max(_LEAST_HEIGHT, button.sizeHint().height()))
         room = self.width() - self._least()
         choices = ((self._steps, self._arrangements), (self._steps,), ())
         shown = next(
@@ -162,7 +166,6 @@ class ViewBar(QWidget):
         button.setDefaultAction(action)
         dressed(button, f"{action.objectName()}Button", action.toolTip())
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        button.setMinimumHeight(26)
         button.setAutoRaise(True)
         if icon_only:
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly)

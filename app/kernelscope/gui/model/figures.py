@@ -46,7 +46,7 @@ def figures_of(
         parts.append(_describe(quality))
     measurement = run.measurement if run is not None else remark
     note = [run.where if run is not None else result.where, measurement]
-    if result.compile_seconds >= _WORTH_SHOWING:
+    if timing.seconds is not None and result.compile_seconds >= _WORTH_SHOWING:
         note.append(f"compiled once, in {duration(result.compile_seconds)}")
     detail = ""
     if run is not None and len(run.totals.times) > 1:

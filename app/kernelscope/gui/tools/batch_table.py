@@ -257,6 +257,7 @@ class BatchTable(QTableView):
     """Shows the files; Delete removes those that are selected."""
 
     removing = Signal(list)  # places in the queue
+    result_wanted = Signal(object)  # `Path`: Return or a double click on a file that is done
 
     def __init__(self, rows: BatchRows, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -280,6 +281,12 @@ class BatchTable(QTableView):
         for column, characters in ((_FILE, 44), (_SIZE, 15), (_STATE, 14)):
             across.resizeSection(column, characters * unit)
         across.setStretchLastSection(True)
+        self.activated.connect(self._open_result)
+
+    def _open_result(self, index: QModelIndex) -> None:
+        row = self._shown.row(index)
+        if row.state is FileState.DONE:
+            self.result_wanted.emit(row.item.target)
 
     def selected(self) -> list[int]:
         """Return the places in the queue of the rows that are selected."""

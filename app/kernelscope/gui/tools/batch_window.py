@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer, QUrl, Signal
+from PySide6.QtGui import QDesktopServices, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QFileDialog,
@@ -34,7 +34,7 @@ from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.files import READABLE
 from kernelscope.files.volumes import READABLE_VOLUMES
-from kernelscope.gui.model.batch_queue import BatchQueue
+from kernelscope.gui.model.batch_queue import BatchQueue, FileState
 from kernelscope.gui.model.batch_run import BatchOrder, BatchRun, BatchSettings, default_out
 from kernelscope.gui.tools.batch_form import BatchForm
 from kernelscope.gui.tools.batch_table import BatchRows, BatchTable, Thumbnails
@@ -58,6 +58,7 @@ class BatchWindow(ToolWindow):
     """
 
     broken = Signal(object)  # `Exception`: A bug of the program
+    result_wanted = Signal(object)  # `Path`: the result of a file is to be shown
 
     def __init__(
         self,
@@ -108,6 +109,7 @@ class BatchWindow(ToolWindow):
             ("AddFolder", "Add f&older…", below, self._choose_folder),
             ("Remove", "R&emove", selected, lambda: self.remove(self.table.selected())),
             ("Clear", "Clea&r", "Take all files out of the queue", self.clear),
+            ("OpenFolder", "Open Fol&der", "Show the results in the desktop", self._open_folder),
             ("Start", "&Start", "Filter the files", self.press_start),
             ("Cancel", "&Cancel", finished, self.cancel),
             ("Close", "Close", "Close this window", self.reject),
@@ -129,7 +131,7 @@ class BatchWindow(ToolWindow):
 
     def _lay_out(self) -> None:
         queue = [self._buttons[id_] for id_ in ("Add", "AddFolder", "Remove", "Clear")]
-        batch = [self._buttons[id_] for id_ in ("Start", "Cancel", "Close")]
+        batch = [self._buttons[id_] for id_ in ("OpenFolder", "Start", "Cancel", "Close")]
         top = in_row(*queue, (self._note, 1), self.only_failed)
         bottom = in_row((self._state, 1), *batch)
         empty = dressed(QLabel(_EMPTY, self), "batchEmpty")
@@ -146,12 +148,22 @@ class BatchWindow(ToolWindow):
 
     def _connect(self) -> None:
         self.table.removing.connect(self.remove)
+        self.table.result_wanted.connect(self.result_wanted)
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._show_buttons())
         self.only_failed.toggled.connect(lambda _: self._show_rows())
         self.form.places_changed.connect(self._list)
         self.form.changed.connect(self._keep_settings)
 
     # --- files ---
+
+    def _done(self) -> list[Path]:
+        """Return the results that are written."""
+        rows = self.queue.rows
+        return [each.item.target for each in rows if each.state is FileState.DONE]
+
+    def _open_folder(self) -> None:
+        """Show the folder of the results, or of the first of them, in the desktop."""
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._done()[0].parent)))
 
     def add(self, paths: Sequence[Path]) -> None:
         if self.queue.running or not paths:
@@ -355,6 +367,7 @@ class BatchWindow(ToolWindow):
             ("Cancel", queue.running and not queue.stopping),
         ):
             buttons[id_].setEnabled(enabled)
+        buttons["OpenFolder"].setVisible(bool(self._done()))
         word = "&Start" if self._stopped is None else "Re&sume"
         if queue.running:
             word = "Re&sume" if queue.paused and not queue.stopping else "Pau&se"

@@ -88,6 +88,14 @@ class ExerciseWindow(ToolWindow):
         in_column(row, (self._tabs, 1), of=work, margins=0)
         return work
 
+    def open_at(self, filter_id: str) -> None:
+        """Choose the first exercise about a filter; without one, the choice stays."""
+        for row in range(self._list.count()):
+            exercise: Exercise = self._list.item(row).data(Qt.ItemDataRole.UserRole)
+            if exercise.filter_id == filter_id:
+                self._list.setCurrentRow(row)
+                return
+
     def leave(self) -> None:
         """Stop the trial that runs, and keep the text."""
         self.panel.stop()

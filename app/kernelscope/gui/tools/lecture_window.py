@@ -1,4 +1,4 @@
-"""Help > Lecture: pages on memory and speed, with live pictures of the user's own image.
+"""Learn > Lecture: pages on memory and speed, with live pictures of the user's own image.
 
 The window shows any page from its description: text, controls declared as parameters, a drawing
 and numbers. They are made off the GUI thread, since some pages run a filter.
@@ -55,6 +55,16 @@ from kernelscope.teach.lecture import (
 from kernelscope.teach.lecture.counting import count
 
 _PAGES = tuple(PAGES.values())
+
+_LEVEL_PAGES = {
+    "single-block": "blocks",
+    "global": "coalescing",
+    "constant": "constant",
+    "shared": "tiles",
+    "texture": "textures",
+}
+_FILTER_PAGES = {"median": "medians", "nlm": "nlm"}
+"""Pages about a level, and about a filter."""
 
 _USUAL, _LARGE = 1.15, 1.6
 """Size of text in the window and for a projector, relative to that of the program."""
@@ -175,7 +185,11 @@ class LectureWindow(ToolWindow):
         """Whether counts of the emulated GPU are among the numbers."""
         return any(fact.origin is NumberOrigin.EMULATED for fact in self._facts_shown)
 
-    def open(self) -> None:
+    def open(self, level: str = "", filter_id: str = "") -> None:
+        """Show the lecture, at its page about the level in front or else about the filter."""
+        page = _LEVEL_PAGES.get(level) or _FILTER_PAGES.get(filter_id)
+        if page is not None and not self.isVisible():
+            self._chooser.setCurrentIndex(self._chooser.findData(page))
         self.show_in_front()
         self.view.setFocus()
         self._refresh()

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF, QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -57,6 +57,7 @@ _COLOURS = {
     MemorySpace.CONSTANT: "#e58bff",
 }
 _MOST = 48  # cells in a row: more would be too small to see
+_LARGEST = 40  # side of a cell in pixels: a larger one would leave no room for others
 _NUMBERED = 14  # least side of a cell in pixels whose order is written
 
 
@@ -92,20 +93,35 @@ class XrayView(QWidget):
         """First column and row, and those behind the last, of the cells in view."""
         return self._area
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._area = self._visible()
+
     def _visible(self) -> tuple[int, int, int, int]:
-        """Return the cells to show: those of the block, or as many as fit around the pixel."""
+        """Return the cells to show: those that the thread reads, and around them what fits.
+
+        The rest of the block comes as far as there is room for cells whose order can be read.
+        """
         height, width = self._pixels.shape
         if self._xray is None:
             return 0, 0, 0, 0
-        cells = {self._pixel, *self._xray.block_pixels, *self._xray.cells(len(self._xray.steps))}
+        cells = {self._pixel, *self._xray.cells(len(self._xray.steps))}
+        lows = [max(min(cell[axis] for cell in cells) - 1, 0) for axis in (0, 1)]
+        highs = [
+            min(max(cell[axis] for cell in cells) + 2, length)
+            for axis, length in ((0, width), (1, height))
+        ]
+        counts = [min(high - low, _MOST) for low, high in zip(lows, highs, strict=True)]
+        room = self.width(), self.height()
+        side = min(_LARGEST, *(each / count for each, count in zip(room, counts, strict=True)))
         sides = []
         for axis, length in ((0, width), (1, height)):
-            places = [cell[axis] for cell in cells]
-            low, high = max(min(places) - 1, 0), min(max(places) + 2, length)
-            if high - low > _MOST:
-                low = max(min(self._pixel[axis] - _MOST // 2, high - _MOST), low)
-                high = low + _MOST
-            sides.append((low, high))
+            shown = min(max(int(room[axis] / side), counts[axis]), length)
+            middle = (lows[axis] + highs[axis]) // 2
+            if highs[axis] - lows[axis] > shown:
+                middle = self._pixel[axis]
+            low = min(max(middle - shown // 2, 0), length - shown)
+            sides.append((low, low + shown))
         (left, right), (top, bottom) = sides
         return left, top, right, bottom
 

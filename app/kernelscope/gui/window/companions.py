@@ -81,6 +81,10 @@ class Companions:
     costs: Costs
     """Times of earlier runs, from which Auto chooses."""
     memory: Callable[[], str]
+    in_front: Callable[[], RungPlace]
+    """Returns the level under the cursor of the ladder, or the one that is chosen."""
+    show_file: Callable[[Path], object]
+    """Opens the result of a batch."""
     availability: Mapping[str, Availability] = field(default_factory=dict)
     """Whether each backend can be used, as far as that is known."""
     batch: BatchWindow | None = None
@@ -119,7 +123,9 @@ class Companions:
         help="window#kernels-benchmark-and-console",
     )
     def show_kernel(self, place: RungPlace | None = None) -> None:
-        """Show the CUDA source of the chosen filter, at its level or at that of `place`."""
+        """Show the CUDA source of the chosen filter, at the level in front or that of `place`."""
+        if place is None and self._level_in_front():
+            place = self.in_front()
         try:
             request = self.runner.create()
             if request is None:
@@ -138,6 +144,11 @@ class Companions:
         self.kernel_viewer.show_request(request)
         self.kernel_viewer.show_in_front()
 
+    def _level_in_front(self) -> str:
+        """Return the level of a GPU that is in front; empty for one of the CPU."""
+        place = self.in_front()
+        return (place.level or "") if place.kernels is Device.GPU else ""
+
     def _has_card(self) -> bool:
         return self.availability.get(Device.GPU, _LOOKING).available
 
@@ -153,6 +164,8 @@ class Companions:
                 self.background, self._edits(), self.settings, self.window
             )
             self.exercises.panel.xray_wanted.connect(self.show_version)
+        if not self.exercises.isVisible():
+            self.exercises.open_at(self.session.filter_id)
         self.exercises.show_in_front()
 
     @Action(
@@ -171,7 +184,7 @@ class Companions:
                 self.window,
             )
             dialogs.offer_help(self.lecture)
-        self.lecture.open()
+        self.lecture.open(self._level_in_front(), self.session.filter_id)
 
     def use_recorded(self, recorded: Recorded) -> None:
         """Keep the recorded figures, once they have been read."""
@@ -219,7 +232,7 @@ class Companions:
             pixel = self.session.subject.probed()
             if pixel is None and in_view is not None and (region := in_view[1]) is not None:
                 pixel = region.left + region.width // 2, region.top + region.height // 2
-            level = place.level if place is not None else None
+            level = place.level if place is not None else self._level_in_front() or None
             self._xray_window().show_request(request, pixel, level)
         except AppError as error:
             dialogs.show_error(self.window, error)
@@ -246,8 +259,8 @@ class Companions:
         tip="Time filters, levels, devices and libraries against each other",
         help="window#kernels-benchmark-and-console",
     )
-    def show_bench(self) -> None:
-        """Show the benchmark window."""
+    def show_bench(self, story: bool = True) -> None:
+        """Show the benchmark window; `story`: with recorded results if nothing else is there."""
         if self.bench is None:
             self.bench = BenchWindow(
                 self.runner.tasks,
@@ -258,6 +271,8 @@ class Companions:
                 background=self.background,
                 parent=self.window,
             )
+            if story:
+                self.bench.open_story()
         self.bench.show_in_front()
 
     @Action(
@@ -279,6 +294,7 @@ class Companions:
                 self.window,
             )
             self.batch.broken.connect(self.report)
+            self.batch.result_wanted.connect(self.show_file)
         self.batch.refresh([id_ for id_, each in self.availability.items() if each.available])
         self.batch.show_in_front()
 
@@ -291,7 +307,7 @@ class Companions:
 
     def show_recorded(self, path: Path | None) -> None:
         """Show a recorded report in the benchmark window, beside that of a CPU."""
-        self.show_bench()
+        self.show_bench(story=path is None)
         if path is not None and self.bench is not None:
             self.bench.open_results(with_cpu(path))
 

@@ -77,7 +77,7 @@ class StatusBar(QStatusBar):
     - `pixel`, `zoom`: values under the cursor, and the magnification; `buttons` stand before.
     """
 
-    def __init__(self, buttons: QWidget) -> None:
+    def __init__(self, buttons: QWidget | None = None) -> None:
         super().__init__()
         self.setObjectName("statusBar")
         self.messageChanged.connect(lambda text: self.setToolTip(plain_tip(text)))
@@ -89,7 +89,7 @@ class StatusBar(QStatusBar):
         self.zoom.setAccessibleName("Zoom")
         self.pixel.setContentsMargins(12, 0, 0, 0)
         self.zoom.setContentsMargins(12, 0, 0, 0)
-        self._permanent = buttons, self.pixel, self.zoom
+        self._permanent = [each for each in (buttons, self.pixel, self.zoom) if each is not None]
         for widget in self._permanent:
             self.addPermanentWidget(widget)
 

@@ -155,6 +155,15 @@ class LevelRunner(QObject):
             entry = next(each for each in self.entries() if each.rung.place == chosen)
         self.why_wanted.emit(entry)
 
+    @property
+    def in_front(self) -> RungPlace:
+        """The place under the cursor of the ladder if it has a kernel, else the chosen one."""
+        entry = self.ladder.rungs.entry()
+        has_kernel = entry is not None and not entry.rung.gap and entry.rung.level is not None
+        if entry is not None and has_kernel and entry.rung.place.kernels is Device.GPU:
+            return entry.rung.place
+        return self._session.place
+
     # --- showing ---
 
     def entries(self) -> list[KnownRung]:

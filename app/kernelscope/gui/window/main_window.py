@@ -145,6 +145,8 @@ class MainWindow(Frame):
             report=self._report,
             costs=costs,
             memory=self._describe_memory,
+            in_front=lambda: self.levels.in_front,
+            show_file=self.file_dialogs.open,
         )
         self.live = Live(self.runner, self.session, self.background, settings)
         self.measuring = self._make_measuring()

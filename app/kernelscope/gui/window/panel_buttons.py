@@ -30,7 +30,7 @@ class PanelButtons(QWidget):
         self._buttons: dict[DockName, Switch] = {}
         for each in DOCKS:
             if each.side is DockSide.BOTTOM:
-                button = switch(each.title, f"{each.name}Panel", f"Panel {each.title}")
+                button = switch(each.title, f"{each.name}PanelButton", f"Panel {each.title}")
                 button.setAutoRaise(True)
                 button.clicked.connect(
                     lambda wanted, name=each.name: self._on_clicked(name, wanted)

@@ -36,7 +36,7 @@ from kernelscope.bench import (
 )
 from kernelscope.bench.charts import Chart, Plot, Selection, all_whole, chart, choices
 from kernelscope.bench.plan import GPU
-from kernelscope.bench.recorded import RecordedReport, entries, with_cpu
+from kernelscope.bench.recorded import FOLDER, RecordedReport, entries, with_cpu
 from kernelscope.bench.statistics import BASELINE
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.control import CancelToken
@@ -122,6 +122,9 @@ def missing_for(plot: Plot, baseline: str) -> str:
 
 _Reporter = Callable[[Any], None]
 
+STORY = FOLDER / "gpu-f-levels.json"
+"""The recorded results in which every level of one filter gains over the one before it."""
+
 _SEEN = "bench/seen"
 _REDRAW = 150  # milliseconds that new rows are gathered before plots are drawn again
 
@@ -170,6 +173,7 @@ class BenchWindow(ToolWindow):
         self._chart: Chart | None = None
         self._wanted = ""
         self._wanted_baseline = BASELINE
+        self._kernels_alone = False  # the next results to open are shown without transfers
 
         self.form = BenchForm(opened)
         self._may_have_gpu = True  # also while the search is not over
@@ -189,6 +193,13 @@ class BenchWindow(ToolWindow):
         self._show_busy(False)
         self._show_state("Ready.")
         self._refresh()
+
+    def open_story(self) -> None:
+        """Show the recorded times of kernels by level where no card can measure them."""
+        if not self._may_have_gpu and STORY.is_file():
+            self._plot.setCurrentText(Plot.SPEED_UP)
+            self._kernels_alone = True
+            self.open_results(with_cpu(STORY))
 
     # --- actions of the buttons ---
 
@@ -396,7 +407,8 @@ class BenchWindow(ToolWindow):
 
     def _show_opened(self, paths: list[Path], report: Report) -> None:
         with QSignalBlocker(self._waiting):  # else the rows before would be drawn once more
-            self._waiting.setChecked(all_whole(report.rows))
+            self._waiting.setChecked(all_whole(report.rows) and not self._kernels_alone)
+        self._kernels_alone = False
         self.show_report(report)
         self.form.set_preset(report.plan.name)  # Run measures the same here
         self._show_state(f"Opened {names(paths)}.")

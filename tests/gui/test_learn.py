@@ -1,0 +1,106 @@
+"""Learn: each window opens at the filter, the level and the pixel in front."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QCheckBox, QComboBox, QToolButton
+from pytestqt.qtbot import QtBot
+
+from kernelscope.bench.charts import all_whole
+from kernelscope.bench.report import load as load_report
+from kernelscope.engine.options import Device
+from kernelscope.gui.model.rungs import RungPlace
+from kernelscope.gui.tools.bench.window import STORY
+from kernelscope.gui.window import menus
+from kernelscope.gui.window.main_window import MainWindow
+from tests.gui.helpers import load
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def front(qtbot: QtBot, window: MainWindow, picture: Path) -> MainWindow:
+    """Return a window without a card, the cursor of whose ladder is on a level of one."""
+    load(qtbot, window, picture)
+    window.session.set_filter("mean")
+    window.find_gpu()
+    qtbot.waitUntil(lambda: bool(window.companions.availability))
+    rungs = window.levels.ladder.rungs
+    qtbot.waitUntil(lambda: rungs.is_folding(Device.GPU))
+    rungs.toggle_fold(Device.GPU)
+    rungs.setCurrentItem(rungs.rung_item(RungPlace(Device.GPU, "shared")))
+    return window
+
+
+def test_one_button_has_them_all(window: MainWindow) -> None:
+    button = window.findChild(QToolButton, "learnMenuTool")
+    assert button.text() == "Learn"
+    offered = {each.objectName() for each in button.menu().actions() if not each.isSeparator()}
+    assert offered == set(menus.actions_of(menus.LEARN))
+    assert offered == {
+        "whyLevel",
+        "viewKernel",
+        "xray",
+        "memoryLadder",
+        "lecture",
+        "exercises",
+        "benchmark",
+    }
+
+
+def test_the_level_under_the_cursor_of_the_ladder_is_in_front(
+    qtbot: QtBot, front: MainWindow
+) -> None:
+    assert front.levels.in_front == RungPlace(Device.GPU, "shared")
+    rungs = front.levels.ladder.rungs
+    rungs.setCurrentItem(rungs.rung_item(RungPlace(Device.CPU, "serial")))
+    assert front.levels.in_front == front.session.place
+
+
+def test_windows_open_there(qtbot: QtBot, front: MainWindow) -> None:
+    companions = front.companions
+    for id_ in ("viewKernel", "lecture", "exercises", "xray"):
+        front.actions_[id_].trigger()
+    try:
+        viewer = companions.kernel_viewer
+        assert viewer is not None
+        assert viewer._request.options.level == "shared"
+        assert companions.lecture is not None
+        assert companions.lecture.page.id == "tiles"
+        assert companions.exercises is not None
+        assert companions.exercises._exercise is not None
+        assert companions.exercises._exercise.filter_id == "mean"
+        assert companions.xray is not None
+        level = companions.xray.findChild(QComboBox, "xrayLevel")
+        assert level.currentText() == "Shared memory"
+    finally:
+        for each in (
+            companions.kernel_viewer,
+            companions.lecture,
+            companions.exercises,
+            companions.xray,
+        ):
+            if each is not None:
+                each.close()
+
+
+def test_the_benchmark_opens_with_the_levels_on_kernel_time(
+    qtbot: QtBot, front: MainWindow
+) -> None:
+    front.actions_["benchmark"].trigger()
+    bench = front.companions.bench
+    assert bench is not None
+    qtbot.waitUntil(lambda: bench._state.text().startswith("Opened"))
+    assert bench._report is not None
+    levels = {row.level for row in bench._report.rows if row.device == "gpu"}
+    assert levels >= {"global", "constant", "shared", "tuned"}
+    assert not bench.findChild(QCheckBox, "benchWaiting").isChecked()
+    assert bench.findChild(QComboBox, "benchPlotKind").currentText() == "Speed-up"
+    other = STORY.with_name("gpu-blocks.json")
+    bench.open_results([other])
+    qtbot.waitUntil(lambda: bench._state.text() == f"Opened {other.name}.")
+    whole = all_whole(load_report(other).rows)
+    assert bench.findChild(QCheckBox, "benchWaiting").isChecked() is whole is True
+    bench.close()
