@@ -493,6 +493,10 @@ def test_what_is_shown_is_true_after_many_changes(
                 wanted = plane.cut(whole, viewer.view.position[plane.axis])
                 np.testing.assert_array_equal(cut, wanted, plane.name)
 
+    def shows_a_result() -> bool:
+        compare()
+        return window.session.freshness in (Freshness.PREVIEW, Freshness.EXACT)
+
     depth, height, width = SHAPE
     below = chance.randrange
     actions = {
@@ -510,7 +514,9 @@ def test_what_is_shown_is_true_after_many_changes(
             break
         actions[chance.choices(list(actions), (6, 3, 8, 2, 1, 1))[0]]()
         compare()
-        for _ in range(chance.choice((0, 1, 3, 10, 20))):
+        if chance.random() < 0.4:  # on a busy machine, changes overtake all that is computed
+            qtbot.waitUntil(shows_a_result)
+        for _ in range(chance.choice((0, 1, 3, 10))):
             qtbot.wait(8)
             compare()
     else:
