@@ -9,6 +9,7 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.backends import create_backends
+from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.request import Request, RunSettings
@@ -165,9 +166,11 @@ def test_a_run_finds_the_numbers_that_a_request_leaves_open() -> None:
     noise = np.random.default_rng(4).integers(0, 50, (20, 20)).astype(np.uint8)
     source = Image.from_array(noise, "noise")
     step = Step.create("nlm", {"search_radius": 1, "patch": 3}).with_numbers({"sigma": 99.0})
+    backend = CpuBackend()
     with pytest.raises(AssertionError):
-        execute(Request(source, step), create_backends())
-    results = [execute_all(Request(source, each), create_backends()) for each in (step, step.open)]
+        execute(Request(source, step), {"cpu": backend})
+    results = [execute_all(Request(source, each), {"cpu": backend}) for each in (step, step.open)]
+    backend.close()
     assert len({each.request.step.parameters["sigma"] for each in results} | {99.0}) == 2
     assert all(each.request.estimated for each in results)
 
