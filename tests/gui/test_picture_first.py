@@ -28,6 +28,7 @@ from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.work.tasks import Priority, Task
 from tests.gui.helpers import Opener, load, run
 
 CARD = Availability(True, "test card")
@@ -326,7 +327,7 @@ def test_a_live_result_leaves_the_time_of_run(
     assert live is not None
     assert measured is not None
     assert not measured.request.live
-    window.live._running = live.request, 0.0
+    window.live._task = Task(window.runner.tasks, live.request, Priority.LIVE)
     window.live._on_finished(live)
     assert window.session.subject.result is measured
 

@@ -28,13 +28,13 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.base.errors import AppError
-from kernelscope.big.batch import FoundFiles, find_items
+from kernelscope.big.batch import FileState, FoundFiles, find_items
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.files import READABLE
 from kernelscope.files.volumes import READABLE_VOLUMES
-from kernelscope.gui.model.batch_queue import BatchQueue, FileState
+from kernelscope.gui.model.batch_queue import BatchQueue
 from kernelscope.gui.model.batch_run import BatchOrder, BatchRun, BatchSettings, default_out
 from kernelscope.gui.tools.batch_form import BatchForm
 from kernelscope.gui.tools.batch_table import BatchRows, BatchTable, Thumbnails

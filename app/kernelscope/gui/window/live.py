@@ -377,8 +377,8 @@ class Live(QObject):
                 self._resting or self._has(wanted) or request.step.filter is not wanted.step.filter
             )
         )
-        measured = subject.result is not None and not subject.result.request.live
-        if measured and alike(subject.result.request, request):
+        before = subject.result.request if subject.result is not None else None
+        if before is not None and not before.live and alike(before, request):
             useful = False  # Run has overtaken it
         if useful and request.source is subject.source:
             if request.region is None and request.reduction == 1:
