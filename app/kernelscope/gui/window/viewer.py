@@ -15,6 +15,14 @@ from kernelscope.gui.widgets.commands import Action, choice
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.actions import Actions
 
+_MAPS = {
+    ColourMap.GREY: "&Grey",
+    ColourMap.INVERTED: "Grey, &inverted",
+    ColourMap.VIRIDIS: "&Viridis",
+    ColourMap.MAGMA: "&Magma",
+    ColourMap.DIVERGING: "&Blue to red",
+}
+
 _ARRANGEMENT, _UNITS, _PROBE = "viewer/arrangement", "viewer/units", "viewer/probe"
 
 
@@ -168,31 +176,7 @@ class Viewer(QObject):
         "map",
         lambda viewer: viewer._view.chosen_map,
         commands.SOURCE,
-        Action(
-            "mapGrey",
-            "&Grey",
-            argument="Grey",
-        ),
-        Action(
-            "mapInverted",
-            "Grey, &inverted",
-            argument="Grey, inverted",
-        ),
-        Action(
-            "mapViridis",
-            "&Viridis",
-            argument="Viridis",
-        ),
-        Action(
-            "mapMagma",
-            "&Magma",
-            argument="Magma",
-        ),
-        Action(
-            "mapDiverging",
-            "&Blue to red",
-            argument="Blue to red",
-        ),
+        *(Action(f"map{each.name.title()}", _MAPS[each], argument=each) for each in ColourMap),
     )
     def choose_map(self, name: str) -> None:
         """Draw grey pictures in other colours; `name` is a value of `ColourMap`."""
