@@ -223,7 +223,7 @@ ENABLED: list[tuple[WindowState, set[str]]] = [
     (WindowState(output=True), {"save", "reuse", "copy", "exportFigure"}),
     (
         WindowState(output=True, volumes=True),
-        {"save", "reuse", "exportFigure", "openSlice", "noiseMap", "space"},
+        {"save", "reuse", "copy", "exportFigure", "openSlice", "noiseMap", "space"},
     ),
     (WindowState(components=1), set()),
     (WindowState(components=2), {"saveAll"}),

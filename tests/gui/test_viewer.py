@@ -159,7 +159,7 @@ def test_buttons_without_room_are_in_a_menu(
     window.resize(1280, 720)
     qtbot.waitUntil(lambda: swipe.isVisible() and use.isVisible() and not more.isVisible())
     assert offered() == []
-    window.resize(900, 640)
+    window.resize(800, 640)
     qtbot.waitUntil(lambda: not swipe.isVisible())
     assert use.isVisible()
     assert more.isVisible()
