@@ -77,3 +77,13 @@ def test_places_without_a_number_do_not_count() -> None:
     noise = np.random.default_rng(0).normal(0.5, 0.1, (128, 128, 1)).astype(np.float32)
     noise[40:50, 60:70], noise[100, 3] = np.nan, np.inf
     assert flat_sigma(noise) == pytest.approx(0.1, rel=0.03)
+
+
+@pytest.mark.parametrize("white", [1.0, 3e-5, 4095.0])
+def test_clipped_floats_have_the_noise_that_was_cut_off(white: float) -> None:
+    """Half of the noise of black places is gone: a quarter of the picture is black here."""
+    clean = data.astronaut()[:200, 150:350, :1] / 255
+    clean[:100, :100] = 0
+    noise = np.random.default_rng(4).normal(0, 20 / 255, clean.shape)
+    source = (np.clip(clean + noise, 0, 1) * white).astype(np.float32)
+    assert flat_sigma(source) == pytest.approx(20 / 255 * white, rel=0.05)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ larger one here would leave s to chance."""
 _EXPONENTS = np.arange(0.5, 1.101, 0.05)
 _USUAL, _SPREAD = 0.7, 0.1
 """The exponent in pictures without noise, and how much it varies."""
+
+_CLIPPED = 0.005
+"""Share of equal samples at an end of floats from which on they are clipped."""
 
 _SHARES = np.linspace(0.02, 1.1, 109)
 """Noise as a share of the high frequencies of the quietest group."""
@@ -63,8 +67,8 @@ def channel_sigmas(pixels: Pixels) -> list[float]:
     m 55 and 31 at m 35. Of all s and a, the mean is taken, each weighted by how well its curve fits
     and how usual a is. A picture with flat blocks has groups with m = h = s.
 
-    Blocks with black or white in integers, with infinity or NaN, or with places that are evenly
-    grey are left out. Pictures with fewer than 64 others have `estimate_sigma`.
+    Blocks with clipped samples, with infinity or NaN, or with places that are evenly grey are left
+    out. Pictures with fewer than 64 others have `estimate_sigma`.
 
     - `pixels`: shape (height, width, channels). Without alpha; uint8, uint16 or float32.
     """
@@ -81,7 +85,7 @@ def _sigma(pixels: Pixels) -> float:
     while math.prod(-(-side // step) for side in views.shape[:2]) > _MOST:
         step += 1
     blocks = views[::step, ::step].reshape(-1, _SIDE, _SIDE)
-    blocks = blocks[_usable(blocks, white)].astype(np.float32)
+    blocks = blocks[_usable(blocks, _ends(pixels))].astype(np.float32)
     # In units in which squares of any floats are held.
     largest = float(np.abs(blocks).max(initial=0))
     if len(blocks) < _FEWEST or not 0 < largest < math.inf:
@@ -98,15 +102,28 @@ def _finite(pixels: Pixels) -> Pixels:
     return np.nan_to_num(pixels, posinf=0, neginf=0) if pixels.dtype.kind == "f" else pixels
 
 
-def _usable(blocks: Pixels, white: float) -> NDArray[np.bool_]:
+def _ends(pixels: Pixels) -> list[float]:
+    """Return the values at which noise is clipped.
+
+    Of floats these are the least and the largest one, where so many samples have them: of noise
+    that is not clipped, few are equal.
+    """
+    if pixels.dtype.kind == "u":
+        return [0, white_level(pixels.dtype)]
+    found = pixels[np.isfinite(pixels)]
+    ends = (found.min(), found.max()) if found.size else ()
+    return [float(end) for end in ends if np.mean(found == end) > _CLIPPED]
+
+
+def _usable(blocks: Pixels, ends: Sequence[float]) -> NDArray[np.bool_]:
     """Return which blocks have noise everywhere: it is not clipped, and no place is even."""
     even = np.zeros(len(blocks), bool)
     for axis in (1, 2):
         lines = blocks.max(axis=axis) == blocks.min(axis=axis)
         even |= (lines[:, 1:] & lines[:, :-1]).any(axis=1)
-    if blocks.dtype.kind == "u":
-        even |= ((blocks == 0) | (blocks == white)).any(axis=(1, 2))
-    else:
+    for end in ends:
+        even |= (blocks == end).any(axis=(1, 2))
+    if blocks.dtype.kind == "f":
         even |= ~np.isfinite(blocks).all(axis=(1, 2))
     return ~even
 
