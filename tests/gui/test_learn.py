@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.bench.charts import all_whole
 from kernelscope.bench.report import load as load_report
 from kernelscope.engine.options import Device
+from kernelscope.gui.docks.ladder import LadderList
 from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.tools.bench.window import STORY
 from kernelscope.gui.window import menus
@@ -18,6 +19,12 @@ from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import load
 
 pytestmark = pytest.mark.slow
+
+
+def move_to(rungs: LadderList, place: RungPlace) -> None:
+    item = rungs.rung_item(place)
+    assert item is not None
+    rungs.setCurrentItem(item)
 
 
 @pytest.fixture
@@ -30,7 +37,7 @@ def front(qtbot: QtBot, window: MainWindow, picture: Path) -> MainWindow:
     rungs = window.levels.ladder.rungs
     qtbot.waitUntil(lambda: rungs.is_folding(Device.GPU))
     rungs.toggle_fold(Device.GPU)
-    rungs.setCurrentItem(rungs.rung_item(RungPlace(Device.GPU, "shared")))
+    move_to(rungs, RungPlace(Device.GPU, "shared"))
     return window
 
 
@@ -55,7 +62,7 @@ def test_the_level_under_the_cursor_of_the_ladder_is_in_front(
 ) -> None:
     assert front.levels.in_front == RungPlace(Device.GPU, "shared")
     rungs = front.levels.ladder.rungs
-    rungs.setCurrentItem(rungs.rung_item(RungPlace(Device.CPU, "serial")))
+    move_to(rungs, RungPlace(Device.CPU, "serial"))
     assert front.levels.in_front == front.session.place
 
 

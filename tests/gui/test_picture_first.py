@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
@@ -63,9 +63,15 @@ def is_in_sight(widget: QWidget, window: MainWindow) -> bool:
     return widget.isVisible()
 
 
+def child_of(window: MainWindow, name: str) -> QToolButton:
+    found = window.findChild(QToolButton, name)
+    assert found is not None
+    return found
+
+
 def main_job(window: MainWindow) -> dict[str, QWidget]:
     """Return the widgets of the main job by their purpose."""
-    find: Callable[[type, str], QWidget] = window.findChild
+    find: Any = window.findChild
     first, second = panes(window)
     return {
         "load": find(QToolButton, "openTool"),
@@ -137,7 +143,7 @@ def test_every_rung_is_in_sight_and_no_name_is_cut(
     qtbot.waitUntil(lambda: rungs.minimumSizeHint().width() <= rungs.width())
     assert longest < rungs.width() - metrics.horizontalAdvance("≈ 88.8 msref")
     assert window.findChild(QComboBox, "filter").isVisible()
-    assert is_in_sight(window.findChild(QToolButton, "runButton"), window)
+    assert is_in_sight(child_of(window, "runButton"), window)
 
 
 # Controls that cannot act are not shown ------------------------------------------------
@@ -225,8 +231,7 @@ def test_steps_come_with_the_second_and_go_with_it(
 
 
 def button(window: MainWindow, name: DockName) -> QToolButton:
-    found: QToolButton = window.findChild(QToolButton, f"{name}PanelButton")
-    return found
+    return child_of(window, f"{name}PanelButton")
 
 
 def test_panels_are_offered_once_they_have_something(

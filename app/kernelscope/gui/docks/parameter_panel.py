@@ -199,8 +199,10 @@ class ParameterPanel(QScrollArea):
     def sizeHint(self) -> QSize:
         """Return the size in which nothing scrolls."""
         content = self.widget()
-        height = content.heightForWidth(self.viewport().width()) if content else 0
-        return QSize(_WIDTH, max(height, content.sizeHint().height() if height < 0 else 0))
+        if content is None:
+            return QSize(_WIDTH, 0)
+        height = content.heightForWidth(self.viewport().width())
+        return QSize(_WIDTH, height if height >= 0 else content.sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:
         """Return a width in which no control is cut off, whatever the font."""
