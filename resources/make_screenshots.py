@@ -125,6 +125,7 @@ class Studio:
     def raise_dock(self, name: str) -> None:
         dock = self.window.findChild(QDockWidget, name)
         assert dock is not None
+        dock.show()
         dock.raise_()
 
     def take(

@@ -148,8 +148,9 @@ class SettingsColumn(QWidget):
         self.run = Slot("runSlot", self)
         self._panel, self._parts = panel, (*above, panel, self.ladder, self.run)
         for widget in (*above, panel):
+            hidden = widget.testAttribute(Qt.WidgetAttribute.WA_WState_ExplicitShowHide)
             widget.setParent(self)
-            widget.show()
+            widget.setVisible(not hidden)
 
     def sizeHint(self) -> QSize:
         return self._size([each.sizeHint() for each in self._shown()])
