@@ -203,7 +203,11 @@ class Function:
         self._signature = signature
 
     def get_attribute(self, attribute: Any) -> int:
-        return 1024
+        return 1024 if attribute == "threads" else self._driver.dynamic.get(self._name, 48 << 10)
+
+    def set_attribute(self, attribute: Any, value: int) -> None:
+        assert attribute == "dynamic"
+        self._driver.dynamic[self._name] = value
 
     def prepared_async_call(
         self,
@@ -214,6 +218,8 @@ class Function:
         shared_size: int = 0,
     ) -> None:
         assert len(arguments) == len(self._signature)
+        if shared_size > self.get_attribute("dynamic"):
+            raise Error("cuLaunchKernel failed: invalid argument")
         self._driver.calls.append(self._name)
         pointers = [
             argument
@@ -255,7 +261,9 @@ class Driver:
 
     Error, MemoryError = Error, CardFull
     device_attribute = SimpleNamespace(**{name: name for name in ATTRIBUTES})
-    function_attribute = SimpleNamespace(MAX_THREADS_PER_BLOCK="threads")
+    function_attribute = SimpleNamespace(
+        MAX_THREADS_PER_BLOCK="threads", MAX_DYNAMIC_SHARED_SIZE_BYTES="dynamic"
+    )
     event_flags = SimpleNamespace(DISABLE_TIMING=2)
     host_alloc_flags = SimpleNamespace(DEVICEMAP=2)
     Context = Context
@@ -269,6 +277,7 @@ class Driver:
         self.mapped: dict[int, Allocation] = {}
         self.allocations = self.peak = 0
         self.calls: list[str] = []
+        self.dynamic: dict[str, int] = {}  # bytes of shared memory that kernels may ask for
         self.modules: dict[bytes, dict[str, Kernel]] = {
             b"hold": {"hold": lambda cycles: 0.0},
             b"haar": {"haar": lambda *arguments: 0.0, "haar_digit": self._haar_digit},

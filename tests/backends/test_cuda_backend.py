@@ -631,3 +631,21 @@ def test_launches_are_kept_with_plans_only(backend: CudaBackend) -> None:
     other = replace(launch.step, is_kept=False)
     assert card.call(Ready.of, other, 0, card).step is other
     assert ready() == [launch]
+
+
+def test_plans_of_the_same_code_leave_each_other_their_memory(backend: CudaBackend) -> None:
+    """Macros that a kernel does not look at give the same code, and so the same function."""
+    image = Image.from_array(np.arange(64, dtype=np.uint8).reshape(8, 8))
+    for _ in range(2):
+        run(backend, image, "mean", level="tuned", gpus=1)
+    card = backend._devices[0]
+    step = next(thing.step for thing in card._kept.values() if isinstance(thing, Ready))
+
+    def ready(size: int) -> Ready:
+        (launch,) = step.plan.launches
+        plan = replace(step.plan, launches=(replace(launch, shared_bytes=size),))
+        return card.call(Ready.of, replace(step, plan=plan, is_kept=False), 0, card)
+
+    larger, smaller = ready(96 << 10), ready(90 << 10)
+    for each in (larger, smaller):
+        assert each.function.get_attribute("dynamic") == 96 << 10

@@ -103,10 +103,11 @@ class Ready:
         pointers = 2 + len(launch.tables) + len(launch.scratch)
         integers = GEOMETRY_NUMBERS[len(step.task.shape)] + (2 if launch.steps else 0)
         function.prepare("P" * pointers + "i" * integers)
-        if launch.shared_bytes > 48 * 1024:
-            function.set_attribute(
-                cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, launch.shared_bytes
-            )
+        # Plans with other macros may have the same code, and so the same function: none may lower
+        # what another one needs.
+        most = cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+        if launch.shared_bytes > max(48 * 1024, function.get_attribute(most)):
+            function.set_attribute(most, launch.shared_bytes)
         made = cls(step, module, function, block_of(launch, function, device), {}, number)
         device.keep(key, made)
         return made
