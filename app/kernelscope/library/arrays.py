@@ -147,9 +147,13 @@ def picture(values: ArrayLike, name: str, nan: float | None = None) -> Image:
 
 def scan(values: Sequence[tuple[str, ArrayLike]], nan: float | None = None) -> Scan:
     """Return arrays of shape (depth, height, width), each with its name, as volumes of a scan."""
-    return Scan(
-        tuple(Volume.from_array(host_array(each, name), name, nan=nan) for name, each in values)
-    )
+    volumes = []
+    for name, each in values:
+        array = host_array(each, name)
+        if array.dtype == np.float64:
+            _logger.info("%s: 64-bit floats of volumes are filtered in 32 bits.", name)
+        volumes.append(Volume.from_array(array, name, nan=nan))
+    return Scan(tuple(volumes))
 
 
 def of_picture(image: Image, channels_last: bool = False) -> NDArray[Any]:
