@@ -110,6 +110,9 @@ def test_help_shows_every_parameter(spec: FilterSpec, capsys: pytest.CaptureFixt
         assert parameter.help in text
         for switch, choice in switches(parameter).items():
             assert f"{switch} the same as {option} {choice.value}" in text
+    with pytest.raises(SystemExit):
+        apply(f"{spec.id} --help-all")
+    text = " ".join(capsys.readouterr().out.split())
     shared = ("--component", "--output-component", "--volume", "--float", "--level", "--residual")
     for option in (*shared, "--difference", "--reference", "--save-recipe"):
         assert f" {option} " in text

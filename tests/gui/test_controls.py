@@ -32,7 +32,10 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
 from kernelscope.base.errors import InvalidParameter
+from kernelscope.engine.backend import Availability
+from kernelscope.engine.options import Device
 from kernelscope.gui.docks.parameter_panel import FilterForm
+from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.tools.bench.form import BenchForm
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog
@@ -44,7 +47,7 @@ from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.schema.parameters import FloatParameter, Parameter
 from tests.gui.conftest import LOCALES
-from tests.gui.helpers import FakeCpu, child, dialog, load, press, run
+from tests.gui.helpers import FakeCpu, Opener, child, dialog, load, press, run, settle
 from tests.schema.test_parameters import KINDS
 
 
@@ -231,9 +234,15 @@ def test_run_refuses_what_stands_in_a_box_by_name(
 
 
 def test_run_refuses_what_stands_in_a_box_of_the_gpu_too(
-    qtbot: QtBot, window: MainWindow, picture, cpu: FakeCpu
+    qtbot: QtBot, open_window: Opener, picture
 ) -> None:
+    window = open_window(Availability(True, "test card"))
+    window.find_gpu()
+    qtbot.waitUntil(lambda: bool(window.companions.availability))
     load(qtbot, window, picture)
+    window.session.set_filter("mean")
+    window.session.choose_place(RungPlace(Device.GPU, "shared"))  # where they are shown
+    settle(qtbot, window)
     for name, label in (("repeat", "Repeat kernel"), ("memoryLimit", "GPU memory")):
         box = child(window, WholeBox, name)
         box.parentWidget().setEnabled(True)
@@ -244,7 +253,7 @@ def test_run_refuses_what_stands_in_a_box_of_the_gpu_too(
         assert any(f"{label}: “1.5”" in each.text() for each in reported.findChildren(QLabel))
         reported.reject()
         type_into(box, before)
-    assert cpu.requests == []
+    assert not window.runner.busy
 
 
 def test_every_box_of_every_window_takes_the_point_and_the_comma(
@@ -396,7 +405,7 @@ def test_the_wheel_scrolls_the_panel_and_changes_nothing(qtbot: QtBot, window: M
     tried = 0
     for spec in filters.discover().values():
         window.session.set_filter(spec.id)
-        qtbot.waitUntil(lambda: bar.maximum() > 0)
+        QApplication.processEvents()  # a form takes its place
         window.findChild(QWidget, "inputCanvas").setFocus()
         controls = [
             each

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -167,12 +168,18 @@ def test_windows_that_are_open_follow_the_size_of_text(
         wait_until(qtbot, lambda tabs=tabs: tabs.count() > 1)
         for scale in scales[1:]:
             stylist.apply(Appearance(scale=scale))
+
+        def look(
+            tabs: QTabBar = tabs, heading: QLabel = heading, dock: QWidget = dock
+        ) -> tuple[Any, ...]:
+            title = dock.grab(QRect(0, 0, 100, dock.fontMetrics().height())).toImage()
+            return title, tabs.tabRect(0).size(), heading.fontInfo().pointSizeF()
+
         QApplication.processEvents()
-        title = dock.grab(QRect(0, 0, 100, dock.fontMetrics().height())).toImage()
-        sizes = tabs.tabRect(0).size(), heading.fontInfo().pointSizeF()
-        looks.append((title, *sizes))
+        looks.append(look())
+        if len(looks) > 1:  # sizes follow the font in events of their own
+            wait_until(qtbot, lambda look=look: look() == looks[0])
         viewer.reject()
-    assert looks[0] == looks[1]
 
 
 @pytest.mark.slow

@@ -73,7 +73,9 @@ def test_grey_weighed_by_alpha_is_divided_by_it(caplog: pytest.LogCaptureFixture
     grey = PIL.Image.merge("LA", [colours().convert("L"), colours().getchannel(0)])
     with caplog.at_level(logging.INFO, "kernelscope"):
         found = ks.median(cast(Any, grey.convert("La")))
-    np.testing.assert_array_equal(found, ks.median(np.asarray(grey.convert("La").convert("LA"))))
+    np.testing.assert_array_equal(
+        found, ks.median(np.asarray(grey.convert("La").convert("LA")), alpha=True)
+    )
     assert "image: La converted to LA." in caplog.text
 
 

@@ -60,6 +60,12 @@ def test_the_next_array_has_the_result_of_a_request(name: str) -> None:
             both_ways(name, pixels(shape, dtype, seed), named)
 
 
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """A log that takes every run, as commands of other tests leave it, has no quick calls."""
+    caplog.set_level(logging.WARNING, "kernelscope")
+
+
 @pytest.fixture
 def no_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Prepare a median of bytes, and fail if another one makes a request or a thread."""
