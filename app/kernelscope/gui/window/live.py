@@ -209,8 +209,8 @@ class Live(QObject):
 
     def _on_session(self, fields: Fields) -> None:
         if MOMENT in fields:
-            self._leave()
-        if SETTINGS in fields:
+            self._leave()  # its result is drawn anew
+        elif SETTINGS in fields:
             self._uncover()
         if fields & {SETTINGS, PLACES, INPUT, SLICES, KIND}:
             self.touch()
