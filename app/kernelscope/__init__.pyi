@@ -129,7 +129,8 @@ def collaborative(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -225,7 +226,8 @@ def dot_product(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -333,7 +335,8 @@ def gaussian_noise(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -487,7 +490,8 @@ def greyscale(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -654,7 +658,8 @@ def laplace(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -833,7 +838,8 @@ def mask(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -996,7 +1002,8 @@ def maximum(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1153,7 +1160,8 @@ def mean(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1313,7 +1321,8 @@ def median(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1471,7 +1480,8 @@ def minimum(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1561,7 +1571,8 @@ def negative(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1773,7 +1784,8 @@ def nlm(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1877,7 +1889,8 @@ def poisson_noise(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -1981,7 +1994,8 @@ def rician_noise(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -2080,7 +2094,8 @@ def ripple(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -2238,7 +2253,8 @@ def rotating_mask(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -2336,7 +2352,8 @@ def salt_and_pepper_noise(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -2503,7 +2520,8 @@ def sliding_dct(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -2696,7 +2714,8 @@ def sobel(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -2798,7 +2817,8 @@ def speckle_noise(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -2960,7 +2980,8 @@ def threshold_mean(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -3054,7 +3075,8 @@ def turned_tiles(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -3148,7 +3170,8 @@ def vector_sum(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional
@@ -3304,7 +3327,8 @@ def weighted_mean(
     axes : (int, int), optional
         Axes of the rows and the columns; the pictures along all others are filtered one by one.
     alpha : bool, default False
-        The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
     grey : bool, default False
         Convert to greyscale first (ITU-R 601).
     within : str, optional

@@ -81,7 +81,7 @@ def test_the_report_names_the_pipes(
         (b"", [], "Standard input is empty. Send a picture", 1),
         (b"hello", [], "Standard input is no picture in a format that is known", 1),
         (b"\x89PNG\r\n\x1a\n", [], "input.png", 1),
-        (b"", ["--memory", "1G"], "Blocks cannot be read from a pipe.", 2),
+        (b"", ["--memory", "1G"], "--memory needs files, not pipes.", 2),
     ],
 )
 def test_other_input_is_refused(

@@ -424,3 +424,43 @@ def test_a_bar_of_tqdm_shows_progress() -> None:
     ks.median(samples("uint8"), progress=bar)
     assert bar.total == 1
     assert bar.seen[-1] == ("compute", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("step", "dtype", "shape", "says"),
+    [
+        ("mask", np.int16, (40, 40), "sign are those of the whole"),
+        ("negative", np.int32, (40, 40), "sign are those of the whole"),
+        ("greyscale", np.uint8, (40, 40, 3), "keep their shape"),
+        ("mean", np.uint8, (2, 40), "smaller than the mask"),
+    ],
+)
+def test_chunks_that_would_differ_from_the_whole_are_refused(
+    step: str, dtype: Any, shape: tuple[int, ...], says: str
+) -> None:
+    """Each chunk would have a sign, a white or a shape of its own."""
+    dask = pytest.importorskip("dask.array")
+    array = dask.from_array(np.ones(shape, dtype), chunks=20)
+    how = {"size": 9} if step == "mean" else {}
+    with pytest.raises(ks.AppError, match=says):
+        getattr(ks, step)(array, **how)
+
+
+def test_integers_are_refused_from_the_first_that_floats_do_not_hold() -> None:
+    held = np.full((5, 5), 2**53, np.int64)
+    np.testing.assert_array_equal(ks.median(held), held)
+    with pytest.raises(ks.AppError, match="do not hold these integers"):
+        ks.median(held + 1)
+    with pytest.raises(ks.AppError, match="do not hold these integers"):
+        ks.sobel(np.full((5, 5, 3), 2**60 + 1, np.int64), channel_axis=-1)
+
+
+def test_a_mask_is_kept_or_the_result_refused() -> None:
+    values = np.ma.array(np.arange(36, dtype=np.uint8).reshape(6, 6))
+    assert isinstance(ks.median(values), np.ma.MaskedArray)
+    values[2, 2] = np.ma.masked
+    with pytest.raises(ks.AppError, match="another shape than the mask"):
+        ks.median(values, nan=0, border="valid")
+    for number in (300, 0.5):
+        with pytest.raises(ks.AppError, match="have no value"):
+            ks.median(values, nan=number)

@@ -18,7 +18,8 @@ _SCRIPT = """\
 _{program}() {{
     local word=${{COMP_WORDS[COMP_CWORD]}} key=${{COMP_WORDS[1]}} words="" step i
     if [ "$COMP_CWORD" -eq 1 ]; then
-        COMPREPLY=($(compgen -W "{commands}" -- "$word") $(compgen -f -- "$word"))
+        COMPREPLY=($(compgen -W "{commands}" -- "$word"))
+        while read -r i; do COMPREPLY+=("$i"); done < <(compgen -f -- "$word")
         return
     fi
     if [ "$key" = apply ]; then
@@ -37,7 +38,7 @@ _{program}() {{
     esac
     case "$word" in
         -*) COMPREPLY=($(compgen -W "$words" -- "$word")) ;;
-        *) COMPREPLY=($(compgen -f -- "$word")) ;;
+        *) COMPREPLY=(); while read -r i; do COMPREPLY+=("$i"); done < <(compgen -f -- "$word") ;;
     esac
 }}
 complete -o filenames -F _{program} {program}

@@ -29,7 +29,7 @@ def piped(command: ApplyCommand) -> Iterator[ApplyCommand]:
         yield command
         return
     if command.memory is not None:
-        raise UnknownName("Blocks cannot be read from a pipe.", "Name a file, without “-”.")
+        raise UnknownName("--memory needs files, not pipes.", "Name both files, without “-”.")
     with (
         tempfile.TemporaryDirectory(prefix="kernelscope-") as folder,
         contextlib.ExitStack() as stack,

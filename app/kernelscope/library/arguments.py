@@ -253,7 +253,7 @@ AXES_OF_PICTURES = Argument(
 ALPHA = Argument(
     "alpha",
     _FLAG,
-    "The last of 2 or 4 channels is alpha: it is kept, and what it hides has no effect.",
+    "The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no effect.",
     False,
 )
 

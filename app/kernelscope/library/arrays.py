@@ -54,7 +54,7 @@ def host_array(values: ArrayLike, name: str) -> NDArray[Any]:
     if array.dtype.kind not in "biuf":
         raise InvalidImage(
             f"{name}: an object of type {type(values).__name__} does not hold real numbers.",
-            "Give an array of 8-bit or 16-bit integers, or of floats.",
+            "Give an array of integers, booleans or floats.",
         )
     return array
 

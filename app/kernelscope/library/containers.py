@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kernelscope.base.errors import InvalidImage, InvalidParameter
 from kernelscope.engine.scaling import SIGN
 from kernelscope.engine.step import Step
+from kernelscope.images.image import can_hold
 from kernelscope.library.layout import Layout
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import Unit
@@ -28,6 +29,11 @@ def unwrapped(values: Any, name: str, nan: Any) -> tuple[Any, Wrap]:
     """Return an array-like object without its container, and the way back."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(values, torch.Tensor) and not values.is_cuda:
+        if getattr(values.device, "type", "cpu") != "cpu":
+            raise InvalidImage(
+                f"{name}: the tensor lies on {values.device}, where no filter runs.",
+                f"Give {name}.cpu().",
+            )
         return _of_torch(torch, values, name), torch.from_numpy
     if isinstance(values, np.ma.MaskedArray):
         return _of_masked(values, name, nan)
@@ -55,16 +61,26 @@ def _of_torch(torch: Any, tensor: Any, name: str) -> Any:
 def _of_masked(values: Any, name: str, nan: Any) -> tuple[Any, Wrap]:
     """Return a masked array with a number at its masked elements, which the result masks again."""
     if not np.ma.is_masked(values):
-        return np.ma.getdata(values), lambda made: made
+        return np.ma.getdata(values), np.ma.array
     if nan is None:
         raise InvalidImage(
             f"{name}: some elements of the array are masked.",
             f"Replace them: {name}.filled(0), or give a number to filter them as: nan=0.",
         )
+    if not can_hold(values.dtype, float(nan)):
+        raise InvalidParameter(
+            f"nan: samples of type {values.dtype} have no value {nan:g}.",
+            "Convert the array to floats, or give another number.",
+        )
     mask = np.ma.getmaskarray(values)
 
     def wrap(made: NDArray[Any]) -> Any:
-        return np.ma.array(made, mask=mask) if made.shape == mask.shape else made
+        if made.shape != mask.shape:
+            raise InvalidParameter(
+                f"{name}: the result has another shape than the mask of the array.",
+                "Choose another border than “valid”, or convert to grey and fill the mask first.",
+            )
+        return np.ma.array(made, mask=mask)
 
     return values.filled(nan), wrap
 
@@ -108,24 +124,27 @@ def lazily(
     Raises `InvalidParameter` for a filter that needs the whole picture.
     """
     spec, numbers = step.filter, step.parameters
-    obstacle = spec.uncroppable(numbers) or _obstacle(step, floats=values.dtype.kind == "f")
+    radius, channels = spec.radius(numbers), layout.channels
+    colours = 1 if channels is None else values.shape[channels]
+    obstacle = spec.uncroppable(numbers) or _obstacle(step, of_type=values.dtype, colours=colours)
+    if min(values.shape[layout.rows], values.shape[layout.columns]) < radius:
+        obstacle = "the picture is smaller than the mask"
     if obstacle:
         raise InvalidParameter(
             f"{spec.name} cannot filter a Dask array in chunks: {obstacle}.",
             "Compute the array first, or use Recipe.apply_file.",
         )
-    radius = spec.radius(numbers)
     depth = dict.fromkeys((layout.rows, layout.columns), radius)
     # The edges of the array are those of the filter; opposite sides touch by Dask's own halo.
     around = dict.fromkeys(depth, "periodic" if step.border is Border.WRAP else "none")
-    if layout.channels is not None:
-        values = values.rechunk({layout.channels: -1})
+    if channels is not None:
+        values = values.rechunk({channels: -1})
     return values.map_overlap(
         function, depth=depth, boundary=around, dtype=values.dtype, meta=values._meta
     )
 
 
-def _obstacle(step: Step, *, floats: bool) -> str:
+def _obstacle(step: Step, *, of_type: np.dtype[Any], colours: int) -> str:
     """Return why chunks with a halo would differ from the whole; empty if they do not."""
     spec = step.filter
     if step.estimates:
@@ -134,8 +153,9 @@ def _obstacle(step: Step, *, floats: bool) -> str:
     if counts or spec.noise is not None or spec.crop.rows or spec.crop.grid > 1:
         return "a result depends on more than its neighbours"
     any_unit = spec.unit_for(step.parameters) is Unit.ANY and step.parameters.get(SIGN) != "clip"
-    if floats and not any_unit:
-        return "black and white of floats are those of the whole picture"
-    if step.border is Border.VALID or step.within is not None:
+    if of_type not in (np.uint8, np.uint16) and not any_unit:
+        return "black, white and sign are those of the whole picture, not of a chunk"
+    made = spec.output_channels(1 if step.grey else colours, step.parameters)
+    if step.border is Border.VALID or step.within is not None or made != colours:
         return "chunks have to keep their shape"
     return ""

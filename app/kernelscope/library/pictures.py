@@ -42,7 +42,7 @@ _logger = logging.getLogger(__name__)
 _SMALLEST = 2.0**-500
 """From here on, and up to its inverse, 64-bit floats hold squares and sums of them."""
 
-_WHOLE = 2.0**53
+_WHOLE = 2**53
 """Up to here 64-bit floats hold every integer."""
 
 
@@ -156,10 +156,16 @@ def _as_it_is(picture: NDArray[Any], recipe: Recipe, given: Mapping[str, Any]) -
     return np.asarray(made[0])
 
 
+def _exceeds(picture: NDArray[Any], bound: int) -> bool:
+    """Return whether integers lie beyond a bound, which floats of their size may not tell."""
+    return bool(picture.size) and (int(picture.max()) > bound or int(picture.min()) < -bound)
+
+
 def _rounded_floats(picture: NDArray[Any]) -> NDArray[np.float32]:
     """Return integers in colour as floats, or refuse those that would be others."""
     floats = picture.astype(np.float32)
-    if not np.array_equal(floats.astype(np.float64), picture.astype(np.float64)):
+    same = np.array_equal(floats.astype(np.float64), picture.astype(np.float64))
+    if not same or _exceeds(picture, _WHOLE):
         raise InvalidImage(
             "image: 32-bit floats, in which the filter computes, do not hold these integers.",
             "Divide them, or convert them to floats.",
@@ -173,7 +179,8 @@ def _surrounded(
     """Return a picture with constant cells around it, and the step that computes its inside."""
     if Border.VALID not in step.filter.borders or given["alpha"] or step.within is not None:
         raise InvalidParameter(
-            f"cval: {step.filter.name} has no other value than 0 outside here.",
+            f"cval: {step.filter.name} has no value but 0 outside a picture, nor has any filter "
+            "with alpha or within.",
             "Use another border.",
         )
     if picture.dtype.kind != "f" and not can_hold(picture.dtype, cval):
@@ -215,7 +222,7 @@ def _in_wide_floats(picture: NDArray[Any], step: Step, given: Mapping[str, Any])
     if picture.dtype.kind == "f":
         if not np.isfinite(values).all():
             values, holes, _ = fill_nan(values, "image", "samples", given["nan"])
-    elif picture.dtype.itemsize == 8 and picture.size and np.abs(values).max() > _WHOLE:
+    elif _exceeds(picture, _WHOLE):
         raise InvalidImage(
             "image: 64-bit floats, in which the filter computes, do not hold these integers.",
             "Divide them, or convert them to floats.",
@@ -224,7 +231,7 @@ def _in_wide_floats(picture: NDArray[Any], step: Step, given: Mapping[str, Any])
         step = keeping_sign(step)
     planes = values.reshape((*values.shape, 1)[:3])
     planes.flags.writeable = False
-    stand_in = Image(np.broadcast_to(np.float32(0), (*planes.shape[:2], planes.shape[2])), "image")
+    stand_in = Image(np.broadcast_to(np.float32(0), planes.shape), "image")
     request = Request(stand_in, step, RunOptions(Device.CPU, given["level"]))
     made = session().filtered(request, planes, given["progress"], given["cancel"])
     if values.ndim == 2 and made.shape[2] == 1:

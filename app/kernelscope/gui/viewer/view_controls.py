@@ -170,8 +170,8 @@ class OverlayBar(QWidget):
             title,
             "overlay",
             f"Draw differences {title.lower()}",
-            tip="Blue: darker than before, or than the reference; orange: brighter. Under them is "
-            "what was subtracted",
+            tip="Blue: darker than before, or than the reference; orange: brighter. Under them: "
+            "the input or the reference",
         )
         self._opacity = dressed(Slider(self), "overlayOpacity", "Opacity of the differences")
         self._opacity.setRange(0, 100)

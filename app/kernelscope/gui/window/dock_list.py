@@ -49,8 +49,9 @@ class DockName(StrEnum):
 class Dock:
     """A dock of the window.
 
-    Only the settings are open until the user asks for others: the pictures come first. Docks at
-    the bottom lie behind each other; those on the left and on the right lie below each other.
+    Only the settings are open at first: the pictures come first. Steps opens with the second step,
+    the others when the user asks for them. Docks at the bottom lie behind each other; those on the
+    left and on the right lie below each other.
     """
 
     name: DockName

@@ -97,6 +97,8 @@ class Estimates:
         """Return whether numbers have to be estimated first; ``then()`` follows."""
         names = wanted.step.estimates
         if not names:
+            self._pending = None  # of the filter before
+            self._background.forget("live-estimate")
             return False
         key = _key(wanted)
         if key == self._known:

@@ -81,7 +81,9 @@ class Page(QWidget, Generic[Opened, Part]):
         canvas.described.connect(self._describe)
         canvas.zoomed.connect(lambda zoom: self.zoomed.emit(f"{100 * zoom:.0f} %"))
         canvas.reduction_wanted.connect(self._reduce)
-        canvas.wanted.connect(lambda work: background.start("project", work, canvas.take, report))
+        canvas.wanted.connect(
+            lambda work: background.start(self._topic("project"), work, canvas.take, report)
+        )
         subject.when({MOMENT, RESULT}, self._show_moment)
         subject.when({COMPONENT}, self._show_component)
         subject.when({REFERENCE}, self._redraw)
@@ -109,8 +111,15 @@ class Page(QWidget, Generic[Opened, Part]):
     def _reduce(self, pyramid: Pyramid, level: int) -> None:
         """Average a large picture for a magnification at which it is looked at first."""
         self._background.start(
-            "reduce", lambda: pyramid.samples(level), lambda _: self.canvas.redraw(), self._report
+            self._topic("reduce"),
+            lambda: pyramid.samples(level),
+            lambda _: self.canvas.redraw(),
+            self._report,
         )
+
+    def _topic(self, work: str) -> str:
+        """Return the topic of background work: a page does not displace that of the other."""
+        return f"{work} {self.subject.kind}"
 
     # --- from the subject to the screen ---
 
@@ -155,13 +164,13 @@ class Page(QWidget, Generic[Opened, Part]):
             subject.revert()
             self._report(error)
 
-        self._background.forget("draw")
+        self._background.forget(self._topic("draw"))
         known = not new or (isinstance(part, Volume) and subject.view.displays.knows(part))
         if known and (at_once or self._is_quick(scale)):
-            self._background.forget("show")
+            self._background.forget(self._topic("show"))
             show(work())
         else:
-            self._background.start("show", work, show, failed)
+            self._background.start(self._topic("show"), work, show, failed)
 
     def _prepared(self, part: Part, scale: float = 1.0) -> DrawnView:
         """Return an input as it is drawn, with the display that the program would choose for it."""
@@ -181,12 +190,15 @@ class Page(QWidget, Generic[Opened, Part]):
 
     def _redraw(self) -> None:
         """Draw the output, or its difference to the input or the reference, again."""
+        if self.subject.is_behind:
+            self._show_moment()  # which is under way, for the view of before
+            return
         self.subject.map = None
         if self.subject.drawn_at_once:
             self._draw_at_once()
         elif self.subject.result is not None:
             draw = self.subject.to_draw(self.subject.view.camera.device_scale)
-            self._background.start("draw", draw, self._show_drawing, self._report)
+            self._background.start(self._topic("draw"), draw, self._show_drawing, self._report)
 
     def _draw_at_once(self) -> None:
         if self.subject.source is not None:
@@ -291,4 +303,4 @@ class Page(QWidget, Generic[Opened, Part]):
                     self.subject.view.displays.remember(volume, display)
                 self.subject.push(new)
 
-        self._background.start("use", work, show, self._report)
+        self._background.start(self._topic("use"), work, show, self._report)
