@@ -7,6 +7,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -567,12 +568,37 @@ def test_an_expensive_launch_before_runs_in_one_block(
     np.testing.assert_array_equal(of_thread(again, thread), of_thread(found, thread))
 
 
+def test_what_a_launch_between_reads_is_computed_whole(
+    monkeypatch: pytest.MonkeyPatch, tracer: Tracer
+) -> None:
+    """Collaborative filtering compares blocks twice; groups between read what all blocks found."""
+    monkeypatch.setattr(tracing, "_EXPENSIVE", 0.0)
+    run, blocks = Tracer._run, []
+
+    def noted(*arguments: Any) -> None:
+        blocks.append(arguments[4])
+        run(*arguments)
+
+    monkeypatch.setattr(Tracer, "_run", noted)
+    request = request_of("collaborative", (40, 40), {"setting": "fast"})
+    chosen = level_of(request, "global")
+    kernels = [each.kernel for each in tracing.job_of(request, chosen).plan.launches]
+    (first, second) = (n for n, name in enumerate(kernels) if name.endswith("match"))
+    assert tracer.trace(request, chosen, 0, launch=second).scene.kernel == kernels[second]
+    assert blocks == [None] * second
+    blocks.clear()
+    with pytest.raises(AppError, match="If another kernel makes"):
+        tracer.trace_pixel(request, chosen, 20, 20)
+    assert {*blocks} == {None}
+    assert len(blocks) % first == 0, "the first of them is traced"
+
+
 @pytest.mark.exhaustive
 def test_sums_of_several_blocks_have_no_thread_of_a_pixel(tracer: Tracer) -> None:
     """The kernel takes half a minute to compile."""
     request = request_of("nlm", (64, 64), {"search_radius": 3, "patch": 3})
     chosen = level_of(request, "tuned")
-    with pytest.raises(AppError, match="blocks add to sums"):
+    with pytest.raises(AppError, match="If another kernel makes"):
         tracer.trace_pixel(request, chosen, 40, 20)
 
 
@@ -581,7 +607,7 @@ def test_a_pixel_that_no_thread_writes_is_refused(
 ) -> None:
     monkeypatch.setattr(tracing, "writer_of", lambda *_: None)
     request = request_of("mean", (64, 64), {"size": 3})
-    with pytest.raises(AppError, match="No thread of mean_global writes pixel 40, 20: blocks add"):
+    with pytest.raises(AppError, match=r"No thread of mean_global writes pixel 40, 20\."):
         tracer.trace_pixel(request, level_of(request, "global"), 40, 20)
 
 

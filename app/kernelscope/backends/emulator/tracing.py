@@ -188,8 +188,10 @@ class Tracer:
         if launch is None:
             launch = _main_launch(job)
         wanted = launches[launch]
-        for each in launches[:launch]:
-            self._run(job, each, token, block if _shares_blocks(job, each, wanted) else None)
+        for number, each in enumerate(launches[:launch]):
+            # A launch between them would read what blocks that did not run left undefined.
+            alone = number == launch - 1 and _shares_blocks(job, each, wanted)
+            self._run(job, each, token, block if alone else None)
         blocks = math.prod(sizes_of(wanted, job.task)[0])
         if not 0 <= block < blocks:
             raise AppError(f"There is no block {block}.", f"The grid has blocks 0 to {blocks - 1}.")
@@ -280,9 +282,8 @@ class Tracer:
                 warp = _warp_of(thread)
                 return trace_job(make(), block, threads=warp), thread
         raise AppError(
-            f"No thread of {launch.kernel} writes pixel {x}, {y}: blocks add to sums of "
-            "which another kernel makes pixels.",
-            "Choose another level.",
+            f"No thread of {launch.kernel} writes pixel {x}, {y}.",
+            "If another kernel makes the pixels of its results, choose another level or filter.",
         )
 
     def count(
@@ -433,9 +434,12 @@ def job_of(request: Request, level: Level) -> EmulatedLaunches:
 
 
 def _main_launch(job: EmulatedLaunches) -> int:
-    """Return the launch that does most of the work; of several, the one nearest to the output."""
-    launches = job.plan.launches
-    return max(range(len(launches)), key=lambda n: (launches[n].operations_per_sample, n))
+    """Return the launch that does most of the work; of several in a row, the last one."""
+    work = [each.operations_per_sample for each in job.plan.launches]
+    main = work.index(max(work))
+    while main + 1 < len(work) and work[main + 1] == work[main]:
+        main += 1
+    return main
 
 
 def _lap(job: EmulatedLaunches, y: int) -> range | None:
