@@ -19,6 +19,7 @@ from kernelscope.gui.widgets.commands import (
     Action,
     WindowState,
     declared_by,
+    plain,
 )
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.dock_list import DOCKS, DockName
@@ -310,3 +311,29 @@ def test_the_manual_lists_the_shortcuts(window: MainWindow) -> None:
     )
     table = manual.table(("menu", "command", "keys"), rows)
     assert table in manual.page("window"), f"resources/docs/window.md needs this table:\n{table}"
+
+
+def test_entries_that_pages_name_are_in_those_menus(window: MainWindow) -> None:
+    def entries(menu: QMenu) -> set[str]:
+        found = set()
+        for action in menu.actions():
+            found.add(plain(action.text()))
+            below = action.menu()
+            if isinstance(below, QMenu):
+                found |= entries(below)
+        return found
+
+    tops = {plain(each.text()): each.menu() for each in window.menuBar().actions()}
+    named = [
+        (path.name, menu, entry)
+        for path in [*manual.FOLDER.glob("*.md"), manual.FOLDER.parents[1] / "README.md"]
+        for menu, entry in re.findall(r"\*(\w+) > ([^*>]+?)…?\*", path.read_text(encoding="utf-8"))
+        if menu in tops
+    ]
+    missing = [
+        (page, menu, entry)
+        for page, menu, entry in named
+        if not any(each.startswith(entry) for each in entries(tops[menu]))
+    ]
+    assert missing == []
+    assert len(named) > 40

@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QColor, QFont, QPalette
-from PySide6.QtWidgets import QApplication, QDockWidget
+from PySide6.QtWidgets import QApplication, QDockWidget, QTabBar
 
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.style_sheet import style_sheet
@@ -98,6 +98,8 @@ class Stylist(QObject):
             for widget in QApplication.allWidgets():
                 if isinstance(widget, QDockWidget):
                     widget.setFont(font)
+                elif isinstance(widget, QTabBar):  # which now and then keeps its old layout
+                    widget.setIconSize(widget.iconSize())
 
     def _on_system(self) -> None:
         if self.appearance.scheme is Scheme.SYSTEM:
