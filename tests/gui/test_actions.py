@@ -314,13 +314,10 @@ def test_the_manual_lists_the_shortcuts(window: MainWindow) -> None:
 
 
 def test_entries_that_pages_name_are_in_those_menus(window: MainWindow) -> None:
-    def entries(menu: QMenu) -> set[str]:
+    def entries(menu: object) -> set[str]:
         found = set()
-        for action in menu.actions():
-            found.add(plain(action.text()))
-            below = action.menu()
-            if isinstance(below, QMenu):
-                found |= entries(below)
+        for action in menu.actions() if isinstance(menu, QMenu) else ():
+            found |= {plain(action.text()), *entries(action.menu())}
         return found
 
     tops = {plain(each.text()): each.menu() for each in window.menuBar().actions()}
