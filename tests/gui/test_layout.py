@@ -94,6 +94,12 @@ def test_one_key_leaves_only_the_pictures(qtbot: QtBot, window: MainWindow) -> N
     press(qtbot, window, "F11")
     assert {name for name, dock in window.docks.items() if not dock.isHidden()} == shown
     qtbot.waitUntil(lambda: not window.docks[DockName.QUALITY].visibleRegion().isEmpty())
+    press(qtbot, window, "F11")
+    window.docks[DockName.STEPS].show()  # as a second step does
+    for _ in range(2):
+        press(qtbot, window, "F11")
+    again = {name for name, dock in window.docks.items() if not dock.isHidden()}
+    assert again == {*shown, DockName.STEPS}
 
 
 def test_the_wheel_does_not_change_tabs(qtbot: QtBot, window: MainWindow) -> None:

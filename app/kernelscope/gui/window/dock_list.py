@@ -205,6 +205,7 @@ class Drawer:
     def __init__(self, docks: Iterable[QDockWidget]) -> None:
         self._docks = tuple(docks)
         self._closed: tuple[QDockWidget, ...] = ()
+        self._is_closed = False
         self._front: tuple[QDockWidget, ...] = ()
 
     @Action(
@@ -217,11 +218,14 @@ class Drawer:
         """Hide the docks that are shown; if there are none, show those hidden last, or all."""
         shown = tuple(dock for dock in self._docks if not dock.isHidden())
         if shown:
-            self._closed = shown
+            # One that opened meanwhile, as the steps do, comes back beside those hidden before.
+            before = self._closed if self._is_closed else ()
+            self._closed, self._is_closed = tuple(dict.fromkeys((*before, *shown))), True
             self._front = tuple(dock for dock in shown if not dock.visibleRegion().isEmpty())
             for dock in shown:
                 dock.hide()
             return
+        self._is_closed = False
         for dock in self._closed or self._docks:
             dock.show()
         for dock in self._front:
