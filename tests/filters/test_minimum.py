@@ -1,4 +1,4 @@
-"""Minimum against NumPy's windows and SciPy."""
+"""Minimum against NumPy's windows; `test_maximum` has both against SciPy."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
-from scipy import ndimage
 
-from kernelscope.filters.minimum import SPEC
 from kernelscope.schema.borders import Border
-from tests.filters import apply
 from tests.oracle import windows
 
 CASES: list[dict[str, Any]] = [{"size": 3}, {"size": 7}]
@@ -21,22 +17,3 @@ CASES: list[dict[str, Any]] = [{"size": 3}, {"size": 7}]
 def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
     cells, counted = windows(source, parameters["size"] // 2, border)
     return np.where(counted, cells, cells.max()).min(axis=(-2, -1))
-
-
-@pytest.mark.parametrize("size", range(3, 32, 2))
-def test_every_size(size: int) -> None:
-    source = np.random.default_rng(size).integers(0, 256, (70, 45, 1)).astype(np.uint8)
-    wanted = ndimage.minimum_filter(source[..., 0], size, mode="mirror")
-    for level in SPEC.levels("cpu"):
-        found = apply(SPEC, source, {"size": size}, Border.MIRROR, level.id)
-        np.testing.assert_array_equal(found[..., 0], wanted)
-
-
-@pytest.mark.parametrize("mode", ["reflect", "mirror", "nearest", "constant", "wrap"])
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
-def test_masks_larger_than_the_image(mode: str, dtype: type[Any]) -> None:
-    source = np.random.default_rng(1).integers(0, 200, (5, 4, 3)).astype(dtype) - dtype(90)
-    wanted = ndimage.minimum_filter(source, (15, 15, 1), mode=mode)
-    for level in SPEC.levels("cpu"):
-        found = apply(SPEC, source, {"size": 15}, Border(mode), level.id)
-        np.testing.assert_array_equal(found, wanted)

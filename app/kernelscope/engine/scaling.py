@@ -206,3 +206,9 @@ def _times(planes: Pixels, factor: float, before: float = 0.0, after: float = 0.
 
     in_parts(work, colours)
     return product
+
+
+def ignores_levels(step: Step) -> bool:
+    """Return whether neither black and white nor the sign of other samples count for a result."""
+    any_unit = step.filter.unit_for(step.parameters) is Unit.ANY
+    return any_unit and step.parameters.get(SIGN) != "clip"

@@ -24,6 +24,7 @@ from kernelscope.library.device_arrays import device_array
 _logger = logging.getLogger(__name__)
 
 MOST_CHANNELS = 4
+"""Of a last axis that nobody declared and that is no side of a picture."""
 
 _PLAIN_MODES = ("L", "LA", "RGB", "RGBA", "I", "I;16", "I;16L", "I;16B", "I;16N", "F")
 """Modes of Pillow images whose numbers are those to filter."""

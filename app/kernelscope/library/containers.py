@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidImage, InvalidParameter
-from kernelscope.engine.scaling import SIGN
+from kernelscope.engine.scaling import ignores_levels
 from kernelscope.engine.step import Step
 from kernelscope.images.image import can_hold
 from kernelscope.library.layout import Layout
 from kernelscope.schema.borders import Border
-from kernelscope.schema.filter import Unit
 
 Wrap = Callable[[NDArray[Any]], Any]
 """Maps a result to an array of the library that the input came from."""
@@ -152,8 +151,7 @@ def _obstacle(step: Step, *, of_type: np.dtype[Any], colours: int) -> str:
     counts = any(getattr(each, "counts_slices", False) for each in spec.parameters)
     if counts or spec.noise is not None or spec.crop.rows or spec.crop.grid > 1:
         return "a result depends on more than its neighbours"
-    any_unit = spec.unit_for(step.parameters) is Unit.ANY and step.parameters.get(SIGN) != "clip"
-    if of_type not in (np.uint8, np.uint16) and not any_unit:
+    if of_type not in (np.uint8, np.uint16) and not ignores_levels(step):
         return "black, white and sign are those of the whole picture, not of a chunk"
     made = spec.output_channels(1 if step.grey else colours, step.parameters)
     if step.border is Border.VALID or step.within is not None or made != colours:

@@ -21,11 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidImage, InvalidParameter
+from kernelscope.library.arrays import MOST_CHANNELS
 
 _GREY_OR_RGB, _WITH_ALPHA = (1, 3), (2, 4)
-_MOST_CHANNELS = 4
-"""Of a last axis that nobody declared and that is no side of a picture."""
-
 Run = Callable[[NDArray[Any], int], NDArray[Any]]
 """Maps a picture and its number to its result."""
 
@@ -147,7 +145,7 @@ def _last_axis(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> int |
 
     Raises `InvalidImage` for types that no picture in colour has.
     """
-    if shape[2] > _MOST_CHANNELS:
+    if shape[2] > MOST_CHANNELS:
         return None
     of_pictures = dtype.kind == "f" or (dtype.kind == "u" and dtype.itemsize <= 2)
     if shape[2] > 1 and not of_pictures:

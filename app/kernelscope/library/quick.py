@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.engine.scaling import SIGN
+from kernelscope.engine.scaling import ignores_levels
 from kernelscope.engine.step import Step
 from kernelscope.images.image import DTYPES, is_finite
 from kernelscope.library.session import session
 from kernelscope.schema.devices import Device
-from kernelscope.schema.filter import CpuTask, FilterSpec, Unit
+from kernelscope.schema.filter import CpuTask, FilterSpec
 
 _MOST_SAMPLES = 2**22
 """Arrays beyond take milliseconds, beside which the usual way takes no time."""
@@ -124,5 +124,4 @@ def is_plain(step: Step, *, floats: bool) -> bool:
     if step.without_effect:  # a notice for the log
         return False
     # Black and white of floats, and with them the sign of results, follow from the samples.
-    any_unit = spec.unit_for(step.parameters) is Unit.ANY
-    return not floats or (any_unit and step.parameters.get(SIGN) != "clip")
+    return not floats or ignores_levels(step)
