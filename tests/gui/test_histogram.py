@@ -80,15 +80,19 @@ def test_the_counts_at_both_ends_of_the_axis_are_written(
 ) -> None:
     load(qtbot, window, dark)
     plot = open_histogram(qtbot, window)
-    record = QPicture()
-    painter = QPainter(record)
-    _, _, texts = plot._graph.left.generateDrawSpecs(painter)
-    painter.end()
     assert plot.plot is not None
     counts = plot._counts(plot.plot, plot.fontMetrics())
     assert counts[0] == (0.0, "0")
     assert len(counts) > 1
-    assert {text for _, _, text in texts} >= {counts[0][1], counts[-1][1]}
+
+    def written() -> set[str]:
+        record = QPicture()
+        painter = QPainter(record)
+        _, _, texts = plot._graph.left.generateDrawSpecs(painter)
+        painter.end()
+        return {text for _, _, text in texts}
+
+    qtbot.waitUntil(lambda: written() >= {counts[0][1], counts[-1][1]})  # once it has its room
 
 
 def test_dragged_handles_draw_the_picture(qtbot: QtBot, window: MainWindow, picture: Path) -> None:

@@ -15,7 +15,7 @@ from kernelscope.gui.tools.handbook_view import PageView
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.teach import handbook, manual
-from kernelscope.teach.handbook import anchor_of, pictures
+from kernelscope.teach.handbook import pictures
 
 NAMES = [name for names in handbook.SECTIONS.values() for name in names]
 
@@ -97,7 +97,7 @@ def test_every_link_between_pages_finds_its_heading(window: ManualWindow) -> Non
         if window.page != target:
             window.open_page(target)
         assert view_of(window).go_to_heading(anchor), f"{target}#{anchor}"
-        assert anchor_of(view_of(window).textCursor().block().text()) == anchor
+        assert manual.anchor_of(view_of(window).textCursor().block().text()) == anchor
 
 
 def test_a_link_opens_the_page_at_its_heading(window: ManualWindow) -> None:

@@ -18,6 +18,7 @@ from kernelscope.gui.tools.bench.chart_view import ChartView
 def test_no_plot_keeps_an_index_of_its_items(qtbot: QtBot, kind: type[QWidget]) -> None:
     widget = kind()
     qtbot.addWidget(widget)
+    widget.show()  # the window starts without plots
     found = [widget] if isinstance(widget, QGraphicsView) else widget.findChildren(QGraphicsView)
     (view,) = found
     assert view.scene().itemIndexMethod() is QGraphicsScene.ItemIndexMethod.NoIndex
@@ -34,6 +35,7 @@ def test_no_plot_builds_the_menus_of_pyqtgraph(
     qtbot.addWidget(chart)
     profile = ProfileView()
     qtbot.addWidget(profile)
+    assert profile.plot is not None
     points = (Point(1.0, 2.0, 1.0, 3.0, text="2"),)
     for groups in ((), ("one", "two")):
         chart.show_chart(Chart("Times", "size", "ms", (Series("serial", points, 0),), groups))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pyqtgraph as pg
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.docks.profile_view import ProfileView
@@ -16,8 +15,7 @@ def test_a_line_beside_the_picture_has_a_name_and_no_curve(qtbot: QtBot) -> None
     """PyQtGraph warned of a curve of gaps alone, when the plot was painted."""
     view = ProfileView()
     qtbot.addWidget(view)
-    plot = view.findChild(pg.PlotWidget)
-    assert plot is not None
+    plot = view.plot
     picture = ProfiledPicture("input", np.full((4, 4, 1), 9, np.uint8))
     for y, curves in ((1, 1), (9, 0)):
         line = Interest("L1", Shape.LINE, ((0, y), (3, y)))

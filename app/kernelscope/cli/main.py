@@ -75,17 +75,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 # The window ---------------------------------------------------------------------------
 
 
+class _WindowParser(Parser):
+    """Its help lists the commands, whose modules are imported for that alone."""
+
+    def format_help(self) -> str:
+        commands = "\n".join(f"  {name:11}{command_of(name).__doc__}" for name in COMMANDS)
+        self.epilog = (
+            f"commands:\n{commands}\n\n"
+            f"To open a file named like a command, write ./NAME.\n\n{STATUS}"
+        )
+        return super().format_help()
+
+
 def _window(arguments: list[str]) -> int:
     _refuse_misspelt(arguments)
-    commands = "\n".join(f"  {name:11}{command_of(name).__doc__}" for name in COMMANDS)
-    parser = Parser(
+    parser = _WindowParser(
         prog=PROGRAM,
         usage=f"{PROGRAM} [--debug] [--log FILE] [IMAGE]\n"
         f"       {PROGRAM} --install-desktop | --remove-desktop\n"
         f"       {PROGRAM} COMMAND [--help] ...",
         description="Opens the window, on IMAGE if one is given.",
-        epilog=f"commands:\n{commands}\n\n"
-        f"To open a file named like a command, write ./NAME.\n\n{STATUS}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(

@@ -53,6 +53,10 @@ _MARK = re.compile(r"^<!-- (.+?) -->$", re.MULTILINE)
 _PICTURE = re.compile(r"^!\[[^]]*\]\(([^)]+)\)\n*", re.MULTILINE)
 
 
+def anchor_of(heading: str) -> str:
+    return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
+
+
 def option_of(parameter: Parameter) -> str:
     """Return how a parameter is written on the command line."""
     return "--" + parameter.name.replace("_", "-")

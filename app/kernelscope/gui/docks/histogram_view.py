@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QEvent
-from PySide6.QtGui import QPaintEvent
+from PySide6.QtGui import QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
-from kernelscope.gui.docks.histogram_plot import HistogramPlot, pen_of
 from kernelscope.gui.docks.picture_inks import CHANNEL_STYLES, PICTURE_STYLES
 from kernelscope.gui.model import histogram_plot as model
 from kernelscope.gui.model.display import Display
@@ -18,6 +20,9 @@ from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.gui.work.later import Later
 from kernelscope.images.judging.histogram import Histogram
+
+if TYPE_CHECKING:
+    from kernelscope.gui.docks.histogram_plot import HistogramPlot
 
 _LEFT = 8  # pixels between the splitter and the legend
 
@@ -42,30 +47,38 @@ class HistogramView(QWidget):
             ElidedLabel(self), "histogramReading", "Values at the cursor of the histogram"
         )
         theme.set_role(self.words, "note")
-        self.plot = HistogramPlot(self)
         head = in_row(self._legend, (self.words, 1), spacing=10)
-        in_column(head, (self.plot, 1), of=self, margins=(_LEFT, 0, 0, 0), spacing=2)
-        self.plot.chosen.connect(self._choose)
-        self.plot.reset.connect(self.choose_automatic)
-        self.plot.dropped.connect(self._draw)
-        self.plot.pointed.connect(self._say)
+        self._column = in_column(head, of=self, margins=(_LEFT, 0, 0, 0), spacing=2)
         session.when({DRAWN, KIND}, self._follow)
-        self._draw()
+
+    @functools.cached_property
+    def plot(self) -> HistogramPlot:
+        """The plot, made once it is seen: the window starts without PyQtGraph."""
+        from kernelscope.gui.docks.histogram_plot import HistogramPlot
+
+        plot = HistogramPlot(self)
+        self._column.addWidget(plot, 1)
+        plot.chosen.connect(self._choose)
+        plot.reset.connect(self.choose_automatic)
+        plot.dropped.connect(self._draw)
+        plot.pointed.connect(self._say)
+        return plot
 
     def show_histograms(self, histograms: dict[str, Histogram]) -> None:
         """Show those of “input” and “output”, as far as they are there."""
         self.histograms = histograms
-        self._draw()
+        if histograms or self._has_plot:
+            self._draw()
 
     def set_scale(self, name: str) -> None:
         """Let heights grow with counts in another way; `name` is a value of `HeightScale`."""
         self.scale = HeightScale(name)
-        self._draw()
+        self._follow()
 
     def set_by_channel(self, by_channel: bool) -> None:
         """Draw a curve for each channel of the output, or one for each picture."""
         self.by_channel = by_channel
-        self._draw()
+        self._follow()
 
     @property
     def has_channels(self) -> bool:
@@ -78,8 +91,17 @@ class HistogramView(QWidget):
             self._view.choose_automatic()
 
     @property
+    def _has_plot(self) -> bool:
+        return "plot" in vars(self)
+
+    @property
     def _view(self) -> CanvasView:
         return self._session.subject.view
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if not self._has_plot:
+            self._draw()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
@@ -88,7 +110,7 @@ class HistogramView(QWidget):
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange:
+        if event.type() == QEvent.Type.PaletteChange and self._has_plot:
             self._show_legend()
 
     def _choose(self, display: Display) -> None:
@@ -122,6 +144,8 @@ class HistogramView(QWidget):
 
     def _show_legend(self) -> None:
         """Name the curves beside their line styles, in their colours."""
+        from kernelscope.gui.docks.histogram_plot import pen_of
+
         curves: tuple[Curve, ...] = self.plot.plot.curves if self.plot.plot is not None else ()
         parts = []
         for number, curve in enumerate(curves):

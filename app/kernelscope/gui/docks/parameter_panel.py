@@ -44,8 +44,7 @@ from kernelscope.gui.work.background import Background
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.parameters import MaskPreset
 from kernelscope.schema.samples import Kind
-from kernelscope.teach.handbook import anchor_of
-from kernelscope.teach.manual import filter_page
+from kernelscope.teach.manual import anchor_of, filter_page
 
 
 class FilterForm(Form):

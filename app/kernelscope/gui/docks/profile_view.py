@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from typing import Any
 
-import pyqtgraph as pg
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QColor, QGuiApplication, QPalette
+from PySide6.QtGui import QColor, QGuiApplication, QPalette, QShowEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
 from kernelscope.gui.docks.picture_inks import PICTURE_STYLES, channel_colour, picture_colour
@@ -38,13 +39,6 @@ class ProfileView(QWidget):
         self.profiles: tuple[Profile, ...] = ()
         self.units = Units.STORED
         self._heading = dressed(ElidedLabel(self), "profileHeading")
-        name = "Levels along the line"
-        self._plot = dressed(pg.PlotWidget(self, enableMenu=False), "profilePlot", name)
-        look_at_every_item(self._plot)
-        self._plot.setMouseEnabled(x=False, y=False)
-        self._plot.hideButtons()
-        self._plot.setMinimumSize(180, 60)
-        self._plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # nothing to do in it
         self._legend = dressed(QLabel(self), "profileLegend")
         copy = tool_button(
             "Copy", "copyProfile", self.copy, "Copy the profile, as CSV with all digits"
@@ -53,11 +47,27 @@ class ProfileView(QWidget):
             "Save…", "saveProfile", self.save, "Save the profile as CSV with all digits"
         )
         head = in_row(self._legend, (self._heading, 1), copy, save, spacing=8)
-        in_column(head, (self._plot, 1), of=self, margins=0, spacing=2)
+        self._column = in_column(head, of=self, margins=0, spacing=2)
+
+    @functools.cached_property
+    def plot(self) -> Any:
+        """The plot, made once it is seen: the window starts without PyQtGraph."""
+        import pyqtgraph as pg
+
+        name = "Levels along the line"
+        plot = dressed(pg.PlotWidget(self, enableMenu=False), "profilePlot", name)
+        look_at_every_item(plot)
+        plot.setMouseEnabled(x=False, y=False)
+        plot.hideButtons()
+        plot.setMinimumSize(180, 60)
+        plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # nothing to do in it
+        self._column.addWidget(plot, 1)
+        return plot
 
     def show_profiles(self, profiles: Sequence[Profile], units: Units) -> None:
         self.profiles, self.units = tuple(profiles), units
-        self._draw()
+        if profiles or "plot" in vars(self):
+            self._draw()
 
     def csv(self) -> str:
         return profiles_as_csv(self.profiles, self.units)
@@ -69,14 +79,21 @@ class ProfileView(QWidget):
         name = self.profiles[0].line.name if self.profiles else "profile"
         save_text(self, "Save Profile", f"{name}.csv", self.csv(), _CSV_FILES)
 
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if "plot" not in vars(self):
+            self._draw()
+
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange:
+        if event.type() == QEvent.Type.PaletteChange and "plot" in vars(self):
             self._draw()
 
     def _draw(self) -> None:
+        import pyqtgraph as pg
+
         palette, quiet = self.palette(), theme.quiet_text(self.palette())
-        plot = self._plot
+        plot = self.plot
         plot.clear()
         plot.setBackground(palette.color(QPalette.ColorRole.Base))
         for side in ("left", "bottom"):

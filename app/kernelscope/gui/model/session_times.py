@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.times import Timing, duration
-from kernelscope.teach.lecture import MeasuredTime
+
+if TYPE_CHECKING:
+    from kernelscope.teach.lecture import MeasuredTime
 
 _MOST = 4
 """Runs of a filter that a page has room for."""
@@ -24,6 +27,8 @@ class SessionTimes:
 
     def add(self, result: Result) -> None:
         """Keep the time of a result, if it ran on a GPU and had one step."""
+        from kernelscope.teach.lecture import MeasuredTime
+
         kernels = Timing.of(result).kernels
         if result.device != Device.GPU or not kernels or result.parts:
             return

@@ -99,7 +99,7 @@ class PageView(QTextBrowser):
         block = self.document().begin()
         while block.isValid():
             is_heading = block.blockFormat().headingLevel()
-            if is_heading and handbook.anchor_of(block.text()) == anchor:
+            if is_heading and manual.anchor_of(block.text()) == anchor:
                 # From the end upwards, so that the heading is at the top.
                 self.moveCursor(QTextCursor.MoveOperation.End)
                 self.setTextCursor(QTextCursor(block))

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import Qt
@@ -23,25 +24,9 @@ from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.ladder import KnownRung
 from kernelscope.gui.model.rungs import RungPlace, without_gpu
 from kernelscope.gui.model.session_times import SessionTimes
-from kernelscope.gui.model.trials import Version
 from kernelscope.gui.session.canvas_view import SEEN, SLICES
 from kernelscope.gui.session.session import OF_SETTINGS, Session
 from kernelscope.gui.session.subject import INPUT, SHOWN
-from kernelscope.gui.tools.batch_window import BatchWindow
-from kernelscope.gui.tools.bench.window import BenchWindow
-from kernelscope.gui.tools.command_palette import Command, CommandPalette
-from kernelscope.gui.tools.contact_sheet import ContactSheet
-from kernelscope.gui.tools.exercise_window import ExerciseWindow
-from kernelscope.gui.tools.gpu_dialog import GpuDialog
-from kernelscope.gui.tools.kernel_viewer import KernelViewer
-from kernelscope.gui.tools.lecture_window import LectureWindow
-from kernelscope.gui.tools.level_dialog import LevelDialog
-from kernelscope.gui.tools.manual_window import ManualWindow
-from kernelscope.gui.tools.memory_ladder_window import MemoryLadderWindow
-from kernelscope.gui.tools.phantom_dialog import PhantomDialog, PhantomOrder
-from kernelscope.gui.tools.preferences import Preferences
-from kernelscope.gui.tools.shortcut_dialog import ShortcutDialog
-from kernelscope.gui.tools.xray_window import XrayWindow
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action
@@ -51,6 +36,20 @@ from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
+
+if TYPE_CHECKING:
+    from kernelscope.gui.model.trials import Version
+    from kernelscope.gui.tools.batch_window import BatchWindow
+    from kernelscope.gui.tools.bench.window import BenchWindow
+    from kernelscope.gui.tools.command_palette import Command
+    from kernelscope.gui.tools.contact_sheet import ContactSheet
+    from kernelscope.gui.tools.exercise_window import ExerciseWindow
+    from kernelscope.gui.tools.kernel_viewer import KernelViewer
+    from kernelscope.gui.tools.lecture_window import LectureWindow
+    from kernelscope.gui.tools.manual_window import ManualWindow
+    from kernelscope.gui.tools.memory_ladder_window import MemoryLadderWindow
+    from kernelscope.gui.tools.phantom_dialog import PhantomOrder
+    from kernelscope.gui.tools.xray_window import XrayWindow
 
 _STAND_IN = np.zeros((512, 512), np.uint8)
 """The picture that the kernel viewer plans a launch for while none is open."""
@@ -124,6 +123,8 @@ class Companions:
     )
     def show_kernel(self, place: RungPlace | None = None) -> None:
         """Show the CUDA source of the chosen filter, at the level in front or that of `place`."""
+        from kernelscope.gui.tools.kernel_viewer import KernelViewer
+
         if place is None and self._level_in_front():
             place = self.in_front()
         try:
@@ -159,6 +160,8 @@ class Companions:
     )
     def show_exercises(self) -> None:
         """Show the kernels to write."""
+        from kernelscope.gui.tools.exercise_window import ExerciseWindow
+
         if self.exercises is None:
             self.exercises = ExerciseWindow(
                 self.background, self._edits(), self.settings, self.window
@@ -176,6 +179,8 @@ class Companions:
     )
     def show_lecture(self) -> None:
         """Show the lecture, with the picture that is open."""
+        from kernelscope.gui.tools.lecture_window import LectureWindow
+
         if self.lecture is None:
             self.lecture = LectureWindow(
                 self.background,
@@ -198,6 +203,8 @@ class Companions:
     )
     def show_memory_ladder(self) -> None:
         """Show the counted traffic of all levels of the filter."""
+        from kernelscope.gui.tools.memory_ladder_window import MemoryLadderWindow
+
         try:
             request = self.runner.create()
             if request is None:
@@ -245,6 +252,8 @@ class Companions:
         self._xray_window().show_in_front()
 
     def _xray_window(self) -> XrayWindow:
+        from kernelscope.gui.tools.xray_window import XrayWindow
+
         if self.xray is None:
             self.xray = XrayWindow(self.background, self.window)
         return self.xray
@@ -261,6 +270,8 @@ class Companions:
     )
     def show_bench(self, story: bool = True) -> None:
         """Show the benchmark window; `story`: with recorded results if nothing else is there."""
+        from kernelscope.gui.tools.bench.window import BenchWindow
+
         if self.bench is None:
             self.bench = BenchWindow(
                 self.runner.tasks,
@@ -284,6 +295,8 @@ class Companions:
     )
     def show_batch(self) -> None:
         """Show the window that applies the steps to many files."""
+        from kernelscope.gui.tools.batch_window import BatchWindow
+
         if self.batch is None:
             self.batch = BatchWindow(
                 self.background,
@@ -313,6 +326,8 @@ class Companions:
 
     def show_level(self, entry: KnownRung) -> None:
         """Explain a level of the chosen filter."""
+        from kernelscope.gui.tools.level_dialog import LevelDialog
+
         explained = self.window.findChild(LevelDialog)
         if explained is None:
             explained = LevelDialog(self.window)
@@ -352,6 +367,8 @@ class Companions:
     )
     def show_gpu(self) -> None:
         """Show the GPU and its state, or the steps that are missing to use one."""
+        from kernelscope.gui.tools.gpu_dialog import GpuDialog
+
         dialogs.open_dialog(
             GpuDialog(
                 self.availability.get(Device.GPU, _LOOKING),
@@ -372,6 +389,8 @@ class Companions:
     )
     def new_phantom(self) -> None:
         """Let the user describe a phantom."""
+        from kernelscope.gui.tools.phantom_dialog import PhantomDialog
+
         dialog = PhantomDialog(self.window)
         dialog.ordered.connect(self.order_phantom)
         dialogs.open_dialog(dialog)
@@ -386,6 +405,8 @@ class Companions:
     )
     def show_contact_sheet(self) -> None:
         """Show nine values of a parameter with their results."""
+        from kernelscope.gui.tools.contact_sheet import ContactSheet
+
         if self.contact_sheet is None:
             sheet = ContactSheet(
                 self.runner.tasks,
@@ -430,6 +451,8 @@ class Companions:
 
     def _manual(self) -> ManualWindow:
         """Show the window of the manual; return it."""
+        from kernelscope.gui.tools.manual_window import ManualWindow
+
         # A dialog that blocks the window would block a manual of the window too.
         parent = QApplication.activeModalWidget() or self.window
         direct = Qt.FindChildOption.FindDirectChildrenOnly
@@ -447,6 +470,8 @@ class Companions:
     )
     def show_palette(self) -> None:
         """Let the user find a command by typing."""
+        from kernelscope.gui.tools.command_palette import CommandPalette
+
         CommandPalette(self.palette(), self.window).show()
 
     @Action(
@@ -457,6 +482,8 @@ class Companions:
     )
     def show_shortcuts(self) -> None:
         """List the keyboard shortcuts."""
+        from kernelscope.gui.tools.shortcut_dialog import ShortcutDialog
+
         dialogs.open_dialog(ShortcutDialog(self.shortcuts(), self.window))
 
     @Action(
@@ -469,6 +496,8 @@ class Companions:
     )
     def show_preferences(self) -> None:
         """Let the user choose theme and size of text."""
+        from kernelscope.gui.tools.preferences import Preferences
+
         dialogs.open_dialog(Preferences(self.settings, self.window))
 
     @Action(

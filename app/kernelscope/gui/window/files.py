@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QDropEvent, QGuiApplication
@@ -18,9 +18,7 @@ from kernelscope.gui.model import replay
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.history import ReferenceOrigin
 from kernelscope.gui.session.subject import Savable
-from kernelscope.gui.tools.figure_dialog import FigureDialog
 from kernelscope.gui.tools.file_dialogs import Pictures
-from kernelscope.gui.tools.phantom_dialog import PhantomOrder
 from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
@@ -34,6 +32,9 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.scan import MAX_COMPONENTS, Scan
 from kernelscope.images.volume import Volume
+
+if TYPE_CHECKING:
+    from kernelscope.gui.tools.phantom_dialog import PhantomOrder
 
 _OLDER = (
     "The settings have changed since this result was computed. The figure shows the result, and "
@@ -90,6 +91,8 @@ class Files(QObject):
     )
     def export_figure(self) -> None:
         """Lay out a figure of the result that is shown, and save it."""
+        from kernelscope.gui.tools.figure_dialog import FigureDialog
+
         subject = self._session.subject
         output = subject.output()
         if output is None:

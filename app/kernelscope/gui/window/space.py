@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QWidget
@@ -13,10 +14,12 @@ from kernelscope.gui.session.canvas_view import DRAWN
 from kernelscope.gui.session.subject import SHOWN
 from kernelscope.gui.session.volume_subject import VolumeSubject
 from kernelscope.gui.tools.file_dialogs import Pictures
-from kernelscope.gui.tools.space_window import SpaceWindow
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.work.background import Background
+
+if TYPE_CHECKING:
+    from kernelscope.gui.tools.space_window import SpaceWindow
 
 
 class SpaceOpener(QObject):
@@ -52,6 +55,8 @@ class SpaceOpener(QObject):
     def open(self) -> None:
         """Show the volumes in 3-D."""
         if self.window is None:
+            from kernelscope.gui.tools.space_window import SpaceWindow
+
             self.window = SpaceWindow(self._background, self._report, self._owner)
             self.window.saving.connect(lambda image: self._dialogs.save([image], image.title))
             self._subject.when({SHOWN, DRAWN}, self._follow)

@@ -80,11 +80,7 @@ def title(name: str) -> str:
     return manual.title_of(manual.FOLDER / f"{name}.md")
 
 
-def anchor_of(heading: str) -> str:
-    return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
-
-
 def anchors(name: str) -> tuple[str, ...]:
     """Return the anchors of the headings of a page, in order."""
     outside = re.sub(r"```.*?```", "", page(name, computed=False), flags=re.DOTALL)
-    return tuple(anchor_of(text) for text in re.findall(r"^#+ (.*)$", outside, re.MULTILINE))
+    return tuple(manual.anchor_of(text) for text in re.findall(r"^#+ (.*)$", outside, re.MULTILINE))
