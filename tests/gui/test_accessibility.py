@@ -51,14 +51,16 @@ from kernelscope.gui.tools.preferences import Preferences
 from kernelscope.gui.tools.shortcut_dialog import ShortcutDialog
 from kernelscope.gui.tools.space_window import SpaceWindow
 from kernelscope.gui.tools.together_dialog import TogetherDialog
-from kernelscope.gui.widgets.appearance import SCALES, Appearance, Stylist
-from kernelscope.gui.widgets.controls import Switch
+from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.messages import AboutDialog, BugDialog, CrashDialog, ErrorDialog
+from kernelscope.gui.widgets.parts import push_button, switch
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.theme import set_role
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.volume import Volume
 from kernelscope.schema.samples import Kind
+from tests.gui.helpers import contrast
 from tests.gui.test_together import found, volume
 
 pytestmark = pytest.mark.slow
@@ -202,22 +204,27 @@ def test_no_two_actions_share_a_shortcut(window: MainWindow) -> None:
     assert [key for key, count in keys.items() if count > 1] == []
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_a_switch_that_is_on_looks_different(qtbot: QtBot, dark: bool) -> None:
-    switch = Switch()
-    qtbot.addWidget(switch)
-    switch.setCheckable(True)
-    palette = QPalette(QColor("#353535" if dark else "#efefef"))
-    palette.setColor(QPalette.ColorRole.Highlight, QColor("#00a000"))
-    switch.setPalette(palette)
-    switch.resize(40, 30)
+@pytest.mark.parametrize("scheme", [Scheme.DARK, Scheme.LIGHT])
+def test_a_switch_that_is_on_looks_different_from_one_that_is_off_and_from_run(
+    qtbot: QtBot, stylist: Stylist, scheme: Scheme
+) -> None:
+    stylist.apply(Appearance(scheme))
+    toggle, run = switch("Auto", "auto"), push_button("Run", "run", lambda: None)
+    set_role(run, "primary")
+    for each in (toggle, run):
+        qtbot.addWidget(each)
+        each.resize(60, 30)
 
-    def ground() -> QColor:
-        return switch.grab().toImage().pixelColor(20, 8)
+    def ground(widget: QWidget) -> QColor:
+        return widget.grab().toImage().pixelColor(30, 5)
 
-    assert ground().saturation() < 40
-    switch.setChecked(True)
-    assert abs(ground().hue() - 120) < 20
+    off = ground(toggle)
+    toggle.setChecked(True)
+    on = ground(toggle)
+    assert off.saturation() < 20
+    assert on.saturation() > 30
+    assert contrast(on, toggle.palette().color(QPalette.ColorRole.ButtonText)) > 4.5
+    assert contrast(on, ground(run)) > 1.5  # the one filled button is the one that runs
 
 
 def test_every_parameter_has_a_tooltip(qtbot: QtBot, window: MainWindow) -> None:

@@ -580,3 +580,19 @@ def test_a_tooltip_shows_names_as_they_are(qtbot: QtBot, name: str) -> None:
     show = document.setHtml if QtGui.Qt.mightBeRichText(label.toolTip()) else document.setPlainText
     show(label.toolTip())
     assert document.toPlainText().replace("\xa0", " ") == name
+
+
+@pytest.mark.parametrize("filter_id", ["nlm", "sliding_dct", "collaborative"])
+def test_the_slider_of_a_strength_is_as_wide_as_the_form(
+    window: MainWindow, filter_id: str
+) -> None:
+    window.session.set_filter(filter_id)
+    form = window.panel.form
+    slider = child(window, Slider, "strengthSlider")
+    QApplication.processEvents()
+    assert slider.width() > 0.9 * form.width()
+    assert slider.value() == slider.maximum() // 2  # 100 %, as estimated, is its middle
+    label, box = form.labels["strength"], child(window, QWidget, "strengthBox")
+    middles = [each.mapTo(form, each.rect().center()).y() for each in (label, box)]
+    assert abs(middles[0] - middles[1]) < 4
+    assert slider.mapTo(form, slider.rect().center()).y() > middles[1] + 8

@@ -21,7 +21,6 @@ from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.histogram_plot import Handle, HeightScale, place_of
 from kernelscope.gui.session.canvas_view import DRAWN
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
-from kernelscope.gui.widgets.controls import Switch
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import child, load, run
 from tests.gui.test_volume_page import open_scan, voxels, write
@@ -302,7 +301,7 @@ def test_handles_draw_volumes_too(qtbot: QtBot, window: MainWindow, tmp_path: Pa
     assert (plot.display.low, plot.display.high) == (900, 1100)
     QTest.mouseDClick(plot, LEFT, pos=plot.area.center().toPoint())
     assert viewer.view.display.gamma == 1
-    assert child(window, Switch, "autoWindow").isChecked()
+    assert child(window, QToolButton, "autoWindow").isChecked()
 
 
 def test_the_page_in_front_decides_what_handles_draw(

@@ -890,7 +890,7 @@ def test_the_first_screen_has_load_save_run_learn_and_gpu_info(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
 ) -> None:
     window.resize(1280, 720)
-    buttons = {text: tool(window, text) for text in ("Load", "Save", "Learn", "GPU info")}
+    buttons = {text: tool(window, text) for text in ("Open", "Save", "Learn", "GPU info")}
     run_button = child(window, QToolButton, "runButton")
     assert not run_button.visibleRegion().isEmpty()
     for text, button in buttons.items():
@@ -898,7 +898,7 @@ def test_the_first_screen_has_load_save_run_learn_and_gpu_info(
         assert not button.icon().isNull(), text
         assert button.toolTip(), text
     assert not tool(window, "Save").isEnabled()
-    qtbot.mouseClick(tool(window, "Load"), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(tool(window, "Open"), Qt.MouseButton.LeftButton)
     chooser = dialog(qtbot, window, QFileDialog)
     choose_files(chooser, picture)
     qtbot.waitUntil(lambda: shown(window) == picture.name)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QLabel, QSpinBox
+from PySide6.QtWidgets import QComboBox, QFileDialog, QInputDialog, QLabel, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.options import Device
@@ -63,6 +63,12 @@ def test_return_shows_a_run_with_its_picture_and_form(
     load(qtbot, window, write_picture(tmp_path / "other.png", 9))
     window.session.set_filter("mean")
     focus_runs(window)
+    qtbot.waitUntil(lambda: not window.runs.runs)
+    assert window.runs.strip.isHidden() or not window.runs.strip.isVisible()
+    assert "No runs of this picture" in child(window, QLabel, "runsEmpty").text()
+    every = child(window, QComboBox, "runsOf")
+    assert every.isVisible()
+    every.setCurrentText("All pictures")
     qtbot.keyClick(window.runs.strip, Qt.Key.Key_Right)
     first = window.runs.current
     assert first is not None
@@ -74,6 +80,21 @@ def test_return_shows_a_run_with_its_picture_and_form(
     assert child(window, QSpinBox, "sizeBox").value() == 3
     qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
     assert window.session.freshness is Freshness.EXACT
+    every.setCurrentText("This picture")
+    assert [each.number for each in window.runs.runs] == [2, 1]
+
+
+def test_clearing_the_list_leaves_the_runs_of_other_pictures(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    load(qtbot, window, picture)
+    median_of(qtbot, window, 3)
+    load(qtbot, window, write_picture(tmp_path / "other.png", 9))
+    median_of(qtbot, window, 5)
+    assert [each.number for each in window.runs.runs] == [2]
+    window.actions_["clearRuns"].trigger()
+    assert [each.number for each in window.session.gallery] == [1]
+    assert not window.actions_["clearRuns"].isEnabled()
 
 
 def test_where_runs_go_is_said_once(

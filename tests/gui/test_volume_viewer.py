@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QApplication, QComboBox, QDoubleSpinBox, QLabel, QSlider, QSpinBox
+from PySide6.QtWidgets import (
+    QApplication,
+    QComboBox,
+    QDoubleSpinBox,
+    QLabel,
+    QSlider,
+    QSpinBox,
+    QToolButton,
+)
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.model.arrangement import Arrangement
@@ -23,7 +31,6 @@ from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.viewer import layers
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
-from kernelscope.gui.widgets.controls import Switch
 from kernelscope.images.volume import Volume
 
 SHAPE = (20, 30, 40)
@@ -174,7 +181,7 @@ def test_window_is_set_dragged_and_automatic(qtbot: QtBot, viewer: PairView) -> 
     show_input(viewer, shown)
     show_output(viewer, volume(1))
     automatic = viewer.view.display
-    auto = viewer.findChild(Switch, "autoWindow")
+    auto = viewer.findChild(QToolButton, "autoWindow")
     assert auto.isChecked()
     assert automatic.width == pytest.approx(996, abs=3)
     viewer.findChild(QDoubleSpinBox, "windowLevel").setValue(300)
@@ -223,7 +230,7 @@ def test_one_plane_alone_shows_both_sides_beside_each_other(qtbot: QtBot, viewer
     assert [view.isVisible() for view in viewer.input.views] == [False, True, False]
     qtbot.waitUntil(lambda: viewer.output.x() > viewer.input.x())
     viewer.go_to((1, 2, 3))
-    qtbot.mouseClick(viewer.findChild(Switch, "plane3Button"), LEFT)
+    qtbot.mouseClick(viewer.findChild(QToolButton, "plane3Button"), LEFT)
     assert viewer.view.plane_number is None
     assert all(view.isVisible() for view in viewer.input.views)
     plane = viewer.view.planes[0]  # which was out of sight when the crosshair moved

@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QScrollArea,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -53,27 +52,20 @@ class FilterForm(Form):
     estimate_wanted = Signal(str)  # the parameter of this name should be estimated from the picture
 
     def __init__(self, spec: FilterSpec, parent: QWidget | None = None) -> None:
-        super().__init__(f"{spec.id}Form", spec.parameters, parent, by_hand=True)
+        super().__init__(f"{spec.id}Form", spec.parameters, parent)
         page = filter_page(spec)
         set_help(self, page)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
         for parameter in spec.parameters:
             label, editor = self.labels[parameter.name], self.editors[parameter.name]
             label.setToolTip(parameter.help)
             for widget in (label, editor):
                 set_help(widget, f"{page}#{anchor_of(parameter.label)}")
-                layout.addWidget(widget)
-            layout.addSpacing(8)
             if isinstance(editor, MaskEditor):
                 editor.presetChosen.connect(self._apply_preset)
             if isinstance(editor, NumberEditor):
                 editor.estimate_wanted.connect(partial(self.estimate_wanted.emit, parameter.name))
-        if not spec.parameters:
-            nothing = QLabel("This filter has no settings.", self)
-            nothing.setAlignment(Qt.AlignmentFlag.AlignLeft)
-            layout.addWidget(nothing)
+        if not spec.parameters and self.rows is not None:
+            self.rows.addRow(QLabel("This filter has no settings."))
 
     def state(self) -> Values:
         """Return the values; while one cannot be read, the last ones, and the reason."""

@@ -220,12 +220,12 @@ class RunTable(QTreeView):
 
     # --- content ---
 
-    def fill(self) -> None:
-        """Fill the rows with the runs as they are now."""
+    def fill(self, runs: Sequence[Run]) -> None:
+        """Fill the rows with these runs as they are now."""
         header = self.header()
         column = header.sortIndicatorSection()
         down = header.sortIndicatorOrder() is Qt.SortOrder.DescendingOrder
-        runs = sorted(self._gallery, key=lambda run: self._sort_key(run, column), reverse=down)
+        runs = sorted(runs, key=lambda run: self._sort_key(run, column), reverse=down)
         groups: dict[Any, list[Run]] = {}
         for run in runs:
             groups.setdefault(run.work, []).append(run)

@@ -7,7 +7,7 @@ from functools import partial
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QLayout, QSizePolicy, QStackedWidget, QWidget
+from PySide6.QtWidgets import QLayout, QSizePolicy, QStackedWidget, QToolButton, QWidget
 
 from kernelscope.gui.docks.bars import Legend
 from kernelscope.gui.docks.run_choice import RunChoice
@@ -16,19 +16,25 @@ from kernelscope.gui.docks.run_table import RunTable
 from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.controls import ChoiceBox, Switch
+from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.parts import (
     action_button,
     dressed,
     in_column,
     in_row,
+    refill,
     switch,
     text_label,
     tool_splitter,
 )
 
 _WIDE = 140  # characters from which on the strip and the table have room beside each other
+
+_EMPTY = "No runs yet. Run (F5) measures the filter and keeps the picture here."
+_NONE_OF_IT = (
+    "No runs of this picture yet. Run (F5) measures the filter and keeps the picture here."
+)
 
 SHOW, STAR, DELETE = "showRun", "starRun", "deleteRun"
 """Ids of the actions with a key of their own in the panel."""
@@ -63,10 +69,18 @@ class RunsPanel(QWidget):
         self._legend = Legend()
         self._note = dressed(_Note(), "runsNote")
         theme.set_role(self._note, "note")
-        text = "No runs yet. Run (F5) measures the filter and keeps the picture here."
-        self._empty = text_label(text, "runsEmpty")
+        self._empty = text_label(_EMPTY, "runsEmpty")
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._order = self._order_box()
+        self._picture = ""
+        self._of = dressed(
+            ChoiceBox(self),
+            "runsOf",
+            "Runs in the list",
+            tip="List the runs of one picture, or all",
+        )
+        refill(self._of, (("This picture", False), ("All pictures", True)))
+        self._of.currentIndexChanged.connect(lambda: self.refresh())
         self._switch = self._table_switch()
         self._lay_out()
         for view in (self.strip, self.table):
@@ -91,14 +105,14 @@ class RunsPanel(QWidget):
         box.currentIndexChanged.connect(lambda: self._fill())
         return box
 
-    def _table_switch(self) -> Switch:
+    def _table_switch(self) -> QToolButton:
         tip = "Times and quality of all runs in a table"
         button = switch("Table", "runsTableSwitch", tip=tip)
         button.toggled.connect(lambda: self._arrange())
         return button
 
     def _lay_out(self) -> None:
-        self._tools = in_row(self._order, (self._note, 1), self._legend, self._switch)
+        self._tools = in_row(self._of, self._order, (self._note, 1), self._legend, self._switch)
         sides = self.strip, self.table
         self._splitter = tool_splitter(*sides, name="runsSplitter", sizes=(500, 500))
         self._views = QStackedWidget()
@@ -113,7 +127,7 @@ class RunsPanel(QWidget):
         self._actions = actions
         for view in (self.strip, self.table):
             view.addActions([actions[id_] for id_ in ids])
-        for place, id_ in enumerate(BUTTONS, start=1):
+        for place, id_ in enumerate(BUTTONS, start=2):
             button = action_button(actions[id_], actions[id_].iconText())
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
             button.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
@@ -122,19 +136,35 @@ class RunsPanel(QWidget):
     # --- content ---
 
     @property
+    def runs(self) -> list[Run]:
+        """The runs in the list: those of the picture in front, unless all are wanted."""
+        every = self._of.currentData() or not self._picture
+        return list(self.gallery) if every else self.gallery.of(self._picture)
+
+    @property
     def current(self) -> Run | None:
-        return self._current if self._current in list(self.gallery) else None
+        return self._current if self._current in self.runs else None
 
     @property
     def selected(self) -> list[Run]:
         """The selected runs in the order in which they were chosen."""
-        runs = list(self.gallery)
+        runs = self.runs
         return [run for run in self._selected if run in runs]
+
+    def show_picture(self, title: str) -> None:
+        """List the runs of this picture, the one in front."""
+        if title != self._picture:
+            self._picture = title
+            self.refresh()
 
     def refresh(self) -> None:
         self._fill()
-        self._views.setCurrentIndex(1 if len(self.gallery) else 0)
-        self._switch.setEnabled(bool(len(self.gallery)))
+        listed = bool(self.runs)
+        others = len(self.gallery.of(self._picture)) < len(self.gallery)
+        self._of.setVisible(bool(self._picture) and others)
+        self._empty.setText(_NONE_OF_IT if len(self.gallery) else _EMPTY)
+        self._views.setCurrentIndex(1 if listed else 0)
+        self._switch.setEnabled(listed)
         self._show_legend()
         self.chosen.emit()
 
@@ -142,7 +172,7 @@ class RunsPanel(QWidget):
         """Show the runs as they are now in both views; the selection stays."""
         choices = self.table.choice, self.strip.choice
         blocked = [each.blockSignals(True) for each in choices]
-        self.table.fill()
+        self.table.fill(self.runs)
         self.strip.fill(RunOrder(self._order.currentData()))
         for choice, before in zip(choices, blocked, strict=True):
             choice.select(self.selected, self.current)
@@ -203,7 +233,7 @@ class RunsPanel(QWidget):
 
     def _show_legend(self) -> None:
         """Explain the colours of bars where there are bars: in the table."""
-        self._legend.setVisible(not self.table.isHidden() and bool(len(self.gallery)))
+        self._legend.setVisible(not self.table.isHidden() and bool(self.runs))
 
     def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()

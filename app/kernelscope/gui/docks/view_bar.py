@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 
-from kernelscope.gui.widgets.controls import Switch, WholeBox
+from kernelscope.gui.widgets.controls import WholeBox
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.parts import dressed, in_row, switch, tool_button
 from kernelscope.images.judging.gains import GAINS
@@ -103,7 +103,7 @@ class ViewBar(QWidget):
 
     def _fit(self) -> None:
         """Show the groups for which there is room, the rest in a menu; arrangements go first."""
-        for button in self.findChildren(Switch):
+        for button in self.findChildren(QToolButton):
             button.setMinimumHeight(max(_LEAST_HEIGHT, button.sizeHint().height()))
         room = self.width() - self._least()
         choices = ((self._steps, self._arrangements), (self._steps,), ())
@@ -161,8 +161,8 @@ class ViewBar(QWidget):
         in_row(*buttons, of=group, margins=(0, 0, 6, 0), spacing=2)
         return group
 
-    def _button(self, action: QAction, *, icon_only: bool = False) -> Switch:
-        button = Switch(self)
+    def _button(self, action: QAction, *, icon_only: bool = False) -> QToolButton:
+        button = QToolButton(self)
         button.setDefaultAction(action)
         dressed(button, f"{action.objectName()}Button", action.toolTip())
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

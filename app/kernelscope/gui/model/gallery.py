@@ -91,13 +91,13 @@ class Gallery:
             run.result = replace(run.result, output=twin.output)
         return self._drop()
 
+    def of(self, picture: str) -> list[Run]:
+        """Return the runs on a picture or volume of this name, and on outputs made of it."""
+        return [run for run in self.runs if run.picture == picture]
+
     def remove(self, run: Run) -> None:
         """Forget a run with its picture."""
         self.runs.remove(run)
-
-    def clear(self) -> None:
-        """Forget all runs; numbering continues."""
-        self.runs.clear()
 
     def find(self, result: Result) -> Run | None:
         """Return the run of a result; its output may be shared with an earlier one."""

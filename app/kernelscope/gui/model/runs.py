@@ -252,11 +252,6 @@ class Runs:
         self._runs.remove(run)
         self._gather()
 
-    def clear(self) -> None:
-        """Forget all runs; numbering continues, and warmed-up code still counts as warm."""
-        self._runs.clear()
-        self._gather()
-
     def choose(self, run: Run) -> None:
         """Make `run` the baseline of its work."""
         self._chosen[run.work] = run

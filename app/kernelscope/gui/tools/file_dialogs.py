@@ -91,7 +91,7 @@ class Pictures(QObject):
         keys=("Ctrl+O",),
         tip="Open pictures or a volume",
         icon="load",
-        label="Load",
+        label="Open",
     )
     def choose(self) -> None:
         everything = ("All pictures and volumes", (*READABLE, *READABLE_VOLUMES))

@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.viewer.values import numbers
-from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, Switch, WholeBox
+from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
 from kernelscope.gui.widgets.parts import dressed, in_row, label_of, switch
 from kernelscope.images.planes import Plane
 
@@ -28,7 +28,7 @@ class PlaneSwitches(QWidget):
     def __init__(self) -> None:
         super().__init__()
         row = in_row(of=self, margins=0, spacing=4)
-        self._switches: dict[int, Switch] = {}
+        self._switches: dict[int, QToolButton] = {}
         for number, name in ((_ALL, "All"), (0, "Axial"), (1, "Coronal"), (2, "Sagittal")):
             button = self._switches[number] = switch(
                 name,

@@ -1,4 +1,4 @@
-"""Boxes, lists, sliders and switches: the same in every locale, and under a passing wheel."""
+"""Boxes, lists and sliders: the same in every locale, and under a passing wheel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from PySide6.QtCore import QLocale, QPoint, Qt
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QPalette, QValidator, QWheelEvent
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QValidator, QWheelEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
@@ -14,29 +14,12 @@ from PySide6.QtWidgets import (
     QSpinBox,
     QStyle,
     QStyleOptionComboBox,
-    QStyleOptionToolButton,
-    QToolButton,
     QToolTip,
     QWidget,
 )
 
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.schema.parameters import read_number
-
-
-class Switch(QToolButton):
-    """A tool button that is highlighted while it is on: a dark style hardly shows it else."""
-
-    def initStyleOption(self, option: QStyleOptionToolButton) -> None:
-        super().initStyleOption(option)
-        if self.isChecked() and self.isEnabled():
-            palette = QPalette(option.palette)
-            palette.setColor(QPalette.ColorRole.Button, palette.color(QPalette.ColorRole.Highlight))
-            palette.setColor(
-                QPalette.ColorRole.ButtonText, palette.color(QPalette.ColorRole.HighlightedText)
-            )
-            option.palette = palette
-
 
 _MOST_DECIMALS = 323  # with so many, Qt keeps every bit of a float
 _LONGEST = 10  # characters up to which a number is shown in full; longer ones to six digits

@@ -29,9 +29,9 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.base.errors import InvalidParameter
-from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, Switch, WholeBox
+from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
 from kernelscope.gui.widgets.mask_editor import MaskEditor
-from kernelscope.gui.widgets.parts import dressed, in_row, label_of, switch
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row, label_of, switch
 from kernelscope.schema.parameters import (
     ChoiceParameter,
     FloatParameter,
@@ -113,7 +113,7 @@ class OddEditor(QWidget):
 
 
 class NumberEditor(QWidget):
-    """A slider over the usual range and a box over the whole range.
+    """A box over the whole range, and below it a slider over the usual one, as wide as the form.
 
     A parameter that can be estimated from the picture has a button for that as well. It stays
     pressed if every run estimates the number again, until the user sets one.
@@ -147,20 +147,24 @@ class NumberEditor(QWidget):
         tell_of_refusals(self._box, self.changed.emit)
         _dress_box(self._box, parameter)
 
+        self._line = in_row(1, self._box, margins=0)
+        if parameter.has_estimate:
+            self._button = self._estimate_button(parameter)
+            self._line.addWidget(self._button)
         self._slider = dressed(
             Slider(self), f"{parameter.name}Slider", f"{parameter.label}, slider"
         )
         self._slider.setRange(0, steps)
         self._slider.setPageStep(max(1, steps // 10))
         self._slider.setSingleStep(max(1, steps // 100))
-
-        row = in_row((self._slider, 1), self._box, of=self, margins=0)
-        if parameter.has_estimate:
-            self._button = self._estimate_button(parameter)
-            row.addWidget(self._button)
+        in_column(self._line, self._slider, of=self, margins=0, spacing=0)
         self._slider.valueChanged.connect(self._on_slid)
         self._box.valueChanged.connect(self._on_changed)
         self._move_slider()
+
+    def put_under(self, label: QLabel) -> None:
+        """Have the label in the line of the number."""
+        self._line.insertWidget(0, label)
 
     def value(self) -> int | float:
         """Return the number; raises `InvalidParameter` while something else stands there."""
@@ -182,7 +186,7 @@ class NumberEditor(QWidget):
             self._button.setChecked(automatic)
 
     def _estimate_button(self, parameter: Parameter) -> QToolButton:
-        button = Switch(self) if parameter.is_estimated else QToolButton(self)
+        button = QToolButton(self)
         button.setText("Estimate")
         button.setCheckable(parameter.is_estimated)
         button.setChecked(parameter.is_estimated)
@@ -513,8 +517,20 @@ class Form(QWidget):
                         self.rows.addRow(option.beside, ticks)
                 ticks.insertWidget(ticks.count() - 1, editor)
             else:
-                self.rows.addRow(self.labels[option.name], editor)
+                self._add_row(self.labels[option.name], editor)
         self._offer_what_matters()
+
+    def _add_row(self, label: QLabel, editor: QWidget) -> None:
+        """Lay a control out beside its label, or below it where it needs the width."""
+        assert self.rows is not None
+        if isinstance(editor, NumberEditor):
+            editor.put_under(label)
+            self.rows.addRow(editor)
+        elif isinstance(editor, OddEditor | MaskEditor):
+            self.rows.addRow(label)
+            self.rows.addRow(editor)
+        else:
+            self.rows.addRow(label, editor)
 
     def _on_changed(self, name: str) -> None:
         self.read()

@@ -104,7 +104,7 @@ class MaskEditor(QWidget):
         buttons = (
             ("maskCopy", "Copy", "Copy the mask as text (Ctrl+C in the table)", self.copy),
             ("maskPaste", "Paste", "Paste a mask from text (Ctrl+V in the table)", self.paste),
-            ("maskLoad", "Load…", "Load a mask from a text file", self.load),
+            ("maskLoad", "Open…", "Open a mask from a text file", self.load),
             ("maskSave", "Save…", "Save the mask to a text file", self.save),
         )
         made = (tool_button(text, name, action, tip) for name, text, tip, action in buttons)
@@ -150,7 +150,7 @@ class MaskEditor(QWidget):
             )
 
     def load(self) -> None:
-        choose_text_to_open(self, "Load a mask", self.load_from)
+        choose_text_to_open(self, "Open a mask", self.load_from)
 
     def load_from(self, path: Path) -> None:
         """Read the mask from a text file; a file that holds none is reported."""

@@ -26,7 +26,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.gui.widgets.controls import Switch
 from kernelscope.gui.widgets.theme import set_role
 
 
@@ -100,9 +99,9 @@ def tool_button(
     return button
 
 
-def switch(text: str, name: str, accessible: str = "", *, tip: str = "") -> Switch:
+def switch(text: str, name: str, accessible: str = "", *, tip: str = "") -> QToolButton:
     """Return a small button that stays pressed while it is on; Tab reaches it."""
-    button = dressed(Switch(), name, accessible or text, tip=tip)
+    button = dressed(QToolButton(), name, accessible or text, tip=tip)
     button.setText(text)
     button.setCheckable(True)
     button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

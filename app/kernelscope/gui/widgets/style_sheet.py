@@ -69,7 +69,7 @@ QToolButton { background: {button}; border: 1px solid {line}; border-radius: 4px
 QToolButton[autoRaise="true"] { background: transparent; border: 1px solid transparent; }
 QToolButton:hover { background: {hover}; }
 QToolButton:pressed { background: {press}; }
-QToolButton:checked { background: {fill}; color: {on_fill}; }
+QToolButton:checked { background: {chosen}; border: 1px solid {chosen_edge}; }
 QToolButton:checked:disabled { background: {hover}; color: {faint}; }
 QToolButton:disabled { color: {faint}; }
 QToolButton:focus { border: 1px solid {accent}; }
@@ -168,6 +168,8 @@ def style_sheet(palette: QPalette, size: float) -> str:
         "alternate": palette.color(role.AlternateBase).name(),
         "accent": palette.color(role.Accent).name(),
         "fill": fill.name(),
+        "chosen": _mix(window, fill, 0.35 if dark else 0.22),
+        "chosen_edge": _mix(window, fill, 0.8),
         "fill_hover": fill.lighter(115).name(),
         "on_fill": palette.color(role.HighlightedText).name(),
         "tip": palette.color(role.ToolTipBase).name(),

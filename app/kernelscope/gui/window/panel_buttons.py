@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QToolButton, QWidget
 
 from kernelscope.gui.widgets.commands import WindowState
-from kernelscope.gui.widgets.controls import Switch
 from kernelscope.gui.widgets.parts import dressed, in_row, switch
 from kernelscope.gui.window.dock_list import DOCKS, Dock, DockName, DockSide
 
@@ -27,7 +26,7 @@ class PanelButtons(QWidget):
         self.setObjectName("panelButtons")
         self._window, self._docks = window, docks
         self._state = WindowState()
-        self._buttons: dict[DockName, Switch] = {}
+        self._buttons: dict[DockName, QToolButton] = {}
         for each in DOCKS:
             if each.side is DockSide.BOTTOM:
                 button = switch(each.title, f"{each.name}PanelButton", f"Panel {each.title}")

@@ -139,6 +139,8 @@ class RunShelf(QObject):
         """Mark the run whose picture is shown, and show its figures."""
         subject = self._session.subject
         result, run = subject.result, subject.run
+        if subject.source is not None:
+            self.views.runs.show_picture(subject.source.title)
         self.views.runs.mark(run)
         figures = None
         if result is not None and not self._is_preview:
@@ -307,12 +309,13 @@ class RunShelf(QObject):
     @Action(
         "clearRuns",
         "C&lear List",
-        tip="Forget all runs and their pictures",
+        tip="Forget the runs in the list and their pictures",
         need=commands.RUNS,
     )
     def clear(self) -> None:
-        """Forget all runs; numbering continues."""
-        self.gallery.clear()
+        """Forget the runs in the list; numbering continues."""
+        for run in self.views.runs.runs:
+            self.gallery.remove(run)
         self.views.runs.refresh()
         self.views.runs.choose(None)
 
@@ -348,7 +351,7 @@ class RunShelf(QObject):
         self._actions.apply(
             replace(
                 self._actions.state,
-                runs=len(self.gallery),
+                runs=len(runs.runs),
                 chosen=len(chosen),
                 kept=kept,
                 baseline=able,

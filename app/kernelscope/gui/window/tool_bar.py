@@ -9,7 +9,6 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QSizePolicy, QToolBar, QToolButton, QWidget
 
 from kernelscope.gui.widgets.commands import plain
-from kernelscope.gui.widgets.controls import Switch
 from kernelscope.gui.widgets.icons import icon
 
 _ROOM, _HEIGHT = 8, 28
@@ -47,7 +46,7 @@ class ToolBar(QToolBar):
             if number:
                 self.addSeparator()
             for action in group:
-                button = Switch(self)
+                button = QToolButton(self)
                 if isinstance(action, QMenu):
                     button.setText(plain(action.title()))
                     button.setIcon(icon("learn"))
