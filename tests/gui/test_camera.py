@@ -152,3 +152,23 @@ def test_actual_size_is_one_pixel_of_the_screen() -> None:
     larger = camera(*PLANES)
     larger.one_to_one({0: (20, 20)})
     assert larger.scale == 2, "whole slices fit"
+
+
+def test_planes_beside_a_large_one_are_fitted_to_their_smaller_views() -> None:
+    made = Camera()
+    made.show(PLANES)
+    rooms = [Room(0, 408, 408), Room(1, 108, 208), Room(2, 108, 208)]
+    made.lay_out(rooms, 1)
+    assert [made.scale_of(number) for number in range(3)] == [1, 1, 1], "the small ones decide"
+    made.lay_out(rooms, 1, large=0)
+    assert [made.scale_of(number) for number in range(3)] == [4, 1, 2]
+    made.zoom(3, {0: (50, 25), 1: (50, 20), 2: (25, 20)})
+    assert made.scale_of(0) / made.scale_of(1) == pytest.approx(4)
+    assert made.scale == made.scale_of(0) > 4
+
+
+def test_a_small_plane_is_never_larger_than_the_large_one() -> None:
+    made = Camera()
+    made.show([(100, 100), (10, 10)])
+    made.lay_out([Room(0, 208, 208), Room(1, 108, 108)], 1, large=0)
+    assert made.scale_of(1) == made.scale_of(0) == 2, "pixels beside each other mislead otherwise"

@@ -238,6 +238,40 @@ def test_one_plane_alone_shows_both_sides_beside_each_other(qtbot: QtBot, viewer
     np.testing.assert_array_equal(grey(viewer.input.views[0]), viewer.view.display.steps(cut))
 
 
+def test_one_plane_is_large_beside_two_small_ones(qtbot: QtBot, viewer: PairView) -> None:
+    show_input(viewer, volume())
+    show_output(viewer, volume(1))
+    fitted = viewer.view.camera.scale
+    viewer.view.clicked = 1
+    qtbot.mouseClick(viewer.findChild(QToolButton, "plane4Button"), LEFT)
+    axial, coronal, sagittal = viewer.input.views
+    qtbot.waitUntil(lambda: coronal.width() > 1.8 * axial.width())
+    assert coronal.height() > 1.8 * axial.height()
+    assert sagittal.y() > axial.y()
+    assert all(view.isVisible() for view in (*viewer.input.views, *viewer.output.views))
+    assert viewer.view.camera.scale > 1.3 * fitted
+    scales = [view.camera[1] for view in viewer.input.views]
+    assert scales[1] == max(scales)
+    for view, (across, down) in zip(
+        viewer.input.views, viewer.view.camera._planes, strict=True
+    ):  # whole planes are in view
+        assert view.camera[1] * across <= view.width()
+        assert view.camera[1] * down <= view.height()
+
+    place = axial.point_of(3, 4).toPoint()
+    qtbot.mouseClick(axial, LEFT, pos=place)
+    assert viewer.view.planes[0].place(viewer.view.position, volume().voxels.shape) == (3, 4)
+    qtbot.mouseDClick(axial, LEFT)
+    assert viewer.view.large == 0
+    qtbot.waitUntil(lambda: axial.width() > 1.8 * coronal.width())
+    qtbot.mouseDClick(axial, LEFT)  # the large one alone, and back
+    assert [view.isVisible() for view in viewer.input.views] == [True, False, False]
+    qtbot.mouseDClick(axial, LEFT)
+    assert viewer.view.large == 0
+    qtbot.mouseClick(viewer.findChild(QToolButton, "plane3Button"), LEFT)
+    qtbot.waitUntil(lambda: axial.width() == pytest.approx(coronal.width(), abs=2))
+
+
 @pytest.mark.parametrize(("x", "y"), [(0.3, 0.4), (0.7, 0.35), (0.25, 0.65), (0.5, 0.6)])
 @pytest.mark.parametrize("number", [0, 1, 2])
 @pytest.mark.parametrize("side", ["input", "output"])

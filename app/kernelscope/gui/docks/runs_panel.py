@@ -31,10 +31,8 @@ from kernelscope.gui.widgets.parts import (
 
 _WIDE = 140  # characters from which on the strip and the table have room beside each other
 
-_EMPTY = "No runs yet. Run (F5) measures the filter and keeps the picture here."
-_NONE_OF_IT = (
-    "No runs of this picture yet. Run (F5) measures the filter and keeps the picture here."
-)
+_RUN = "Run (F5) measures the filter and keeps the picture here."
+_EMPTY, _NONE_OF_IT = f"No runs yet. {_RUN}", f"No runs of this picture yet. {_RUN}"
 
 SHOW, STAR, DELETE = "showRun", "starRun", "deleteRun"
 """Ids of the actions with a key of their own in the panel."""
@@ -73,12 +71,8 @@ class RunsPanel(QWidget):
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._order = self._order_box()
         self._picture = ""
-        self._of = dressed(
-            ChoiceBox(self),
-            "runsOf",
-            "Runs in the list",
-            tip="List the runs of one picture, or all",
-        )
+        tip = "List the runs of one picture, or all"
+        self._of = dressed(ChoiceBox(self), "runsOf", "Runs in the list", tip=tip)
         refill(self._of, (("This picture", False), ("All pictures", True)))
         self._of.currentIndexChanged.connect(lambda: self.refresh())
         self._switch = self._table_switch()

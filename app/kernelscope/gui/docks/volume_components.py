@@ -31,8 +31,12 @@ class _ComponentList(QListWidget):
         self.setUniformItemSizes(True)
         self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFixedHeight(MAX_COMPONENTS * (self.fontMetrics().height() + 4) + 6)
         self.model().rowsMoved.connect(lambda: self.moved.emit())
+
+    def fit(self) -> None:
+        """Be as high as the volumes need."""
+        row = max(self.sizeHintForRow(0), self.fontMetrics().height())
+        self.setFixedHeight(max(1, self.count()) * row + 6)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if event.mimeData().hasUrls():
@@ -109,6 +113,7 @@ class ComponentsPanel(QWidget):
                 item.setToolTip("\n".join((volume.describe(), *volume.notices)))
                 self._list.addItem(item)
             self._list.setCurrentRow(current)
+        self._list.fit()
         self._add.setEnabled(len(volumes) < MAX_COMPONENTS)
         self._remove.setEnabled(len(volumes) > 1)
 

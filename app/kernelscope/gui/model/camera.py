@@ -52,8 +52,9 @@ class Camera:
     """Looks at the planes of an input, of which a picture has one, in all of its views alike.
 
     Units are pixels of a picture, or millimetres of a slice from its upper left corner. `scale`:
-    device-independent pixels of the screen per unit, the same for all planes. `fitted`: whether
-    whole planes are shown, whatever the size of the views.
+    device-independent pixels of the screen per unit, the same for all planes unless one is large:
+    the others, in smaller views, show as much of theirs. `fitted`: whether whole planes are shown,
+    whatever the size of the views.
     """
 
     def __init__(self) -> None:
@@ -62,6 +63,7 @@ class Camera:
         self._planes: tuple[Point, ...] = ()
         self._unit = 1.0
         self._rooms: tuple[Room, ...] = ()
+        self._large: int | None = None
         self._ratio = 1.0
         self._centres: dict[int, Point] = {}
         self._wanted = 1.0, 1.0
@@ -72,15 +74,36 @@ class Camera:
         self._planes, self._unit = tuple(planes), unit
         self._settle_scale()
 
-    def lay_out(self, rooms: Sequence[Room], ratio: float) -> None:
-        """Look through views of these sizes; `ratio`: device pixels per device-independent one."""
-        self._rooms, self._ratio = tuple(rooms), ratio
+    def lay_out(self, rooms: Sequence[Room], ratio: float, large: int | None = None) -> None:
+        """Look through views of these sizes; `ratio`: device pixels per device-independent one.
+
+        `large`: the plane whose views are larger than those of the others.
+        """
+        self._rooms, self._ratio, self._large = tuple(rooms), ratio, large
         self._settle_scale()
 
     @property
     def device_scale(self) -> float:
         """Device pixels per pixel of the picture, or per smallest side of a voxel."""
         return self.scale * self._unit * self._ratio
+
+    def scale_of(self, plane: int) -> float:
+        """Return the scale of a plane, which is smaller beside a large one."""
+        if self._large in (None, plane) or not self._planes:
+            return self.scale
+        fits = [self._fit(self._planes, each) for each in (plane, self._large)]
+        return self.scale * min(fits[0] / fits[1], 1.0)
+
+    def _fit(self, planes: Sequence[Point], plane: int | None) -> float:
+        """Return the scale at which one of these planes fits into its views; without any: each."""
+        rooms = [room for room in self._rooms if room.plane == plane] or self._rooms
+        return min(
+            min(
+                max(1, room.width - 2 * _MARGIN) / planes[room.plane][0],
+                max(1, room.height - 2 * _MARGIN) / planes[room.plane][1],
+            )
+            for room in rooms
+        )
 
     def centre(self, plane: int = 0) -> Point:
         """Return the point of a plane in the middle of its views."""
@@ -102,13 +125,7 @@ class Camera:
         magnified by a whole number, so that they are sharp and alike. Several planes, which
         share the room, have none to give away.
         """
-        device = (unit * self._ratio) * min(
-            min(
-                max(1, room.width - 2 * _MARGIN) / planes[room.plane][0],
-                max(1, room.height - 2 * _MARGIN) / planes[room.plane][1],
-            )
-            for room in self._rooms
-        )
+        device = unit * self._ratio * self._fit(planes, self._large)
         whole = math.floor(device + 1e-9) if len(planes) == 1 else 0
         if whole >= 3 or (whole >= 1 and whole / device > _LITTLE_LOSS):
             device = whole
@@ -154,8 +171,9 @@ class Camera:
             rooms = [room for room in self._rooms if room.plane == plane]
             if rooms:
                 x, y = self.centre(plane)
-                width = min(room.width for room in rooms) / self.scale
-                height = min(room.height for room in rooms) / self.scale
+                scale = self.scale_of(plane)
+                width = min(room.width for room in rooms) / scale
+                height = min(room.height for room in rooms) / scale
                 self._centres[plane] = _settled(x, size[0], width), _settled(y, size[1], height)
 
     def _after(self, notches: float) -> tuple[float, float]:

@@ -19,16 +19,24 @@ _LEAST_GAIN = 1.15
 
 
 def lies_beside(
-    width: float, height: float, heading: float, extents: Sequence[tuple[float, float]]
+    width: float,
+    height: float,
+    heading: float,
+    extents: Sequence[tuple[float, float]],
+    large: int | None = None,
 ) -> bool:
     """Return whether the output belongs beside the input, so that slices are larger.
 
     - `width`, `height`: the room for both, in pixels.
     - `heading`: height of the line over the planes of each side, in pixels.
     - `extents`: width and height of the slices of each plane, in millimetres.
+    - `large`: the plane that has two thirds of the width, and all of the height.
     """
-    below = _scale(width / _PLANES, height / 2 - heading, extents)
-    beside = _scale(width / (2 * _PLANES), height - heading, extents)
+    share = 1 / _PLANES
+    if large is not None:
+        share, extents = 2 / _PLANES, extents[large : large + 1]
+    below = _scale(share * width, height / 2 - heading, extents)
+    beside = _scale(share * width / 2, height - heading, extents)
     return beside > _LEAST_GAIN * below
 
 

@@ -38,6 +38,8 @@ class Panes:
     """Beside the cursor."""
     magnified: bool = False
     """Whether a magnifier is drawn at the cursor."""
+    enlarged: bool = False
+    """Whether one plane of a volume is large, and the others are small beside it."""
 
 
 class CanvasView(Observed):
@@ -55,6 +57,7 @@ class CanvasView(Observed):
         """The voxel under the crosshair."""
         self.plane_number: int | None = None
         """The plane that is shown alone; None for all of them."""
+        self._large = 0
         self.clicked = 0
         """The view that was clicked last: the planes of the input, then those of the output."""
         self.look = Look()
@@ -109,6 +112,17 @@ class CanvasView(Observed):
     def active_plane(self) -> int:
         """The number of the plane that is shown alone, or else was clicked last."""
         return self.clicked % self.count if self.plane_number is None else self.plane_number
+
+    @property
+    def large(self) -> int | None:
+        """The plane that is larger than the others; None if all are alike, or one is alone."""
+        return self._large if self.panes.enlarged and self.plane_number is None else None
+
+    def enlarge(self, plane: int | None) -> None:
+        """Show a plane large and the others small beside it; all alike for None."""
+        with self.changing(PANES):
+            self._large = self._large if plane is None else plane
+            self.panes = replace(self.panes, enlarged=plane is not None)
 
     @property
     def places(self) -> list[tuple[int, int]]:

@@ -47,6 +47,8 @@ from kernelscope.gui.viewer.pane import NOTHING, Pane, PaneBox
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas, Probe
 from kernelscope.gui.viewer.tools import Overlay, Tool
 from kernelscope.gui.viewer.view_controls import (
+    ALL,
+    LARGE,
     OverlayBar,
     PlaneSwitches,
     ProjectionControl,
@@ -139,7 +141,7 @@ class PairView(QWidget):
             canvas.stepped.connect(partial(self._step, number))
             canvas.chosen.connect(partial(self._alternate, number))
         self._sliders.chosen.connect(self._slide)
-        self._switches.chosen.connect(self.choose_plane)
+        self._switches.chosen.connect(self._choose)
         self.projection.chosen.connect(self.view.choose_look)
         self.overlay.chosen.connect(self.view.choose_look)
         self.view.when({DIVIDED}, self._compose)
@@ -294,16 +296,29 @@ class PairView(QWidget):
         """Show one plane of input and output beside each other, or all for None."""
         with self.view.changing(SLICES):
             self.view.plane_number = number
-            self._switches.show_choice(number)
             self._sliders.show_only(number)
             for canvas in self.canvases():
                 canvas.setVisible(number in (None, canvas.plane))
-            if self.view.count > 1:
-                self._both.show_alone(number is not None)
+            self._show_planes()
+
+    def _show_planes(self) -> None:
+        """Give the planes their room, and show the choice."""
+        if self.view.count > 1:
+            large = self.view.large
+            self._switches.show_choice(self.view.plane_number, large)
+            self._both.share_room(self.view.plane_number, large)
+
+    def _choose(self, choice: int) -> None:
+        """Show a plane alone, one of them large, or all alike."""
+        if choice in (ALL, LARGE):
+            self.view.enlarge(self.view.active_plane if choice == LARGE else None)
+        self.choose_plane(None if choice in (ALL, LARGE) else choice)
 
     def _alternate(self, number: int) -> None:
         if self.view.count == 1:
             self.fit()
+        elif self.view.large not in (None, number):
+            self.view.enlarge(number)
         else:
             self.choose_plane(number if self.view.plane_number is None else None)
 
@@ -341,6 +356,7 @@ class PairView(QWidget):
     def _arrange(self) -> None:
         """Arrange input and output, and their values, as `view` says."""
         self._show_panes()
+        self._show_planes()
         self._draw()
         self.apply_camera()
         for canvas in self.canvases():
@@ -588,7 +604,7 @@ class PairView(QWidget):
         ]
         if not rooms or any(not room.width or not room.height for room in rooms):
             return False
-        self.view.camera.lay_out(rooms, self.devicePixelRatioF())
+        self.view.camera.lay_out(rooms, self.devicePixelRatioF(), self.view.large)
         return True
 
     def apply_camera(self) -> None:
@@ -599,7 +615,8 @@ class PairView(QWidget):
         for pane in self._panes:
             pane.place_hint()
         for canvas in self.canvases():
-            canvas.set_camera(QPointF(*camera.centre(canvas.plane or 0)), camera.scale)
+            number = canvas.plane or 0
+            canvas.set_camera(QPointF(*camera.centre(number)), camera.scale_of(number))
         with self.view.changing(SEEN):
             seen = self.in_view()[0]
             self.view.seen = seen.left(), seen.top(), seen.right(), seen.bottom()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from PySide6.QtCore import QEvent, QRect, QSize, Qt
 from PySide6.QtGui import QPalette, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QGridLayout, QWidget
 
 from kernelscope.gui.model.camera import Point
 from kernelscope.gui.model.displays import PaneSide, Shown
@@ -15,7 +15,7 @@ from kernelscope.gui.model.plane_rows import lies_beside
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row, text_label
+from kernelscope.gui.widgets.parts import dressed, in_column, text_label
 
 EARLIER = "Earlier settings – "
 """Precedes the caption of an output that Run would not produce with the current settings."""
@@ -70,9 +70,26 @@ class Pane(QWidget):
         self.hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         for label in (self.title, self.details):
             label.setContentsMargins(2, 0, 2, 0)
-        row = in_row(*((view, 1) for view in self.views), margins=0, spacing=4)
-        in_column(self.title, self.details, (row, 1), of=self, margins=0, spacing=2)
+        self._grid = QGridLayout()
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setSpacing(4)
+        self.share_room(None, None)
+        in_column(self.title, self.details, (self._grid, 1), of=self, margins=0, spacing=2)
         self.follow_palette()
+
+    def share_room(self, alone: int | None, large: int | None) -> None:
+        """Give all of the room to one plane, two thirds to a large one, or as much to each."""
+        small = [number for number in range(len(self.views)) if number != large]
+        for place, number in enumerate(small):
+            self._grid.addWidget(self.views[number], *((0, place) if large is None else (place, 1)))
+        if large is not None:
+            self._grid.addWidget(self.views[large], 0, 0, 2, 1)
+        for number in range(len(self.views)):
+            alike = 1 if alone in (None, number) else 0
+            share = alike if large is None else (2, 1, 0)[number]
+            self._grid.setColumnStretch(number, share)
+        self._grid.setRowStretch(0, 1)
+        self._grid.setRowStretch(1, 0 if large is None else 1)
 
     @property
     def shown(self) -> Shown | None:
@@ -183,7 +200,8 @@ class PaneBox(QWidget):
     def __init__(self, panes: Sequence[Pane], parent: QWidget) -> None:
         super().__init__(parent)
         self._panes = panes
-        self._alone = len(panes[0].views) == 1
+        self._alone: int | None = 0 if len(panes[0].views) == 1 else None
+        self._large: int | None = None
         self._extents: Sequence[Point] = ()
         self._box = QBoxLayout(QBoxLayout.Direction.TopToBottom, self)
         self._box.setContentsMargins(0, 0, 0, 0)
@@ -196,14 +214,19 @@ class PaneBox(QWidget):
         self._extents = list(extents)
         self._arrange()
 
-    def show_alone(self, alone: bool) -> None:
-        """Make room for one plane of each side, or for all."""
-        self._alone = alone
+    def share_room(self, alone: int | None, large: int | None) -> None:
+        """Make room for one plane of each side, or for all, one of which may be large."""
+        if (alone, large) != (self._alone, self._large):
+            self._alone, self._large = alone, large
+            for pane in self._panes:
+                pane.share_room(alone, large)
         self._arrange()
 
     def _arrange(self) -> None:
         heading = self._panes[0].title.sizeHint().height()
-        beside = self._alone or lies_beside(self.width(), self.height(), heading, self._extents)
+        beside = self._alone is not None or lies_beside(
+            *(self.width(), self.height(), heading, self._extents, self._large)
+        )
         direction = QBoxLayout.Direction
         self._box.setDirection(direction.LeftToRight if beside else direction.TopToBottom)
         self._box.setSpacing(_BESIDE if beside else _BELOW)

@@ -17,39 +17,46 @@ from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, Whole
 from kernelscope.gui.widgets.parts import dressed, in_row, label_of, switch
 from kernelscope.images.planes import Plane
 
-_ALL = 3  # the choice of all planes in place of a single one
+ALL, LARGE = 3, 4
+"""Choices in place of a single plane: all alike, or one large beside two small ones."""
+
+_TIPS = {
+    ALL: "All planes, alike",
+    LARGE: "The plane that was clicked last large, the others small beside it; a double click on "
+    "one of these enlarges it",
+}
 
 
 class PlaneSwitches(QWidget):
-    """A switch for all planes, and one for each."""
+    """A switch for all planes, one for a large one, and one for each."""
 
-    chosen = Signal(object)  # `int or None`: Show this plane alone; all of them for None
+    chosen = Signal(int)  # a plane to show alone, or `ALL` or `LARGE`
 
     def __init__(self) -> None:
         super().__init__()
         row = in_row(of=self, margins=0, spacing=4)
         self._switches: dict[int, QToolButton] = {}
-        for number, name in ((_ALL, "All"), (0, "Axial"), (1, "Coronal"), (2, "Sagittal")):
+        for number, name in enumerate(("Axial", "Coronal", "Sagittal", "All", "Large")):
+            tip = _TIPS.get(number, "Double-click a plane to see it alone, and again to see all")
             button = self._switches[number] = switch(
-                name,
-                f"plane{number}Button",
-                "Show all planes",
-                tip="Double-click a plane to see it alone, and again to see all",
+                name, f"plane{number}Button", f"Show planes: {name.lower()}", tip=tip
             )
-            button.clicked.connect(partial(self._on_click, number if number != _ALL else None))
-            row.addWidget(button)
+            button.clicked.connect(partial(self._on_click, number))
+            row.insertWidget(max(0, number - 3) if number >= ALL else row.count(), button)
 
     def name(self, planes: Sequence[Plane]) -> None:
         for number, plane in enumerate(planes):
             self._switches[number].setText(plane.name)
             self._switches[number].setAccessibleName(f"Show only: {plane.name}")
 
-    def show_choice(self, number: int | None) -> None:
+    def show_choice(self, alone: int | None, large: int | None) -> None:
+        several = ALL if large is None else LARGE
         for choice, button in self._switches.items():
-            button.setChecked(choice == (_ALL if number is None else number))
+            button.setChecked(choice == (several if alone is None else alone))
 
-    def _on_click(self, number: int | None, _checked: bool = False) -> None:
-        self.chosen.emit(number)
+    def _on_click(self, choice: int, _checked: bool = False) -> None:
+        self.chosen.emit(choice)
+        self._switches[choice].setChecked(True)  # also if it was on already
 
 
 class WindowControl(QWidget):

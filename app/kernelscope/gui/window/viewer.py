@@ -24,6 +24,7 @@ _MAPS = {
 }
 
 _ARRANGEMENT, _UNITS, _PROBE = "viewer/arrangement", "viewer/units", "viewer/probe"
+_LARGE = "viewer/large"
 
 
 class Viewer(QObject):
@@ -50,6 +51,7 @@ class Viewer(QObject):
         self._button, self._settings = button, settings
         self.panel = DisplayPanel(session, button)
         session.when({KIND, DRAWN, PANES}, self.refresh)
+        session.volumes.when({PANES}, self._remember)
         self._restore()
 
     @property
@@ -67,9 +69,15 @@ class Viewer(QObject):
             self._session.arrange(arrangement=Arrangement(name))
         if (name := texts(_UNITS)) in list(Units):
             self._session.arrange(units=Units(name))
+        if texts(_LARGE) == "on":
+            self._session.volumes.view.enlarge(0)
         if texts(_PROBE) == "off":
             self._session.arrange(shows_values=False)
         self.refresh()
+
+    def _remember(self) -> None:
+        large = self._session.volumes.view.panes.enlarged
+        self._settings.set_text(_LARGE, "on" if large else "off")
 
     @choice(
         "arrangement",
