@@ -15,7 +15,7 @@ from kernelscope.schema.explanation import weighted
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import SHARED, SINGLE_BLOCK
 from kernelscope.schema.samples import Kind
-from kernelscope.teach import handbook
+from kernelscope.teach import handbook, manual
 from kernelscope.teach.handbook import examples, level_pictures, pictures
 from kernelscope.teach.handbook.filter_pages import _levels, _settings, nearest
 
@@ -54,7 +54,7 @@ def test_each_parameter_has_its_paragraph(spec: FilterSpec) -> None:
     name = f"filter-{spec.id.replace('_', '-')}"
     text = handbook.page(name, computed=False)
     for parameter in spec.parameters:
-        assert handbook.anchor_of(parameter.label) in handbook.anchors(name)
+        assert manual.anchor_of(parameter.label) in handbook.anchors(name)
         paragraph = text.split(f"### {parameter.label}\n")[1].split("\n#")[0]
         assert parameter.help in paragraph
         assert f"`--{parameter.name.replace('_', '-')}`" in paragraph
