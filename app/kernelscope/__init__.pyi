@@ -279,6 +279,170 @@ def dot_product(
     """
 
 @overload
+def gaussian(
+    *,
+    sigma: float = 1.0,
+    truncate: float = 4.0,
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "reduce",
+        "keep",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
+def gaussian(
+    image: ArrayLike,
+    *,
+    sigma: float = 1.0,
+    truncate: float = 4.0,
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "reduce",
+        "keep",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    cval: float = 0.0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+    nan: float | None = None,
+    device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
+    level: Literal[
+        "serial",
+        "parallel",
+        "single-block",
+        "global",
+        "constant",
+        "shared",
+        "texture",
+        "tuned",
+    ]
+    | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
+    cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Return the result of the filter Gaussian.
+
+    Averages with weights of a bell curve, of any width: the standard way to blur.
+
+    To blur by any amount without a preferred direction, before a derivative or before a picture
+    is made smaller; and to see what two passes save.
+
+    Parameters
+    ----------
+    image : array_like, shape (height, width) or (height, width, channels)
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
+    sigma : float, default 1.0
+        Standard deviation of the bell curve: how far a pixel is spread. Allowed: 0 to 100 px.
+    truncate : float, default 4.0
+        Where the bell curve ends, in sigmas: the mask reaches so far, rounded to pixels.
+        Allowed: 0 to 10 σ.
+    border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
+            default 'reflect'
+        Treatment of cells outside the image.
+    mode : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'grid-mirror', 'symmetric',
+            'edge', 'grid-constant', 'grid-wrap'}, optional
+        The border under the name that scipy.ndimage or numpy.pad has for it.
+    cval : float, default 0.0
+        Value of the cells outside the image for border “constant”.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
+    grey : bool, default False
+        Convert to greyscale first (ITU-R 601).
+    within : str, optional
+        Filter only there and keep the rest: “rectangle 12,8 52,38”, “ellipse 12,8 52,38” or
+        “polygon 0,0 40,0 20,30”, in pixels to the right and down.
+    axis : {'z', 'y', 'x'}, optional
+        Read the array as a volume of shape (depth, height, width) and filter its slices
+        perpendicular to this axis.
+    nan : float, optional
+        Filter NaN as this number; the result has NaN there again.
+    device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
+        Where to compute. Integers have the same result on all of them.
+    level : {'serial', 'parallel', 'single-block', 'global', 'constant', 'shared', 'texture',
+            'tuned'}, optional
+        Way of computing; by default the fastest of the device.
+    progress : callable or bar of tqdm, optional
+        Called with a stage and the fraction of it that is done, 0 to 1.
+    cancel : callable, optional
+        Called often, on any thread; the function raises `Cancelled` soon after it returned
+        True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
+
+    Returns
+    -------
+    ndarray
+        A new array of the type of `image`.
+
+    Raises
+    ------
+    AppError
+        For every problem that the caller can correct; the message names the argument.
+    Cancelled
+        If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.gaussian(image, sigma=2.0, border='mirror')
+
+    References
+    ----------
+    Gonzalez and Woods, Digital Image Processing, chapter 3.
+    """
+
+@overload
 def gaussian_noise(
     *,
     variance: float = 0.001,
@@ -3119,6 +3283,187 @@ def turned_tiles(
     References
     ----------
     Salari 2019, chapter 3: a picture made with and without __syncthreads.
+    """
+
+@overload
+def unsharp(
+    *,
+    amount: float = 1.0,
+    sigma: float = 1.0,
+    threshold: float = 0.0,
+    truncate: float = 4.0,
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "reduce",
+        "keep",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
+def unsharp(
+    image: ArrayLike,
+    *,
+    amount: float = 1.0,
+    sigma: float = 1.0,
+    threshold: float = 0.0,
+    truncate: float = 4.0,
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "reduce",
+        "keep",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    cval: float = 0.0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+    white: float | None = None,
+    black: float | None = None,
+    nan: float | None = None,
+    device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
+    level: Literal[
+        "serial",
+        "parallel",
+        "single-block",
+        "global",
+        "constant",
+        "shared",
+        "texture",
+        "tuned",
+    ]
+    | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
+    cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Return the result of the filter Unsharp mask.
+
+    Sharpens: adds to each pixel its difference from the Gaussian around it.
+
+    To make a picture look crisper for a screen or for print. A sigma of the size of the blur,
+    and an amount at which no light seams stand beside edges.
+
+    Parameters
+    ----------
+    image : array_like, shape (height, width) or (height, width, channels)
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
+    amount : float, default 1.0
+        How much of the difference is added: 1 doubles it. Allowed: 0 to 10.
+    sigma : float, default 1.0
+        Standard deviation of the bell curve: how far a pixel is spread. Allowed: 0 to 100 px.
+    threshold : float, default 0.0
+        Smaller differences stay as they are: flat areas keep their noise. Allowed: 0 to 255 of
+        255.
+    truncate : float, default 4.0
+        Where the bell curve ends, in sigmas: the mask reaches so far, rounded to pixels.
+        Allowed: 0 to 10 σ.
+    border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
+            default 'reflect'
+        Treatment of cells outside the image.
+    mode : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'grid-mirror', 'symmetric',
+            'edge', 'grid-constant', 'grid-wrap'}, optional
+        The border under the name that scipy.ndimage or numpy.pad has for it.
+    cval : float, default 0.0
+        Value of the cells outside the image for border “constant”.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
+    grey : bool, default False
+        Convert to greyscale first (ITU-R 601).
+    within : str, optional
+        Filter only there and keep the rest: “rectangle 12,8 52,38”, “ellipse 12,8 52,38” or
+        “polygon 0,0 40,0 20,30”, in pixels to the right and down.
+    axis : {'z', 'y', 'x'}, optional
+        Read the array as a volume of shape (depth, height, width) and filter its slices
+        perpendicular to this axis.
+    white : float, optional
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black : float, optional
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
+    nan : float, optional
+        Filter NaN as this number; the result has NaN there again.
+    device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
+        Where to compute. Integers have the same result on all of them.
+    level : {'serial', 'parallel', 'single-block', 'global', 'constant', 'shared', 'texture',
+            'tuned'}, optional
+        Way of computing; by default the fastest of the device.
+    progress : callable or bar of tqdm, optional
+        Called with a stage and the fraction of it that is done, 0 to 1.
+    cancel : callable, optional
+        Called often, on any thread; the function raises `Cancelled` soon after it returned
+        True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
+
+    Returns
+    -------
+    ndarray
+        A new array of the type of `image`.
+
+    Raises
+    ------
+    AppError
+        For every problem that the caller can correct; the message names the argument.
+    Cancelled
+        If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.unsharp(image, amount=2.0, border='mirror')
+
+    References
+    ----------
+    Gonzalez and Woods, Digital Image Processing, chapter 3.
     """
 
 @overload

@@ -73,7 +73,7 @@ def run(
     before: str = "",
     part: Strip | None = None,
 ) -> NDArray[Any]:
-    """Return `pixels`, shape (height, width, channels), filtered by the kernel of a level.
+    """Return `pixels`, shape (height, width, channels), filtered by the kernels of a level.
 
     Of a `part` these are its rows, computed in one tile from those of the source that it names.
     """
@@ -82,23 +82,30 @@ def run(
     shape = spec.output_shape(pixels.shape, values, border)
     task = CudaTask(pixels.shape, shape, pixels.dtype, values, border, level)
     with tuned_at_any_size():
-        (planned,) = CudaPlan.of(spec.implementation(Cuda).plan(task)).launches
-    library = build(filter_id, planned.kernel, tuple(sorted(planned.defines.items())), before)
+        plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
     height, width, channels = pixels.shape
     whole = Strip(0, shape[0], 0, height)
     part = part or whole
-    if part != whole and "DIGITS" in planned.defines:  # a warp goes down all rows of its tile
-        assert planned.tile is not None
-        planned = replace(planned, tile=(planned.tile[0], shape[0]))
     rows = part.last - part.first
     pieces = [pixels[row : row + count] for _, row, count in part.source_pieces(height)]
     output = np.full((shape[0] + 8, *shape[1:]), 90, pixels.dtype)
     bounds = part.first, part.last, part.source_first, part.first, 0
     geometry = np.array([width, height, channels, shape[1], *bounds], np.int32)
     with mock.patch.object(emulated_launch, "geometry", return_value=geometry):
-        memory = emulated_launch.Memory(np.concatenate(pieces), output, {})
-        emulated_launch.run_launch(
-            library, planned, task, memory, [], CancelToken(), lambda part: None
-        )
+        scratch = {
+            name: np.empty(buffer.size(rows, shape[0]), np.uint8)
+            for name, buffer in plan.scratch.items()
+        }
+        memory = emulated_launch.Memory(np.concatenate(pieces), output, scratch)
+        for planned in plan.launches:
+            library = build(
+                filter_id, planned.kernel, tuple(sorted(planned.defines.items())), before
+            )
+            if part != whole and "DIGITS" in planned.defines:  # a warp goes down all rows
+                assert planned.tile is not None
+                planned = replace(planned, tile=(planned.tile[0], shape[0]))
+            emulated_launch.run_launch(
+                library, planned, task, memory, [], CancelToken(), lambda part: None
+            )
     assert (output[rows:] == 90).all(), "nothing is written behind the part"
     return output[:rows]

@@ -15,6 +15,7 @@ from kernelscope.schema.launch import BLOCK
 from tests.backends.specialisations import gpu_filters, launches
 
 SHARED = {
+    "gaussian": {"RUN", "TILE_SAMPLES", "TILE_ROWS"},
     "greyscale": {"PIXELS"},
     "laplace": {"QUAD", "TUNED_THREADS"},
     "mask": {"QUAD", "TUNED_THREADS"},
@@ -27,6 +28,7 @@ SHARED = {
     "rotating_mask": {"QUAD", "TUNED_THREADS"},
     "sobel": {"QUAD", "TUNED_THREADS"},
     "threshold_mean": {"BOX_HALF_BLOCK", "BOX_COLUMNS", "BOX_RUN", "BOX_STEP"},
+    "unsharp": {"RUN", "TILE_SAMPLES", "TILE_ROWS"},
     "weighted_mean": {"QUAD", "TUNED_THREADS"},
 }
 """Macros, of each filter, that plans compute with as well."""

@@ -151,8 +151,8 @@ def padded_row(source: Plane, row: Index, radius: Index, border: Index, blank: L
     return source[y].reshape(width * channels) if y >= 0 else blank
 
 
-def blank_row(samples: int) -> Any:
+def blank_row(samples: int, dtype: Any = np.uint8) -> Any:
     """Return a row of zeros, of the type of a picture's rows."""
-    row = np.zeros(samples, np.uint8)
+    row = np.zeros(samples, dtype)
     row.flags.writeable = False
     return row

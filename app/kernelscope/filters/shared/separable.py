@@ -1,0 +1,362 @@
+"""Symmetric weights along both axes: the passes of the Gaussian, and of filters made of it.
+
+A mask whose weights are products of a row with itself takes two passes: down the columns, and along
+the rows of their sums. Of n x n cells 2 n are left. For example with the weights 1 2 1 and 4 x 4:
+
+    columns   1 2 1 of 10 10 10 = 40, of 10 50 10 = 120      rows   (40 + 2 * 120 + 40) / 16 = 20
+
+Each sum begins with the middle cell and adds pairs at the same distance from it, outwards:
+
+    w0 * c + w1 * (b + d) + w2 * (a + e)          of the cells a b c d e
+
+in float32, rounded after each operation, whatever the type of the samples. So every level, of the
+processor and of a card, has the same bits. Sums err by about 2**-22 of the largest cell: bytes by a
+thousandth of a level, 16 bits by a fiftieth, before they are rounded.
+
+Under ``reduce`` each pass divides by the weights inside the picture, added up in the same order.
+
+A third pass, along the slices of a volume, is one more `weigh_line` of the same kind.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.base.errors import InvalidParameter
+from kernelscope.base.jit import Index, Line, Number, Plane, Record, inlined, kernel
+from kernelscope.filters.shared.border_kernels import (
+    REDUCE,
+    VALID,
+    border_index,
+    pad_columns,
+)
+from kernelscope.filters.shared.correlation import Finish
+from kernelscope.filters.shared.plain import cell, no_simd
+from kernelscope.filters.shared.vectors import blank_row, padded_row
+from kernelscope.schema.filter import CpuPass, CpuTask
+from kernelscope.schema.levels import SERIAL
+from kernelscope.schema.parameters import FloatParameter
+
+Sharpening = tuple[np.float32, np.float32]
+"""Amount, and the least difference that counts, in the unit of the samples."""
+
+_TILE = 1024
+"""Samples summed at a time: totals and the lines they come from stay in the L1 cache."""
+
+
+MOST_RADIUS = 200
+"""Size of the weights in constant memory less one: macro ``MOST_RADIUS``. Tiles of level *shared*
+have room for it."""
+
+SIGMA = FloatParameter(
+    name="sigma",
+    label="Sigma",
+    symbol="σ",
+    help="Standard deviation of the bell curve: how far a pixel is spread.",
+    default=1.0,
+    minimum=0.0,
+    maximum=100.0,
+    slider=(0.3, 20.0),
+    geometric=True,
+    unit="px",
+)
+
+TRUNCATE = FloatParameter(
+    name="truncate",
+    label="Cut off at",
+    symbol="cut off at",
+    help="Where the bell curve ends, in sigmas: the mask reaches so far, rounded to pixels.",
+    default=4.0,
+    minimum=0.0,
+    maximum=10.0,
+    slider=(2.0, 6.0),
+    step=0.5,
+    decimals=2,
+    unit="σ",
+)
+
+
+def radius(parameters: Mapping[str, Any]) -> int:
+    """Return how far the mask reaches, as SciPy has it."""
+    return int(parameters["truncate"] * parameters["sigma"] + 0.5)
+
+
+def check(parameters: Mapping[str, Any]) -> None:
+    reach, truncate = radius(parameters), parameters["truncate"]
+    if reach > MOST_RADIUS:
+        raise InvalidParameter(
+            f"Sigma {parameters['sigma']:g} px, cut off at {truncate:g} σ, makes a mask with a "
+            f"radius of {reach} pixels, and {MOST_RADIUS} is the largest.",
+            f"Use a sigma of up to {MOST_RADIUS / truncate:.3g} px.",
+        )
+
+
+def weights_of(parameters: Mapping[str, Any]) -> NDArray[np.float32]:
+    """Return the weights from the middle outwards, float32, shape (radius + 1,).
+
+    The middle one and twice the others add up to 1.
+    """
+    distances = np.arange(radius(parameters) + 1)
+    sigma = parameters["sigma"] if len(distances) > 1 else 1.0
+    weights = np.exp(-0.5 * (distances / sigma) ** 2)
+    found = (weights / (2 * math.fsum(weights) - weights[0])).astype(np.float32)
+    found.flags.writeable = False
+    return found
+
+
+@kernel
+def begin(middle: Line, weight: Number, totals: Line) -> None:
+    for x in range(totals.size):
+        totals[x] = weight * np.float32(middle[x])
+
+
+@kernel
+def add_pair(a: Line, b: Line, weight: Number, totals: Line) -> None:
+    for x in range(totals.size):
+        totals[x] += weight * (np.float32(a[x]) + np.float32(b[x]))
+
+
+@kernel
+def add_two_pairs(
+    a: Line, b: Line, c: Line, d: Line, weight: Number, next_weight: Number, totals: Line
+) -> None:
+    """As `add_pair` twice: totals are loaded and stored once."""
+    for x in range(totals.size):
+        total = totals[x] + weight * (np.float32(a[x]) + np.float32(b[x]))
+        totals[x] = total + next_weight * (np.float32(c[x]) + np.float32(d[x]))
+
+
+@kernel
+def weight_inside(i: Index, count: Index, weights: Line) -> Any:
+    """Return the sum of the weights around cell `i` whose cells are among `count`."""
+    no_simd()
+    total = weights[0]
+    for k in range(1, weights.size):
+        total += weights[k] * np.float32(np.int64(i - k >= 0) + np.int64(i + k < count))
+    return total
+
+
+@kernel
+def is_cut(i: Index, count: Index, weights: Line) -> Any:
+    return i < weights.size - 1 or i > count - weights.size
+
+
+@kernel
+def sum_columns(
+    source: Plane, y: Index, weights: Line, border: Index, blank: Line, sums: Line
+) -> None:
+    """Write the sums down the columns for output row `y`."""
+    radius = weights.size - 1
+    for left in range(0, sums.size, _TILE):
+        totals = sums[left : left + _TILE]
+        middle = padded_row(source, y + radius, radius, border, blank)
+        begin(middle[left:], weights[0], totals)
+        k = 1
+        while k + 1 <= radius:
+            a = padded_row(source, y + radius - k, radius, border, blank)
+            b = padded_row(source, y + radius + k, radius, border, blank)
+            c = padded_row(source, y + radius - k - 1, radius, border, blank)
+            d = padded_row(source, y + radius + k + 1, radius, border, blank)
+            weight, next_weight = weights[k], weights[k + 1]
+            add_two_pairs(a[left:], b[left:], c[left:], d[left:], weight, next_weight, totals)
+            k += 2
+        if k <= radius:
+            a = padded_row(source, y + radius - k, radius, border, blank)
+            b = padded_row(source, y + radius + k, radius, border, blank)
+            add_pair(a[left:], b[left:], weights[k], totals)
+
+
+@kernel
+def sum_row(cells: Line, weights: Line, channels: Index, totals: Line) -> None:
+    """Write the sums along a row; `cells` has the radius more pixels on both sides."""
+    radius = weights.size - 1
+    for left in range(0, totals.size, _TILE):
+        tile = totals[left : left + _TILE]
+        middle = left + radius * channels
+        begin(cells[middle:], weights[0], tile)
+        k = 1
+        while k + 1 <= radius:
+            near, far = k * channels, (k + 1) * channels
+            add_two_pairs(
+                cells[middle - near :],
+                cells[middle + near :],
+                cells[middle - far :],
+                cells[middle + far :],
+                weights[k],
+                weights[k + 1],
+                tile,
+            )
+            k += 2
+        if k <= radius:
+            near = k * channels
+            add_pair(cells[middle - near :], cells[middle + near :], weights[k], tile)
+
+
+@inlined
+def sharpened(mean: Number, sample: Number, sharpening: Record) -> Any:
+    """Return the sample and `amount` times its difference from the mean, if that counts."""
+    if sharpening is None:
+        return mean
+    amount, least = sharpening
+    own = np.float32(sample)
+    difference = own - mean
+    return own + amount * difference if abs(difference) >= least else own
+
+
+@inlined
+def settled(value: Number, finish: Record) -> Any:
+    """Return `value` as a sample, rounded (ties to even) and saturated."""
+    if finish.whole:
+        value = np.rint(value)
+    return min(max(value, finish.low), finish.high)
+
+
+@kernel
+def finish_samples(
+    means: Line, samples: Line, sharpening: Record, finish: Record, results: Line
+) -> None:
+    for x in range(results.size):
+        results[x] = settled(sharpened(means[x], samples[x], sharpening), finish)
+
+
+@kernel
+def divide_row(totals: Line, width: Index, channels: Index, weights: Line) -> None:
+    """Divide the sums along a row by the weights inside the picture."""
+    for x in range(width):
+        if is_cut(x, width, weights):
+            inside = weight_inside(x, width, weights)
+            for c in range(channels):
+                totals[x * channels + c] = np.true_divide(totals[x * channels + c], inside)
+
+
+@kernel
+def own_samples(source: Plane, y: Index, radius: Index, border: Index, size: Index) -> Any:
+    """Return the samples in the place of an output row."""
+    inset = radius if border == VALID else 0
+    samples = source[y + inset].reshape(source.shape[1] * source.shape[2])
+    return samples[inset * source.shape[2] :][:size]
+
+
+@kernel
+def separable_parallel(
+    source: Plane,
+    output: Plane,
+    blank: Line,
+    weights: Line,
+    sharpening: Record,
+    finish: Record,
+    border: Index,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Whole rows at a time, which vectorises.
+
+    - `blank`: a row of zeros.
+    - `weights`: float32, shape (radius + 1,), from the middle outwards.
+    - `sharpening`: `Sharpening`, or None where the mean is the result.
+    """
+    height, width, channels = source.shape
+    radius = weights.size - 1
+    margin = 0 if border == VALID else radius * channels
+    size = output.shape[1] * channels
+    cells = np.empty(size + 2 * radius * channels, np.float32)
+    sums = cells[margin : margin + width * channels]
+    totals = np.empty(size, np.float32)
+    for y in range(start, stop):
+        sum_columns(source, y, weights, border, blank, sums)
+        if border == REDUCE and is_cut(y, height, weights):
+            inside = weight_inside(y, height, weights)
+            for x in range(sums.size):
+                sums[x] = np.true_divide(sums[x], inside)
+        pad_columns(cells, radius, channels, border)
+        sum_row(cells, weights, channels, totals)
+        if border == REDUCE:
+            divide_row(totals, width, channels, weights)
+        samples = own_samples(source, y, radius, border, size)
+        finish_samples(totals, samples, sharpening, finish, output[y].reshape(size))
+
+
+@inlined
+def plain_sum(samples: Line, place: Index, step: Index, weights: Line) -> Any:
+    """Return the weighted sum of the cells around a place, `step` apart."""
+    no_simd()
+    total = weights[0] * np.float32(cell(samples, place))
+    for k in range(1, weights.size):
+        before, after = cell(samples, place - k * step), cell(samples, place + k * step)
+        total += weights[k] * (np.float32(before) + np.float32(after))
+    return total
+
+
+@kernel
+def plain_columns(
+    source: Plane, row: Index, weights: Line, border: Index, window: Line, sums: Line
+) -> None:
+    """As `sum_columns`, around a `row` of the source whose mask leaves it: from copied cells."""
+    no_simd()
+    height, width, channels = source.shape
+    samples = source.reshape(source.size)
+    radius = weights.size - 1
+    for k in range(width * channels):
+        for s in range(window.size):
+            y = border_index(row + s - radius, height, border)
+            window[s] = cell(samples, y * width * channels + k) if y >= 0 else 0
+        sums[k] = plain_sum(window, radius, 1, weights)
+
+
+@kernel
+def separable_serial(
+    source: Plane,
+    output: Plane,
+    weights: Line,
+    sharpening: Record,
+    finish: Record,
+    border: Index,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Plain loops: for every sample, every cell of its column; then every sum of its row."""
+    no_simd()
+    height, width, channels = source.shape
+    radius = weights.size - 1
+    inset = radius if border == VALID else 0
+    pitch, size = width * channels, output.shape[1] * channels
+    samples = source.reshape(source.size)
+    window = np.empty(2 * radius + 1, source.dtype)
+    cells = np.empty(size + 2 * radius * channels, np.float32)
+    sums = cells[(radius - inset) * channels :][:pitch]
+    for y in range(start, stop):
+        row = y + inset
+        if radius <= row < height - radius:
+            for k in range(pitch):
+                sums[k] = plain_sum(samples, row * pitch + k, pitch, weights)
+        else:
+            plain_columns(source, row, weights, border, window, sums)
+        if border == REDUCE and is_cut(y, height, weights):
+            inside = weight_inside(y, height, weights)
+            for k in range(pitch):
+                sums[k] = np.true_divide(sums[k], inside)
+        pad_columns(cells, radius, channels, border)
+        results = output[y].reshape(size)
+        for k in range(size):
+            total = plain_sum(cells, k + radius * channels, channels, weights)
+            x = k // channels
+            if border == REDUCE and is_cut(x, width, weights):
+                total = np.true_divide(total, weight_inside(x, width, weights))
+            sample = cell(samples, row * pitch + k + inset * channels)
+            results[k] = settled(sharpened(total, sample, sharpening), finish)
+
+
+def separable_cpu(task: CpuTask, sharpening: Sharpening | None = None) -> Sequence[CpuPass]:
+    """Return the pass of a filter with the parameters `SIGMA` and `TRUNCATE`."""
+    source, output, weights = task.source, task.output, weights_of(task.parameters)
+    finish = Finish.of(source.dtype, np.float32)
+    others = (weights, sharpening, finish, task.border.code)
+    if task.level == SERIAL.id:
+        return [CpuPass(separable_serial, (source, output, *others), output.shape[0])]
+    blank = blank_row(source[0].size, source.dtype)
+    return [CpuPass(separable_parallel, (source, output, blank, *others), output.shape[0])]

@@ -1,0 +1,124 @@
+"""The launches of ``separable.cuh``: two passes, or one at level *tuned* for small masks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.filters.shared.separable import radius, weights_of
+from kernelscope.schema.launch import CudaPlan, CudaTask, Launch, Scratch, level_launch
+from kernelscope.schema.levels import SHARED, TEXTURE, TUNED
+
+RUN = 8
+"""Neighbouring results of a thread at level *tuned*: macro ``RUN``."""
+
+_TILE_SAMPLES, _TILE_ROWS = 256, 16
+"""Of a block at level *tuned*: macros ``TILE_SAMPLES`` and ``TILE_ROWS``. A warp has a row of
+`_TILE_SAMPLES` / `RUN` threads."""
+
+_THREADS = 256
+"""Of such a block."""
+
+_FUSED_HALO = 48
+"""Samples on each side of a tile up to which level *tuned* takes one launch. A block adds up the
+columns of its halo as well, 96 for 256 here; with two launches the sums go to memory and back, 8
+bytes a sample. A bound from these counts: it was not measured."""
+
+
+def separable_cuda(
+    filter_id: str,
+    task: CudaTask,
+    arguments: Mapping[str, NDArray[Any]] | None = None,
+    *,
+    operations: int = 0,
+    with_samples: bool = False,
+) -> CudaPlan:
+    """Return the launches of a filter with the parameters `SIGMA` and `TRUNCATE`.
+
+    - `arguments`: constants of the filter's own.
+    - `operations`: for each sample, after the sums.
+    - `with_samples`: whether the second pass reads samples of the source. At level *texture*, where
+      it has a texture of the sums, they stand beside these.
+    """
+    reach, weights = radius(task.parameters), weights_of(task.parameters)
+    own = {"radius": np.array([reach], np.int32), **(arguments or {})}
+    sums = 3.0 * reach + 1
+    if task.level == TUNED.id:
+        return _tuned(filter_id, task, {"constant_weights": weights, **own}, sums, operations)
+    constants, tables = {"constant_weights": weights}, (weights,)
+    base = level_launch(filter_id, task, 0, sums, constants=constants, tables=tables, arguments=own)
+    size = task.dtype.itemsize
+    columns, rows = base.block
+    halo = 2 * reach
+    in_shared = task.level == SHARED.id
+    beside = 2 if with_samples and task.level == TEXTURE.id else 1
+    first = replace(
+        base,
+        kernel=f"{base.kernel}_columns",
+        defines=task.defines(),
+        bytes_per_sample=size + 4.0 * beside,
+        shared_bytes=columns * (rows + halo) * size if in_shared else 0,
+        scratch=("sums",),
+    )
+    pitch = beside * task.row_samples
+    second = replace(
+        first,
+        kernel=f"{base.kernel}_rows",
+        bytes_per_sample=4.0 + size * (2 if with_samples else 1),
+        operations_per_sample=sums + operations,
+        shared_bytes=4 * rows * (columns + halo * task.shape[2]) if in_shared else 0,
+        texture_of=("sums", pitch) if task.level == TEXTURE.id else None,
+    )
+    return CudaPlan((first, second), {"sums": Scratch(4 * pitch)})
+
+
+def _tuned(
+    filter_id: str,
+    task: CudaTask,
+    constants: Mapping[str, NDArray[Any]],
+    sums: float,
+    operations: int,
+) -> CudaPlan:
+    channels, size = task.shape[2], task.dtype.itemsize
+    halo = radius(task.parameters) * channels
+    width = _TILE_SAMPLES + 2 * halo
+    across = _TILE_SAMPLES // channels
+    launch = Launch(
+        kernel=f"{filter_id}_tuned",
+        defines=task.defines(
+            TUNED=1,
+            CHANNELS=channels,
+            RUN=RUN,
+            TILE_SAMPLES=_TILE_SAMPLES,
+            TILE_ROWS=_TILE_ROWS,
+        ),
+        block=(_THREADS, 1),
+        tile=(across, _TILE_ROWS),
+        bytes_per_sample=2.0 * size,
+        operations_per_sample=sums * (width / _TILE_SAMPLES) + sums + operations,
+        constants=constants,
+        shared_bytes=4 * _TILE_ROWS * (width + width // RUN),
+    )
+    if halo <= _FUSED_HALO:
+        return CudaPlan((launch,))
+    first = replace(
+        launch,
+        kernel=f"{launch.kernel}_columns",
+        tile=(across, RUN),
+        bytes_per_sample=size + 4.0,
+        operations_per_sample=sums,
+        shared_bytes=0,
+        scratch=("sums",),
+    )
+    second = replace(
+        launch,
+        kernel=f"{launch.kernel}_rows",
+        bytes_per_sample=size + 4.0,
+        operations_per_sample=sums + operations,
+        scratch=("sums",),
+    )
+    return CudaPlan((first, second), {"sums": Scratch(4 * task.row_samples)})

@@ -1,0 +1,224 @@
+"""Gaussian filter against NumPy's windows and SciPy, and SciPy's own tests as far as they apply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from kernelscope.base.errors import InvalidParameter
+from kernelscope.filters.gaussian import SPEC
+from kernelscope.schema.borders import Border
+from tests.backends import emulated
+from tests.backends.emulated import needs_compiler
+from tests.filters import apply
+from tests.oracle import PAD_MODES, to_dtype
+
+CASES: list[dict[str, Any]] = [
+    {"sigma": 1.0},
+    {"sigma": 0.3, "truncate": 2.0},
+    {"sigma": 2.5, "truncate": 3.5},
+    {"sigma": 12.3},
+]
+
+SCIPY_BORDERS = (Border.REFLECT, Border.MIRROR, Border.NEAREST, Border.CONSTANT, Border.WRAP)
+
+DTYPES = [np.dtype(name) for name in ("uint8", "uint16", "float32")]
+
+
+def smooth(
+    source: NDArray[Any], sigma: float, truncate: float, border: Border
+) -> NDArray[np.float64]:
+    """Return the Gaussian of `source` in float64, one axis after the other."""
+    radius = int(truncate * sigma + 0.5)
+    distances = np.arange(-radius, radius + 1)
+    weights = np.exp(-(distances**2) / (2 * sigma**2)) if radius else np.ones(1)
+    weights /= weights.sum()
+    result = source.astype(np.float64)
+    for axis in (0, 1):
+        inside = np.ones(result.shape)
+        if border is not Border.VALID:
+            pad = [(0, 0)] * 3
+            pad[axis] = (radius, radius)
+            result = np.pad(result, pad, mode=PAD_MODES[border])  # type: ignore[call-overload]
+            inside = np.pad(inside, pad, constant_values=border is not Border.REDUCE)
+        view = np.lib.stride_tricks.sliding_window_view
+        result = view(result, 2 * radius + 1, axis) @ weights
+        result /= view(inside, 2 * radius + 1, axis) @ weights
+    return result
+
+
+def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
+    return smooth(source, parameters["sigma"], parameters["truncate"], border)
+
+
+def tolerance(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> float:
+    """Sums are float32: a result next to a tie may be the other neighbour."""
+    return 2e-6 if dtype.kind == "f" else 1
+
+
+def pixels(dtype: np.dtype[Any], shape: tuple[int, ...] = (61, 83, 1)) -> NDArray[Any]:
+    random = np.random.default_rng(len(shape) + shape[0])
+    if dtype.kind == "f":
+        return random.random(shape).astype(dtype)
+    made = random.integers(0, np.iinfo(dtype).max + 1, shape)
+    made[: shape[0] // 3] = np.iinfo(dtype).max  # and steps between black and white
+    made[shape[0] // 2 :, : shape[1] // 2] = 0
+    return made.astype(dtype)
+
+
+# Against SciPy ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("border", SCIPY_BORDERS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_equals_scipy_rounded_to_the_nearest(dtype: np.dtype[Any], border: Border) -> None:
+    """But where SciPy's float is so close to a tie as the docstring says."""
+    source = pixels(dtype)
+    for sigma, truncate in ((0.3, 4.0), (0.75, 4.0), (2.0, 3.0), (6.6, 4.0), (20.0, 4.0)):
+        wanted = ndimage.gaussian_filter(
+            source.astype(np.float64), (sigma, sigma, 0), mode=border.value, truncate=truncate
+        )
+        actual = apply(SPEC, source, {"sigma": sigma, "truncate": truncate}, border)
+        if dtype.kind == "f":
+            np.testing.assert_allclose(actual, wanted, rtol=0, atol=2e-6)
+            continue
+        room = 0.001 if dtype.itemsize == 1 else 0.1
+        assert np.abs(actual - wanted).max() <= 0.5 + room
+        sure = np.abs(wanted % 1 - 0.5) > room
+        np.testing.assert_array_equal(actual[sure], np.rint(wanted)[sure], f"sigma {sigma}")
+        assert sure.mean() > 0.75
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_white_stays_white_at_every_sigma(dtype: np.dtype[Any]) -> None:
+    white = 1.0 if dtype.kind == "f" else np.iinfo(dtype).max
+    source = np.full((9, 40, 1), white, dtype)
+    for sigma in np.geomspace(0.1, 50, 40):
+        for border in (Border.REFLECT, Border.REDUCE):
+            actual = apply(SPEC, source, {"sigma": float(sigma)}, border)
+            if dtype.kind == "f":
+                np.testing.assert_allclose(actual, source, rtol=1e-6)
+            else:
+                np.testing.assert_array_equal(actual, source, f"sigma {sigma}")
+
+
+# Ported from scipy.ndimage, tests of gaussian_filter: the same questions and values ----
+
+
+def test_no_sigma_is_no_change() -> None:
+    source = pixels(np.dtype(np.float32))
+    np.testing.assert_array_equal(apply(SPEC, source, {"sigma": 0.0}), source)
+
+
+def test_the_mean_of_a_checkered_range_is_kept() -> None:
+    """As SciPy's second and third tests of the filter: the sum of 0 to 9999 stays."""
+    source = np.arange(100 * 100, dtype=np.float32).reshape(100, 100, 1)
+    output = apply(SPEC, source, {"sigma": 1.0})
+    assert output.shape == source.shape
+    assert output.sum(dtype=np.float64) == pytest.approx(source.sum(dtype=np.float64), rel=1e-6)
+    assert np.square(output - source).sum() > 1
+
+
+def test_two_sigmas_are_blurred_in_either_order() -> None:
+    source = pixels(np.dtype(np.float32))
+    first = apply(SPEC, apply(SPEC, source, {"sigma": 1.0}), {"sigma": 1.5})
+    second = apply(SPEC, apply(SPEC, source, {"sigma": 1.5}), {"sigma": 1.0})
+    np.testing.assert_allclose(first, second, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("sigma", "truncate", "cells"), [(5.0, 2.0, 21), (5.0, 3.5, 37)])
+def test_a_point_is_spread_as_far_as_truncate_says(
+    sigma: float, truncate: float, cells: int
+) -> None:
+    """As SciPy's test of `truncate`: so many cells of a line through the point are not zero."""
+    source = np.zeros((100, 100, 1), np.float32)
+    source[50, 50] = 1
+    output = apply(SPEC, source, {"sigma": sigma, "truncate": truncate})
+    assert np.count_nonzero(output[:, 50, 0]) == np.count_nonzero(output[50, :, 0]) == cells
+
+
+def test_a_constant_ground_stays() -> None:
+    """As scikit-image's tests of `gaussian`: a row of ones under the border `nearest`."""
+    source = np.ones((5, 5, 1), np.float32)
+    output = apply(SPEC, source, {"sigma": 1.0}, Border.NEAREST)
+    np.testing.assert_allclose(output, 1, rtol=1e-6)
+
+
+def test_a_point_is_lowered_and_its_surroundings_raised() -> None:
+    """As scikit-image's first test of `gaussian`."""
+    source = np.zeros((4, 4, 1), np.float32)
+    source[0, 0] = 1
+    output = apply(SPEC, source, {"sigma": 1.0}, Border.NEAREST)
+    assert output[0, 0, 0] < 1
+    assert (output[1:3, 1:3] > 0).all()
+
+
+def test_channels_are_filtered_one_by_one() -> None:
+    source = pixels(np.dtype(np.uint8), (40, 50, 3))
+    whole = apply(SPEC, source, {"sigma": 1.7})
+    for c in range(3):
+        alone = np.ascontiguousarray(source[:, :, c : c + 1])
+        np.testing.assert_array_equal(whole[:, :, c : c + 1], apply(SPEC, alone, {"sigma": 1.7}))
+
+
+# Bits ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_mirrored_picture_has_the_mirrored_result(dtype: np.dtype[Any]) -> None:
+    """Pairs at the same distance are added first."""
+    source = pixels(dtype)
+    wanted = apply(SPEC, source, {"sigma": 1.9})
+    for turn in (np.flipud, np.fliplr):
+        turned = np.ascontiguousarray(turn(source))
+        np.testing.assert_array_equal(apply(SPEC, turned, {"sigma": 1.9}), turn(wanted))
+
+
+@pytest.mark.parametrize("border", SPEC.borders)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_serial_and_parallel_have_the_same_bits(dtype: np.dtype[Any], border: Border) -> None:
+    source = pixels(dtype, (45, 67, 3))
+    for case in CASES[:3]:
+        serial = apply(SPEC, source, case, border, "serial")
+        assert serial.tobytes() == apply(SPEC, source, case, border).tobytes()
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("border", [Border.MIRROR, Border.VALID, Border.REDUCE])
+@pytest.mark.parametrize("level", SPEC.levels("gpu"), ids=lambda level: level.id)
+def test_every_level_of_a_card_has_the_bits_of_the_processor(level: Any, border: Border) -> None:
+    """At a mask that level *tuned* takes in one launch and, last, in two."""
+    for dtype, (sigma, shape) in (
+        (DTYPES[2], (2.2, (45, 90, 1))),
+        (DTYPES[1], (1.0, (37, 43, 3))),
+        (DTYPES[0], (4.3, (37, 67, 4))),
+    ):
+        source = pixels(dtype, shape)
+        actual = emulated.run("gaussian", source, {"sigma": sigma}, level.id, border)
+        assert actual.tobytes() == apply(SPEC, source, {"sigma": sigma}, border).tobytes()
+
+
+# Parameters ---------------------------------------------------------------------------
+
+
+def test_a_mask_that_is_too_large_is_refused_with_the_largest_sigma() -> None:
+    with pytest.raises(InvalidParameter, match="radius of 400") as caught:
+        SPEC.validate({"sigma": 100.0})
+    assert "up to 50 px" in caught.value.hint
+    assert SPEC.radius(SPEC.validate({"sigma": 50.0})) == 200
+
+
+def test_a_large_value_is_not_lost_between_the_passes() -> None:
+    """Sums of the first pass are not rounded to samples."""
+    source = np.zeros((41, 41, 1), np.uint8)
+    source[20, 20] = 255
+    output = apply(SPEC, source, {"sigma": 3.0})
+    wanted = to_dtype(smooth(source, 3.0, 4.0, Border.REFLECT), source.dtype)
+    np.testing.assert_array_equal(output, wanted)
+    assert output.max() == 5
