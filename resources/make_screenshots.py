@@ -40,9 +40,9 @@ from kernelscope.backends.trial.exercises import exercises
 from kernelscope.bench.charts import Plot
 from kernelscope.engine.options import Device
 from kernelscope.files import SAMPLES, read_image, write_image
-from kernelscope.gui.application import create_application
 from kernelscope.gui.model.kernel_edits import FIRST
 from kernelscope.gui.model.ladder import RungPlace
+from kernelscope.gui.starting import create_application
 from kernelscope.gui.tools.bench.window import BenchWindow
 from kernelscope.gui.tools.code_editor import CodeEditor
 from kernelscope.gui.tools.gpu_dialog import GpuDialog

@@ -33,8 +33,9 @@ from kernelscope.base import machine
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.request import Request, alike
 from kernelscope.engine.run import execute
-from kernelscope.gui.application import SWITCH_INTERVAL, create_application
+from kernelscope.gui.application import SWITCH_INTERVAL
 from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.starting import create_application
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.garbage import GarbageCollector

@@ -4,10 +4,11 @@
 
 Each start is a process of its own with the sample picture: *first* with empty folders for settings
 and compiled code, as after the installation, and *later* with those that a first start left, its
-compiling ended. The clock begins before the interpreter starts. The *frame* is there when the main
-window has been painted, *picture* and *output* when the view on either side has painted one;
-*compiled* is the first output that is no preview any more. *cpu* is the processor time of the
-process by then, which other programs disturb less. Reported are the quickest of several starts.
+compiling ended. The clock begins before the interpreter starts. The *frame* is the first paint of
+anything, *window* that of the main window, *picture* and *output* are there when the view on either
+side has painted one, *whole* when the badge says that the output is up to date. *cpu* is the
+processor time of the process by then, which other programs disturb less. Reported are the quickest
+of several starts.
 """
 
 from __future__ import annotations
@@ -51,9 +52,10 @@ class Watch(QtCore.QObject):
             return False
         if self.window is None and isinstance(watched, QtWidgets.QMainWindow):
             self.window = watched
+        mark("frame")
         if self.window is None:
             return False
-        mark("frame")
+        mark("window")
         if not self.panes and hasattr(self.window, "pictures"):
             canvas = self.window.pictures.canvas
             self.panes = (canvas.input, "picture"), (canvas.output, "output")
@@ -61,9 +63,9 @@ class Watch(QtCore.QObject):
             if pane.isAncestorOf(watched) and getattr(watched, "front", None) is not None:
                 mark(name)
                 badge = self.window.live.badge.text()
-                if name == "output" and "preview" not in badge:
-                    mark("compiled")
-        done = "output" in marks and ("compiled" in marks or not whole)
+                if name == "output" and "up to date" in badge:
+                    mark("whole")
+        done = "output" in marks and ("whole" in marks or not whole)
         if done and not self.ending:
             self.ending = True
             QtCore.QTimer.singleShot(0, self.end)
@@ -148,7 +150,7 @@ def main() -> None:
             rows[-1] |= {} if goal is None else {"goal": goal, "met": best <= goal}
             rows[-1] |= {"times_s": [round(each[0], 2) for each in times]}
             verdict = "" if goal is None else f"goal {goal} {'met' if best <= goal else 'missed'}"
-            print(f"{kind:6} {name:9} {best:6.2f} s, {spent:6.2f} s of processor  {verdict}")
+            print(f"{kind:6} {name:8} {best:6.2f} s, {spent:6.2f} s of processor  {verdict}")
     if options.json:
         from kernelscope.base import machine
 

@@ -28,6 +28,7 @@ class Window(main_window.MainWindow):
         global window
         window = self
         print(sys.getswitchinterval(), flush=True)
+        self.session.live = False
         super().open_first(path)
 
 main_window.warm_up = compile_for_long
@@ -128,3 +129,39 @@ def test_a_crash_is_shown_once_at_the_next_start(tmp_path: Path) -> None:
     assert "Segmentation fault" in shown.stdout
     assert "in crash_in_a_kernel" in shown.stdout
     assert start(_NEXT_START).stdout == ""
+
+
+_FIRST_SIGN = """
+import sys
+from pathlib import Path
+from kernelscope.gui.starting import show_start
+screen = show_start(Path("brain.nii.gz"))
+print(screen.isVisible(), screen.pixmap().width() > 0)
+print(sorted(each for each in sys.modules if each in %r))
+from kernelscope.gui import application
+print(sorted(each for each in sys.modules if each in %r))
+"""
+
+_LATER = ("kernelscope.gui.window.main_window", "pyqtgraph", "numba")
+_ON_DEMAND = (
+    "numba",
+    "pyqtgraph",
+    "kernelscope.cli.apply",
+    "kernelscope.teach.handbook",
+    "kernelscope.gui.tools.xray_window",
+    "kernelscope.gui.tools.bench.window",
+)
+
+
+def test_the_first_sign_comes_before_the_modules_of_the_window(tmp_path: Path) -> None:
+    """They take most of a second to load; those of tools wait until they are asked for."""
+    done = subprocess.run(
+        [sys.executable, "-c", _FIRST_SIGN % (_LATER, _ON_DEMAND)],
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen", "XDG_CONFIG_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["True True", "[]", "[]"]

@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kernelscope.images import reduction
 from kernelscope.images.reduction import reduced
 
 RANDOM = np.random.default_rng(5)
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test the compiled code: small pictures would be reduced by NumPy until it is there."""
+    types = {np.dtype(each) for each in ("uint8", "uint16", "float32")}
+    monkeypatch.setattr(reduction, "_compiled", types)
 
 
 def picture(dtype: str, shape: tuple[int, int, int]) -> np.ndarray:
@@ -69,3 +77,23 @@ def test_colours_are_weighted_by_alpha(channels: int) -> None:
     alpha = block[:, -1:]
     mean = (block[:, :-1] * alpha).sum(0) / alpha.sum()
     np.testing.assert_array_equal(result[2, 2, :-1], np.floor(mean + 0.5))
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+@pytest.mark.parametrize(("factor", "shape"), [(2, (43, 37)), (4, (43, 37)), (16, (3, 70))])
+def test_numpy_gives_the_same_before_the_code_is_there(
+    monkeypatch: pytest.MonkeyPatch, dtype: str, channels: int, factor: int, shape: tuple[int, int]
+) -> None:
+    planes = picture(dtype, (*shape, channels))
+    monkeypatch.setattr(reduction, "_compiled", set())
+    monkeypatch.setattr(reduction, "average_blocks", None)  # not even called
+    early = reduced(planes, factor)
+    monkeypatch.undo()
+    reduction._compiled.add(planes.dtype)
+    later = reduced(planes, factor)
+    assert early.dtype == later.dtype
+    if dtype == "float32":
+        np.testing.assert_allclose(early, later, rtol=1e-5, atol=1e-4)
+    else:
+        np.testing.assert_array_equal(early, later)

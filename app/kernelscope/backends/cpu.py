@@ -83,6 +83,11 @@ class CpuBackend:
         self._opening = threading.Lock()
         self._compiled: dict[Hashable, Callable[..., Any]] = {}
         """The code of kernels, by the types that it is compiled for."""
+        self._ordered: set[Hashable] = set()
+        """Kernels that are compiled while live runs do without."""
+        self.on_ready: Callable[[str], None] | None = None
+        """Called with the filter's name, on any thread, when the code is ready that live runs did
+        without. None: they wait for it."""
 
     def availability(self) -> Availability:
         cores = f"{self.threads} core" + "s" * (self.threads > 1)
@@ -192,9 +197,16 @@ class CpuBackend:
             parameters = request.resolved or spec.resolve(source, parameters)
             context.log.estimates |= spec.estimates(given, parameters)
             task = CpuTask(source, output, parameters, border, level.id, request.origin, box)
-            passes = spec.implementation(Cpu).plan(task)
-        with context.log.stage("compile", counted=False):
-            self._compile(passes, context)
+            compiled = spec.implementation(Cpu).plan(task)
+            passes: Sequence[CpuPass] = ()
+            if not self._may_wait(compiled, request):
+                passes = spec.implementation(Cpu).uncompiled(task)
+        if passes:
+            context.log.uncompiled = True
+        else:
+            passes = compiled
+            with context.log.stage("compile", counted=False):
+                self._compile(passes, context)
         with context.log.stage("compute"):
             done, total = 0.0, sum(sweep.cost for sweep in passes)
             for sweep in passes:
@@ -202,7 +214,29 @@ class CpuBackend:
                 self._sweep(sweep, done, part, level, context)
                 done += part
             spec.keep_rim(source, output, parameters, border)
+        if passes is not compiled:
+            self._order(spec.name, compiled)
         return output
+
+    def _may_wait(self, passes: Sequence[CpuPass], request: Request) -> bool:
+        """Return whether a run has its code, or waits for it."""
+        if self.on_ready is None or not request.live:
+            return True
+        return all(_signature(sweep) in self._compiled for sweep in passes)
+
+    def _order(self, name: str, passes: Sequence[CpuPass]) -> None:
+        """Have the code of passes compiled, or loaded, for the runs to come."""
+        wanted = {_signature(sweep) for sweep in passes}
+        if wanted <= self._ordered:
+            return
+        self._ordered |= wanted
+
+        def prepare() -> None:
+            self._compile_all(passes, RunContext())
+            if self.on_ready is not None:
+                self.on_ready(name)
+
+        self._compiling_thread().submit(prepare)
 
     def _compile(self, passes: Sequence[CpuPass], context: RunContext) -> None:
         """Compile the kernels, or load them from the disk cache.
@@ -214,22 +248,23 @@ class CpuBackend:
         context.progress("compile", 0.0)
         if all(_signature(sweep) in self._compiled for sweep in passes):
             return  # handing it to the thread takes longer than many a kernel
-        with self._opening:
-            if self._compiler is None:
-                self._compiler = ThreadPoolExecutor(1, "kernelscope-compile")
-            compiler = self._compiler
-
-        def compile_all() -> None:
-            for sweep in passes:
-                context.token.check()
-                bands = (*sweep.arguments, 0, 0)
-                context.log.first |= sweep.kernel.compile(*bands)
-                self._compiled[_signature(sweep)] = sweep.kernel.entry(*bands)
-
-        compiling = compiler.submit(compile_all)
+        compiling = self._compiling_thread().submit(self._compile_all, passes, context)
         while not wait([compiling], timeout=_POLL_SECONDS).done:
             context.token.check()
         compiling.result()
+
+    def _compile_all(self, passes: Sequence[CpuPass], context: RunContext) -> None:
+        for sweep in passes:
+            context.token.check()
+            bands = (*sweep.arguments, 0, 0)
+            context.log.first |= sweep.kernel.compile(*bands)
+            self._compiled[_signature(sweep)] = sweep.kernel.entry(*bands)
+
+    def _compiling_thread(self) -> ThreadPoolExecutor:
+        with self._opening:
+            if self._compiler is None:
+                self._compiler = ThreadPoolExecutor(1, "kernelscope-compile")
+            return self._compiler
 
     def _sweep(
         self, sweep: CpuPass, done: float, share: float, level: Level, context: RunContext

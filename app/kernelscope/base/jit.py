@@ -31,6 +31,7 @@ of Python, and for processors of `BASELINE`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import inspect
@@ -40,7 +41,8 @@ import sys
 import sysconfig
 import tempfile
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,24 @@ _BASELINE_FEATURES = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 
 
 _lock = threading.Lock()
+
+_spent = threading.local()
+
+
+def seconds_spent() -> float:
+    """Return how long this thread has waited for code to be compiled or loaded."""
+    seconds: float = getattr(_spent, "seconds", 0.0)
+    return seconds
+
+
+@contextlib.contextmanager
+def _spending() -> Iterator[None]:
+    before, begun = seconds_spent(), time.perf_counter()
+    try:
+        yield
+    finally:
+        _spent.seconds = before + time.perf_counter() - begun
+
 
 _elsewhere: Callable[[str, str, tuple[Any, ...]], None] | None = None
 
@@ -147,7 +167,8 @@ class JitKernel:
 
         Return False if this process had the code already.
         """
-        return self.compile_for(self.types_of(*arguments))
+        with _spending():
+            return self.compile_for(self.types_of(*arguments))
 
     def compile_for(self, types: tuple[Any, ...]) -> bool:
         """As `compile`, for types of Numba."""
@@ -200,7 +221,8 @@ class JitKernel:
         compiled.keep(path, entry, private=False)
 
     def __call__(self, *arguments: Any) -> Any:
-        if _elsewhere:  # before the dispatcher compiles by itself
+        # Before the dispatcher compiles by itself.
+        if _elsewhere or not self._dispatchers or not self.dispatcher.overloads:
             self.compile(*arguments)
         return self.dispatcher(*arguments)
 

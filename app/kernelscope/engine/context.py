@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kernelscope.base import jit
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.launch_report import LaunchReport
 from kernelscope.engine.timing import KernelTime, Metric, Stage, StagePart
@@ -21,17 +22,23 @@ _logger = logging.getLogger(__name__)
 class _TimedStage(AbstractContextManager[None]):
     """Records the time of a block as a stage; a generator would take twice as long as this."""
 
-    __slots__ = ("_begun", "_counted", "_log", "_name")
+    __slots__ = ("_begun", "_compiled", "_counted", "_log", "_name")
 
     def __init__(self, log: RunLog, name: str, counted: bool) -> None:
         self._log, self._name, self._counted = log, name, counted
 
     def __enter__(self) -> None:
+        self._compiled = jit.seconds_spent()
         self._begun = time.perf_counter()
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if kind is None:
             seconds = time.perf_counter() - self._begun
+            compiled = jit.seconds_spent() - self._compiled if self._counted else 0.0
+            if compiled > 0:  # a function that the stage calls had no code yet: no time of the run
+                self._log.add("compile", compiled, counted=False, begun=self._begun)
+                self._log.first = True
+                seconds, self._begun = seconds - compiled, self._begun + compiled
             self._log.add(self._name, seconds, counted=self._counted, begun=self._begun)
 
 
@@ -44,6 +51,7 @@ class RunLog:
     - `launch`: the kernel that did the work, on a GPU.
     - `estimates`: parameters that were estimated from the data, by name.
     - `first`: the process had not run this code before.
+    - `uncompiled`: NumPy computed, because the code is still being compiled.
     """
 
     def __init__(self, origin: float | None = None, *, logged: bool = True) -> None:
@@ -54,7 +62,7 @@ class RunLog:
         self.notices: list[str] = []
         self.launch: LaunchReport | None = None
         self.estimates: dict[str, Any] = {}
-        self.first = False
+        self.first = self.uncompiled = False
 
     def stage(self, name: str, *, counted: bool = True) -> AbstractContextManager[None]:
         """Time the block; nothing is recorded if it raises."""

@@ -67,6 +67,8 @@ class Result:
         Of neighbours in what a denoiser removed: near 0 if that was white noise alone.
     parts : tuple of Result
         The result of each step, where a request has several.
+    uncompiled : bool
+        NumPy computed it, because the code of the filter is still being compiled.
     """
 
     request: Request
@@ -83,6 +85,7 @@ class Result:
     repeats: Repeats | None = None
     correlation: float | None = None
     parts: tuple[Result, ...] = ()
+    uncompiled: bool = False
 
     @property
     def image(self) -> Image:

@@ -181,6 +181,7 @@ def _run(
         log.estimates,
         log.first,
         correlation=correlation,
+        uncompiled=log.uncompiled,
     )
     if result.is_emulated and logged:
         _logger.info("Done: emulated on the processor, not timed")

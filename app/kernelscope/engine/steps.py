@@ -113,6 +113,7 @@ def joined(request: Request, parts: Sequence[Result]) -> Result:
         first=any(part.first for part in parts),
         correlation=last.correlation,
         parts=tuple(parts),
+        uncompiled=any(part.uncompiled for part in parts),
     )
 
 

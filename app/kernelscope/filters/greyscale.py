@@ -13,8 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Index, Line, Number, Plane, intrinsic, kernel
+from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
@@ -242,6 +244,17 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     return [CpuPass(parallel, (source.reshape(height, -1), channels, output, less), height)]
 
 
+def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
+    """Return the grey of a band by NumPy."""
+    source = task.source[start:stop]
+    if source.shape[2] <= 2:
+        return source
+    wide = np.float64 if source.dtype.kind == "f" else np.int64
+    total = source[..., :3].astype(wide) @ np.array((299, 587, 114), wide)
+    down = wide is np.int64 and task.parameters["rounding"] == "floor"
+    return uncompiled.finished(task, total // 1000 if down else total / 1000)[..., None]
+
+
 def plan_cuda(task: CudaTask) -> Launch:
     down = int(task.parameters["rounding"] == "floor")
     if task.level != TUNED.id:
@@ -285,7 +298,7 @@ SPEC = FilterSpec(
         ),
     ),
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled.by_numpy(_rows)),
         "gpu": Cuda(
             plan_cuda,
             (GLOBAL, TUNED),

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kernelscope.filters.shared import correlation_bytes
+from kernelscope.filters.shared import correlation_bytes, uncompiled
 from kernelscope.filters.shared.correlation import (
     NEGATIVE,
     Divisor,
@@ -114,7 +114,14 @@ SPEC = FilterSpec(
     radius=radius,
     unit=unit_of,
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(
+            plan_cpu,
+            uncompiled=uncompiled.correlation(
+                lambda task: mask_array(MASKS[task.parameters["form"]]),
+                lambda task: one_part(2 * radius(task.parameters) + 1),
+                lambda task: str(task.parameters["negative"]),
+            ),
+        ),
         "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),
     },
     bench=BenchDefaults(

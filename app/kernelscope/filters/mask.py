@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidParameter
-from kernelscope.filters.shared import correlation_bytes
+from kernelscope.filters.shared import correlation_bytes, uncompiled
 from kernelscope.filters.shared.correlation import (
     NEGATIVE,
     Divisor,
@@ -209,7 +209,14 @@ SPEC = FilterSpec(
     radius=radius,
     unit=unit_of,
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(
+            plan_cpu,
+            uncompiled=uncompiled.correlation(
+                lambda task: mask_array(task.parameters["mask"]),
+                lambda task: divisor_parts(task.parameters["mask"], task.parameters["divisor"]),
+                lambda task: str(task.parameters["negative"]),
+            ),
+        ),
         "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),
     },
     check=check,

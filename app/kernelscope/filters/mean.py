@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope.base.jit import Index, Number, Plane, Record, kernel
-from kernelscope.filters.shared import box_bytes
+from kernelscope.filters.shared import box_bytes, uncompiled
 from kernelscope.filters.shared.border_kernels import VALID
 from kernelscope.filters.shared.box import add_up, mean_parallel, mean_rim, sum_types
 from kernelscope.filters.shared.box_cuda import box_pays_from, plan_box
@@ -159,7 +159,7 @@ SPEC = FilterSpec(
     radius=radius,
     averages=True,
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled.by_numpy(uncompiled.mean_rows())),
         "gpu": Cuda(
             plan_cuda, (SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED), {CONSTANT.id: NO_MASK}
         ),

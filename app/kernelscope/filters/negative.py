@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.jit import Index, Plane, kernel
+from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.schema.explanation import EDGE, Cells, Example, Explanation
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Unit
@@ -78,6 +80,12 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     return [CpuPass(compute, (task.source, task.output), rows)]
 
 
+def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
+    """Return the negative of a band by NumPy."""
+    source = task.source[start:stop]
+    return np.float32(1) - source if source.dtype.kind == "f" else ~source
+
+
 def plan_cuda(task: CudaTask) -> Launch:
     channels = task.shape[2]
     pixels = BLOCK[0] * CELLS // channels
@@ -105,7 +113,7 @@ SPEC = TeachingSpec(
     source="Korčuška 2013, section 3.4: coalesced access, local and mapped memory",
     unit=Unit.LEVELS,
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled.by_numpy(_rows)),
         "gpu": Cuda(
             plan_cuda,
             (MAPPED, LOCAL, UNCOALESCED, GLOBAL),

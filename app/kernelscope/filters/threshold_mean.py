@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope.base.jit import Index, Number, Plane, Record, kernel
+from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.border_kernels import VALID
 from kernelscope.filters.shared.box import add_up, choose, mean_parallel, mean_rim, sum_types
 from kernelscope.filters.shared.box_cuda import box_pays_from, plan_box
@@ -158,7 +159,12 @@ SPEC = FilterSpec(
     radius=radius,
     unit=Unit.WHITE,
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(
+            plan_cpu,
+            uncompiled=uncompiled.by_numpy(
+                uncompiled.mean_rows(lambda task: threshold_of(task.parameters, task.source.dtype))
+            ),
+        ),
         "gpu": Cuda(
             plan_cuda,
             (SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),

@@ -19,9 +19,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Index, Line, Plane, Record, kernel
-from kernelscope.filters.shared import binomial_bytes
+from kernelscope.filters.shared import binomial_bytes, uncompiled
 from kernelscope.filters.shared.border_kernels import fetch_row
 from kernelscope.filters.shared.correlation import (
     Divisor,
@@ -90,6 +91,11 @@ def radius(parameters: Mapping[str, Any]) -> int:
     return int(parameters["size"]) // 2
 
 
+def _weights(task: CpuTask) -> NDArray[np.int64]:
+    row = binomial(task.parameters["size"])
+    return np.outer(row, row)
+
+
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     source, output, border = task.source, task.output, task.border
     row = binomial(task.parameters["size"])
@@ -147,7 +153,7 @@ SPEC = FilterSpec(
     radius=radius,
     averages=True,
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled.correlation(_weights, _weights)),
         "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),
     },
     explanation=Explanation(

@@ -7,6 +7,9 @@ from pathlib import Path
 
 def run(path: Path | None = None) -> int:
     """Open the window on `path`, or on a sample picture, and return the exit status."""
+    from kernelscope.gui.starting import show_start
+
+    screen = show_start(path)
     from kernelscope.gui.application import run as run_application
 
-    return run_application(path)
+    return run_application(path, screen)

@@ -13,14 +13,13 @@ from types import TracebackType
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QApplication
 
-from kernelscope import __version__
 from kernelscope.backends import GPU_VARIABLE, create_backends, gpu_numbers
-from kernelscope.base import jit, memory
+from kernelscope.base import jit
 from kernelscope.base.compile_process import CompileProcess
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs, default_path
-from kernelscope.gui.widgets import messages, theme
-from kernelscope.gui.widgets.appearance import Appearance, stylist
+from kernelscope.gui.starting import StartScreen, show_start
+from kernelscope.gui.widgets import messages
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work import crash_log
@@ -60,18 +59,6 @@ class BugCatcher(QObject):
             sys.__excepthook__(kind, exception or kind(), traceback)
 
 
-def create_application() -> QApplication:
-    """Return the Qt application, with its name, icon and style set."""
-    application = QApplication(sys.argv[:1])
-    application.setApplicationName("Kernelscope")
-    application.setOrganizationName("Kernelscope")
-    application.setApplicationVersion(__version__)
-    application.setDesktopFileName("kernelscope")
-    application.setWindowIcon(theme.app_icon())
-    stylist().apply(Appearance())
-    return application
-
-
 def _backends(settings: Settings) -> dict[str, Backend]:
     """Return the backends; the environment's choice of GPUs goes before the settings'."""
     chosen = None
@@ -81,17 +68,15 @@ def _backends(settings: Settings) -> dict[str, Backend]:
     return create_backends(chosen, emulated=True)
 
 
-def run(path: Path | None = None) -> int:
-    """Show the window and run the event loop until it is closed."""
-    memory.share_arenas()
+def run(path: Path | None = None, screen: StartScreen | None = None) -> int:
+    """Show the window in the place of `screen`, and run the event loop until it is closed."""
+    screen = screen or show_start(path)
     folder = crash_log.default_folder()
     crashes = crash_log.take_crashes(folder)
     log = CrashLog(folder)
-    application = create_application()
     sys.setswitchinterval(SWITCH_INTERVAL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C in the terminal ends the program
     settings = Settings()
-    stylist().apply(Appearance.load(settings))
     compiler = CompileProcess()
     jit.compile_elsewhere(compiler)
     window = MainWindow(_backends(settings), settings, Costs(default_path()))
@@ -99,13 +84,14 @@ def run(path: Path | None = None) -> int:
     catcher.caught.connect(window.report_bug, Qt.ConnectionType.QueuedConnection)
     catcher.install()
     window.show()
+    screen.finish(window)
     window.find_gpu()
     window.open_first(path)
     garbage = GarbageCollector()
     garbage.start()
     if crashes:
         messages.show_crash(window, crashes)
-    status = application.exec()
+    status = QApplication.exec()
     garbage.stop()
     compiler.close()
     log.close()

@@ -105,6 +105,9 @@ class Cpu:
     levels: tuple[Level, ...] = CPU_LEVELS
     """`CPU_LEVELS`, and the filter's own between them; the last is the fastest."""
     gaps: Mapping[str, str] = field(default_factory=dict)
+    uncompiled: Callable[[CpuTask], Sequence[CpuPass]] = lambda task: ()
+    """As `plan`, with passes of NumPy alone, or none: integers have the same bytes. Live runs use
+    them while the code of the filter is being compiled."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernelscope.filters.median import cpu, cuda
+from kernelscope.filters.shared import uncompiled
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import BenchDefaults, Cpu, Disturbance, FilterSpec, Remedy
@@ -69,7 +70,9 @@ SPEC = FilterSpec(
     radius=radius,
     remedy=Remedy(disturbance=Disturbance.IMPULSES, values=_for_impulses),
     implementations={
-        "cpu": Cpu(cpu.plan_cpu, cpu.LEVELS),
+        "cpu": Cpu(
+            cpu.plan_cpu, cpu.LEVELS, uncompiled=uncompiled.by_numpy(uncompiled.median_rows)
+        ),
         "gpu": Cuda(cuda.plan_cuda, cuda.LEVELS, cuda.GAPS),
     },
     # OpenCV has no other border.

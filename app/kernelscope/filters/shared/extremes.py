@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope.base.jit import Flag, Index, Line, Plane, inlined, kernel
+from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.border_kernels import VALID, border_index, fetch_row
 from kernelscope.filters.shared.plain import cell, interior, no_simd
 from kernelscope.schema.borders import Border
@@ -226,7 +227,10 @@ def spec(
         radius=radius,
         restores=False,
         implementations={
-            "cpu": Cpu(_planner(lowest)),
+            "cpu": Cpu(
+                _planner(lowest),
+                uncompiled=uncompiled.by_numpy(uncompiled.extreme_rows(lowest)),
+            ),
             "gpu": Cuda(
                 _cuda_planner(filter_id),
                 (SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),

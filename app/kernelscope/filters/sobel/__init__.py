@@ -27,7 +27,7 @@ import numpy as np
 
 from kernelscope.filters.shared.rows_cuda import rows_launch, rows_pay_from
 from kernelscope.filters.sobel import directions
-from kernelscope.filters.sobel.cpu import FORMS, plan_cpu
+from kernelscope.filters.sobel.cpu import FORMS, plan_cpu, uncompiled_passes
 from kernelscope.schema.explanation import EDGE, Cells, Example, Explanation, number, weighted
 from kernelscope.schema.filter import BenchDefaults, Cpu, FilterSpec, Unit
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, level_launch
@@ -137,7 +137,7 @@ SPEC = FilterSpec(
     output_channels=output_channels,
     unit=Unit.WHITE,
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled_passes),
         "gpu": Cuda(plan_cuda, LEVELS, GAPS),
     },
     bench=BenchDefaults(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Index, Line, Plane, Record, inlined, kernel
+from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.border_kernels import VALID, fetch_row
 from kernelscope.filters.shared.correlation import Finish, Work, settle, taps, weighted_sum
 from kernelscope.filters.shared.plain import gather, interior, no_simd, put, wide_cell
@@ -187,3 +188,26 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     finish = Finish.of(source.dtype, work)
     parallel = (source, output, places, weights, form, finish, border.code)
     return [CpuPass(sobel_parallel, parallel, output.shape[0])]
+
+
+def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
+    """Return the results of a band by NumPy."""
+    form = task.parameters["form"]
+    found = uncompiled.cells(task, 1, start, stop, np.float64)
+    gx, gy, rising, falling = (uncompiled.correlated(found, mask) for mask in MASKS)
+    if form == "single":
+        number = directions.COMPASS.index(task.parameters["direction"])
+        one = (-gy, rising, gx, falling)[number % 4]
+        return uncompiled.finished(task, np.maximum(-one if number > 3 else one, 0))
+    if form == "sum":
+        return uncompiled.finished(task, abs(gx) + abs(gy))
+    if form == "magnitude":
+        return uncompiled.finished(task, np.sqrt(gx * gx + gy * gy))
+    return uncompiled.finished(task, abs(np.stack((gx, gy, rising, falling))).max(0))
+
+
+def uncompiled_passes(task: CpuTask) -> Sequence[CpuPass]:
+    """Return the passes of NumPy; none of the forms that say where to it gets brighter."""
+    if task.parameters["form"] in directions.FORMS[1:]:
+        return ()
+    return uncompiled.by_numpy(_rows)(task)

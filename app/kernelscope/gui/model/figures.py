@@ -14,6 +14,9 @@ from kernelscope.schema.samples import Kind
 _WORTH_SHOWING = 0.1
 """Seconds of compiling that are worth showing: cached code is loaded in less."""
 
+BY_NUMPY = "by NumPy while its code is prepared"
+"""In place of the level, see `Result.uncompiled`."""
+
 
 @dataclass(frozen=True)
 class Figures:
@@ -37,15 +40,19 @@ def figures_of(
     """
     unit = "MP/s" if result.request.source.kind is Kind.PICTURE else "Mvoxel/s"
     timing = Timing.of(result)
-    parts = [duration(timing.seconds)]
+    cold = "≈ " if run is None and result.first and timing.seconds is not None else ""
+    parts = [f"{cold}{duration(timing.seconds)}"]
     if timing.speed is not None:
         parts.append(f"{short(timing.speed)} {unit}")
     else:
         remark = NOT_TIMED
     if quality is not None:
         parts.append(_describe(quality))
+    if cold:
+        remark = f"{remark}, the first"
     measurement = run.measurement if run is not None else remark
-    note = [run.where if run is not None else result.where, measurement]
+    where = run.where if run is not None else result.where
+    note = [BY_NUMPY if result.uncompiled else where, measurement]
     if timing.seconds is not None and result.compile_seconds >= _WORTH_SHOWING:
         note.append(f"compiled once, in {duration(result.compile_seconds)}")
     detail = ""

@@ -100,14 +100,23 @@ class Pace:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, float]] = {}
+        self._uncompiled: set[str] = set()
+        """Kinds whose last run did without compiled code."""
 
-    def record(self, request: Request, seconds: float) -> None:
+    def record(self, request: Request, seconds: float, *, uncompiled: bool = False) -> None:
         """Learn that `request` took `seconds`, without compiling."""
         key = _kind(request)
+        (self._uncompiled.add if uncompiled else self._uncompiled.discard)(key)
         self._known.pop(key, None)
         self._known[key] = pixels_of(request), seconds
         while len(self._known) > _KINDS:
             del self._known[next(iter(self._known))]
+
+    def forget_uncompiled(self) -> None:
+        """Forget how long runs took without compiled code, which may be there now."""
+        for key in self._uncompiled:
+            self._known.pop(key, None)
+        self._uncompiled.clear()
 
     def expect(self, request: Request) -> float | None:
         """Return the seconds that `request` should take; None if its kind is unknown.

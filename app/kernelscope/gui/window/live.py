@@ -352,10 +352,13 @@ class Live(QObject):
 
     def record(self, request: Request, result: Result) -> None:
         """Learn how long a run took, or each of its steps."""
-        if not result.parts:
-            self.pace.record(request, result.seconds)
-        for part in result.parts[len(request.done) :]:
-            self.pace.record(part.request, part.seconds)
+        for part in result.parts[len(request.done) :] or (replace(result, request=request),):
+            self.pace.record(part.request, part.seconds, uncompiled=part.uncompiled)
+
+    def use_compiled(self) -> None:
+        """Compute with code that has become ready what was too slow without it."""
+        self.pace.forget_uncompiled()
+        self._follow()
 
     def _expect_run(self, request: Request) -> float | None:
         """Return the seconds that a run should take; none where only a bound is known."""

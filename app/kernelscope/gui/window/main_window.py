@@ -20,6 +20,7 @@ from pathlib import Path
 
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 
+from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.costs import Costs
@@ -57,6 +58,7 @@ from kernelscope.gui.window.steps import StepCommands
 from kernelscope.gui.window.viewer import Viewer
 from kernelscope.gui.window.volume_steps import VolumeSteps
 from kernelscope.gui.work.later import Later
+from kernelscope.gui.work.relay import Relay
 from kernelscope.gui.work.tasks import Tasks
 from kernelscope.gui.work.warm_up import warm_up
 from kernelscope.schema.samples import Kind
@@ -157,6 +159,10 @@ class MainWindow(Frame):
         self.levels.recorded_read.connect(self.live.use_recorded)
         self.levels.recorded_read.connect(self.companions.use_recorded)
         self.filter_shelf = self._make_filter_shelf()
+        self._code_ready = Relay(self._on_code_ready)
+        for backend in backends.values():
+            if isinstance(backend, CpuBackend):
+                backend.on_ready = self._code_ready.send
         self.steps = StepCommands(self.steps_panel, self.live, self.actions_)
         self._menu_keys = MenuKeys(self, self.actions_.values())
         self._connect()
@@ -473,7 +479,8 @@ class MainWindow(Frame):
             more = _GREETING if self._greets else self.session.take_notice()
             self.show_status("  ".join(filter(None, (subject.announce(), more))))
             self._greets = False
-            self._warm_up()
+            if not self.session.live:  # otherwise live runs prepare the code
+                self._warm_up()
         if fields & {KIND, SHOWN}:
             self._view_bar.show_gain(subject.gain)
             self.actions_.apply(replace(self.actions_.state, difference=subject.has_difference))
@@ -504,6 +511,9 @@ class MainWindow(Frame):
     def _on_availability(self, availability: dict[str, Availability]) -> None:
         self.companions.availability = availability
         self.session.set_availability(availability)
+
+    def _on_code_ready(self, _: str) -> None:
+        self.live.use_compiled()
 
     def _refresh_actions(self) -> None:
         """Enable the actions that are possible now."""
@@ -560,6 +570,7 @@ class MainWindow(Frame):
         self.levels.close()
         self.run_shelf.close()
         self.filter_shelf.close()
+        self._code_ready.close()
         self.runner.tasks.close(_PATIENCE)
         self.background.close()
         self.console.close()

@@ -1,0 +1,101 @@
+"""Filters by NumPy alone against their compiled code: integers have the same bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelscope import filters
+from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Cpu, CpuTask, FilterSpec
+from kernelscope.schema.levels import PARALLEL
+from tests.filters import apply
+from tests.pairs import in_turn
+
+SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "greyscale": [{}, {"rounding": "floor"}],
+    "laplace": [{}, {"form": "5x5", "negative": "clip"}, {"form": "8", "negative": "offset"}],
+    "mask": [
+        {},
+        {"mask": ((0, -1, 0), (-1, 5, -1), (0, -1, 0)), "divisor": "one"},
+        {"mask": ((-1, 0, 1),) * 3, "divisor": "count", "negative": "absolute"},
+        {"mask": ((0, 0.5, 0), (0, 0, 2), (0, 0, 0)), "divisor": "sum"},
+    ],
+    "maximum": [{}, {"size": 7}],
+    "mean": [{}, {"size": 17}],
+    "median": [{}, {"size": 5}, {"size": 13}],
+    "minimum": [{}, {"size": 7}],
+    "negative": [{}],
+    "sobel": [
+        *({"form": form} for form in ("sum", "magnitude", "directions")),
+        *({"form": "single", "direction": name} for name in ("N", "SE", "W", "NE")),
+    ],
+    "threshold_mean": [{}, {"size": 5, "threshold": 60.0}],
+    "weighted_mean": [{}, {"size": 9}],
+}
+CASES = [(name, values) for name, several in SETTINGS.items() for values in several]
+
+
+def by_numpy(
+    spec: FilterSpec, source: np.ndarray, parameters: dict[str, Any], border: Border
+) -> np.ndarray:
+    values = spec.validate(parameters)
+    output = np.empty(spec.output_shape(source.shape, values, border), source.dtype)
+    task = CpuTask(source, output, values, border, PARALLEL.id)
+    passes = spec.implementation(Cpu).uncompiled(task)
+    assert passes
+    for sweep in passes:
+        for start in range(0, sweep.rows, 7):  # bands as threads have them
+            sweep.kernel(*sweep.arguments, start, min(start + 7, sweep.rows))
+    return output
+
+
+def picture(dtype: str, shape: tuple[int, int, int]) -> np.ndarray:
+    random = np.random.default_rng(shape[0])
+    if dtype == "float32":
+        return random.random(shape, np.float32) * np.float32(2) - np.float32(0.5)
+    pixels = random.integers(0, np.iinfo(dtype).max, shape, dtype, endpoint=True)
+    pixels[:6] = np.iinfo(dtype).max  # sums at their bounds
+    return pixels
+
+
+@pytest.mark.parametrize(
+    ("case", "dtype", "border"),
+    in_turn(CASES, ["uint8", "uint16", "float32"], list(Border), every=4),
+)
+def test_numpy_gives_the_bytes_of_the_compiled_code(
+    case: tuple[str, dict[str, Any]], dtype: str, border: Border
+) -> None:
+    name, values = case
+    spec = filters.get(name)
+    for channels in (1, 3):
+        source = picture(dtype, (31, 23, channels))
+        actual = by_numpy(spec, source, values, border)
+        wanted = apply(spec, source, values, border)
+        if dtype == "float32":
+            np.testing.assert_allclose(actual, wanted, rtol=1e-6, atol=2e-6)
+        else:
+            np.testing.assert_array_equal(actual, wanted)
+
+
+@pytest.mark.parametrize(("name", "values"), CASES[::2])
+def test_pictures_smaller_than_the_mask(name: str, values: dict[str, Any]) -> None:
+    spec = filters.get(name)
+    for border in Border:
+        if border is Border.VALID:
+            continue
+        source = picture("uint8", (4, 3, 1))
+        actual = by_numpy(spec, source, values, border)
+        np.testing.assert_array_equal(actual, apply(spec, source, values, border))
+
+
+def test_the_common_filters_have_such_a_form() -> None:
+    usual = {"Smoothing", "Edges", "Linear", "Morphology", "Colour"}
+    lacking = [
+        name
+        for name, spec in filters.discover().items()
+        if spec.category in usual and name not in SETTINGS
+    ]
+    assert lacking == ["rotating_mask"]
