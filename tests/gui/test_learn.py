@@ -96,15 +96,24 @@ def test_windows_open_there(qtbot: QtBot, front: MainWindow) -> None:
 def test_the_benchmark_opens_with_the_levels_on_kernel_time(
     qtbot: QtBot, front: MainWindow
 ) -> None:
+    qtbot.waitUntil(lambda: bool(front.companions._recorded._settings))
     front.actions_["benchmark"].trigger()
     bench = front.companions.bench
     assert bench is not None
     qtbot.waitUntil(lambda: bench._state.text().startswith("Opened"))
     assert bench._report is not None
-    levels = {row.level for row in bench._report.rows if row.device == "gpu"}
-    assert levels >= {"global", "constant", "shared", "tuned"}
+    levels = {row.level for row in bench._report.rows if row.filter == "mean"}
+    assert levels >= {"global", "shared", "tuned"}
     assert not bench.findChild(QCheckBox, "benchWaiting").isChecked()
     assert bench.findChild(QComboBox, "benchPlotKind").currentText() == "Speed-up"
+    assert bench.findChild(QComboBox, "benchAbout").currentText().startswith("Mean")
+    assert bench.findChild(QComboBox, "benchBaseline").currentText() == "GPU global memory"
+    assert bench._chart is not None
+    heights = [point.y for each in bench._chart.series for point in each.points]
+    assert max(heights) < 100, "kernels beside kernels, not beside serial code"
+    (line,) = bench._table.selectedItems()
+    assert (line.text(0).partition(",")[0], line.text(1)) == ("Mean", "GPU shared memory")
+    assert [sweep.filter for sweep in bench.form.plan().sweeps] == ["mean"]
     other = STORY.with_name("gpu-blocks.json")
     bench.open_results([other])
     qtbot.waitUntil(lambda: bench._state.text() == f"Opened {other.name}.")

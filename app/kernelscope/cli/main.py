@@ -186,11 +186,12 @@ COMMANDS = {
     "trace": "trace",
     "bench": "bench",
     "phantom": "phantom",
+    "warm-up": "warm_up",
     "completion": "completion",
 }
 """The function of each command, in the module that is imported when it runs."""
 
-_MODULES = {"list": "catalogue"}
+_MODULES = {"list": "catalogue", "warm-up": "warm_up"}
 """Modules that have not the name of their command."""
 
 

@@ -167,6 +167,8 @@ class Result:
     @property
     def where(self) -> str:
         """Device and level in words: ``CPU parallel``, ``Emulated GPU shared memory``."""
+        if self.uncompiled:
+            return "CPU, by NumPy"
         device = "Emulated GPU" if self.device == Device.EMULATED else self.device.upper()
         known = self._level
         return known.on(device) if known is not None else f"{device} {self.level}"

@@ -86,6 +86,7 @@ def run(path: Path | None = None, screen: StartScreen | None = None) -> int:
     window.show()
     screen.finish(window)
     window.find_gpu()
+    window.preparing.wanted = True
     window.open_first(path)
     garbage = GarbageCollector()
     garbage.start()

@@ -41,7 +41,7 @@ class NumpyKernel(NamedTuple):
         return False
 
     def entry(self, *arguments: Any) -> Callable[..., Any]:
-        return self
+        return self.__call__
 
     def __call__(self, task: CpuTask, start: int, stop: int) -> None:
         task.output[start:stop] = self.rows(task, start, stop)
@@ -106,9 +106,7 @@ def _places(
     return places[start : stop + 2 * radius], inside[start : stop + 2 * radius]
 
 
-def finished(
-    task: CpuTask, values: NDArray[np.float64], negative: str = "keep"
-) -> NDArray[np.float64]:
+def finished(task: CpuTask, values: NDArray[Any], negative: str = "keep") -> NDArray[Any]:
     """Return quotients as samples: rounded, made positive, shifted, saturated."""
     finish = Finish.of(task.source.dtype, np.float64, negative)
     if finish.whole:

@@ -14,9 +14,6 @@ from kernelscope.schema.samples import Kind
 _WORTH_SHOWING = 0.1
 """Seconds of compiling that are worth showing: cached code is loaded in less."""
 
-BY_NUMPY = "by NumPy while its code is prepared"
-"""In place of the level, see `Result.uncompiled`."""
-
 
 @dataclass(frozen=True)
 class Figures:
@@ -52,7 +49,7 @@ def figures_of(
         remark = f"{remark}, the first"
     measurement = run.measurement if run is not None else remark
     where = run.where if run is not None else result.where
-    note = [BY_NUMPY if result.uncompiled else where, measurement]
+    note = [f"{where} while its code is prepared" if result.uncompiled else where, measurement]
     if timing.seconds is not None and result.compile_seconds >= _WORTH_SHOWING:
         note.append(f"compiled once, in {duration(result.compile_seconds)}")
     detail = ""

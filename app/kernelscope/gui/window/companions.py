@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from kernelscope import filters
 from kernelscope.base.errors import AppError
-from kernelscope.bench.recorded import Recorded, with_cpu
+from kernelscope.bench.recorded import Recorded, RecordedTime, Wanted, with_cpu
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.launch_report import LaunchReport
@@ -269,7 +269,7 @@ class Companions:
         help="window#kernels-benchmark-and-console",
     )
     def show_bench(self, story: bool = True) -> None:
-        """Show the benchmark window; `story`: with recorded results if nothing else is there."""
+        """Show the benchmark window; `story`: at the filter and the level in front."""
         from kernelscope.gui.tools.bench.window import BenchWindow
 
         if self.bench is None:
@@ -283,8 +283,19 @@ class Companions:
                 parent=self.window,
             )
             if story:
-                self.bench.open_story()
+                self.bench.open_story(*self._story())
         self.bench.show_in_front()
+
+    def _story(self) -> tuple[str, RecordedTime | None, str]:
+        """Return the filter in front, a recorded time of its levels, and the level in front."""
+        filter_id, level = self.session.filter_id, self._level_in_front()
+        request = None
+        with contextlib.suppress(AppError):
+            request = self.runner.create()
+        if request is None:
+            return filter_id, None, level
+        figures = self._recorded.nearest(Wanted.by(request))
+        return filter_id, next(iter(figures.values()), None), level
 
     @Action(
         "batch",

@@ -58,6 +58,7 @@ from kernelscope.gui.window.dock_watch import DockWatch
 from kernelscope.gui.window.judging import Judging
 from kernelscope.gui.window.page import Page
 from kernelscope.gui.window.panel_buttons import PanelButtons
+from kernelscope.gui.window.preparing import Preparing
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.window.scans import Scans
 from kernelscope.gui.window.tool_bar import ToolBar
@@ -74,10 +75,10 @@ class StatusBar(QStatusBar):
 
     Qt's own status bar cuts it off in the middle of a letter.
 
-    - `pixel`, `zoom`: values under the cursor, and the magnification; `buttons` stand before.
+    - `pixel`, `zoom`: values under the cursor, and the magnification; `widgets` stand before.
     """
 
-    def __init__(self, buttons: QWidget | None = None) -> None:
+    def __init__(self, *widgets: QWidget) -> None:
         super().__init__()
         self.setObjectName("statusBar")
         self.messageChanged.connect(lambda text: self.setToolTip(plain_tip(text)))
@@ -89,7 +90,7 @@ class StatusBar(QStatusBar):
         self.zoom.setAccessibleName("Zoom")
         self.pixel.setContentsMargins(12, 0, 0, 0)
         self.zoom.setContentsMargins(12, 0, 0, 0)
-        self._permanent = [each for each in (buttons, self.pixel, self.zoom) if each is not None]
+        self._permanent = [*widgets, self.pixel, self.zoom]
         for widget in self._permanent:
             self.addPermanentWidget(widget)
 
@@ -121,7 +122,7 @@ class StatusBar(QStatusBar):
         )
 
     def _area(self) -> QRect:
-        right = min(each.x() for each in self._permanent) - _MARGIN
+        right = min(each.x() for each in self._permanent if not each.isHidden()) - _MARGIN
         return QRect(_MARGIN, 0, right - _MARGIN, self.height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -363,7 +364,8 @@ class Frame(QMainWindow):
         self.headline = Headline()
         self._centre.headline.put(self.headline)
         self.setCentralWidget(Boundary(self._centre))
-        self._status = StatusBar(self._panel_buttons)
+        self.preparing = Preparing(self.session, self.background)
+        self._status = StatusBar(self.preparing, self._panel_buttons)
         self.setStatusBar(self._status)
         self._show_page()
         self.panel.setFocus()  # in a search field, keys without Ctrl would be letters

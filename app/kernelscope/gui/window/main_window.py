@@ -499,7 +499,9 @@ class MainWindow(Frame):
         request = self.session.pictures.next_request() if self._cold else None
         if request is not None:
             self._cold = False
-            self.background.start("warm-up", lambda: warm_up(request), lambda _: None, self._report)
+            self.background.start(
+                "warm-up", lambda: warm_up(request), self._on_code_ready, self._report
+            )
 
     # --- state ---
 
@@ -512,8 +514,9 @@ class MainWindow(Frame):
         self.companions.availability = availability
         self.session.set_availability(availability)
 
-    def _on_code_ready(self, _: str) -> None:
+    def _on_code_ready(self, _: object) -> None:
         self.live.use_compiled()
+        self.preparing.start()
 
     def _refresh_actions(self) -> None:
         """Enable the actions that are possible now."""
@@ -571,6 +574,7 @@ class MainWindow(Frame):
         self.run_shelf.close()
         self.filter_shelf.close()
         self._code_ready.close()
+        self.preparing.close_helper()
         self.runner.tasks.close(_PATIENCE)
         self.background.close()
         self.console.close()

@@ -126,6 +126,12 @@ class BenchForm(Form):
         """Choose a preset by its name; any other name is the user's own choice."""
         self.editors["benchPreset"].set_value(name)
 
+    def choose_filter(self, filter_id: str) -> None:
+        """Choose a filter alone, at its sizes and masks."""
+        self.set_preset("")
+        for item in _items(self._filters):
+            item.setCheckState(_state(_key(item) == filter_id))
+
     def set_gpu(self, available: bool) -> None:
         self.editors["benchGpu"].set_value(available)
 

@@ -95,6 +95,8 @@ class Painter:
 
     def __init__(self, shown: Chart, plot: Any, palette: QPalette) -> None:
         self._chart, self._plot, self._palette = shown, plot, palette
+        self._texts: list[Any] = []
+        """The values written over bars."""
 
     def _style(self, series: Series) -> SeriesStyle:
         return SeriesStyle(series.style, series.theirs, self._palette, series.level)
@@ -247,6 +249,7 @@ class BarPainter(Painter):
         values = [(p.low, p.high, *p.repeats) for s in chart_.series for p in s.points]
         tops = foot if chart_.stacked else [self._to(max(each)) for each in values]
         lows = [self._to(min(each)) for each in values] if chart_.log else []
+        self._bar_share = width / max(1, len(chart_.groups))
         self._heights = ground, max([ground, *tops]), min([ground, *lows])
         self._upright = upright
         self.fit()
@@ -261,6 +264,11 @@ class BarPainter(Painter):
         axis = self._plot.getAxis("bottom")
         above = (self._upright_share(axis) if self._upright else _ROOM_LEVEL) * room
         self._plot.setYRange(bottom - below, top + above, padding=0)
+        # Upright values stand side by side as long as each has the room of a line.
+        line = QFontMetrics(QApplication.font()).height()
+        fits = self._plot.getViewBox().width() * self._bar_share >= 0.8 * line
+        for text in self._texts:
+            text.setVisible(fits or not self._upright or not self._plot.getViewWidget().isVisible())
 
     def _upright_share(self, axis: PlainAxis) -> float:
         """Return the room for upright values, as a share of the height of the highest bar."""
@@ -317,4 +325,5 @@ class BarPainter(Painter):
         anchor = (0, 0.5) if upright else (0.5, 1)
         item = pg.TextItem(text, colour, anchor=anchor, angle=90 if upright else 0)
         item.setPos(x, y)
+        self._texts.append(item)
         self._plot.addItem(item, ignoreBounds=True)

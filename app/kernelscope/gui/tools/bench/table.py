@@ -170,6 +170,18 @@ class BenchTable(QTreeWidget):
         self._items.append(item)
         self._make_room(item)
 
+    def select(self, label: str, size: str, level: str) -> None:
+        """Show the lines of a filter's data, and select that of a level."""
+        there = {
+            row.level: item
+            for item, row in zip(self._items, self._rows, strict=True)
+            if (row.label, row.size) == (label, size)
+        }
+        if level in there:
+            self.setCurrentItem(there[level])
+        elif there:
+            self.scrollToItem(next(iter(there.values())), self.ScrollHint.PositionAtTop)
+
     def compare(self, baseline: str, *, waiting: bool) -> None:
         """Fill the speed-up over the series `baseline`, of whole runs or of computing alone."""
         for item, row in zip(self._items, self._rows, strict=True):

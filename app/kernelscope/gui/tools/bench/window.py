@@ -36,7 +36,7 @@ from kernelscope.bench import (
 )
 from kernelscope.bench.charts import Chart, Plot, Selection, all_whole, chart, choices
 from kernelscope.bench.plan import GPU
-from kernelscope.bench.recorded import FOLDER, RecordedReport, entries, with_cpu
+from kernelscope.bench.recorded import FOLDER, RecordedReport, RecordedTime, entries, with_cpu
 from kernelscope.bench.statistics import BASELINE
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.control import CancelToken
@@ -125,6 +125,9 @@ _Reporter = Callable[[Any], None]
 STORY = FOLDER / "gpu-f-levels.json"
 """The recorded results in which every level of one filter gains over the one before it."""
 
+_FIRST_LEVEL = "GPU global"
+"""The level that others on a card are compared with: the first one that uses all of it."""
+
 _SEEN = "bench/seen"
 _REDRAW = 150  # milliseconds that new rows are gathered before plots are drawn again
 
@@ -173,6 +176,8 @@ class BenchWindow(ToolWindow):
         self._chart: Chart | None = None
         self._wanted = ""
         self._wanted_baseline = BASELINE
+        self._at: tuple[str, str, str] | None = None
+        """The label, the size and the level to be selected in the next results to open."""
         self._kernels_alone = False  # the next results to open are shown without transfers
 
         self.form = BenchForm(opened)
@@ -194,12 +199,23 @@ class BenchWindow(ToolWindow):
         self._show_state("Ready.")
         self._refresh()
 
-    def open_story(self) -> None:
-        """Show the recorded times of kernels by level where no card can measure them."""
-        if not self._may_have_gpu and STORY.is_file():
-            self._plot.setCurrentText(Plot.SPEED_UP)
-            self._kernels_alone = True
-            self.open_results(with_cpu(STORY))
+    def open_story(self, filter_id: str, recorded: RecordedTime | None, level: str = "") -> None:
+        """Open at a filter: its recorded kernels by level, where no card can measure them.
+
+        `recorded`: one of them, whose report is opened; without one, that of another filter.
+        `level`: selected in the table.
+        """
+        self.form.choose_filter(filter_id)
+        path = recorded.path if recorded is not None else STORY
+        if self._may_have_gpu or not path.is_file():
+            return
+        self._plot.setCurrentText(Plot.SPEED_UP)
+        self._kernels_alone = True
+        if recorded is not None:
+            self._wanted = str(Selection(recorded.row.label))
+            self._at = recorded.row.label, recorded.row.size, level
+        self._wanted_baseline = _FIRST_LEVEL
+        self.open_results([path])
 
     # --- actions of the buttons ---
 
@@ -410,7 +426,11 @@ class BenchWindow(ToolWindow):
             self._waiting.setChecked(all_whole(report.rows) and not self._kernels_alone)
         self._kernels_alone = False
         self.show_report(report)
-        self.form.set_preset(report.plan.name)  # Run measures the same here
+        at, self._at = self._at, None
+        if at is not None:
+            self._table.select(*at)
+        else:
+            self.form.set_preset(report.plan.name)  # Run measures the same here
         self._show_state(f"Opened {names(paths)}.")
 
     def _on_unreadable(self, error: Exception) -> None:

@@ -1,0 +1,146 @@
+"""Compiles the usual code of filters into the cache, before it is needed.
+
+    python -m kernelscope.backends.warm_up     reads the ids of filters, the first ones first;
+                                               answers with a line for each piece of work
+
+The window runs it as a process of its own, with low priority, until all is compiled once; the
+command ``warm-up`` does it at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base import compiled, jit
+from kernelscope.engine.context import RunContext
+from kernelscope.engine.request import Request
+from kernelscope.images.image import Image
+from kernelscope.images.reduction import reduced
+from kernelscope.schema.filter import CpuPass
+
+COMMON = (
+    "median",
+    "nlm",
+    "mean",
+    "weighted_mean",
+    "sobel",
+    "mask",
+    "laplace",
+    "minimum",
+    "maximum",
+    "greyscale",
+    "threshold_mean",
+    "rotating_mask",
+)
+"""Filters that are compiled for everybody, in the order in which they are likely to be tried."""
+
+DTYPES = ("uint8", "uint16", "float32")
+
+_SIDE = 40
+_SIZES = (5,)
+"""Sizes of masks beside the default that have code of their own."""
+
+
+class Piece(NamedTuple):
+    """Code of a filter for a type of samples."""
+
+    filter_id: str
+    dtype: str
+
+    @property
+    def name(self) -> str:
+        bits = {"uint8": "8 bit", "uint16": "16 bit", "float32": "float"}[self.dtype]
+        return f"{filters.get(self.filter_id).name}, {bits}"
+
+
+class Done(NamedTuple):
+    """A piece was compiled, as one of all; the next one follows."""
+
+    number: int
+    of: int
+    next: str
+    left: float
+    """Seconds that the rest should take."""
+
+
+def pieces(first: Sequence[str] = ()) -> list[Piece]:
+    """Return all pieces, those of the filters in use first, and bytes before other types."""
+    order = dict.fromkeys((*(each for each in first if each in COMMON), *COMMON))
+    early = [Piece(each, dtype) for each in order if each in first for dtype in DTYPES]
+    rest = (Piece(each, dtype) for dtype in DTYPES for each in order)
+    return list(dict.fromkeys((*early, *rest)))
+
+
+def is_done() -> bool:
+    """Return whether all was compiled from these sources."""
+    return _mark().exists()
+
+
+def _mark() -> Path:
+    return jit.cache_folder() / "warm-up.json"
+
+
+def compile_all(work: Sequence[Piece]) -> Iterator[Done]:
+    """Compile the pieces, or find them in the cache; yield after each."""
+    backend, begun = _Compiling(threads=1), time.perf_counter()
+    yield Done(0, len(work), work[0].name if work else "", 0.0)
+    try:
+        for number, piece in enumerate(work, 1):
+            for request in _requests(piece):
+                backend.run(request, backend.levels(request.step.filter)[-1], RunContext())
+            left = (time.perf_counter() - begun) / number * (len(work) - number)
+            following = work[number].name if number < len(work) else ""
+            yield Done(number, len(work), following, left)
+    finally:
+        backend.close()
+    compiled.try_to_keep(_mark(), json.dumps([list(each) for each in work]).encode())
+
+
+def _requests(piece: Piece) -> Iterator[Request]:
+    """Yield small requests that together need the code of a piece."""
+    spec = filters.get(piece.filter_id)
+    white = 1 if piece.dtype == "float32" else np.iinfo(piece.dtype).max
+    noise = np.random.default_rng(0).random((_SIDE, _SIDE, 3))
+    settings: list[dict[str, Any]] = [{}]
+    if any(each.name == "size" for each in spec.parameters):
+        settings += [{"size": size} for size in _SIZES]
+    for channels, values in itertools.product((1, 3), settings):
+        pixels = (noise[:, :, :channels] * white).astype(piece.dtype)
+        yield Request.create(Image.from_array(pixels.squeeze()), spec.id, values, device="cpu")
+    if piece.filter_id == COMMON[0]:
+        reduced(pixels, 2)
+
+
+class _Compiling(CpuBackend):
+    """Compiles the passes of a request, and computes nothing."""
+
+    def _sweep(self, sweep: CpuPass, *arguments: Any) -> None:
+        for each in sweep.arguments:  # or a result would have no numbers
+            if isinstance(each, np.ndarray) and each.flags.writeable:
+                each.fill(0)
+
+
+def serve(lines: Iterable[str]) -> None:
+    """Compile with the filters of `lines` first, and print a line for each piece."""
+    for done in compile_all(pieces([each.strip() for each in lines])):
+        print(json.dumps(done), flush=True)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(AttributeError, OSError):  # there is no such thing on Windows
+        os.nice(15)
+    jit.load_numba()  # decides on the place of the cache
+    if jit.can_cache():  # or nobody could use the code
+        serve(sys.stdin)
