@@ -26,6 +26,7 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Pass, Request
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
+from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Box
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec
@@ -59,6 +60,13 @@ def _kind(value: Any) -> object:
     if isinstance(value, tuple):
         return type(value), tuple(map(_kind, value))
     return type(value)
+
+
+def _is_constant(value: Any) -> bool:
+    """Return whether there is no array in a value, or only such as nobody can write to."""
+    if isinstance(value, np.ndarray):
+        return not value.flags.writeable and not isinstance(value.base, np.ndarray)
+    return not isinstance(value, tuple | list) or all(map(_is_constant, value))
 
 
 _C_CONTIGUOUS, _F_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x2, 0x100, 0x400  # as NumPy's headers
@@ -158,6 +166,22 @@ class CpuBackend:
                 self._share(sweep, code, min(threads, self.threads))
         spec.keep_rim(task.source, task.output, task.parameters, task.border)
         return True
+
+    def code_of(
+        self, spec: FilterSpec, task: CpuTask
+    ) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
+        """Return compiled code and its arguments after source and output, for all tasks like this.
+
+        None if it takes more than one pass, or one that writes to an array of its own.
+        """
+        passes = spec.implementation(Cpu).plan(task)
+        first = passes[0]
+        code = self._compiled.get(_signature(first))
+        source, output, *others = first.arguments
+        is_all = len(passes) == 1 and source is task.source and output is task.output
+        if not is_all or code is None or task.border is Border.KEEP or not _is_constant(others):
+            return None
+        return code, (*others, 0, first.rows)
 
     def _share(self, sweep: CpuPass, code: Callable[..., Any], threads: int) -> None:
         """Run a short pass; threads that are late find no rows left."""

@@ -6,7 +6,7 @@
 
 At level *parallel*, each sample is added to the sum of its column when it enters the mask and
 subtracted when it leaves; `shared.box.window_sums` then adds up columns along the row. For bytes
-`shared.box_bytes` does the same in fewer steps.
+`shared.box_bytes` does the same in fewer steps, and small masks eight rows at a time.
 
 Source: Korčuška 2013, section 1.3; parallel computing report no. 5.
 """
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope.base.jit import Index, Number, Plane, Record, kernel
-from kernelscope.filters.shared import box_bytes, uncompiled
+from kernelscope.filters.shared import box_bytes, groups, uncompiled
 from kernelscope.filters.shared.border_kernels import VALID
 from kernelscope.filters.shared.box import add_up, mean_parallel, mean_rim, sum_types
 from kernelscope.filters.shared.box_cuda import box_pays_from, plan_box
@@ -90,6 +90,9 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
         finish = Finish.of(source.dtype, np.float64)
         serial = (source, output, size, np.inf, finish, border.code)
         return [CpuPass(mean_serial, serial, output.shape[0])]
+    if size <= box_bytes.LARGEST_OF_GROUPS and groups.applies(output, border):
+        grouped = (source, output, box_bytes.Means.of(size), border.code)
+        return [CpuPass(groups.sweep_rows, grouped, output.shape[0])]
     if box_bytes.applies(source, output, size, border):
         blank = blank_row(source[0].size)
         arguments = (source, output, blank, size, box_bytes.scale_of(size), border.code)

@@ -57,21 +57,21 @@ CELLS = 16
 
 @kernel
 def negative_integer(source: Plane, output: Plane, start: Index, stop: Index) -> None:
-    samples = source.shape[1] * source.shape[2]
-    for y in range(start, stop):
-        cells, results = source[y].reshape(samples), output[y].reshape(samples)
-        for x in range(samples):
-            results[x] = ~cells[x]  # white has all bits set
+    pitch = source.shape[1] * source.shape[2]
+    cells = source.reshape(source.size)[start * pitch : stop * pitch]
+    results = output.reshape(output.size)[start * pitch : stop * pitch]
+    for x in range(results.size):
+        results[x] = ~cells[x]  # white has all bits set
 
 
 @kernel
 def negative_float(source: Plane, output: Plane, start: Index, stop: Index) -> None:
     """As `negative_integer`, where white is 1."""
-    samples = source.shape[1] * source.shape[2]
-    for y in range(start, stop):
-        cells, results = source[y].reshape(samples), output[y].reshape(samples)
-        for x in range(samples):
-            results[x] = np.float32(1) - cells[x]
+    pitch = source.shape[1] * source.shape[2]
+    cells = source.reshape(source.size)[start * pitch : stop * pitch]
+    results = output.reshape(output.size)[start * pitch : stop * pitch]
+    for x in range(results.size):
+        results[x] = np.float32(1) - cells[x]
 
 
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:

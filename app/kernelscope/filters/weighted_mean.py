@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Index, Line, Plane, Record, kernel
-from kernelscope.filters.shared import binomial_bytes, uncompiled
+from kernelscope.filters.shared import binomial_bytes, groups, uncompiled
 from kernelscope.filters.shared.border_kernels import fetch_row
 from kernelscope.filters.shared.correlation import (
     Divisor,
@@ -104,6 +104,10 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     if task.level == SERIAL.id:
         return cpu_correlation(task, weights, divisor)
     size = len(row)
+    if size <= binomial_bytes.LARGEST_SHORT and groups.applies(output, border):
+        means = binomial_bytes.BinomialMeans(groups.taps(size))
+        grouped = (source, output, means, border.code)
+        return [CpuPass(groups.sweep_rows, grouped, output.shape[0])]
     if binomial_bytes.applies(source, output, size, border):
         integers = (source, output, *binomial_bytes.tables(size), size // 2, border.code)
         return [CpuPass(binomial_bytes.binomial_means, integers, output.shape[0])]

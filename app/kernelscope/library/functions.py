@@ -53,9 +53,19 @@ PACKAGE = "kernelscope"  # the module that functions belong to, for `help` and p
 def function_of(spec: FilterSpec) -> Callable[..., Any]:
     """Return the function of a filter, with signature, annotations and docstring."""
     call = _Call(spec)
+    known_calls = call.quick
 
     def function(*positional: Any, **named: Any) -> Any:
-        return call(*positional, **named)
+        try:
+            (array,) = positional
+            key = key_of(array, named)
+            known = known_calls.get(key) if key is not None else None
+        except (TypeError, ValueError):  # no array, a mask, or an argument that is wrong
+            key = known = None
+        if known is not None:
+            made = known(array)
+            return made if made is not None else call(positional, named, None)
+        return call(positional, named, key)
 
     signature = call.signature
     function.__name__ = function.__qualname__ = spec.id
@@ -102,19 +112,7 @@ class _Call:
         """Calls that were made before, see `kernelscope.library.quick`."""
         return {}
 
-    def __call__(self, *positional: Any, **named: Any) -> Any:
-        try:
-            key = key_of(positional[0], named) if len(positional) == 1 else None
-        except TypeError:  # of a mask, or of an argument that is wrong
-            key = None
-        known = self.quick.get(key) if key is not None else None
-        if known is not None:
-            made = known(positional[0])
-            if made is not None:
-                return made
-        return self._usual(positional, named, key if known is None else None)
-
-    def _usual(
+    def __call__(
         self, positional: tuple[Any, ...], named: dict[str, Any], key: tuple[Any, ...] | None
     ) -> Any:
         """Return the result by way of a request; prepare a quicker way for the next call."""
@@ -129,7 +127,7 @@ class _Call:
             step = self.step(own, given)
             made = self._run(step, given)
         if key is not None and self.spec.kind is Kind.PICTURE:
-            shortcut = quick(step, given, positional[0])
+            shortcut = quick(step, given, self.arguments)
             if shortcut is not None:
                 if len(self.quick) >= _MOST_QUICK:
                     self.quick.clear()

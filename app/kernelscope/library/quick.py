@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.scaling import ignores_levels
 from kernelscope.engine.step import Step
 from kernelscope.images.image import DTYPES, is_finite
+from kernelscope.library.arguments import Argument
 from kernelscope.library.session import session
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import CpuTask, FilterSpec
@@ -30,15 +31,14 @@ _MOST_SAMPLES = 2**22
 _MOST_SECONDS = 0.02
 """Longer runs can be cancelled, as those of the usual way."""
 
-_SHARED_SECONDS = 100e-6
-"""From here on a second thread saves more than it costs."""
+_SHARED_SECONDS = 40e-6
+"""From here on a second thread saves more than it costs, which is 5 to 10 µs."""
 
-_ENOUGH = 3
+_ENOUGH = 8
 """Runs from which on the least time counts: others may have waited for a busy machine."""
 
-_USUAL: dict[str, Any] = {"within": None, "axis": None, "grey": False, "white": None, "black": None}
-_USUAL |= {"progress": None, "cancel": None, "channel_axis": None, "axes": None, "alpha": False}
-_USUAL |= {"cval": 0, "out": None}
+_COUNTED = ("border", "mode", "device", "level", "nan")
+"""Arguments beside a filter's own that a quick call may have; all others have their defaults."""
 
 _logger = logging.getLogger("kernelscope")
 
@@ -48,62 +48,82 @@ def key_of(array: Any, named: Mapping[str, Any]) -> tuple[Any, ...] | None:
 
     Raises `TypeError` for arguments that are no numbers or texts.
     """
-    if type(array) is not np.ndarray or array.size > _MOST_SAMPLES:
+    if type(array) is not np.ndarray or array.flags.num & _PLAIN != _PLAIN:
         return None
-    flags = array.flags
-    if not (flags.c_contiguous and flags.aligned) or _logger.isEnabledFor(logging.INFO):
+    if _logger.isEnabledFor(logging.INFO):
         return None
     # 3, 3.0 and True are equal, and one of them may be refused.
-    key = (array.dtype, array.shape, *named.items(), *map(type, named.values()))
-    hash(key)
-    return key
+    types = map(type, named.values()) if named else ()
+    return (array.dtype, array.shape, *named.items(), *types)
+
+
+_PLAIN = 0x101
+"""C-contiguous and aligned, as NumPy's headers have them."""
 
 
 class Quick:
     """A step on the processor, for arrays of one type and shape."""
 
     def __init__(self, step: Step, level: str, array: NDArray[Any], threads: int) -> None:
-        spec, parameters = step.filter, step.parameters
-        self._spec, self._parameters, self._border = spec, parameters, step.border
-        self._level, self._threads = level, threads
+        self._step, self._level, self._threads = step, level, threads
+        self._dtype, self._is_float = array.dtype, array.dtype.kind == "f"
         self._shape = (*array.shape, 1)[:3]
-        self._made = spec.output_shape(self._shape, parameters, step.border)
+        self._made = step.filter.output_shape(self._shape, step.parameters, step.border)
         self._given = self._made if array.ndim == 3 or self._made[2] > 1 else self._made[:2]
         if array.shape[2:] == (3,) and self._made[2] == 1:
             self._given = self._made[:2]
         self._runs, self._seconds = 0, math.inf  # the least of all threads together
+        self._code: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
 
     def __call__(self, array: NDArray[Any]) -> NDArray[Any] | None:
         """Return the result; None if the usual way has to make it, or to say why there is none."""
-        floats = array.dtype.kind == "f"
-        if self._runs >= _ENOUGH and self._seconds > _MOST_SECONDS:
+        is_measured = self._runs >= _ENOUGH
+        if is_measured and self._seconds > _MOST_SECONDS:
             return None
-        if floats and not is_finite(array):
+        if self._is_float and not is_finite(array):
             return None
-        source = array.reshape(self._shape)
+        source, output = array.reshape(self._shape), np.empty(self._made, self._dtype)
+        if is_measured and self._code is not None and self._seconds <= _SHARED_SECONDS:
+            code, others = self._code
+            code(source, output, *others)
+        elif not self._compute(source, output):
+            return None
+        if self._is_float and not is_finite(output):
+            return None
+        return output.reshape(self._given)
+
+    def _compute(self, source: NDArray[Any], output: NDArray[Any]) -> bool:
+        """Compute, and note the time; return False if a kernel is not compiled yet."""
+        step = self._step
         source.flags.writeable = False
-        output = np.empty(self._made, array.dtype)
-        task = CpuTask(source, output, self._parameters, self._border, self._level)
+        task = CpuTask(source, output, step.parameters, step.border, self._level)
         cpu = session().backends()[Device.CPU.value]
         assert isinstance(cpu, CpuBackend)
         threads = self._threads if self._runs and self._seconds > _SHARED_SECONDS else 1
         begun = time.perf_counter()
-        if not cpu.compute(self._spec, task, threads):
-            return None
+        if not cpu.compute(step.filter, task, threads):
+            return False
         self._seconds = min(self._seconds, (time.perf_counter() - begun) * threads)
         self._runs += 1
-        return output.reshape(self._given) if not floats or is_finite(output) else None
+        if self._runs == _ENOUGH:
+            self._code = cpu.code_of(step.filter, task)
+        return True
 
 
-def quick(step: Step, given: Mapping[str, Any], array: NDArray[Any]) -> Quick | None:
+def quick(step: Step, given: Mapping[str, Any], arguments: Sequence[Argument]) -> Quick | None:
     """Return the `Quick` of a call that has just gone the usual way; None if it needs that way."""
-    if array.dtype not in DTYPES or array.shape[2:] not in ((), (1,), (3,)):
+    array, spec = given[arguments[0].name], step.filter
+    if array.size > _MOST_SAMPLES or array.dtype not in DTYPES:
         return None
-    if any(given.get(name, usual) != usual for name, usual in _USUAL.items()):
+    if array.shape[2:] not in ((), (1,), (3,)) or not is_plain(
+        step, floats=array.dtype.kind == "f"
+    ):
         return None
-    if not is_plain(step, floats=array.dtype.kind == "f"):
+    own = {each.name for each in spec.parameters}
+    others = (each for each in arguments[1:] if each.name not in own and each.name not in _COUNTED)
+    if not all(_is_default(given[each.name], each.default) for each in others):
         return None
-    backends, spec = session().backends(), step.filter
+    backends = session().backends()
     gpu = backends.get(Device.GPU.value)
     has_gpu = gpu is not None and gpu.availability().available and bool(gpu.levels(spec))
     if given["device"] != Device.CPU and (given["device"] != Device.AUTO or has_gpu):
@@ -114,6 +134,10 @@ def quick(step: Step, given: Mapping[str, Any], array: NDArray[Any]) -> Quick | 
     cpu = backends[Device.CPU.value]
     assert isinstance(cpu, CpuBackend)
     return Quick(step, named[-1].id, array, 1 if named[-1].single else cpu.threads)
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or (not isinstance(value, np.ndarray) and bool(value == default))
 
 
 def is_plain(step: Step, *, floats: bool) -> bool:

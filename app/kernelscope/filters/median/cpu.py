@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from kernelscope.base.errors import InvalidImage
-from kernelscope.filters.median import smallest
 from kernelscope.filters.median.counting import median_counting
 from kernelscope.filters.median.huang import median_huang
 from kernelscope.filters.median.networks import median_program
 from kernelscope.filters.median.parallel import VECTOR, median_parallel
 from kernelscope.filters.median.selection import median_frame, median_serial
-from kernelscope.filters.shared.vectors import blank_row
+from kernelscope.filters.median.smallest import Medians
+from kernelscope.filters.shared import groups
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import PARALLEL, SERIAL, Level
@@ -82,10 +82,9 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     rows = task.output.shape[0]
     if task.level != PARALLEL.id:
         return list(plan_serial(task, size))
-    if size == 3 and smallest.applies(task.source):
-        blank = blank_row(task.source[0].size)
-        smallest_3 = (task.source, task.output, blank, task.border.code)
-        passes = [CpuPass(smallest.median_smallest, smallest_3, rows)]
+    if size == 3 and groups.applies(task.output):
+        grouped = (task.source, task.output, Medians(), task.border.code)
+        passes = [CpuPass(groups.sweep_rows, grouped, rows)]
     elif size >= COUNTED and task.source.itemsize == 1:
         arguments = (task.source, task.output, size // 2, task.border.code)
         passes = [CpuPass(median_counting, arguments, rows)]

@@ -5,7 +5,7 @@ a time, and the middle one with itself, at half its weight. Down the columns 1 4
 1 * (a + e) + 4 * (b + d) + 3 * (c + c), and then the same along the row. What counts is that all
 numbers stay narrow:
 
-- Up to 5x5, totals fit 16 bits, and all lanes of a register count.
+- Up to 5x5, totals fit 16 bits, and all lanes of a register count: see `groups`.
 - Up to 9x9, columns do. Along the row, products are added up in pairs, to 32 bits, which is one
   instruction (pmaddwd). It takes 16 bits with a sign, two columns together: so 15 bits of a column,
   less 2**14. The lowest bits, up to 7 of 22, are dropped.
@@ -18,19 +18,21 @@ these differ are they added up.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Index, Line, Plane, intrinsic, kernel
+from kernelscope.filters.shared import groups
 from kernelscope.filters.shared.border_kernels import fetch_row
 from kernelscope.filters.shared.correlation import binomial
 from kernelscope.filters.shared.vectors import LANES, Loops, make_ring
 from kernelscope.schema.borders import Border
 
-_LARGEST_SHORT, _LARGEST_MIDDLE, _LARGEST = 5, 9, 15
+LARGEST_SHORT, _LARGEST_MIDDLE, _LARGEST = 5, 9, 15
 """Largest masks with totals of 16 bits, with columns of 16 bits, and at all."""
 
 _BITS = 15
@@ -48,7 +50,9 @@ _EVEN = [*range(0, 8, 2), *range(16, 24, 2), *range(8, 16, 2), *range(24, 32, 2)
 
 def applies(source: NDArray[Any], output: NDArray[Any], size: int, border: Border) -> bool:
     """Return whether `binomial_means` computes these weighted means."""
-    if source.dtype != np.uint8 or border is Border.REDUCE or size > _LARGEST:
+    if source.dtype != np.uint8 or border is Border.REDUCE:
+        return False
+    if not LARGEST_SHORT < size <= _LARGEST:
         return False
     return min(source[0].size, output[0].size) >= LANES
 
@@ -62,9 +66,6 @@ def tables(size: int) -> tuple[NDArray[Any], NDArray[Any]]:
     half = binomial(size)[: size // 2 + 1]
     half[-1] //= 2
     single = half.astype(np.uint16).repeat(LANES)
-    if size <= _LARGEST_SHORT:
-        # The totals of 3x3 have 12 bits, 16 are expected.
-        return single * np.uint16(16 if size == 3 else 1), single
     pairs = np.pad(half, (0, len(half) % 2)).reshape(-1, 1, 2)
     double = pairs.repeat(LANES // 2, axis=1).astype(np.int16).ravel()
     return single if size <= _LARGEST_MIDDLE else double, double
@@ -126,6 +127,32 @@ def _pair(loops: Loops, builder: Any, samples: Any, offsets: Any, x: Any) -> Any
     return load
 
 
+class BinomialMeans(NamedTuple):
+    """Weighted means of 3x3 and 5x5, whose totals have 16 bits, eight rows at a time."""
+
+    taps: tuple[int, ...]
+
+    @staticmethod
+    def emit(step: groups.Step) -> None:
+        """Weigh each row once, and then these."""
+        builder, size = step.builder, step.size
+        weights = [step.loops.all(int(each)) for each in binomial(size)[: size // 2 + 1]]
+
+        def weighted(cells: Sequence[Any]) -> Any:
+            pairs = [builder.add(cells[k], cells[-1 - k]) for k in range(size // 2)]
+            return functools.reduce(
+                builder.add, map(builder.mul, [*pairs, cells[size // 2]], weights)
+            )
+
+        rows: list[Any] = []
+        for row in range(groups.GROUP + size - 1):
+            rows.append(weighted([step.load(row, tap, 16) for tap in range(size)]))
+            y = row - size + 1
+            if y >= 0:
+                total = weighted(rows[y:])
+                step.store(_divided(step.loops, builder, total, bits=4 * (size // 2)), y)
+
+
 @intrinsic
 def column_sums(
     context: Any,
@@ -134,22 +161,17 @@ def column_sums(
     samples: Any,
     offsets: Any,
     down: Any,
-    along: Any,
     drop: Any,
     high: Any,
     low: Any,
 ) -> None:
-    """Write weighted sums of rows.
-
-    For the weights of two terms `along` the row in two parts: without the lowest bits and less
-    2**14, and these bits.
-    """
+    """Write sums of rows in two parts: without the lowest bits and less 2**14, and these bits."""
     loops = Loops(context, builder)
     count = builder.extract_value(high, 2)
     terms = builder.sdiv(builder.extract_value(offsets, 2), count.type(2))
-    samples, offsets, down, _, _, high, low = (
+    samples, offsets, down, _, high, low = (
         value if value is drop else loops.start(kind, value)
-        for kind, value in zip(types, (samples, offsets, down, along, drop, high, low), strict=True)
+        for kind, value in zip(types, (samples, offsets, down, drop, high, low), strict=True)
     )
     shift = _half(loops, drop) if types[2].dtype.signed else loops.spread(drop)
     ones = shift.type([1] * shift.type.count)
@@ -157,13 +179,11 @@ def column_sums(
     with loops.steps(count) as x:
         load = _pair(loops, builder, samples, offsets, x)
         totals = _totals(loops, builder, types[2], terms, down, load)
-        if types[3].dtype.signed:
-            lower = [builder.and_(each, mask) for each in totals]
-            loops.store(_joined(loops, builder, lower), low, x)
-            upper = [builder.lshr(each, shift) for each in totals]
-            bias = loops.all(1 << _BITS - 1)
-            totals = [builder.sub(_joined(loops, builder, upper), bias)]
-        loops.store(totals[0], high, x)
+        lower = [builder.and_(each, mask) for each in totals]
+        loops.store(_joined(loops, builder, lower), low, x)
+        upper = [builder.lshr(each, shift) for each in totals]
+        bias = loops.all(1 << _BITS - 1)
+        loops.store(builder.sub(_joined(loops, builder, upper), bias), high, x)
 
 
 def _half(loops: Loops, number: Any) -> Any:
@@ -218,11 +238,12 @@ class Rounding:
         return self.rounded(builder.add(total, builder.lshr(low, self.drop)), left)
 
 
-def _short_means(loops: Loops, builder: Any, total: Any) -> Any:
-    """Return totals of 16 bits, divided by 256."""
-    shift = loops.all(8)
+def _divided(loops: Loops, builder: Any, total: Any, bits: int) -> Any:
+    """Return totals of 16 bits, divided by a power of two, ties to even."""
+    shift = loops.all(bits)
     odd = builder.and_(builder.lshr(total, shift), loops.all(1))
-    return builder.lshr(builder.add(builder.add(total, loops.all(127)), odd), shift)
+    half = loops.all((1 << bits - 1) - 1)
+    return builder.lshr(builder.add(builder.add(total, half), odd), shift)
 
 
 @intrinsic
@@ -249,10 +270,6 @@ def row_means(
         load = _pair(loops, builder, columns, offsets, x)
         return _totals(loops, builder, types[3], terms, weights, load, least)
 
-    if not types[3].dtype.signed:
-        with loops.steps(count) as x:
-            loops.store(_short_means(loops, builder, *totals(high, x)), means, x)
-        return
     rounding = Rounding(loops, builder, drop, radius)
 
     def write(rounded: list[Any], x: Any) -> None:
@@ -307,5 +324,5 @@ def binomial_means(
         y = row - side + 1
         if y >= start:
             offsets_of_terms(radius, pitch, y % side, rows)
-            column_sums(ring, rows, down, along, drop, high, low)
+            column_sums(ring, rows, down, drop, high, low)
             row_means(high, low, across, along, drop, radius, output[y].reshape(length))

@@ -16,18 +16,23 @@ float32, at most 255.5 / 2**23 wrong: less than the 1 / 2d that lie between n / 
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Index, Line, Plane, Record, intrinsic, kernel
+from kernelscope.filters.shared import groups
 from kernelscope.filters.shared.border_kernels import VALID, pad_columns
 from kernelscope.filters.shared.vectors import LANES, Loops, padded_row
 from kernelscope.schema.borders import Border
 
 LARGEST_OF_16_BITS = 15
 """Largest mask whose bytes add up to 16 bits: 15 * 15 * 255 = 57375."""
+
+LARGEST_OF_GROUPS = 7
+"""Largest mask that `Means` computes: a row of sums for each of its rows stays in a register."""
 
 _STEP = 2 * LANES
 """Samples of a step where sums have 16 bits; rows are at least as long."""
@@ -60,6 +65,41 @@ def scale_of(size: int) -> MeanScale:
     while -(-(1 << 17 + shift) // cells) < 1 << 16:
         shift += 1
     return MeanScale(cells // 2, -(-(1 << 16 + shift) // cells), shift, np.float32(1 / cells))
+
+
+class Means(NamedTuple):
+    """Means of `LARGEST_OF_GROUPS` at most, eight rows at a time."""
+
+    taps: tuple[int, ...]
+    multiplier: int
+    shift: int
+
+    @classmethod
+    def of(cls, size: int) -> Means:
+        scale = scale_of(size)
+        return cls(groups.taps(size), scale.multiplier, scale.shift)
+
+    @staticmethod
+    def emit(step: groups.Step) -> None:
+        """Add up each row once; a sum of rows is that of the one above, and a row more and less."""
+        loops, builder, size = step.loops, step.builder, step.size
+        # Of constants LLVM would join the two shifts, and lose the upper half of a product.
+        wide = loops.all(0, 32).type
+        multiplier = builder.zext(loops.spread(step.field(1)), wide)
+        shift = loops.spread(step.field(2))
+        rows: list[Any] = []
+        total = loops.all(size * size // 2)
+        for row in range(groups.GROUP + size - 1):
+            cells = [step.load(row, tap, 16) for tap in range(size)]
+            rows.append(functools.reduce(builder.add, cells))
+            total = builder.add(total, rows[row])
+            y = row - size + 1
+            if y < 0:
+                continue
+            product = builder.mul(builder.zext(total, wide), multiplier)
+            upper = builder.trunc(builder.lshr(product, loops.all(16, 32)), total.type)
+            step.store(builder.lshr(upper, shift), y)
+            total = builder.sub(total, rows[y])
 
 
 def applies(source: NDArray[Any], output: NDArray[Any], size: int, border: Border) -> bool:
