@@ -15,6 +15,7 @@ from tests.filters import apply
 from tests.pairs import in_turn
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "gaussian": [{}, {"sigma": 2.3, "truncate": 3.0}],
     "greyscale": [{}, {"rounding": "floor"}],
     "laplace": [{}, {"form": "5x5", "negative": "clip"}, {"form": "8", "negative": "offset"}],
     "mask": [
@@ -33,6 +34,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         *({"form": "single", "direction": name} for name in ("N", "SE", "W", "NE")),
     ],
     "threshold_mean": [{}, {"size": 5, "threshold": 60.0}],
+    "unsharp": [{}, {"sigma": 2.0, "threshold": 9.0}],
     "weighted_mean": [{}, {"size": 9}],
 }
 CASES = [(name, values) for name, several in SETTINGS.items() for values in several]

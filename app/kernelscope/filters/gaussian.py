@@ -28,6 +28,7 @@ from kernelscope.filters.shared.separable import (
     check,
     radius,
     separable_cpu,
+    separable_uncompiled,
     weights_of,
 )
 from kernelscope.filters.shared.separable_cuda import separable_cuda
@@ -73,7 +74,7 @@ SPEC = FilterSpec(
     check=check,
     averages=True,
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=separable_uncompiled()),
         "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),
     },
     explanation=Explanation(

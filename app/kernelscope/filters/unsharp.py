@@ -26,6 +26,7 @@ from kernelscope.filters.shared.separable import (
     check,
     radius,
     separable_cpu,
+    separable_uncompiled,
     weights_of,
 )
 from kernelscope.filters.shared.separable_cuda import separable_cuda
@@ -42,8 +43,12 @@ def _sharpening(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> Sharpeni
     return np.float32(parameters["amount"]), np.float32(least)
 
 
+def _sharpening_of(task: CpuTask) -> Sharpening:
+    return _sharpening(task.parameters, task.source.dtype)
+
+
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
-    return separable_cpu(task, _sharpening(task.parameters, task.source.dtype))
+    return separable_cpu(task, _sharpening_of(task))
 
 
 def plan_cuda(task: CudaTask) -> CudaPlan:
@@ -106,7 +111,7 @@ SPEC = FilterSpec(
     check=check,
     unit=unit_of,
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=separable_uncompiled(_sharpening_of)),
         "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),
     },
     explanation=Explanation(

@@ -21,7 +21,7 @@ A third pass, along the slices of a volume, is one more `weigh_line` of the same
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.base.jit import Index, Line, Number, Plane, Record, inlined, kernel
+from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.border_kernels import (
     REDUCE,
     VALID,
@@ -38,6 +39,7 @@ from kernelscope.filters.shared.border_kernels import (
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.filters.shared.plain import cell, no_simd
 from kernelscope.filters.shared.vectors import blank_row, padded_row
+from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
 from kernelscope.schema.parameters import FloatParameter
@@ -360,3 +362,50 @@ def separable_cpu(task: CpuTask, sharpening: Sharpening | None = None) -> Sequen
         return [CpuPass(separable_serial, (source, output, *others), output.shape[0])]
     blank = blank_row(source[0].size, source.dtype)
     return [CpuPass(separable_parallel, (source, output, blank, *others), output.shape[0])]
+
+
+def separable_uncompiled(
+    sharpening_of: Callable[[CpuTask], Sharpening | None] = lambda task: None,
+) -> Callable[[CpuTask], Sequence[CpuPass]]:
+    """Return the same passes by NumPy alone, with the same bits."""
+
+    def rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
+        weights, sharpening = weights_of(task.parameters), sharpening_of(task)
+        reach = weights.size - 1
+        samples = uncompiled.cells(task, reach, start, stop, np.float32).samples
+        own = samples[reach:, reach:][: stop - start, : task.output.shape[1]]
+        if task.border is Border.REDUCE:
+            height, width, _ = task.source.shape
+            means = _weighed(samples, weights, 0) / _inside(start, stop, height, weights)[:, None]
+            means = _weighed(means, weights, 1) / _inside(0, width, width, weights)
+        else:
+            means = _weighed(_weighed(samples, weights, 0), weights, 1)
+        if sharpening is not None:
+            amount, least = sharpening
+            difference = own - means
+            means = np.where(np.abs(difference) >= least, own + amount * difference, own)
+        return uncompiled.finished(task, means)
+
+    return uncompiled.by_numpy(rows)
+
+
+def _weighed(samples: NDArray[Any], weights: NDArray[np.float32], axis: int) -> NDArray[Any]:
+    reach, length = weights.size - 1, samples.shape[axis] - 2 * weights.size + 2
+
+    def cells(shift: int) -> NDArray[Any]:
+        return samples.take(range(reach + shift, reach + shift + length), axis)
+
+    totals = weights[0] * cells(0)
+    for k in range(1, weights.size):
+        totals += weights[k] * (cells(-k) + cells(k))
+    return totals
+
+
+def _inside(start: int, stop: int, count: int, weights: NDArray[np.float32]) -> NDArray[Any]:
+    """Return the divisors of places along an axis, shape (places, 1); 1 where all cells are in it."""
+    places = np.arange(start, stop)
+    found = np.full(places.size, weights[0], np.float32)
+    for k in range(1, weights.size):
+        found += weights[k] * ((places >= k) + (places + k < count).astype(np.float32))
+    cut = (places < weights.size - 1) | (places > count - weights.size)
+    return np.where(cut, found, np.float32(1))[:, None]
