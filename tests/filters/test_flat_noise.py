@@ -34,7 +34,9 @@ def test_noise_is_measured_beside_detail(
     [
         ("grass", 5, 0.85, 1.15),  # 1.90 by the flattest blocks, as no block is flat
         ("grass", 10, 0.95, 1.1),
-        ("grass", 20, 0.95, 1.1),
+        # 1.033 and 1.036 by the curve: there is more noise than texture, which is everywhere
+        ("grass", 20, 0.98, 1.02),
+        ("grass", 30, 0.98, 1.02),
         ("gravel", 5, 0.95, 1.08),
         ("chelsea", 5, 0.93, 1.05),
         ("brick", 20, 0.97, 1.04),
