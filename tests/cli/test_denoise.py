@@ -83,8 +83,8 @@ def test_the_residual_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[
     found = json.loads(capsys.readouterr().out)["residual"]["correlation"]
     assert found == pytest.approx(0, abs=0.05)
     assert main(["apply", "sliding-dct", *files, *rest]) == 0
-    wanted = f"  residual: correlation of neighbours {found:.2f} (of white noise 0)\n"
-    assert wanted in capsys.readouterr().out
+    line = f"correlation of neighbours {found:.2f} (of white noise 0): white noise was removed"
+    assert f"  residual: {line}\n" in capsys.readouterr().out
     assert main(["apply", "negative", *files, "--json"]) == 0
     assert "residual" not in json.loads(capsys.readouterr().out)
 

@@ -124,6 +124,7 @@ def test_what_a_denoiser_removed_needs_no_reference(
     assert figures(window)["Residual"][0] == "–"
     # The backend inverts: twice the noise is gone.
     assert float(figures(window)["Residual"][1]) == pytest.approx(0, abs=0.05)
+    assert figures(window)["Residual"][2] == "freed of white noise"
     assert figures(window)["PSNR"] == ["–", "–", ""]
     assert judged_by(window) == NO_REFERENCE
 

@@ -9,6 +9,7 @@ from scipy.ndimage import gaussian_filter
 
 from kernelscope.images.judging.whiteness import (
     picture_correlation,
+    removed,
     removed_correlation,
     structure_notice,
 )
@@ -53,6 +54,20 @@ def test_scale_does_not_matter(exponent: int) -> None:
 def test_nothing_removed_or_nothing_there() -> None:
     for volume in (np.zeros((9, 9, 9), F), np.full((20, 30, 30), 7, F), head()[:1, :1, :1], head()):
         assert removed_correlation(volume, volume) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (0.34, "more than white noise"),
+        (0.2, "more than white noise"),
+        (0.16, "white noise"),
+        (-0.17, "white noise"),
+        (-0.26, "a part of the noise"),
+    ],
+)
+def test_the_correlation_in_words(found: float, words: str) -> None:
+    assert removed(found) == words
 
 
 def photo() -> NDArray[np.float32]:

@@ -28,6 +28,7 @@ from kernelscope.gui.widgets.parts import (
 )
 from kernelscope.images.judging.histogram import Histogram, as_csv
 from kernelscope.images.judging.metrics import Quality
+from kernelscope.images.judging.whiteness import removed
 
 _COLUMNS = ("Figure", "Input", "Output", "The output is")
 RESIDUAL = "Residual"
@@ -159,7 +160,10 @@ class QualityPanel(QWidget):
             after[RESIDUAL] = f"{correlation:.2f}"
         for name in before | after:
             texts = (each.get(name, "–") for each in (before, after))
-            item = QTreeWidgetItem([f"{name[0].upper()}{name[1:]}", *texts, ""])
+            verdict = ""
+            if name == RESIDUAL and correlation is not None:
+                verdict = f"freed of {removed(correlation)}"
+            item = QTreeWidgetItem([f"{name[0].upper()}{name[1:]}", *texts, verdict])
             item.setToolTip(0, _HELP[name])
             for column in (1, 2):
                 item.setTextAlignment(column, RIGHT)
