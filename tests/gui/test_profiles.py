@@ -10,7 +10,7 @@ from scipy.ndimage import map_coordinates
 
 from kernelscope.engine.area import Corner
 from kernelscope.gui.model.arrangement import Units
-from kernelscope.gui.model.measurements import measure
+from kernelscope.gui.model.measurements import Against, measure, texts_of
 from kernelscope.gui.model.profiles import (
     MOST_POINTS,
     ProfiledPicture,
@@ -75,11 +75,13 @@ def test_a_line_far_beyond_the_picture_has_few_points() -> None:
 def test_figures_of_a_line_are_those_of_its_samples() -> None:
     planes = np.array([[10, 20, 40], [0, 0, 0]], np.uint8)[:, :, np.newaxis]
     region = Interest("R1", Shape.RECTANGLE, ((0, 0), (3, 1)))
-    along, box = measure([line((0, 0), (5, 0)), region], "R1", [ProfiledPicture("input", planes)])
+    along, box = measure(
+        [line((0, 0), (5, 0)), region], Against("R1"), [ProfiledPicture("input", planes)]
+    )
     assert along.figures == box.figures  # beyond the picture there is nothing to count
     assert along.cnr is None
-    assert along.texts(Units.STORED)[3] == "10"
-    sloping = measure([line((0, 0), (1, 1))], "", [ProfiledPicture("input", planes)])[0]
+    assert texts_of([along], Units.STORED)[0][3] == "10.000"
+    sloping = measure([line((0, 0), (1, 1))], Against(), [ProfiledPicture("input", planes)])[0]
     # Three points: 10, the mean of the four pixels around the middle, and 0.
     assert sloping.figures.mean == pytest.approx((10 + (10 + 20) / 4 + 0) / 3)
 

@@ -11,7 +11,7 @@ from skimage.metrics import peak_signal_noise_ratio
 
 from kernelscope.engine.area import Corner
 from kernelscope.gui.model.arrangement import Units
-from kernelscope.gui.model.measurements import as_csv, measure
+from kernelscope.gui.model.measurements import Against, as_csv, measure, texts_of
 from kernelscope.gui.model.profiles import ProfiledPicture
 from kernelscope.gui.model.regions import Interest, Regions, Shape, box_of
 from kernelscope.gui.model.statistics import Statistics, contrast_to_noise, statistics
@@ -183,7 +183,9 @@ def test_each_region_is_measured_in_each_picture_and_channel(rng: np.random.Gene
         Interest("b", Shape.RECTANGLE, ((10, 8), (14, 12))),
     ]
     rows = measure(
-        regions, "b", [ProfiledPicture("input", source), ProfiledPicture("output", output, None, 2)]
+        regions,
+        Against("b"),
+        [ProfiledPicture("input", source), ProfiledPicture("output", output, None, 2)],
     )
     assert [(row.region, row.picture, row.channel) for row in rows] == [
         (region, name, channel)
@@ -206,19 +208,64 @@ def test_each_region_is_measured_in_each_picture_and_channel(rng: np.random.Gene
 def test_units_convert_levels_but_no_ratios() -> None:
     planes = np.array([[0, 65535], [0, 65535]], np.uint16)[:, :, np.newaxis]
     region = Interest("a", Shape.RECTANGLE, ((0, 0), (2, 2)))
-    (row,) = measure([region], "", [ProfiledPicture("input", planes)])
-    assert row.texts(Units.STORED)[1:5] == ("32768", "3.784e+04", "0", "65535")
-    assert row.texts(Units.SHARE)[1:5] == ("0.5", "0.5774", "0", "1")
-    assert row.texts(Units.BYTES)[4] == "255"
+    (row,) = measure([region], Against(), [ProfiledPicture("input", planes)])
+
+    def texts(units: Units) -> tuple[str, ...]:
+        return texts_of([row], units)[0]
+
+    assert texts(Units.STORED)[1:5] == ("32768", "37837", "0", "65535")
+    assert texts(Units.SHARE)[1:5] == ("0.50000", "0.5774", "0", "1.0000")
+    assert texts(Units.BYTES)[4] == "255.00"
     assert row.values(Units.SHARE)[6] == row.values(Units.STORED)[6]
-    assert row.texts(Units.SHARE)[5] == row.texts(Units.SHARE)[7] == "–"
+    assert texts(Units.SHARE)[5] == texts(Units.SHARE)[7] == "–"
+
+
+def test_figures_of_a_column_have_their_decimals_below_each_other() -> None:
+    planes = np.array([[10, 20, 120, 130], [12, 18, 100, 90]], np.float32)[:, :, np.newaxis]
+    regions = [
+        Interest("a", Shape.RECTANGLE, ((0, 0), (2, 2))),
+        Interest("b", Shape.RECTANGLE, ((2, 0), (4, 2))),
+    ]
+    rows = texts_of(measure(regions, Against(), [ProfiledPicture("input", planes)]), Units.STORED)
+    assert [row[1] for row in rows] == ["15.00", "110.00"]
+    assert [row[3] for row in rows] == ["10.000", "90.000"]
+    assert len({len(row[6].split(".")[1]) for row in rows}) == 1
+    assert texts_of([], Units.STORED) == []
+
+
+@pytest.mark.parametrize("rician", [False, True])
+def test_snr_over_a_background_finds_the_noise_that_was_added(
+    rng: np.random.Generator, rician: bool
+) -> None:
+    sigma, signal = 10.0, 200.0
+    truth = np.zeros((200, 400))
+    truth[:, 200:] = signal
+    noise = rng.normal(0, sigma, (2, *truth.shape))
+    noisy = np.hypot(truth + noise[0], noise[1]) if rician else truth + noise[0]
+    regions = [
+        Interest("air", Shape.RECTANGLE, ((0, 0), (200, 200))),
+        Interest("brain", Shape.RECTANGLE, ((200, 0), (400, 200))),
+        Interest("along", Shape.LINE, ((0, 0), (9, 9))),
+    ]
+    picture = ProfiledPicture("input", noisy.astype(np.float32)[:, :, np.newaxis])
+    against = Against("", "air", rician)
+    air, brain, line = measure(regions, against, [picture])
+    assert brain.snr == pytest.approx(signal / sigma, rel=0.02)
+    assert air.snr is None
+    assert line.snr is None
+    assert brain.values(Units.STORED)[6] == brain.snr
+    header = as_csv([brain], Units.STORED, against).split("\n")[0]
+    assert f"SNR over air{', Rician' * rician}" in header
+    (alone,) = measure(regions[1:2], against, [picture])
+    assert alone.snr == alone.figures.snr, "the background is gone"
 
 
 def test_csv_has_all_digits_and_gaps_for_missing_figures() -> None:
     planes = np.array([[1, 2, 4]], np.uint8)[:, :, np.newaxis]
     region = Interest("left, top", Shape.RECTANGLE, ((0, 0), (3, 1)))
     header, line = as_csv(
-        measure([region], "", [ProfiledPicture("input", planes)]), Units.STORED, "b"
+        measure([region], Against(), [ProfiledPicture("input", planes)]),
+        *(Units.STORED, Against("b")),
     ).split("\n")[:2]
     assert header.endswith("snr,CNR against b,units")
     assert line.startswith('"left, top",input,,3,2.3333333333333335,1.527525231651946')

@@ -298,12 +298,12 @@ def test_measured_runs_at_two_levels_are_compared_at_once(panel: RunsPanel) -> N
         measured(result(10.0), 9.0, 10.0, 11.0),
         measured(result(2.0, level="parallel"), 2.1, 2.0, 1.9),
     )
-    assert column(panel, "Speed-up") == ["5×", "baseline"]
-    assert column(panel, "Kernel speed-up") == ["5×", "baseline"]
+    assert column(panel, "Speed-up") == ["5.00×", "baseline"]
+    assert column(panel, "Kernel speed-up") == ["5.00×", "baseline"]
     assert column(panel, "Spread") == ["± 5 %, 3 runs", "± 10 %, 3 runs"]
     assert is_bold(panel, 0)
     assert tip(panel, 0, SPEED_UP).splitlines() == [
-        "total: CPU serial (run 1) / CPU parallel (run 2) = 5",
+        "total: CPU serial (run 1) / CPU parallel (run 2) = 5.00",
         "CPU serial (run 1): 10.0 ms, median of 3 (9.00 ms to 11.0 ms)",
         "CPU parallel (run 2): 2.00 ms, median of 3 (1.90 ms to 2.10 ms)",
     ]
@@ -332,14 +332,14 @@ def test_each_row_is_compared_with_the_newest_serial_one(panel: RunsPanel) -> No
     quick = measured(result(2.0, level="parallel"), *[2.0] * 3)
     add(panel, measured(result(10.0), *[10.0] * 3), quick, measured(result(20.0), *[20.0] * 3))
     assert column(panel, "Run") == ["3", "2", "1"]
-    assert column(panel, "Speed-up") == ["baseline", "10×", "–"]
+    assert column(panel, "Speed-up") == ["baseline", "10.0×", "–"]
     one = panel.table.choice.runs[2]
     panel.gallery.runs.choose(one)
     panel.refresh()
-    assert column(panel, "Speed-up") == ["–", "5×", "baseline"]
+    assert column(panel, "Speed-up") == ["–", "5.00×", "baseline"]
     panel.gallery.remove(one)
     panel.refresh()
-    assert column(panel, "Speed-up") == ["baseline", "10×"]
+    assert column(panel, "Speed-up") == ["baseline", "10.0×"]
 
 
 @pytest.mark.parametrize(
@@ -389,14 +389,14 @@ def test_a_first_run_is_marked_and_compared_with_nothing(panel: RunsPanel) -> No
     assert tip(panel, 0, SPREAD) == run_table.FIRST_HELP
     add(panel, result(2.0, level="parallel"), result(10.0))
     assert column(panel, "Spread") == ["one run", "one run", "first run", "first run"]
-    assert column(panel, "Speed-up") == ["baseline", "≈ 5×", "–", "–"]
+    assert column(panel, "Speed-up") == ["baseline", "≈ 5.00×", "–", "–"]
 
 
 def test_a_slow_run_counts_although_it_is_the_only_one(panel: RunsPanel) -> None:
     slow = replace(result(60_000.0), repeats=Repeats((60.0,), (54.0,), False), first=True)
     add(panel, slow, measured(result(2000.0, level="parallel"), 2000.0))
     assert column(panel, "Spread") == ["one run", "one run"]
-    assert column(panel, "Speed-up") == ["≈ 30×", "baseline"], "not sure: one run each"
+    assert column(panel, "Speed-up") == ["≈ 30.0×", "baseline"], "not sure: one run each"
 
 
 def test_the_median_of_an_even_number_of_repeats_was_measured(panel: RunsPanel) -> None:
@@ -435,7 +435,7 @@ def test_runs_with_other_transfers_are_measured_apart(panel: RunsPanel) -> None:
     twice(panel, result(10.0), gpu_result("tuned", 0.1, 1.8))
     add(panel, gpu_result("tuned", 0.1, 1.8, upload=2.0))
     assert column(panel, "Transfers")[:2] == ["3.80 ms ↑↓", "1.80 ms ↓"]
-    assert column(panel, "Speed-up")[:2] == ["≈ 2.5×", "≈ 5×"]
+    assert column(panel, "Speed-up")[:2] == ["≈ 2.50×", "≈ 5.00×"]
     transfers = COLUMN_NAMES.index("Transfers")
     assert "No upload: the picture was on the card" in tip(panel, 1, transfers)
     assert "Upload: 2.00 ms" in tip(panel, 0, transfers)
@@ -448,7 +448,7 @@ def test_repeats_of_a_kernel_count_each(panel: RunsPanel) -> None:
     twice(panel, result(10.0), gpu_result("tuned", 0.2, 2.0, repeats=(0.1, 0.2, 0.4)))
     found = tip(panel, 0, run_table.KERNEL_TIME)
     assert found.startswith("GPU tuned, kernel: 200 µs, median of 3 (100 µs to 400 µs)")
-    assert column(panel, "Kernel speed-up")[0] == "≈ 45×"
+    assert column(panel, "Kernel speed-up")[0] == "≈ 45.0×"
 
 
 def test_block_sizes_are_levels_of_their_own(panel: RunsPanel) -> None:
@@ -457,7 +457,7 @@ def test_block_sizes_are_levels_of_their_own(panel: RunsPanel) -> None:
     assert column(panel, "Run on")[::2] == [
         "GPU shared memory 16×16", "GPU shared memory", "CPU serial",
     ]  # fmt: skip
-    assert column(panel, "Kernel speed-up")[::2] == ["≈ 4.5×", "≈ 9×", "baseline"]
+    assert column(panel, "Kernel speed-up")[::2] == ["≈ 4.50×", "≈ 9.00×", "baseline"]
 
 
 def test_overlapped_transfers_are_in_brackets(panel: RunsPanel) -> None:

@@ -68,7 +68,7 @@ def test_stages_are_added_up_and_compiling_stands_apart(panel: TimingPanel) -> N
         ["Compile", "2.00 s", "not counted"],
     ]
     total = panel.findChild(QLabel, "timingTotal").text()
-    assert total == "10.0 ms, 50 megapixels/s, first run"
+    assert total == "10.0 ms, 50.0 megapixels/s, first run"
     panel.show_run(as_run(cpu_result(10.3)))
     total = panel.findChild(QLabel, "timingTotal").text()
     assert total == "10.3 ms, 48.5 megapixels/s, first run", "with the digits of the headline"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from kernelscope.base.text import significant
+
 
 def unit_of(seconds: float) -> tuple[str, float]:
     """Return the unit that a time is shown in, and its length in seconds."""
@@ -14,16 +16,11 @@ def unit_of(seconds: float) -> tuple[str, float]:
 
 
 def duration(seconds: float) -> str:
-    """Return a time to three digits: ``15.9 s``, ``2.31 ms``, ``605 µs``.
-
-    Zeros at the end are kept, so that times below each other are compared at the same digit.
-    """
+    """Return a time to three digits: ``15.9 s``, ``2.31 ms``, ``605 µs``."""
     if not seconds:
         return "0 s"
     unit, size = unit_of(seconds)
-    value = seconds / size
-    digits = f"{value:#.3g}".removesuffix(".") if value < 999.5 else f"{value:,.0f}"
-    return f"{digits} {unit}"
+    return f"{significant(seconds / size)} {unit}"
 
 
 def about(seconds: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -69,3 +70,21 @@ def enumerated(words: Sequence[str], last: str = "and") -> str:
     """Return “A”, “A and B”, “A, B and C”; nothing for no words."""
     *others, final = words or ("",)
     return f"{', '.join(others)} {last} {final}" if others else final
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Return a measured number with `digits` significant digits, never as a power of ten.
+
+    Zeros at the end are kept, so that numbers below each other are compared at the same digit.
+    """
+    if not value:
+        return "0"
+    large = abs(value) >= 10**digits - 0.5
+    return f"{value:,.0f}" if large else f"{value:#.{digits}g}".removesuffix(".")
+
+
+def aligned(values: Sequence[float], digits: int) -> list[str]:
+    """Return the numbers of a column with as many decimals as the largest has in `digits`."""
+    largest = max((abs(each) for each in values if math.isfinite(each)), default=0.0)
+    decimals = max(0, digits - 1 - math.floor(math.log10(largest))) if largest else 0
+    return [f"{each:.{decimals}f}" for each in values]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QLabel, QLineEdit, QMenu, QTreeWidgetItem, QWidget
+from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QMenu, QTreeWidgetItem, QWidget
 
 from kernelscope.gui.docks.profile_view import ProfileView
 from kernelscope.gui.model.arrangement import Units
-from kernelscope.gui.model.measurements import COLUMNS, RegionRow, as_csv
+from kernelscope.gui.model.measurements import COLUMNS, Against, RegionRow, as_csv, texts_of
 from kernelscope.gui.model.profiles import Profile
 from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.widgets import theme
@@ -23,7 +23,7 @@ from kernelscope.gui.widgets.parts import (
     as_table,
     dressed,
     in_column,
-    in_row,
+    label_of,
     refill,
     swatch,
     text_label,
@@ -36,7 +36,7 @@ _HELP = {
     "Along a line, samples are linearly interpolated",
     "SD": "Standard deviation of a sample, with n − 1 in the denominator",
     "PSNR": "Peak signal-to-noise ratio against the reference, within the region",
-    "SNR": "Signal-to-noise ratio: mean / SD",
+    "SNR": "Signal-to-noise ratio: mean / SD of the region itself, or of a region without signal",
     "CNR": "Contrast-to-noise ratio against the selected region:\n"
     "|mean − mean′| / √(SD² + SD′²), the noise of both regions",
 }
@@ -51,7 +51,11 @@ _ENDS = (
 )
 """Labels of the fields for a box and for the ends of a line, and their names."""
 _REGION = Qt.ItemDataRole.UserRole
-_NONE = "none"
+_NONE, _ITSELF = "none", "itself"
+_RICIAN = (
+    "The background of a magnitude image, as of MRI, follows Rayleigh's law:\n"
+    "its SD is 0.655 of the noise, so the noise is SD / 0.655"
+)
 
 
 class MeasurePanel(QWidget):
@@ -113,7 +117,14 @@ class MeasurePanel(QWidget):
         self._against = dressed(
             ChoiceBox(self), "cnrRegion", "Region that CNR compares with", tip=_HELP["CNR"]
         )
-        self._against.currentIndexChanged.connect(lambda _: self.wanted.emit())
+        self._background = dressed(
+            ChoiceBox(self), "snrRegion", "Region whose noise SNR takes", tip=_HELP["SNR"]
+        )
+        self._rician = dressed(QCheckBox("Rician", self), "snrRician", tip=_RICIAN)
+        for box in (self._against, self._background):
+            box.currentIndexChanged.connect(lambda _: self.wanted.emit())
+        self._background.currentIndexChanged.connect(self._rician.setEnabled)
+        self._rician.toggled.connect(lambda _: self.wanted.emit())
         self._copy = tool_button("Copy", "copyMeasurements", self.copy, "Copy the table (Ctrl+C)")
         self._save = tool_button(
             "Save…", "saveMeasurements", self.save, "Save the table with all digits"
@@ -128,9 +139,9 @@ class MeasurePanel(QWidget):
     def _make_figures(self) -> QWidget:
         """Return the table under its bar; the plot beside them is as high as both."""
         figures = QWidget(self)
-        bar = in_row(
-            QLabel("CNR against", figures), *(self._against, self._copy, self._save), 1, spacing=4
-        )
+        noise = label_of("SNR &over", self._background), self._background, self._rician
+        contrast = label_of("CNR a&gainst", self._against), self._against
+        bar = FoldingRow((*noise, *contrast), (self._copy, self._save), figures, spacing=4)
         in_column(bar, (self._table, 1), of=figures, margins=0, spacing=4)
         return figures
 
@@ -143,9 +154,18 @@ class MeasurePanel(QWidget):
     # --- regions ---
 
     @property
-    def against(self) -> str:
-        """Name of the region that CNR compares with; empty for none."""
-        return self._against.currentText() if self._against.currentIndex() > 0 else ""
+    def against(self) -> Against:
+        """The regions that CNR and SNR compare others with."""
+        names = (
+            box.currentText() if box.currentIndex() > 0 else ""
+            for box in (self._against, self._background)
+        )
+        return Against(*names, rician=self._rician.isChecked() and self._rician.isEnabled())
+
+    def suppose_rician(self, rician: bool) -> None:
+        """Take the noise of backgrounds for that of magnitude images, until the user does not."""
+        with QSignalBlocker(self._rician):
+            self._rician.setChecked(rician)
 
     def show_regions_of(self, regions: Regions) -> None:
         """Show other regions, without figures until there are some."""
@@ -162,10 +182,13 @@ class MeasurePanel(QWidget):
         """Show the place of the selected region, and offer all of them for CNR."""
         chosen, against = self.regions.chosen, self.against
         names = [each.name for each in self.regions.all if each.shape is not Shape.LINE]
-        refill(self._against, ((name, name) for name in (_NONE, *names)), against)
+        refill(self._against, ((name, name) for name in (_NONE, *names)), against.cnr)
+        refill(self._background, ((name, name) for name in (_ITSELF, *names)), against.background)
+        self._rician.setEnabled(self._background.currentIndex() > 0)
         for widget in (self._name, self._remove, *self._boxes):
             widget.setEnabled(chosen is not None)
-        self._against.setEnabled(len(names) > 1)
+        for box in (self._against, self._background):
+            box.setEnabled(len(names) > 1)
         self._show_place(chosen)
         if chosen is None or not self._name.hasFocus():
             self._name.setText(chosen.name if chosen is not None else "")
@@ -228,10 +251,10 @@ class MeasurePanel(QWidget):
             self._table.clear()
             colours = {region.name: region for region in self.regions.all}
             previous = ""
-            for row in self.rows:
+            for row, texts in zip(self.rows, texts_of(self.rows, self.units), strict=True):
                 first = "" if row.region == previous else row.heading
                 previous = row.region
-                item = QTreeWidgetItem([first, row.picture, row.channel, *row.texts(self.units)])
+                item = QTreeWidgetItem([first, row.picture, row.channel, *texts])
                 item.setData(0, _REGION, row.region)
                 if first and row.region in colours:
                     item.setIcon(0, swatch(colours[row.region].colour))
@@ -265,10 +288,9 @@ class MeasurePanel(QWidget):
 
     def text(self) -> str:
         """Return the table as shown, with tabs between the columns."""
-        lines = ["\t".join([*COLUMNS, "CNR"])]
-        for row in self.rows:
-            names = row.heading, row.picture, row.channel
-            lines.append("\t".join([*names, *row.texts(self.units)]))
+        lines = ["\t".join([*COLUMNS[:-1], self.against.snr, "CNR"])]
+        for row, texts in zip(self.rows, texts_of(self.rows, self.units), strict=True):
+            lines.append("\t".join([row.heading, row.picture, row.channel, *texts]))
         return "\n".join(lines)
 
     def csv(self) -> str:

@@ -20,7 +20,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QFont, QFontMetrics, QIcon
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeView, QWidget
 
-from kernelscope.bench.statistics import short
+from kernelscope.base.text import significant
 from kernelscope.gui.docks.bars import BARS, BarDelegate, end_to_end
 from kernelscope.gui.docks.run_choice import RUN_ROLE, RunChoice
 from kernelscope.gui.model.gallery import Gallery
@@ -314,7 +314,7 @@ class RunTable(QTreeView):
             transfers if run.transfers else "–",
             decibels(quality.psnr) if quality else "–",
             f"{quality.ssim:.4f}" if quality and quality.ssim is not None else "–",
-            f"{short(run.speed)} {run.unit}" if run.speed is not None else "–",
+            f"{significant(run.speed)} {run.unit}" if run.speed is not None else "–",
         )
 
     def _speed_up(self, run: Run, quantity: str) -> str:

@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLayout, QTreeWidget, QTreeWidgetItem, QWidget
 
-from kernelscope.bench.statistics import short
+from kernelscope.base.text import significant
 from kernelscope.engine.timing import Metric
 from kernelscope.engine.timing import added_up as kernels_added_up
 from kernelscope.gui.docks.bars import BARS, BarDelegate, end_to_end
@@ -88,7 +88,7 @@ class StageView(QWidget):
             self._total.setText(WHY_NOT_TIMED)
             return
         assert run.speed is not None
-        total = f"{run.totals.describe()}, {short(run.speed)} {run.unit}"
+        total = f"{run.totals.describe()}, {significant(run.speed)} {run.unit}"
         if len(run.totals.times) == 1:
             total = f"{total}, {run.measurement}"
         self._total.setText("\n".join((total, *_rates(run.metrics))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from kernelscope.bench.statistics import short
+from kernelscope.base.text import significant
 from kernelscope.engine.result import Judgement, Result, estimate_notices
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.times import BUSY, NOT_TIMED, VARYING, Timing, duration
@@ -40,7 +40,7 @@ def figures_of(
     cold = "≈ " if run is None and result.first and timing.seconds is not None else ""
     parts = [f"{cold}{duration(timing.seconds)}"]
     if timing.speed is not None:
-        parts.append(f"{short(timing.speed)} {unit}")
+        parts.append(f"{significant(timing.speed)} {unit}")
     else:
         remark = NOT_TIMED
     if quality is not None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelscope.base.text import aligned
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.comparison import like_output, offset_of
@@ -29,6 +30,24 @@ ALL_CHANNELS = "all"
 
 
 @dataclass(frozen=True)
+class Against:
+    """The regions, by name, that others are compared with; empty for none.
+
+    `rician`: whether the background has the noise of a magnitude image.
+    """
+
+    cnr: str = ""
+    background: str = ""
+    rician: bool = False
+
+    @property
+    def snr(self) -> str:
+        """How SNR is computed, as the heading of a table."""
+        law = ", Rician" if self.rician else ""
+        return f"SNR over {self.background}{law}" if self.background else "SNR"
+
+
+@dataclass(frozen=True)
 class RegionRow:
     """The figures of one region in one channel of one picture."""
 
@@ -40,6 +59,9 @@ class RegionRow:
     """White of the picture, by which units are converted."""
     is_float: bool
     """The samples are floats, or interpolated along a line."""
+    snr: float | None = None
+    """Of the region by itself, or over the background that is chosen; None for that, and then for
+    lines."""
     cnr: float | None = None
     """Against the selected region for it; None for that region itself and for lines."""
     slice: str = ""
@@ -59,28 +81,34 @@ class RegionRow:
             factor = (255 if units is Units.BYTES else 1) / self.unit
         of = self.figures
         levels = (of.mean, of.deviation, of.low, of.high)
-        return (of.count, *(factor * each for each in levels), of.psnr, of.snr, self.cnr)
-
-    def texts(self, units: Units) -> tuple[str, ...]:
-        """Return the figures as texts, a dash for those that there are not."""
-        whole = units is Units.STORED and not self.is_float
-        count, mean, deviation, low, high, psnr, snr, cnr = self.values(units)
-        return (
-            f"{count:d}",
-            _text(mean, ".5g"),
-            _text(deviation, ".4g"),
-            _text(low, ".0f" if whole else ".5g"),
-            _text(high, ".0f" if whole else ".5g"),
-            _text(psnr, ".2f", " dB"),
-            _text(snr, ".4g"),
-            _text(cnr, ".4g"),
-        )
+        return (of.count, *(factor * each for each in levels), of.psnr, self.snr, self.cnr)
 
 
-def _text(value: float | None, form: str, unit: str = "") -> str:
-    if value is None or math.isnan(value):
+_DIGITS = 5, 4, 5, 5, 4, 4, 4
+"""Significant digits of the largest figure of a column, from the mean to CNR."""
+
+
+def texts_of(rows: Sequence[RegionRow], units: Units) -> list[tuple[str, ...]]:
+    """Return the figures as texts, aligned in each column; a dash for those that there are not."""
+    if not rows:
+        return []
+    whole = units is Units.STORED and not any(row.is_float for row in rows)
+    counts, *columns = zip(*(row.values(units) for row in rows), strict=True)
+    texts = [[f"{count:d}" for count in counts]]
+    for number, (column, digits) in enumerate(zip(columns, _DIGITS, strict=True)):
+        known = [each if each is not None else math.nan for each in column]
+        extreme, psnr = number in (2, 3), number == 4
+        numbers = [f"{each:.0f}" for each in known] if extreme and whole else aligned(known, digits)
+        unit = " dB" if psnr else ""
+        pairs = zip(known, numbers, strict=True)
+        texts.append([_text(value, number, unit) for value, number in pairs])
+    return list(zip(*texts, strict=True))
+
+
+def _text(value: float, number: str, unit: str = "") -> str:
+    if math.isnan(value):
         return "–"
-    return ("∞" if math.isinf(value) else format(value, form)) + unit
+    return ("∞" if math.isinf(value) else number) + unit
 
 
 def pictures(
@@ -174,12 +202,9 @@ def size_of(region: Interest, steps: Steps | None) -> str:
 
 
 def measure(
-    regions: Sequence[Interest], against: str, measured: Sequence[ProfiledPicture]
+    regions: Sequence[Interest], against: Against, measured: Sequence[ProfiledPicture]
 ) -> tuple[RegionRow, ...]:
-    """Return the figures of all regions, each in the slices of its plane.
-
-    - `against`: name of the region with which CNR compares the others; empty for none.
-    """
+    """Return the figures of all regions, each in the slices of its plane."""
     rows = []
     for picture_name in dict.fromkeys(picture.name for picture in measured):
         pairs = [
@@ -188,19 +213,27 @@ def measure(
             for picture in measured
             if picture.name == picture_name and picture.plane == region.plane
         ]
-        other = next((found for region, _, found in pairs if region.name == against), {})
+        found = {region.name: channels for region, _, channels in pairs}
         for region, picture, channels in pairs:
             is_line = region.shape is Shape.LINE
+            others = {} if is_line else {n: c for n, c in found.items() if n != region.name}
             for channel, each in channels.items():
-                cnr = area = None
-                if other and region.name != against and not is_line:
-                    cnr = contrast_to_noise(each, other[channel])
+                area = cnr = snr = None
                 if picture.steps is not None and not is_line:
                     area = each.count * picture.steps[0] * picture.steps[1]
+                if against.cnr in others:
+                    cnr = contrast_to_noise(each, others[against.cnr][channel])
+                if against.background in others:
+                    noise = others[against.background][channel]
+                    snr = each.snr_over(noise, rician=against.rician)
+                elif against.background not in found:
+                    snr = each.snr
                 is_float = picture.planes.dtype.kind == "f" or is_line
                 names = region.name, picture.name, channel
                 rows.append(
-                    RegionRow(*names, each, picture.unit, is_float, cnr, picture.slice, area),
+                    RegionRow(
+                        *(*names, each, picture.unit, is_float, snr, cnr, picture.slice, area)
+                    ),
                 )
     order = {region.name: number for number, region in enumerate(regions)}
     return tuple(sorted(rows, key=lambda row: order[row.region]))
@@ -229,13 +262,14 @@ def _by_channel(region: Interest, picture: ProfiledPicture) -> dict[str, Statist
     return figures
 
 
-def as_csv(rows: Sequence[RegionRow], units: Units, against: str) -> str:
+def as_csv(rows: Sequence[RegionRow], units: Units, against: Against) -> str:
     """Return the table with all digits; empty where there is no figure."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    cnr = f"CNR against {against}" if against else "CNR"
+    cnr = f"CNR against {against.cnr}" if against.cnr else "CNR"
+    snr = against.snr if against.background else "snr"
     of_slices = any(row.slice for row in rows)
-    heads = [*(name.lower() for name in COLUMNS[:8]), "psnr in dB", "snr", cnr, "units"]
+    heads = [*(name.lower() for name in COLUMNS[:8]), "psnr in dB", snr, cnr, "units"]
     writer.writerow([*heads, "slice", "area in mm²"] if of_slices else heads)
     for row in rows:
         values = ["" if value is None or np.isnan(value) else value for value in row.values(units)]

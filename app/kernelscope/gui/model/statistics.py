@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from kernelscope.schema.samples import white_level
 
+RAYLEIGH = math.sqrt(2 - math.pi / 2)
+"""Standard deviation of Rayleigh's law, of sigma 1: 0.655."""
+
 
 @dataclass(frozen=True)
 class Statistics:
@@ -30,6 +33,15 @@ class Statistics:
     def snr(self) -> float:
         """Signal-to-noise ratio: mean / standard deviation; infinite in a flat region."""
         return _ratio(self.mean, self.deviation)
+
+    def snr_over(self, background: Statistics, *, rician: bool) -> float:
+        """Return the mean as a multiple of the noise of a region without signal.
+
+        `rician`: the noise is that of a magnitude image. Where there is no signal it follows
+        Rayleigh's law, whose deviation is 0.655 of sigma (Gudbjartsson and Patz, 1995).
+        """
+        sigma = background.deviation / RAYLEIGH if rician else background.deviation
+        return _ratio(self.mean, sigma)
 
 
 def statistics(

@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass
 
 from kernelscope.base import durations
-from kernelscope.bench.statistics import short
+from kernelscope.base.text import significant
 from kernelscope.engine.options import Device
 from kernelscope.engine.result import Result
 from kernelscope.engine.timing import Metric, Repeats, Stage
@@ -133,12 +133,12 @@ class RunSpeedUp:
         return apart and not self.few and not self.varying
 
     def __str__(self) -> str:
-        return f"{'' if self.sure else '≈ '}{short(self.factor)}×"
+        return f"{'' if self.sure else '≈ '}{significant(self.factor)}×"
 
     def explain(self) -> str:
         """Return the division in full, and why it is not sure."""
         lines = [
-            f"{self.quantity}: {self.over} / {self.mine} = {short(self.factor)}",
+            f"{self.quantity}: {self.over} / {self.mine} = {significant(self.factor)}",
             f"{self.over}: {self.baseline.describe()}",
             f"{self.mine}: {self.own.describe()}",
         ]

@@ -15,7 +15,7 @@ from kernelscope.gui.model.profiles import Profile, profile
 from kernelscope.gui.model.regions import Regions, Shape
 from kernelscope.gui.session.canvas_view import PANES, SLICES
 from kernelscope.gui.session.session import KIND, Session
-from kernelscope.gui.session.subject import COMPONENT, REFERENCE, SHOWN
+from kernelscope.gui.session.subject import COMPONENT, INPUT, REFERENCE, SHOWN
 from kernelscope.gui.viewer.region_tool import RegionTool
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action, choice
@@ -24,6 +24,7 @@ from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.page import Page
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later
+from kernelscope.images.scan import Scan
 from kernelscope.schema.samples import Kind
 
 _EARLIER = "Output: figures of the last complete output, which is not the one of these settings."
@@ -78,7 +79,7 @@ class Measuring(QObject):
             canvas.add_overlay(tool)
         panel.wanted.connect(self._later.soon)
         live.refreshed.connect(self._later.soon)
-        session.when({KIND}, self._on_front)
+        session.when({KIND, INPUT}, self._on_front)
         session.when(_MEASURED, self._later.soon)
         for shape in Shape:
             action = panel.add_menu.addAction(shape.capitalize())
@@ -166,6 +167,8 @@ class Measuring(QObject):
 
     def _on_front(self) -> None:
         """Show the regions of what came to the front."""
+        source = self._session.subject.source
+        self._panel.suppose_rician(isinstance(source, Scan) and not source.microscope)
         if self._panel.regions is not self.regions:
             self._panel.show_regions_of(self.regions)
             self._count()

@@ -15,9 +15,10 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope import filters
+from kernelscope.base.text import significant
 from kernelscope.bench import Row, figures, find_baseline, speed_up, summarise
 from kernelscope.bench.charts import Chart
-from kernelscope.bench.statistics import full_time, megapixels_per_second, short
+from kernelscope.bench.statistics import full_time, megapixels_per_second
 from kernelscope.bench.text_table import remarks
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import dressed
@@ -142,7 +143,7 @@ class BenchTable(QTreeWidget):
             item.setText(4, f"{50 * summary.spread:.0f}")
             if row.waits != row.seconds:
                 item.setText(5, _time(row, summarise(row.waits).median, waiting=True))
-            item.setText(6, short(megapixels_per_second(row)))
+            item.setText(6, significant(megapixels_per_second(row)))
             said = [text for text in remarks(row) if not text.startswith("published: ")]
             if row.difference is not None and not row.difference.largest:
                 said.insert(0, "same result as ours")
@@ -212,5 +213,5 @@ class _Cell(QStyledItemDelegate):
 
 def _time(row: Row, seconds: float, waiting: bool) -> str:
     """Return milliseconds; where a part was timed, with the estimate for the whole."""
-    text = short(1e3 * seconds)
-    return f"{text} (≈ {short(1e3 * full_time(row, waiting))})" if row.is_part else text
+    text = significant(1e3 * seconds)
+    return f"{text} (≈ {significant(1e3 * full_time(row, waiting))})" if row.is_part else text
