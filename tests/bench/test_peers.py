@@ -25,6 +25,7 @@ ROUNDED = {
     ("SciPy", "mean"): 2,  # cut off, along each axis
     ("SciPy", "sobel"): 1,  # of half a level
     ("SciPy", "mask"): 1,
+    ("OpenCV", "gaussian"): 1,
     ("OpenCV", "weighted_mean"): 1,
     ("OpenCV", "greyscale"): 1,
     ("OpenCV", "nlm"): 1,  # whole-number weights

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from kernelscope.backends.cuda.strips import strip
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.filters.gaussian import SPEC
 from kernelscope.schema.borders import Border
@@ -222,3 +224,27 @@ def test_a_large_value_is_not_lost_between_the_passes() -> None:
     wanted = to_dtype(smooth(source, 3.0, 4.0, Border.REFLECT), source.dtype)
     np.testing.assert_array_equal(output, wanted)
     assert output.max() == 5
+
+
+def test_float64_is_added_up_in_float64() -> None:
+    source = np.random.default_rng(3).random((40, 50, 1)) + 1e6
+    wanted = ndimage.gaussian_filter(source, (2.0, 2.0, 0))
+    for level in ("serial", "parallel"):
+        actual = apply(SPEC, source, {"sigma": 2.0}, level=level)
+        np.testing.assert_allclose(actual, wanted, rtol=1e-14)
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["global", "shared", "tuned"])
+@pytest.mark.parametrize("border", [Border.REFLECT, Border.WRAP, Border.VALID, Border.REDUCE])
+def test_strips_of_which_only_the_needed_rows_are_there(level: str, border: Border) -> None:
+    """In one launch at level *tuned*, and in two."""
+    for sigma, channels in ((1.0, 1), (4.3, 4)):
+        radius = round(4 * sigma)
+        source = pixels(np.dtype(np.uint8), (8 * radius + 41, 47, channels))
+        whole = apply(SPEC, source, {"sigma": sigma}, border)
+        for rows in itertools.pairwise((0, 1, 21, len(whole) - 3, len(whole))):
+            part = strip(len(source), rows, radius, border)
+            actual = emulated.run("gaussian", source, {"sigma": sigma}, level, border, part=part)
+            np.testing.assert_array_equal(actual, whole[slice(*rows)], str(rows))

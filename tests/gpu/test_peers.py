@@ -18,6 +18,7 @@ pytest.importorskip("cupy")
 
 
 ROUNDED = {
+    ("gaussian", None): 1,
     ("greyscale", None): 1,
     ("mean", None): 2,
     ("weighted_mean", None): 1,

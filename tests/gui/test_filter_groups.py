@@ -30,7 +30,7 @@ def test_nothing_typed_leaves_all() -> None:
         ("poisson noise", {"poisson_noise"}),
         ("noise poi", {"poisson_noise"}),
         ("oisson", set()),
-        ("blur", {"mean", "weighted_mean", "rotating_mask", "threshold_mean"}),
+        ("blur", {"gaussian", "mean", "weighted_mean", "rotating_mask", "threshold_mean"}),
         ("(", set()),
     ],
 )
@@ -44,7 +44,9 @@ def test_headings_without_a_filter_are_left_out() -> None:
 
 
 def test_the_best_match_is_one_of_that_name() -> None:
-    assert best(PICTURES, "gauss").id == "gaussian_noise"
+    assert best(PICTURES, "gauss").id == "gaussian"
+    assert best(PICTURES, "gaussian n").id == "gaussian_noise"
+    assert best(PICTURES, "mean").id == "mean"
     assert best(PICTURES, "rank").id == "median"
     assert best(PICTURES, "nothing like it") is None
 

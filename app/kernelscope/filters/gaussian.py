@@ -7,10 +7,10 @@ along the rows, in place of one of (2r + 1)² cells. With σ = 1, cut off at 4 �
 in place of 81; with σ = 5, 82 in place of 1,681.
 
 Weights and borders are those of ``scipy.ndimage.gaussian_filter`` with the same sigma and truncate.
-SciPy adds up in float64. Sums here are float32, in the same order at every level, see
-`shared.separable`: floats differ from SciPy's by less than 2e-6 of the largest magnitude. Bytes and
-16 bit are SciPy's result of floats, rounded to the nearest, except where that is within 0.001 and
-0.1 levels of a tie. (SciPy drops the fraction where its result is to be of integers.)
+SciPy adds up in float64, as float64 is here. Other types are added up in float32, in the same order
+at every level, see `shared.separable`: floats differ from SciPy's by less than 2e-6 of the largest
+magnitude. Bytes and 16 bit are SciPy's result of floats, rounded to the nearest, except where that
+is within 0.001 and 0.1 levels of a tie. (SciPy itself drops the fraction of integers.)
 
 Source: Gonzalez and Woods, Digital Image Processing, chapter 3.
 """
@@ -33,7 +33,7 @@ from kernelscope.filters.shared.separable import (
 )
 from kernelscope.filters.shared.separable_cuda import separable_cuda
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
-from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec
+from kernelscope.schema.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec, Unit
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask
 from kernelscope.schema.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 
@@ -47,13 +47,13 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
 
 
 def _masks(parameters: Mapping[str, Any]) -> Mapping[str, Cells]:
-    half = weights_of(parameters).astype(np.float64)
+    half = weights_of(parameters)
     row = np.concatenate([half[:0:-1], half])
     return {"w": np.outer(row, row)}
 
 
 def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
-    half = weights_of(parameters).astype(np.float64)
+    half = weights_of(parameters)
     row = np.concatenate([half[:0:-1], half])
     columns = row @ window
     terms = " + ".join(f"{w:.3f}·{number(v)}" for w, v in zip(row, columns, strict=True))
@@ -73,6 +73,8 @@ SPEC = FilterSpec(
     radius=radius,
     check=check,
     averages=True,
+    unit=Unit.SQUARES,  # a sum of two cells is a float, too
+    bench=BenchDefaults(variants=({"sigma": 1.0}, {"sigma": 4.0})),
     implementations={
         "cpu": Cpu(plan_cpu, uncompiled=separable_uncompiled()),
         "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),

@@ -31,7 +31,7 @@ from kernelscope.filters.shared.separable import (
 )
 from kernelscope.filters.shared.separable_cuda import separable_cuda
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
-from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec, Unit
+from kernelscope.schema.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec, Unit
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask
 from kernelscope.schema.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.schema.parameters import FloatParameter
@@ -40,7 +40,7 @@ from kernelscope.schema.parameters import FloatParameter
 def _sharpening(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> Sharpening:
     white = 1.0 if dtype.kind == "f" else float(np.iinfo(dtype).max)
     least = parameters["threshold"] * white / 255
-    return np.float32(parameters["amount"]), np.float32(least)
+    return float(parameters["amount"]), float(least)
 
 
 def _sharpening_of(task: CpuTask) -> Sharpening:
@@ -58,11 +58,11 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
 
 
 def unit_of(parameters: Mapping[str, Any]) -> Unit:
-    return Unit.WHITE if parameters["threshold"] else Unit.ANY
+    return Unit.WHITE if parameters["threshold"] else Unit.SQUARES
 
 
 def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
-    half = weights_of(parameters).astype(np.float64)
+    half = weights_of(parameters)
     row = np.concatenate([half[:0:-1], half])
     middle, mean = float(window[len(half) - 1, len(half) - 1]), float(row @ window @ row)
     amount = float(parameters["amount"])
@@ -110,6 +110,7 @@ SPEC = FilterSpec(
     radius=radius,
     check=check,
     unit=unit_of,
+    bench=BenchDefaults(variants=({"sigma": 1.0}, {"sigma": 4.0})),
     implementations={
         "cpu": Cpu(plan_cpu, uncompiled=separable_uncompiled(_sharpening_of)),
         "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),

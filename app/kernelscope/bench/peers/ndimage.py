@@ -37,6 +37,7 @@ class NdImage:
 
     def makers(self) -> dict[str, Maker]:
         makers: dict[str, Callable[[Any, Parameters, str], Made | None]] = {
+            "gaussian": self._gaussian,
             "laplace": self._laplace,
             "mask": self._mask,
             "mean": functools.partial(self._window, "uniform_filter"),
@@ -64,6 +65,16 @@ class NdImage:
             return output
 
         return call, unchanged
+
+    def _gaussian(self, source: Any, parameters: Parameters, mode: str) -> Made:
+        function, output = self.functions().gaussian_filter, self.arrays().empty(source.shape, "f4")
+        sigma, truncate = parameters["sigma"], parameters["truncate"]
+
+        def call() -> Any:
+            function(source, sigma, output=output, mode=mode, truncate=truncate)
+            return output
+
+        return call, round_and_saturate
 
     def _weighted_mean(self, source: Any, parameters: Parameters, mode: str) -> Made:
         xp, ndimage = self.arrays(), self.functions()

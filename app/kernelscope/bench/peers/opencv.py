@@ -19,6 +19,7 @@ from kernelscope.bench.peers.library import (
     unchanged,
 )
 from kernelscope.filters.shared.correlation import binomial
+from kernelscope.filters.shared.separable import radius
 from kernelscope.schema.borders import Border
 
 _BORDERS = {
@@ -55,6 +56,11 @@ def _mean(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> 
 def _weighted_mean(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made:
     row = binomial(parameters["size"]) / 2.0 ** (parameters["size"] - 1)
     return lambda: cv2.sepFilter2D(pixels, -1, row, row, borderType=border), unchanged
+
+
+def _gaussian(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made:
+    sigma, side = parameters["sigma"], 2 * radius(parameters) + 1
+    return lambda: cv2.GaussianBlur(pixels, (side, side), sigma, borderType=border), unchanged
 
 
 def _mask(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made | None:
@@ -127,6 +133,7 @@ LIBRARY = Library(
     name="OpenCV",
     module="cv2",
     makers={
+        "gaussian": _with(_gaussian),
         "greyscale": _with(_greyscale, tuple(Border)),
         "laplace": _with(_laplace),
         "mask": _with(_mask),

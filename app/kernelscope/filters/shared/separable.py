@@ -11,7 +11,8 @@ Each sum begins with the middle cell and adds pairs at the same distance from it
 
 in float32, rounded after each operation, whatever the type of the samples. So every level, of the
 processor and of a card, has the same bits. Sums err by about 2**-22 of the largest cell: bytes by a
-thousandth of a level, 16 bits by a fiftieth, before they are rounded.
+thousandth of a level, 16 bits by a fiftieth, before they are rounded. Only float64, which no card
+gets, is added up in float64.
 
 Under ``reduce`` each pass divides by the weights inside the picture, added up in the same order.
 
@@ -36,7 +37,7 @@ from kernelscope.filters.shared.border_kernels import (
     border_index,
     pad_columns,
 )
-from kernelscope.filters.shared.correlation import Finish
+from kernelscope.filters.shared.correlation import Finish, Work
 from kernelscope.filters.shared.plain import cell, no_simd
 from kernelscope.filters.shared.vectors import blank_row, padded_row
 from kernelscope.schema.borders import Border
@@ -44,7 +45,7 @@ from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
 from kernelscope.schema.parameters import FloatParameter
 
-Sharpening = tuple[np.float32, np.float32]
+Sharpening = tuple[float, float]
 """Amount, and the least difference that counts, in the unit of the samples."""
 
 _TILE = 1024
@@ -98,29 +99,27 @@ def check(parameters: Mapping[str, Any]) -> None:
         )
 
 
-def weights_of(parameters: Mapping[str, Any]) -> NDArray[np.float32]:
-    """Return the weights from the middle outwards, float32, shape (radius + 1,).
+def weights_of(parameters: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Return the weights from the middle outwards, shape (radius + 1,).
 
     The middle one and twice the others add up to 1.
     """
     distances = np.arange(radius(parameters) + 1)
     sigma = parameters["sigma"] if len(distances) > 1 else 1.0
     weights = np.exp(-0.5 * (distances / sigma) ** 2)
-    found = (weights / (2 * math.fsum(weights) - weights[0])).astype(np.float32)
-    found.flags.writeable = False
-    return found
+    return np.asarray(weights / (2 * math.fsum(weights) - weights[0]))
 
 
 @kernel
 def begin(middle: Line, weight: Number, totals: Line) -> None:
     for x in range(totals.size):
-        totals[x] = weight * np.float32(middle[x])
+        totals[x] = weight * totals.dtype.type(middle[x])
 
 
 @kernel
 def add_pair(a: Line, b: Line, weight: Number, totals: Line) -> None:
     for x in range(totals.size):
-        totals[x] += weight * (np.float32(a[x]) + np.float32(b[x]))
+        totals[x] += weight * (totals.dtype.type(a[x]) + totals.dtype.type(b[x]))
 
 
 @kernel
@@ -129,8 +128,8 @@ def add_two_pairs(
 ) -> None:
     """As `add_pair` twice: totals are loaded and stored once."""
     for x in range(totals.size):
-        total = totals[x] + weight * (np.float32(a[x]) + np.float32(b[x]))
-        totals[x] = total + next_weight * (np.float32(c[x]) + np.float32(d[x]))
+        total = totals[x] + weight * (totals.dtype.type(a[x]) + totals.dtype.type(b[x]))
+        totals[x] = total + next_weight * (totals.dtype.type(c[x]) + totals.dtype.type(d[x]))
 
 
 @kernel
@@ -139,7 +138,8 @@ def weight_inside(i: Index, count: Index, weights: Line) -> Any:
     no_simd()
     total = weights[0]
     for k in range(1, weights.size):
-        total += weights[k] * np.float32(np.int64(i - k >= 0) + np.int64(i + k < count))
+        inside = np.int64(i - k >= 0) + np.int64(i + k < count)
+        total += weights[k] * weights.dtype.type(inside)
     return total
 
 
@@ -200,12 +200,14 @@ def sum_row(cells: Line, weights: Line, channels: Index, totals: Line) -> None:
 
 
 @inlined
-def sharpened(mean: Number, sample: Number, sharpening: Record) -> Any:
-    """Return the sample and `amount` times its difference from the mean, if that counts."""
+def sharpened(mean: Number, own: Number, sharpening: Record) -> Any:
+    """Return the own sample plus `amount` times its difference from the mean, if that counts.
+
+    All have the type of the sums.
+    """
     if sharpening is None:
         return mean
     amount, least = sharpening
-    own = np.float32(sample)
     difference = own - mean
     return own + amount * difference if abs(difference) >= least else own
 
@@ -223,7 +225,8 @@ def finish_samples(
     means: Line, samples: Line, sharpening: Record, finish: Record, results: Line
 ) -> None:
     for x in range(results.size):
-        results[x] = settled(sharpened(means[x], samples[x], sharpening), finish)
+        own = means.dtype.type(samples[x])
+        results[x] = settled(sharpened(means[x], own, sharpening), finish)
 
 
 @kernel
@@ -259,16 +262,16 @@ def separable_parallel(
     """Whole rows at a time, which vectorises.
 
     - `blank`: a row of zeros.
-    - `weights`: float32, shape (radius + 1,), from the middle outwards.
+    - `weights`: shape (radius + 1,), from the middle outwards, of the type of the sums.
     - `sharpening`: `Sharpening`, or None where the mean is the result.
     """
     height, width, channels = source.shape
     radius = weights.size - 1
     margin = 0 if border == VALID else radius * channels
     size = output.shape[1] * channels
-    cells = np.empty(size + 2 * radius * channels, np.float32)
+    cells = np.empty(size + 2 * radius * channels, weights.dtype)
     sums = cells[margin : margin + width * channels]
-    totals = np.empty(size, np.float32)
+    totals = np.empty(size, weights.dtype)
     for y in range(start, stop):
         sum_columns(source, y, weights, border, blank, sums)
         if border == REDUCE and is_cut(y, height, weights):
@@ -287,10 +290,10 @@ def separable_parallel(
 def plain_sum(samples: Line, place: Index, step: Index, weights: Line) -> Any:
     """Return the weighted sum of the cells around a place, `step` apart."""
     no_simd()
-    total = weights[0] * np.float32(cell(samples, place))
+    total = weights[0] * weights.dtype.type(cell(samples, place))
     for k in range(1, weights.size):
         before, after = cell(samples, place - k * step), cell(samples, place + k * step)
-        total += weights[k] * (np.float32(before) + np.float32(after))
+        total += weights[k] * (weights.dtype.type(before) + weights.dtype.type(after))
     return total
 
 
@@ -329,7 +332,7 @@ def separable_serial(
     pitch, size = width * channels, output.shape[1] * channels
     samples = source.reshape(source.size)
     window = np.empty(2 * radius + 1, source.dtype)
-    cells = np.empty(size + 2 * radius * channels, np.float32)
+    cells = np.empty(size + 2 * radius * channels, weights.dtype)
     sums = cells[(radius - inset) * channels :][:pitch]
     for y in range(start, stop):
         row = y + inset
@@ -349,15 +352,18 @@ def separable_serial(
             x = k // channels
             if border == REDUCE and is_cut(x, width, weights):
                 total = np.true_divide(total, weight_inside(x, width, weights))
-            sample = cell(samples, row * pitch + k + inset * channels)
-            results[k] = settled(sharpened(total, sample, sharpening), finish)
+            own = weights.dtype.type(cell(samples, row * pitch + k + inset * channels))
+            results[k] = settled(sharpened(total, own, sharpening), finish)
 
 
 def separable_cpu(task: CpuTask, sharpening: Sharpening | None = None) -> Sequence[CpuPass]:
     """Return the pass of a filter with the parameters `SIGMA` and `TRUNCATE`."""
-    source, output, weights = task.source, task.output, weights_of(task.parameters)
-    finish = Finish.of(source.dtype, np.float32)
-    others = (weights, sharpening, finish, task.border.code)
+    source, output = task.source, task.output
+    work: Work = np.float64 if source.dtype == np.float64 else np.float32
+    weights = weights_of(task.parameters).astype(work)
+    weights.flags.writeable = False
+    numbers = None if sharpening is None else tuple(map(work, sharpening))
+    others = (weights, numbers, Finish.of(source.dtype, work), task.border.code)
     if task.level == SERIAL.id:
         return [CpuPass(separable_serial, (source, output, *others), output.shape[0])]
     blank = blank_row(source[0].size, source.dtype)

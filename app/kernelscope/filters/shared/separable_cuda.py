@@ -44,7 +44,8 @@ def separable_cuda(
     - `with_samples`: whether the second pass reads samples of the source. At level *texture*, where
       it has a texture of the sums, they stand beside these.
     """
-    reach, weights = radius(task.parameters), weights_of(task.parameters)
+    reach = radius(task.parameters)
+    weights = weights_of(task.parameters).astype(np.float32)
     own = {"radius": np.array([reach], np.int32), **(arguments or {})}
     sums = 3.0 * reach + 1
     if task.level == TUNED.id:
