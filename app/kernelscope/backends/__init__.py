@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from kernelscope.backends.cpu import CpuBackend
-from kernelscope.backends.cuda import CudaBackend
-from kernelscope.backends.emulator import EmulatorBackend
 from kernelscope.base.errors import InvalidParameter
-from kernelscope.engine.backend import Backend
+
+if TYPE_CHECKING:
+    from kernelscope.engine.backend import Backend
 
 GPU_VARIABLE = "KERNELSCOPE_GPU"
 """Environment variable with the number of the GPU to use, or several: ``0,1``."""
@@ -25,6 +25,11 @@ def create_backends(
 
     Raises `InvalidParameter` if the variable has anything but numbers.
     """
+    # Each is a package of its own, and a module of one of them needs none of the others.
+    from kernelscope.backends.cpu import CpuBackend
+    from kernelscope.backends.cuda import CudaBackend
+    from kernelscope.backends.emulator import EmulatorBackend
+
     if gpus is None:
         gpus = usual_gpus()
     backends: tuple[Backend, ...] = (CudaBackend(gpus), CpuBackend())

@@ -14,8 +14,6 @@ import os
 import tempfile
 from pathlib import Path
 
-import platformdirs
-
 from kernelscope.base import atomic
 from kernelscope.base.errors import AppError
 
@@ -28,6 +26,8 @@ _DIGEST = hashlib.sha256().digest_size
 
 def cache_folder(name: str) -> Path:
     """Return the user's folder for a kind of code."""
+    import platformdirs
+
     return platformdirs.user_cache_path("kernelscope", appauthor=False) / name
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import platform
-import subprocess
 from datetime import datetime
-from importlib import metadata
 from pathlib import Path
 
 import kernelscope
@@ -60,6 +58,8 @@ def commit() -> str:
 
 def _output(*command: str) -> str:
     """Return the output of a command; empty if it does not exist or fails."""
+    import subprocess
+
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -82,6 +82,8 @@ def cpu_name() -> str:
 
 def version(distribution: str) -> str:
     """Return the version of an installed package, or ``not installed``."""
+    from importlib import metadata  # 20 ms, for the name of a processor
+
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:

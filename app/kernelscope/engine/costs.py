@@ -18,8 +18,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-import platformdirs
-
 from kernelscope.base import atomic, json_fields
 from kernelscope.base.errors import AppError
 from kernelscope.engine.options import RunOptions
@@ -51,6 +49,8 @@ Point = tuple[Annotated[int, (1, 1 << 50)], Annotated[float, (1e-12, 1e9)]]
 
 def default_path() -> Path:
     """Return where the user's costs are kept."""
+    import platformdirs
+
     return platformdirs.user_cache_path("kernelscope", appauthor=False) / "costs.json"
 
 

@@ -22,17 +22,26 @@ from kernelscope.schema.samples import Kind
 
 
 @once
+def _names() -> frozenset[str]:
+    """Return the names of the modules of this package."""
+    return frozenset(module_info.name for module_info in pkgutil.iter_modules(__path__))
+
+
+@once
+def _of_module(name: str) -> FilterSpec | None:
+    """Return the filter of a module; None if it has none."""
+    spec: FilterSpec | None
+    spec = getattr(importlib.import_module(f"{__name__}.{name}"), "SPEC", None)
+    if spec is not None and spec.id != name:
+        raise ImportError(f"filter {spec.id!r} must live in a module of that name")
+    return spec
+
+
+@once
 def _all() -> Mapping[str, FilterSpec]:
     """Return every filter by its id: each module of this package that has a ``SPEC``."""
-    specs = {}
-    for module_info in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{module_info.name}")
-        spec = getattr(module, "SPEC", None)
-        if spec is not None:
-            if spec.id != module_info.name:
-                raise ImportError(f"filter {spec.id!r} must live in a module of that name")
-            specs[spec.id] = spec
-    return MappingProxyType(dict(sorted(specs.items(), key=lambda item: item[1].name)))
+    specs = [spec for spec in map(_of_module, sorted(_names())) if spec is not None]
+    return MappingProxyType({spec.id: spec for spec in sorted(specs, key=lambda spec: spec.name)})
 
 
 @functools.cache
@@ -41,9 +50,17 @@ def discover(kind: Kind = Kind.PICTURE) -> Mapping[str, FilterSpec]:
     return MappingProxyType({key: spec for key, spec in _all().items() if spec.kind is kind})
 
 
+def find(filter_id: str) -> FilterSpec | None:
+    """Return the filter with this id, of any kind, or None."""
+    return _of_module(filter_id) if filter_id in _names() else None
+
+
 def get(filter_id: str) -> FilterSpec:
-    """Return the filter called `filter_id`, of any kind (dashes and underscores are the same)."""
-    spec = _all().get(filter_id.replace("-", "_"))
+    """Return the filter called `filter_id`, of any kind (dashes and underscores are the same).
+
+    No other filter is imported for it.
+    """
+    spec = find(filter_id.replace("-", "_"))
     if spec is None:
         names = ", ".join(name.replace("_", "-") for name in sorted(_all()))
         raise UnknownName(f"There is no filter “{filter_id}”.", f"Use one of {names}.")

@@ -49,6 +49,5 @@ def member(name: str) -> Any:
     """Return the member of that name, or None."""
     if name in MODULES:
         return getattr(importlib.import_module(MODULES[name]), name)
-    specs = (filters.discover(kind).get(name) for kind in Kind)
-    spec = next(filter(None, specs), None)
+    spec = filters.find(name)
     return functions.function_of(spec) if spec else None

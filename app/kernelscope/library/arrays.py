@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelscope.backends.cuda.page_locked import is_page_locked
 from kernelscope.base.errors import InvalidImage
-from kernelscope.files import formats
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
@@ -80,6 +78,8 @@ def _without_palette(values: Any, name: str) -> Any:
             f"{name}: Pillow does not convert an image of mode {mode} to {wanted} ({error}).",
             "Give an image of grey levels or of RGB.",
         ) from error
+    from kernelscope.files import formats  # with all readers
+
     notices = {
         "P": formats.PALETTE.format(wanted),
         "CMYK": formats.CMYK,
@@ -184,8 +184,11 @@ def _own(array: NDArray[Any]) -> NDArray[Any]:
     owner = array if array.base is None else array.base
     if not isinstance(owner, np.ndarray):
         return array.copy()
-    if not owner.flags.owndata and not is_page_locked(owner):
-        return array.copy()
+    if not owner.flags.owndata:
+        from kernelscope.backends.cuda.page_locked import is_page_locked
+
+        if not is_page_locked(owner):
+            return array.copy()
     if not owner.flags.writeable:  # NumPy refuses to set it again on page-locked memory
         owner.flags.writeable = True
     view = array.view()

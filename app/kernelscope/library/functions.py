@@ -21,11 +21,9 @@ from typing import Any, Literal  # noqa: F401
 from numpy.typing import ArrayLike, NDArray
 
 from kernelscope.base.errors import AppError
-from kernelscope.engine.denoising import propose
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.images.volume import AXES
-from kernelscope.library import arrays, pictures
 from kernelscope.library.arguments import (
     Argument,
     area_of,
@@ -39,7 +37,6 @@ from kernelscope.library.arguments import (
     step_arguments,
 )
 from kernelscope.library.quick import Quick, key_of, quick
-from kernelscope.library.running import components_of, run_steps
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import USUAL_LEVELS
 from kernelscope.schema.samples import Kind
@@ -174,6 +171,9 @@ class _Call:
 
     def _run(self, step: Step, given: Mapping[str, Any]) -> Any:
         """Return the result as an array, or as arrays if there are components."""
+        from kernelscope.library import pictures  # with all of the engine
+        from kernelscope.library.running import components_of, run_steps
+
         if self.spec.kind is Kind.PICTURE:
             return pictures.filtered(Recipe((step,)), given)
         listed = components_of("volume", given["volume"], given["components"])
@@ -221,6 +221,9 @@ def denoise(image: ArrayLike, **arguments: Any) -> NDArray[Any]:
     AppError
         If it is no picture.
     """
+    from kernelscope.engine.denoising import propose
+    from kernelscope.library import arrays
+
     with named_errors("denoise"):
         array = arrays.host_array(image, "image")
         proposal = propose(arrays.picture(array, "image", arguments.get("nan")))

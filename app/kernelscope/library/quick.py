@@ -11,19 +11,20 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.scaling import ignores_levels
 from kernelscope.engine.step import Step
 from kernelscope.images.image import DTYPES, is_finite
 from kernelscope.library.arguments import Argument
-from kernelscope.library.session import session
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import CpuTask, FilterSpec
+
+if TYPE_CHECKING:
+    from kernelscope.library.session import LibrarySession
 
 _MOST_SAMPLES = 2**22
 """Arrays beyond take milliseconds, beside which the usual way takes no time."""
@@ -97,8 +98,7 @@ class Quick:
         step = self._step
         source.flags.writeable = False
         task = CpuTask(source, output, step.parameters, step.border, self._level)
-        cpu = session().backends()[Device.CPU.value]
-        assert isinstance(cpu, CpuBackend)
+        cpu = _session().cpu()
         threads = self._threads if self._runs and self._seconds > _SHARED_SECONDS else 1
         begun = time.perf_counter()
         if not cpu.compute(step.filter, task, threads):
@@ -123,7 +123,7 @@ def quick(step: Step, given: Mapping[str, Any], arguments: Sequence[Argument]) -
     others = (each for each in arguments[1:] if each.name not in own and each.name not in _COUNTED)
     if not all(_is_default(given[each.name], each.default) for each in others):
         return None
-    backends = session().backends()
+    backends = _session().backends()
     gpu = backends.get(Device.GPU.value)
     has_gpu = gpu is not None and gpu.availability().available and bool(gpu.levels(spec))
     if given["device"] != Device.CPU and (given["device"] != Device.AUTO or has_gpu):
@@ -131,9 +131,14 @@ def quick(step: Step, given: Mapping[str, Any], arguments: Sequence[Argument]) -
     named = [each for each in spec.levels(Device.CPU) if given["level"] in (None, each.id)]
     if not named:
         return None
-    cpu = backends[Device.CPU.value]
-    assert isinstance(cpu, CpuBackend)
-    return Quick(step, named[-1].id, array, 1 if named[-1].single else cpu.threads)
+    threads = 1 if named[-1].single else _session().cpu().threads
+    return Quick(step, named[-1].id, array, threads)
+
+
+def _session() -> LibrarySession:
+    from kernelscope.library.session import session  # with the whole engine
+
+    return session()
 
 
 def _is_default(value: Any, default: Any) -> bool:

@@ -11,13 +11,11 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from kernelscope.backends import create_backends
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.backends.cuda import CudaBackend
 from kernelscope.base.errors import Cancelled
 from kernelscope.engine.backend import Availability, Backend, Fact, FactGroup, close_all
 from kernelscope.engine.context import RunContext, RunLog
@@ -33,6 +31,9 @@ from kernelscope.images.image import Image
 from kernelscope.images.source import Source
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import Level
+
+if TYPE_CHECKING:
+    from kernelscope.backends.cuda import CudaBackend
 
 _logger = logging.getLogger(__name__)
 
@@ -156,19 +157,19 @@ class LibrarySession:
         `request`: a step for a picture of their shape, whose samples do not count.
         """
         token = PolledToken(cancel)
-        cpu = self.backends()[Device.CPU.value]
-        assert isinstance(cpu, CpuBackend)
         levels = request.step.filter.levels(Device.CPU)
         level = next((each for each in levels if each.id == request.options.level), levels[-1])
         context = RunContext(RunLog(), token, progress or no_progress)
         try:
-            return cpu.filtered(request, planes, level, context)
+            return self.cpu().filtered(request, planes, level, context)
         except BaseException:
             token.cancel()
             raise
 
     def backends(self) -> dict[str, Backend]:
         """Return the backends by id."""
+        from kernelscope.backends import create_backends
+
         with self._lock:
             if self._backends is None:
                 self._backends = {
@@ -177,9 +178,16 @@ class LibrarySession:
                 }
             return self._backends
 
+    def cpu(self) -> CpuBackend:
+        cpu = self.backends()[Device.CPU.value]
+        assert isinstance(cpu, CpuBackend)
+        return cpu
+
     @contextmanager
     def card(self, ordinal: int, token: CancelToken | None = None) -> Iterator[CudaBackend]:
         """Provide a GPU by its number, to the calling thread alone."""
+        from kernelscope.backends.cuda import CudaBackend
+
         gpu = self.backends()[Device.GPU.value]
         assert isinstance(gpu, OneByOne)
         assert isinstance(gpu.backend, CudaBackend)
