@@ -248,6 +248,29 @@ def test_a_stack_of_width_3_asks(dtype: str) -> None:
     np.testing.assert_array_equal(ks.median(stack, axes=(1, 2)), medians(stack, (1, 3, 3)))
 
 
+@pytest.mark.parametrize("shape", [(3, 40, 3), (4, 40, 2), (2, 40, 4)])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
+def test_channels_first_or_last_or_none_asks(shape: tuple[int, ...], dtype: str) -> None:
+    stack = samples(dtype, shape)
+    with pytest.raises(ks.InvalidImage, match=r"may be a picture in colour or a stack.*axes="):
+        ks.median(stack)
+    np.testing.assert_array_equal(ks.median(stack, channel_axis=-1), medians(stack, (3, 3, 1)))
+    np.testing.assert_array_equal(ks.median(stack, axes=(1, 2)), medians(stack, (1, 3, 3)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "known_as"), [((20, 33, 3), "red, green and blue"), ((20, 33, 2), "2 channels")]
+)
+def test_channels_that_nobody_declared_are_in_the_log(
+    shape: tuple[int, ...], known_as: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "kernelscope"):
+        ks.median(samples("uint8", shape), channel_axis=-1)
+        assert "taken for" not in caplog.text
+        ks.median(samples("uint8", shape))
+    assert f"image: the last axis of shape {shape} is taken for {known_as}. Of a" in caplog.text
+
+
 @pytest.mark.parametrize("shape", [(4, 5, 6), (5,), (2, 3, 4, 5), (3, 0)])
 def test_other_shapes_ask(shape: tuple[int, ...]) -> None:
     with pytest.raises(ks.InvalidImage, match="image: "):

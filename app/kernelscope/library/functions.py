@@ -36,6 +36,7 @@ from kernelscope.library.arguments import (
     reporter,
     step_arguments,
 )
+from kernelscope.library.first_use import by_numpy
 from kernelscope.library.quick import Quick, key_of, quick
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import USUAL_LEVELS
@@ -122,6 +123,10 @@ class _Call:
             if given["level"] is not None:
                 check_choice("level", given["level"], self.levels)
             step = self.step(own, given)
+            if key is not None and self.spec.kind is Kind.PICTURE:
+                made = by_numpy(step, given, self.arguments)
+                if made is not None:
+                    return made
             made = self._run(step, given)
         if key is not None and self.spec.kind is Kind.PICTURE:
             shortcut = quick(step, given, self.arguments)

@@ -11,6 +11,7 @@ Other numbers of channels are filtered one by one.
 
 from __future__ import annotations
 
+import logging
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,8 @@ from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidImage, InvalidParameter
 from kernelscope.library.arrays import MOST_CHANNELS
+
+_logger = logging.getLogger(__name__)
 
 _GREY_OR_RGB, _WITH_ALPHA = (1, 3), (2, 4)
 Run = Callable[[NDArray[Any], int], NDArray[Any]]
@@ -143,16 +146,27 @@ class Layout:
 def _last_axis(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> int | None:
     """Return the axis of channels if the last one of three is short.
 
-    Raises `InvalidImage` for types that no picture in colour has.
+    Raises `InvalidImage` for types that no picture in colour has, and where the first axis may be
+    the one of the channels as well: shape (3, 40, 3) is any of four things.
     """
     if shape[2] > MOST_CHANNELS:
         return None
     of_pictures = dtype.kind == "f" or (dtype.kind == "u" and dtype.itemsize <= 2)
-    if shape[2] > 1 and not of_pictures:
+    is_strip = 1 < shape[0] <= MOST_CHANNELS < shape[1]
+    if shape[2] > 1 and (is_strip or not of_pictures):
         raise InvalidImage(
             f"{name}: an array of shape {shape} and type {dtype} may be a picture in colour or a "
             "stack.",
             "Say which: channel_axis=-1, or axes=(1, 2) for the pictures of a stack.",
+        )
+    if shape[2] > 1:
+        channels = "red, green and blue" if shape[2] == 3 else f"{shape[2]} channels"
+        _logger.info(
+            "%s: the last axis of shape %s is taken for %s. Of a stack, axes=(1, 2) names the "
+            "pictures.",
+            name,
+            shape,
+            channels,
         )
     return 2
 

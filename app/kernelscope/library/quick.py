@@ -68,11 +68,7 @@ class Quick:
     def __init__(self, step: Step, level: str, array: NDArray[Any], threads: int) -> None:
         self._step, self._level, self._threads = step, level, threads
         self._dtype, self._is_float = array.dtype, array.dtype.kind == "f"
-        self._shape = (*array.shape, 1)[:3]
-        self._made = step.filter.output_shape(self._shape, step.parameters, step.border)
-        self._given = self._made if array.ndim == 3 or self._made[2] > 1 else self._made[:2]
-        if array.shape[2:] == (3,) and self._made[2] == 1:
-            self._given = self._made[:2]
+        self._shape, self._made, self._given = shapes_of(step, array)
         self._runs, self._seconds = 0, math.inf  # the least of all threads together
         self._code: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
 
@@ -113,15 +109,7 @@ class Quick:
 def quick(step: Step, given: Mapping[str, Any], arguments: Sequence[Argument]) -> Quick | None:
     """Return the `Quick` of a call that has just gone the usual way; None if it needs that way."""
     array, spec = given[arguments[0].name], step.filter
-    if array.size > _MOST_SAMPLES or array.dtype not in DTYPES:
-        return None
-    if array.shape[2:] not in ((), (1,), (3,)) or not is_plain(
-        step, floats=array.dtype.kind == "f"
-    ):
-        return None
-    own = {each.name for each in spec.parameters}
-    others = (each for each in arguments[1:] if each.name not in own and each.name not in _COUNTED)
-    if not all(_is_default(given[each.name], each.default) for each in others):
+    if array.size > _MOST_SAMPLES or not is_usual(step, given, arguments):
         return None
     backends = _session().backends()
     gpu = backends.get(Device.GPU.value)
@@ -133,6 +121,27 @@ def quick(step: Step, given: Mapping[str, Any], arguments: Sequence[Argument]) -
         return None
     threads = 1 if named[-1].single else _session().cpu().threads
     return Quick(step, named[-1].id, array, threads)
+
+
+def shapes_of(step: Step, array: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
+    """Return the shapes of source and result with channels, and that of the array to return."""
+    source = (*array.shape, 1)[:3]
+    made = step.filter.output_shape(source, step.parameters, step.border)
+    loses_colour = array.shape[2:] == (3,) and made[2] == 1
+    is_grey = loses_colour or (array.ndim == 2 and made[2] == 1)
+    return source, made, made[:2] if is_grey else made
+
+
+def is_usual(step: Step, given: Mapping[str, Any], arguments: Sequence[Argument]) -> bool:
+    """Return whether the passes of a step over the samples are all that a call asks for."""
+    array = given[arguments[0].name]
+    if array.dtype not in DTYPES or array.shape[2:] not in ((), (1,), (3,)):
+        return False
+    if not is_plain(step, floats=array.dtype.kind == "f"):
+        return False
+    own = {each.name for each in step.filter.parameters}
+    others = (each for each in arguments[1:] if each.name not in own and each.name not in _COUNTED)
+    return all(_is_default(given[each.name], each.default) for each in others)
 
 
 def _session() -> LibrarySession:
