@@ -408,7 +408,7 @@ def _weighed(samples: NDArray[Any], weights: NDArray[np.float32], axis: int) -> 
 
 
 def _inside(start: int, stop: int, count: int, weights: NDArray[np.float32]) -> NDArray[Any]:
-    """Return the divisors of places along an axis, shape (places, 1); 1 where no cell is cut off."""
+    """Return the divisors of places along an axis, shape (places, 1); 1 where none is cut off."""
     places = np.arange(start, stop)
     found = np.full(places.size, weights[0], np.float32)
     for k in range(1, weights.size):
