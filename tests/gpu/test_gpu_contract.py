@@ -150,7 +150,7 @@ def test_strips_equal_one_piece(
         pytest.skip("the filter does not offer this border")
     parameters = parameters_of(filter_id, case)
     radius = spec.radius(parameters)
-    pixels = without_alpha(make(dtype, "random", (67, 2 * radius + 37)), 3)
+    pixels = without_alpha(make(dtype, "random", (max(67, 2 * radius + 31), 2 * radius + 37)), 3)
     image = Image.from_array(pixels)
     options: dict[str, Any] = {"parameters": parameters, "border": border}
     for name, level, size in ways(spec):

@@ -84,7 +84,7 @@ def test_large_pictures_and_slow_masks_are_left_to_compiled_code(monkeypatch: An
         (np.zeros((30, 30), "u1"), {"grey": True}),
         (np.zeros((30, 30), "u1"), {"device": "emulated"}),
     ):
-        step = ks.median(**{k: v for k, v in named.items() if k == "size"}).steps[0]
+        step = ks.median(size=int(named.get("size", 3))).steps[0]
         arguments = first_use_arguments("median")
         given = {each.name: each.default for each in arguments[1:]} | {"image": image} | named
         assert first_use.by_numpy(step, given, arguments) is None

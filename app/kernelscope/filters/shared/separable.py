@@ -356,13 +356,20 @@ def separable_serial(
             results[k] = settled(sharpened(total, own, sharpening), finish)
 
 
+def _working(
+    task: CpuTask, sharpening: Sharpening | None
+) -> tuple[Work, NDArray[Any], tuple[Any, ...] | None]:
+    """Return the type of the sums, and the weights and numbers in it."""
+    work: Work = np.float64 if task.source.dtype == np.float64 else np.float32
+    weights = weights_of(task.parameters).astype(work)
+    weights.flags.writeable = False
+    return work, weights, None if sharpening is None else tuple(map(work, sharpening))
+
+
 def separable_cpu(task: CpuTask, sharpening: Sharpening | None = None) -> Sequence[CpuPass]:
     """Return the pass of a filter with the parameters `SIGMA` and `TRUNCATE`."""
     source, output = task.source, task.output
-    work: Work = np.float64 if source.dtype == np.float64 else np.float32
-    weights = weights_of(task.parameters).astype(work)
-    weights.flags.writeable = False
-    numbers = None if sharpening is None else tuple(map(work, sharpening))
+    work, weights, numbers = _working(task, sharpening)
     others = (weights, numbers, Finish.of(source.dtype, work), task.border.code)
     if task.level == SERIAL.id:
         return [CpuPass(separable_serial, (source, output, *others), output.shape[0])]
@@ -376,9 +383,9 @@ def separable_uncompiled(
     """Return the same passes by NumPy alone, with the same bits."""
 
     def rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
-        weights, sharpening = weights_of(task.parameters), sharpening_of(task)
+        work, weights, sharpening = _working(task, sharpening_of(task))
         reach = weights.size - 1
-        samples = uncompiled.cells(task, reach, start, stop, np.float32).samples
+        samples = uncompiled.cells(task, reach, start, stop, work).samples
         own = samples[reach:, reach:][: stop - start, : task.output.shape[1]]
         if task.border is Border.REDUCE:
             height, width, _ = task.source.shape
@@ -395,7 +402,7 @@ def separable_uncompiled(
     return uncompiled.by_numpy(rows)
 
 
-def _weighed(samples: NDArray[Any], weights: NDArray[np.float32], axis: int) -> NDArray[Any]:
+def _weighed(samples: NDArray[Any], weights: NDArray[Any], axis: int) -> NDArray[Any]:
     reach, length = weights.size - 1, samples.shape[axis] - 2 * weights.size + 2
 
     def cells(shift: int) -> NDArray[Any]:
@@ -407,11 +414,11 @@ def _weighed(samples: NDArray[Any], weights: NDArray[np.float32], axis: int) -> 
     return totals
 
 
-def _inside(start: int, stop: int, count: int, weights: NDArray[np.float32]) -> NDArray[Any]:
+def _inside(start: int, stop: int, count: int, weights: NDArray[Any]) -> NDArray[Any]:
     """Return the divisors of places along an axis, shape (places, 1); 1 where none is cut off."""
     places = np.arange(start, stop)
-    found = np.full(places.size, weights[0], np.float32)
+    found = np.full(places.size, weights[0])
     for k in range(1, weights.size):
-        found += weights[k] * ((places >= k) + (places + k < count).astype(np.float32))
+        found += weights[k] * ((places >= k) + (places + k < count).astype(weights.dtype))
     cut = (places < weights.size - 1) | (places > count - weights.size)
-    return np.where(cut, found, np.float32(1))[:, None]
+    return np.where(cut, found, weights.dtype.type(1))[:, None]

@@ -156,11 +156,12 @@ class MeasurePanel(QWidget):
     @property
     def against(self) -> Against:
         """The regions that CNR and SNR compare others with."""
-        names = (
+        cnr, background = (
             box.currentText() if box.currentIndex() > 0 else ""
             for box in (self._against, self._background)
         )
-        return Against(*names, rician=self._rician.isChecked() and self._rician.isEnabled())
+        rician = self._rician.isChecked() and self._rician.isEnabled()
+        return Against(cnr, background, rician)
 
     def suppose_rician(self, rician: bool) -> None:
         """Take the noise of backgrounds for that of magnitude images, until the user does not."""
