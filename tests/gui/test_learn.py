@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from PySide6.QtWidgets import QCheckBox, QComboBox, QToolButton
 from pytestqt.qtbot import QtBot
 
+from kernelscope.backends.emulator.tracing import TooManyAccesses, Tracer
 from kernelscope.bench.charts import all_whole
+from kernelscope.bench.memory_ladder import SMALL
 from kernelscope.bench.report import load as load_report
 from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
 from kernelscope.gui.docks.ladder import LadderList
 from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.tools.bench.window import STORY
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.image import Image
+from kernelscope.schema.samples import Kind
 from tests.gui.helpers import load
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -120,3 +128,41 @@ def test_the_benchmark_opens_with_the_levels_on_kernel_time(
     whole = all_whole(load_report(other).rows)
     assert bench.findChild(QCheckBox, "benchWaiting").isChecked() is whole is True
     bench.close()
+
+
+def test_the_memory_ladder_counts_a_corner_where_the_picture_is_too_much(
+    qtbot: QtBot, front: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each level of the denoisers was refused, with the name of a kernel."""
+    count = Tracer.count
+
+    def fewer(self: Tracer, request: Request, *arguments: Any) -> Any:
+        if max(request.source.shape) > SMALL:
+            raise TooManyAccesses("mean_global reads and writes too often.", "")
+        return count(self, request, *arguments)
+
+    monkeypatch.setattr(Tracer, "count", fewer)
+    large = Image.from_array(np.zeros((80, 90), np.uint8), "large")
+    front.file_dialogs.loaded.emit(large)
+    qtbot.waitUntil(lambda: front.session.subject.source is large)
+    front.actions_["memoryLadder"].trigger()
+    ladder = front.companions.memory_ladder
+    assert ladder is not None
+    qtbot.waitUntil(lambda: bool(ladder.ladder().steps), timeout=1000 * PATIENCE)
+    assert ladder._sides.currentText() == "Corner of 64×64"
+    assert not any(each.refusal for each in ladder._found)
+    assert ladder._bars.in_front == "shared"
+    ladder.close()
+
+
+def test_the_x_ray_is_offered_for_filters_of_pictures(
+    qtbot: QtBot, front: MainWindow, tmp_path: Path
+) -> None:
+    assert front.actions_["xray"].isEnabled()
+    np.save(tmp_path / "volume.npy", np.zeros((9, 8, 7), np.float32))
+    front.file_dialogs.open(tmp_path / "volume.npy")
+    qtbot.waitUntil(lambda: front.session.kind is Kind.VOLUME)
+    front.session.set_filter("mri_nlm")
+    assert not front.actions_["xray"].isEnabled()
+    front.session.set_filter("mean")
+    assert front.actions_["xray"].isEnabled()

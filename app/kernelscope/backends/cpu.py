@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -254,9 +255,20 @@ class CpuBackend:
         if wanted <= self._ordered:
             return
         self._ordered |= wanted
+        # Views, as the output is about to be locked, which would be another type.
+        kept = [
+            replace(
+                sweep,
+                arguments=tuple(
+                    each.view() if isinstance(each, np.ndarray) else each
+                    for each in sweep.arguments
+                ),
+            )
+            for sweep in passes
+        ]
 
         def prepare() -> None:
-            self._compile_all(passes, RunContext())
+            self._compile_all(kept, RunContext())
             if self.on_ready is not None:
                 self.on_ready(name)
 

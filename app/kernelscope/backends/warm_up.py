@@ -28,6 +28,7 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.images.reduction import reduced
+from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import CpuPass
 
 COMMON = (
@@ -43,6 +44,8 @@ COMMON = (
     "greyscale",
     "threshold_mean",
     "rotating_mask",
+    "collaborative",
+    "sliding_dct",
 )
 """Filters that are compiled for everybody, in the order in which they are likely to be tried."""
 
@@ -118,7 +121,8 @@ def _requests(piece: Piece) -> Iterator[Request]:
         settings += [{"size": size} for size in _SIZES]
     for channels, values in itertools.product((1, 3), settings):
         pixels = (noise[:, :, :channels] * white).astype(piece.dtype)
-        yield Request.create(Image.from_array(pixels.squeeze()), spec.id, values, device="cpu")
+        image = Image.from_array(pixels.squeeze())
+        yield Request.create(image, spec.id, values, device=Device.CPU)
     if piece.filter_id == COMMON[0]:
         reduced(pixels, 2)
 

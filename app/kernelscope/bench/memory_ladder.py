@@ -26,7 +26,9 @@ from kernelscope.traffic.roofline import FAR, Limiter, Prediction, predict
 from kernelscope.traffic.table import figures, totals_of
 from kernelscope.traffic.trace import Counts, Event, MemorySpace
 
-SIDES = (512, 1024, 4096)  # of square pictures that are offered next to the open one
+SMALL = 64  # side of a picture whose accesses can be counted for every filter
+
+SIDES = (SMALL, 512, 1024, 4096)  # of square pictures that are offered next to the open one
 
 SHORT = 20e-6
 """Seconds below which starting a launch, 2 to 4 µs on an H100, is a good part of its time."""

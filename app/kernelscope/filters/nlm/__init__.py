@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernelscope.filters.nlm.cpu import plan_cpu
+from kernelscope.filters.nlm.cpu import plan_cpu, uncompiled_passes
 from kernelscope.filters.nlm.cuda import GAPS, HOST_PARTITIONS, plan_nlm
 from kernelscope.filters.nlm.search import radius, whole
 from kernelscope.filters.nlm.strength import estimate_patch, estimate_sigma, estimate_strength
@@ -170,7 +170,7 @@ SPEC = FilterSpec(
     noise=ALL_STEPS,
     remedy=Remedy(disturbance=Disturbance.NOISE, decibels=30.04),
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled_passes),
         "gpu": Cuda(plan_nlm, (GLOBAL, CONSTANT, HOST_PARTITIONS, SHARED, TEXTURE, TUNED), GAPS),
     },
     # A patch that does not fit ends no average: the others may compare with it.

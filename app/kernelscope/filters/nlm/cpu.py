@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -22,6 +23,7 @@ from kernelscope.filters.nlm.search import PatchSearch, radius, whole
 from kernelscope.filters.nlm.serial import nlm_serial
 from kernelscope.filters.nlm.sums import PatchMetric, Sums, count_itself, divide_sums, extend
 from kernelscope.filters.nlm.window_tiles import nlm_window
+from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.filters.shared.non_local import falloff, noise_floor, patch_profile
 from kernelscope.schema.borders import Border
@@ -54,10 +56,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     )
     widen = (source, extended, margin, task.border.code)
     passes = [CpuPass(extend, widen, extended.shape[1], cost=0)]
-    profile = patch_profile(parameters).astype(np.float32)
-    unit = group * white_level(source.dtype) ** 2
-    scale = np.float32(-math.log2(math.e) / (unit * falloff(parameters)))
-    metric = PatchMetric(group, profile, scale, np.float32(unit * noise_floor(parameters)))
+    metric = metric_of(parameters, source.dtype, group)
     if task.level == SERIAL.id:
         rows = extended.shape[1]
         step = max(1, CANDIDATES // width) if whole(parameters) else rows
@@ -66,7 +65,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
             passes.append(CpuPass(nlm_serial, arguments, height * width))
     else:
         passes.append(CpuPass(count_itself, (extended, sums, margin), height, cost=0))
-        metric = metric._replace(profile=tuple(profile))
+        metric = metric._replace(profile=tuple(metric.profile))
         if whole(parameters):
             passes.extend(plan_image(extended, sums, metric, search))
         else:
@@ -75,6 +74,55 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     finish = Finish.of(source.dtype, np.float32)
     passes.append(CpuPass(divide_sums, (sums, output, finish), height, cost=0))
     return passes
+
+
+def metric_of(parameters: Mapping[str, Any], dtype: np.dtype[Any], group: int) -> PatchMetric:
+    """Return how patches of `group` channels are compared."""
+    profile = patch_profile(parameters).astype(np.float32)
+    unit = group * white_level(dtype) ** 2
+    scale = np.float32(-math.log2(math.e) / (unit * falloff(parameters)))
+    return PatchMetric(group, profile, scale, np.float32(unit * noise_floor(parameters)))
+
+
+def uncompiled_passes(task: CpuTask) -> Sequence[CpuPass]:
+    """Return the passes of NumPy; none where the whole image is searched, which takes minutes."""
+    return () if whole(task.parameters) else uncompiled.by_numpy(_rows)(task)
+
+
+def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
+    """Return the results of a band by NumPy, one offset of the window after the other."""
+    parameters, reach = task.parameters, task.parameters["search_radius"]
+    colours = colour_count(task.source.shape[2])
+    group = colours if parameters["colour"] == "joint" else 1
+    metric = metric_of(parameters, task.source.dtype, group)
+    half, margin = parameters["patch"] // 2, radius(parameters)
+    reduces = task.border is Border.REDUCE
+    wide = replace(task, border=Border.REFLECT) if reduces else task
+    found = uncompiled.cells(wide, margin, start, stop, np.float32).samples[..., :colours]
+    counted = uncompiled.cells(task, margin, start, stop).inside if reduces else None
+    rows, columns = stop - start, task.output.shape[1]
+
+    def part(array: NDArray[Any], dy: int, dx: int, more: int = 0) -> NDArray[Any]:
+        top, left = margin + dy - more, margin + dx - more
+        return array[top : top + rows + 2 * more, left : left + columns + 2 * more]
+
+    patch = part(found, 0, 0, half)
+    totals = np.zeros((rows, columns, colours), np.float32)
+    weights = np.zeros((rows, columns, colours // group), np.float32)
+    for dy in range(-reach, reach + 1):
+        for dx in range(-reach, reach + 1):
+            squares = (patch - part(found, dy, dx, half)) ** 2
+            if group > 1:
+                squares = squares.sum(-1, keepdims=True)
+            apart = uncompiled.weighted_along_both(squares, metric.profile)
+            weight = np.exp2(metric.scale * np.maximum(apart - metric.floor, np.float32(0)))
+            if counted is not None:
+                weight *= part(counted, dy, dx)
+            weights += weight
+            totals += weight * part(found, dy, dx)
+    output = np.empty((rows, columns, task.source.shape[2]), task.source.dtype)
+    output[..., :colours] = uncompiled.finished(task, totals / weights)
+    return output
 
 
 def is_exact(dtype: np.dtype[Any], parameters: Mapping[str, Any], group: int) -> bool:

@@ -9,6 +9,7 @@ mask cell, so that a filter is a few dozen calls of NumPy::
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -164,6 +165,15 @@ def along_both(array: NDArray[Any], side: int, combine: np.ufunc) -> NDArray[Any
         for shift in range(1, side):
             combine(found, array.take(range(shift, shift + length), axis), out=found)
         array = found
+    return array
+
+
+def weighted_along_both(array: NDArray[Any], profile: NDArray[Any]) -> NDArray[Any]:
+    """Return the sums of squares, weighted by a profile along one axis after the other."""
+    for axis in (0, 1):
+        length = array.shape[axis] - len(profile) + 1
+        parts = (array.take(range(i, i + length), axis) * each for i, each in enumerate(profile))
+        array = functools.reduce(np.add, parts)
     return array
 
 

@@ -18,11 +18,12 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QHeaderView, QSizePolicy, QWidget
 
-from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.backends.emulator.tracing import TooManyAccesses, Tracer
 from kernelscope.base.errors import AppError, Cancelled
 from kernelscope.bench.memory_ladder import (
     LEAST,
     SIDES,
+    SMALL,
     CountedRung,
     MemoryLadder,
     TimedRung,
@@ -78,6 +79,8 @@ class MemoryLadderView(QWidget):
         self._steps: tuple[TimedRung, ...] = ()
         self._card = ""
         self._more = 0
+        self.in_front = ""
+        """Id of the level whose row has a ground of its own."""
         self._axis = TimeScale(())
 
     def show_ladder(self, ladder: MemoryLadder, more: int = 0) -> None:
@@ -122,6 +125,8 @@ class MemoryLadderView(QWidget):
         room = max(map(metrics.horizontalAdvance, briefs), default=0.0)
         longest_time = max(_SHORTEST, self.width() - times - room - 24)
         for step, row in zip(self._steps, rows[1:], strict=True):
+            if step.rung.level.id == self.in_front:
+                painter.fillRect(row, self.palette().alternateBase())
             self._paint_name(painter, step, row)
             if step.prediction is None:
                 painter.setPen(theme.quiet_text(self.palette()))
@@ -282,13 +287,14 @@ class MemoryLadderWindow(ToolWindow):
     # --- counting ---
 
     def show_request(
-        self, request: Request, recorded: Recorded, gpu: Backend | None = None
+        self, request: Request, recorded: Recorded, gpu: Backend | None = None, level: str = ""
     ) -> None:
         """Count the levels of a request's filter on its picture or scan.
 
         `recorded`: measurements of the project's cards. `gpu`: the GPU of this computer, if it can
-        be used.
+        be used. `level`: the one in front, which is marked.
         """
+        self._bars.in_front = level
         if not request.step.filter.levels(Device.GPU):
             raise AppError(
                 f"{request.step.filter.name} has no kernel.",
@@ -298,7 +304,7 @@ class MemoryLadderWindow(ToolWindow):
         shape = "×".join(map(str, reversed(request.source.shape[:-1])))
         entries: list[tuple[str, int | None]] = [(f"Open: {shape}", None)]
         if isinstance(request.source, Image):
-            entries += [(f"Repeated to {side}×{side}", side) for side in SIDES]
+            entries += [(_name(side, request.source), side) for side in SIDES]
         refill(self._sides, entries)
         if gpu is not None and not self._has_own:
             self._background.start(_OWN, lambda: _card_of(gpu), self._add_card, _log)
@@ -353,6 +359,11 @@ class MemoryLadderWindow(ToolWindow):
                 return
             if not isinstance(error, AppError):
                 raise error
+            if isinstance(error, TooManyAccesses) and self._sides.currentData() is None:
+                small = self._sides.findData(SMALL)
+                if small >= 0:  # counted in its place
+                    self._sides.setCurrentIndex(small)
+                    return
             keep(CountedRung(level, refusal=f"{error.message} {error.hint}".strip()))
 
         self._background.start(_TOPIC, work, keep, fail)
@@ -401,6 +412,11 @@ class MemoryLadderWindow(ToolWindow):
         self._token.cancel()
         for topic in (_TOPIC, _OWN):
             self._background.forget(topic)
+
+
+def _name(side: int, picture: Image) -> str:
+    within = side <= min(picture.height, picture.width)
+    return f"{'Corner of' if within else 'Repeated to'} {side}×{side}"
 
 
 def _card_of(gpu: Backend) -> Gpu | None:

@@ -22,6 +22,7 @@ class WindowState:
 
     source: bool = False  # a picture or a volume is open
     volumes: bool = False  # volumes are shown, not a picture
+    of_volumes: bool = False  # the filter in front works on volumes, not on pictures
     output: bool = False
     components: int = 0  # number of output volumes
     members: int = 0  # number of components, or of volumes in a file, to step through
@@ -52,6 +53,10 @@ class Need:
 NOTHING = Need(lambda state: True, "")
 NEVER = Need(lambda state: False, "")
 SOURCE = Need(lambda state: state.source, "Open a picture or a volume first.")
+PIXELS = Need(
+    lambda state: state.source and not state.of_volumes,
+    "Open a picture or a volume first, and choose a filter of pictures.",
+)
 OUTPUT = Need(lambda state: state.output, "There is no output yet: run a filter first.")
 COMPONENTS = Need(lambda state: state.components > 1, "The output is not several volumes.")
 DIFFERENCE = Need(lambda state: state.difference, "Show the residual or the difference first.")

@@ -215,7 +215,8 @@ class Companions:
                 )
             here = self.availability.get(Device.GPU)
             gpu = self.backends.get(Device.GPU) if here is not None and here.available else None
-            self.memory_ladder.show_request(request, self._recorded, gpu)
+            level = self._level_in_front()
+            self.memory_ladder.show_request(request, self._recorded, gpu, level)
         except AppError as error:
             dialogs.show_error(self.window, error)
             return
@@ -227,7 +228,7 @@ class Companions:
         keys=("Ctrl+Shift+X",),
         tip="Which cells a thread reads, step by step: that of the pixel under the pointer or, "
         "without one, in the middle of the view",
-        need=commands.SOURCE,
+        need=commands.PIXELS,
     )
     def show_xray(self, place: RungPlace | None = None) -> None:
         """Show which cells a pixel is computed from, at a level or at the one that is selected."""

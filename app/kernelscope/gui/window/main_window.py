@@ -70,7 +70,7 @@ _GREETING = (
 )
 """The first line that a new user sees in the status bar."""
 
-_OF_ACTIONS = frozenset({KIND, MOMENT, RESULT, REVERTED})
+_OF_ACTIONS = frozenset({KIND, FILTER, MOMENT, RESULT, REVERTED})
 """Changes after which other actions are possible."""
 
 _PATIENCE = 2.0
@@ -527,6 +527,7 @@ class MainWindow(Frame):
                 self.actions_.state,
                 source=subject.source is not None,
                 volumes=subject.kind is Kind.VOLUME,
+                of_volumes=self.session.spec.kind is Kind.VOLUME,
                 output=subject.result is not None,
                 components=len(volumes.images) if volumes is not None else 0,
                 members=self.files.members.count,

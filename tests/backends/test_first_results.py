@@ -1,0 +1,108 @@
+"""Live runs before the code of their filter is there, and times without compiling."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base import jit
+from kernelscope.engine.context import RunLog
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
+from kernelscope.gui.model.figures import figures_of
+from kernelscope.gui.model.freshness import Pace
+from kernelscope.images.image import Image
+from tests.patience import PATIENCE
+
+PICTURE = Image.from_array(np.random.default_rng(0).integers(0, 256, (40, 50), np.uint8), "a")
+
+
+@pytest.fixture
+def backend() -> Iterator[CpuBackend]:
+    backend = CpuBackend(threads=1)
+    yield backend
+    backend.close()
+
+
+def test_numpy_computes_until_the_code_is_ready(backend: CpuBackend) -> None:
+    ready, names = threading.Event(), list[str]()
+
+    def on_ready(name: str) -> None:
+        names.append(name)
+        ready.set()
+
+    backend.on_ready = on_ready
+    request = replace(Request.create(PICTURE, "mean", device=Device.CPU), live=True)
+    first = execute(request, {"cpu": backend})
+    assert first.uncompiled
+    assert first.compile_seconds == 0
+    assert first.where == "CPU, by NumPy"
+    assert ready.wait(PATIENCE)
+    later = execute(request, {"cpu": backend})
+    assert not later.uncompiled
+    assert later.where == "CPU parallel"
+    np.testing.assert_array_equal(first.image.pixels, later.image.pixels)
+    execute(request, {"cpu": backend})
+    assert names == ["Mean"]
+
+
+def test_others_wait_for_the_code(backend: CpuBackend) -> None:
+    request = Request.create(PICTURE, "mean", device=Device.CPU)
+    assert not execute(replace(request, live=True), {"cpu": backend}).uncompiled
+    backend.on_ready = lambda name: None
+    backend._compiled.clear()
+    assert not execute(request, {"cpu": backend}).uncompiled, "Run is measured"
+    without = replace(Request.create(PICTURE, "gaussian_noise", device=Device.CPU), live=True)
+    assert not execute(without, {"cpu": backend}).uncompiled, "it has no such form"
+
+
+def test_compiling_within_a_stage_is_no_time_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compile_for(self: jit.JitKernel, types: Any) -> bool:
+        time.sleep(0.02)
+        return True
+
+    monkeypatch.setattr(jit.JitKernel, "compile_for", compile_for)
+    log = RunLog(logged=False)
+    kernel = jit.kernel(lambda: None)
+    with log.stage("prepare"):
+        kernel.compile()
+    times = {each.name: each for each in log.stages}
+    assert not times["compile"].counted
+    assert times["compile"].seconds >= 0.02
+    assert times["prepare"].counted
+    assert times["prepare"].start >= times["compile"].start + times["compile"].seconds
+    assert log.first
+    with log.stage("compute"):
+        pass
+    assert [each.name for each in log.stages].count("compile") == 1
+
+
+def test_a_cold_time_has_a_mark(backend: CpuBackend) -> None:
+    request = replace(Request.create(PICTURE, "mean", device=Device.CPU), live=True)
+    result = replace(execute(request, {"cpu": backend}), first=True)
+    figures = figures_of(result, None, remark="live, one run")
+    assert figures.text.startswith("≈ ")
+    assert figures.note.startswith("CPU parallel, live, one run, the first")
+    warm = figures_of(replace(result, first=False), None, remark="live, one run")
+    assert not warm.text.startswith("≈")
+    early = figures_of(replace(result, first=False, uncompiled=True), None)
+    assert early.note == "CPU, by NumPy while its code is prepared, one run"
+
+
+def test_the_pace_without_code_is_forgotten_once_it_is_there() -> None:
+    pace, request = Pace(), Request.create(PICTURE, "mean", device=Device.CPU)
+    pace.record(request, 2.0, uncompiled=True)
+    assert pace.expect(request) == 2.0
+    pace.forget_uncompiled()
+    assert pace.expect(request) is None
+    pace.record(request, 0.1)
+    pace.forget_uncompiled()
+    assert pace.expect(request) == 0.1

@@ -1,0 +1,98 @@
+"""The usual code, compiled ahead: order, progress, and the mark that it is done."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernelscope.backends import warm_up
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.backends.warm_up import COMMON, DTYPES, Done, Piece, pieces
+from kernelscope.base import jit
+from kernelscope.cli.main import main
+
+
+def test_filters_in_use_come_first_with_all_their_types() -> None:
+    found = pieces(["sobel", "median", "no such filter"])
+    assert [each.filter_id for each in found[:6]] == ["sobel"] * 3 + ["median"] * 3
+    assert len(found) == len(set(found)) == len(COMMON) * len(DTYPES)
+    assert found[6] == Piece("nlm", "uint8")
+    assert pieces()[: len(COMMON)] == [Piece(each, "uint8") for each in COMMON]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(warm_up, "COMMON", ("negative", "mean"))
+    return tmp_path
+
+
+def test_each_piece_is_reported_and_the_last_one_leaves_a_mark(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[tuple[str, str]] = []
+
+    def run(backend: CpuBackend, request, level, context) -> None:  # type: ignore[no-untyped-def]
+        ran.append((request.step.filter.id, request.source.dtype.name))
+
+    monkeypatch.setattr(CpuBackend, "run", run)
+    assert not warm_up.is_done()
+    warm_up.serve(io.StringIO("mean\n"))
+    lines = [Done(*json.loads(line)) for line in capsys.readouterr().out.splitlines()]
+    assert [(each.number, each.of) for each in lines] == [(n, 6) for n in range(7)]
+    assert lines[0].next == "Mean, 8 bit"
+    assert lines[-1].next == ""
+    assert list(dict.fromkeys(ran))[:4] == [
+        *(("mean", dtype) for dtype in DTYPES),
+        ("negative", "uint8"),
+    ]
+    assert warm_up.is_done()
+
+
+def test_the_command_says_what_it_compiles(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CpuBackend, "run", lambda *_: None)
+    assert main(["warm-up"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "1 of 6: Negative, 8 bit"
+    assert lines[-1] == "All is compiled."
+    monkeypatch.setattr(jit, "can_cache", lambda: False)
+    assert main(["warm-up"]) == 1
+    assert "Set XDG_CACHE_HOME" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_compiled_code_is_found_by_another_process(tmp_path: Path) -> None:
+    """What is compiled ahead is what a run of that filter and type loads."""
+    code = """
+import sys, numpy as np
+from kernelscope.backends import warm_up
+warm_up.COMMON, warm_up.DTYPES = ("negative",), ("uint8",)
+list(warm_up.compile_all(warm_up.pieces()))
+from kernelscope.base import jit
+jit._elsewhere = lambda *of: print("asked for", of[:2])
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
+from kernelscope.images.image import Image
+from kernelscope.schema.devices import Device
+picture = Image.from_array(np.zeros((50, 60), np.uint8), "a")
+execute(Request.create(picture, "negative", device=Device.CPU), {"cpu": CpuBackend()})
+print("done", warm_up.is_done())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["done", "True"]

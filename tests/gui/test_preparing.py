@@ -1,0 +1,53 @@
+"""The bar of the status bar while code is compiled ahead."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from kernelscope.backends import warm_up
+from kernelscope.backends.warm_up import Done
+from kernelscope.gui.window.main_window import MainWindow
+
+
+def test_name_bar_and_time_left_are_shown_while_it_compiles(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    preparing = window.preparing
+    ordered: list[list[str]] = []
+    monkeypatch.setattr(preparing.helper, "start", lambda lines: ordered.append(list(lines)))
+    monkeypatch.setattr(warm_up, "is_done", lambda: False)
+    preparing.start()
+    assert not ordered, "only the program compiles ahead"
+    window.session.set_filter("sobel")
+    preparing.wanted = True
+    window._on_code_ready("Median")
+    window._on_code_ready("Sobel")
+    qtbot.waitUntil(lambda: bool(ordered))
+    assert ordered == [["median", "sobel"]]
+    preparing.helper.answered.emit(json.dumps(Done(1, 4, "Sobel, 8 bit", 125.0)))
+    assert preparing.isVisible()
+    assert preparing._label.full_text == "Compiling Sobel, 8 bit, 2 min left"
+    assert (preparing._bar.value(), preparing._bar.maximum()) == (1, 4)
+    assert window._status._area().right() < preparing.x()
+    preparing.helper.answered.emit(json.dumps(Done(4, 4, "", 0.0)))
+    assert not preparing.isVisible()
+
+
+def test_nothing_is_compiled_again(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def is_done() -> bool:
+        asked.append(True)
+        return True
+
+    monkeypatch.setattr(warm_up, "is_done", is_done)
+    monkeypatch.setattr(window.preparing.helper, "start", pytest.fail)
+    window.preparing.wanted = True
+    window.preparing.start()
+    qtbot.waitUntil(lambda: bool(asked) and not window.background._tasks)
+    assert not window.preparing.isVisible()
