@@ -76,15 +76,16 @@ def test_large_pictures_and_slow_masks_are_left_to_compiled_code(monkeypatch: An
     monkeypatch.setattr(first_use, "_spent", 0.0)
     calls = []
     monkeypatch.setattr(first_use, "shapes_of", lambda *given: calls.append(given) or 1 / 0)
-    for image, named in (
+    listed: list[tuple[Any, dict[str, Any]]] = [
         (np.zeros((2048, 2048), "u1"), {}),
         (np.zeros((300, 300), "u1"), {"size": 15}),
         (np.zeros((30, 30), "f4"), {}),
         (np.zeros((30, 30), "u1"), {"level": "serial"}),
         (np.zeros((30, 30), "u1"), {"grey": True}),
         (np.zeros((30, 30), "u1"), {"device": "emulated"}),
-    ):
-        step = ks.median(size=int(named.get("size", 3))).steps[0]
+    ]
+    for image, named in listed:
+        step = ks.median(size=named.get("size", 3)).steps[0]
         arguments = first_use_arguments("median")
         given = {each.name: each.default for each in arguments[1:]} | {"image": image} | named
         assert first_use.by_numpy(step, given, arguments) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +13,7 @@ from scipy import ndimage
 
 import kernelscope
 from kernelscope.library.arguments import MODES
+from kernelscope.library.session import LibrarySession
 
 ks: Any = kernelscope  # tests also give what the stub refuses
 
@@ -275,6 +277,63 @@ def test_channels_that_nobody_declared_are_in_the_log(
 def test_other_shapes_ask(shape: tuple[int, ...]) -> None:
     with pytest.raises(ks.InvalidImage, match="image: "):
         ks.median(samples("uint8", shape))
+
+
+OUT_CASES: list[tuple[str, tuple[int, ...], dict[str, Any]]] = [
+    ("median", (20, 33, 3), {}),
+    ("greyscale", (20, 33, 3), {}),
+    ("greyscale", (20, 33, 4), {"alpha": True}),
+    ("median", (20, 33, 3), {"border": "valid", "size": 5}),
+    ("median", (20, 33, 3), {"grey": True}),
+    ("median", (20, 33, 1), {}),
+    ("sobel", (20, 33), {"form": "angle-colour"}),
+    ("sobel", (5, 20, 33), {"axes": (1, 2), "form": "angle-colour"}),
+    ("median", (5, 20, 33), {"axes": (1, 2), "border": "valid"}),
+    ("median", (20, 33, 7), {"channel_axis": -1}),
+    ("median", (2, 20, 33, 3), {"axes": (1, 2), "channel_axis": 3}),
+    ("median", (5, 20, 33), {"axis": "y"}),
+]
+
+
+@pytest.mark.parametrize(("name", "shape", "named"), OUT_CASES)
+def test_a_wrong_out_is_refused_before_the_run(
+    name: str, shape: tuple[int, ...], named: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image, function = samples("uint8", shape), getattr(ks, name)
+    expected = function(image, **named)
+    out = np.empty_like(expected)
+    assert function(image, **named, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    monkeypatch.setattr(LibrarySession, "run", lambda *given: pytest.fail("it ran"))
+    for wrong in (np.empty((*out.shape, 2), "u1"), np.empty(out.shape, "u2"), [[0]]):
+        with pytest.raises(ks.InvalidParameter, match=re.escape(f"Give one of shape {out.shape}")):
+            function(image, **named, out=wrong)
+    out.flags.writeable = False
+    with pytest.raises(ks.InvalidParameter, match="out: the array is read-only"):
+        function(image, **named, out=out)
+
+
+@pytest.mark.parametrize("specks", [False, True])
+def test_denoise_takes_what_other_calls_take(specks: bool) -> None:
+    random = np.random.default_rng(0)
+    plane = np.add.outer(np.arange(48), np.arange(48)) + random.normal(0, 6, (48, 48))
+    if specks:
+        plane[random.random((48, 48)) < 0.05] = 120
+    stack = np.stack([plane, plane.T, plane]).clip(0, 255).astype(np.uint8)
+    function = ks.median if specks else ks.collaborative
+    cases: list[tuple[Any, dict[str, Any]]] = [
+        (plane.astype(np.int16), {}),
+        (plane.tolist(), {}),
+        (np.ma.array(stack[0], mask=stack[0] > 90), {"nan": 0}),
+        (stack, {"axes": (1, 2)}),
+        (stack, {"axis": "z"}),
+        (np.stack([stack[0]] * 7, 2), {"channel_axis": -1}),
+    ]
+    for image, named in cases:
+        expected = function(image, **named)
+        found = ks.denoise(image, **named)
+        assert type(found) is type(expected)
+        np.testing.assert_array_equal(found, expected, strict=True)
 
 
 def test_noise_differs_from_picture_to_picture() -> None:

@@ -287,6 +287,9 @@ CANCEL = Argument(
 
 CALLBACKS = (PROGRESS, CANCEL)
 
+PICTURE_ARGUMENTS = (CHANNEL_AXIS, AXES_OF_PICTURES, ALPHA, AXIS, NAN, DEVICE)
+"""Those that say how an array is read as pictures, and where they are filtered."""
+
 
 def level_argument(spec: FilterSpec) -> Argument:
     levels = (*spec.levels(Device.CPU), *spec.levels(Device.GPU))

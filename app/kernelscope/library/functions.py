@@ -25,6 +25,8 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.images.volume import AXES
 from kernelscope.library.arguments import (
+    CALLBACKS,
+    PICTURE_ARGUMENTS,
     Argument,
     area_of,
     arguments_of,
@@ -208,11 +210,12 @@ def denoise(image: ArrayLike, **arguments: Any) -> NDArray[Any]:
     """Return a picture without its noise, by the filter that suits it.
 
     That is the median against black and white specks, and collaborative filtering against all
-    other noise, whose kind and strength it estimates.
+    other noise, whose kind and strength it estimates. Of a stack the first picture decides.
 
     Parameters
     ----------
     image : array_like, shape (height, width) or (height, width, channels)
+        Any array of real numbers. A stack with `axes` or `axis`.
     **arguments
         Those of the filter's function that all have, such as `device`.
 
@@ -227,11 +230,11 @@ def denoise(image: ArrayLike, **arguments: Any) -> NDArray[Any]:
         If it is no picture.
     """
     from kernelscope.engine.denoising import propose
-    from kernelscope.library import arrays
+    from kernelscope.library import pictures
 
     with named_errors("denoise"):
-        array = arrays.host_array(image, "image")
-        proposal = propose(arrays.picture(array, "image", arguments.get("nan")))
+        usual = {each.name: each.default for each in (*PICTURE_ARGUMENTS, *CALLBACKS)}
+        proposal = propose(pictures.sample_picture({**usual, **arguments, "image": image}))
     function = function_of(proposal.filter)
     made: NDArray[Any] = function(image, **{**proposal.values, **arguments})
     return made

@@ -104,6 +104,28 @@ class Layout:
         each = 1 if self._together(shape) else shape[self.channels or 0]
         return each * math.prod(shape[axis] for axis in self.others)
 
+    def sides_of(self, shape: Sequence[int]) -> tuple[int, int, int]:
+        """Return height, width and channels of a picture that is filtered."""
+        together = self.channels is not None and self._together(shape)
+        channels = shape[self.channels] if together and self.channels is not None else 1
+        return shape[self.rows], shape[self.columns], channels
+
+    def result_shape(
+        self, shape: Sequence[int], sides: Sequence[int], channels: int
+    ) -> tuple[int, ...]:
+        """Return the shape that `filtered` makes of results with such sides and channels."""
+        found = {axis: shape[axis] for axis in self.others}
+        found |= {self.rows: sides[0], self.columns: sides[1]}
+        if self.channels is not None and not self._together(shape):
+            found[self.channels] = shape[self.channels]
+        elif channels > 1 or (self.channels is not None and shape[self.channels] == 1):
+            found[self.ndim if self.channels is None else self.channels] = channels
+        return tuple(found[axis] for axis in sorted(found))
+
+    def first(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return the first picture."""
+        return next(self._pictures(array))
+
     def filtered(self, array: NDArray[Any], run: Run) -> NDArray[Any]:
         """Return the results of all pictures, each axis at its place.
 

@@ -24,8 +24,9 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request, naming
 from kernelscope.engine.scaling import SIGN, keeping_sign
 from kernelscope.engine.step import Step
-from kernelscope.engine.steps import over_all
+from kernelscope.engine.steps import over_all, recipe_request
 from kernelscope.images.image import DTYPES, Image, can_hold, fill_nan
+from kernelscope.images.volume import AXES
 from kernelscope.library import arrays
 from kernelscope.library.arguments import check_common, cval_of, flag
 from kernelscope.library.containers import is_lazy, lazily, named_axis, unwrapped
@@ -51,6 +52,11 @@ def filtered(recipe: Recipe, given: Mapping[str, Any]) -> Any:
     check_common(given)
     values, wrap = unwrapped(given["image"], "image", given["nan"])
     if given["axis"] is not None:
+        if given["out"] is not None:
+            there = device_array(values, "image")
+            of = arrays.host_array(values, "image") if there is None else there
+            rows, columns = (each for each in range(3) if each != AXES.index(given["axis"]))
+            _check_out(given, of, recipe, Layout(3, rows, columns))
         made = run_steps(recipe, [("image", values)], given, as_volumes=True)[0]
         return _written(wrap(made), given["out"])
     named = {name: named_axis(given["image"], given[name]) for name in ("channel_axis", "axes")}
@@ -61,6 +67,7 @@ def filtered(recipe: Recipe, given: Mapping[str, Any]) -> Any:
         values = arrays.host_array(values, "image")
     of = values if there is None else there
     layout = Layout.of(tuple(of.shape), of.dtype, "image", **named, alpha=alpha)
+    _check_out(given, of, recipe, layout)
     if is_lazy(values):
         made = _lazily(values, recipe, layout, {**given, **named, "out": None})
     elif there is None:
@@ -75,6 +82,28 @@ def filtered(recipe: Recipe, given: Mapping[str, Any]) -> Any:
     return _written(wrap(made), given["out"])
 
 
+def sample_picture(given: Mapping[str, Any]) -> Image:
+    """Return the first picture of an array, to find the filter that suits it."""
+    check_common(given)
+    values, _ = unwrapped(given["image"], "image", given["nan"])
+    if is_lazy(values):
+        raise InvalidParameter(
+            "image: noise is found in the whole picture, and a Dask array is not computed yet.",
+            "Compute the array first, or call the function of a filter.",
+        )
+    array = arrays.host_array(values, "image")
+    named = {name: named_axis(given["image"], given[name]) for name in ("channel_axis", "axes")}
+    if given["axis"] is not None and array.ndim == 3:
+        number = AXES.index(given["axis"])
+        picture = array.take(array.shape[number] // 2, number)
+    else:
+        alpha = flag("alpha", given["alpha"]) or arrays.declares_alpha(values)
+        picture = Layout.of(array.shape, array.dtype, "image", **named, alpha=alpha).first(array)
+    if picture.dtype not in DTYPES and picture.dtype.kind != "f":
+        picture = picture.astype(np.float32)
+    return arrays.picture(picture, "image", given["nan"])
+
+
 def _lazily(values: Any, recipe: Recipe, layout: Layout, given: Mapping[str, Any]) -> Any:
     for step in recipe.steps:
 
@@ -85,16 +114,30 @@ def _lazily(values: Any, recipe: Recipe, layout: Layout, given: Mapping[str, Any
     return values
 
 
+def _check_out(given: Mapping[str, Any], values: Any, recipe: Recipe, layout: Layout) -> None:
+    """Raise `InvalidParameter` if the result cannot be written to `out`, before it is computed."""
+    out = given["out"]
+    if out is None:
+        return
+    shape = tuple(values.shape)
+    stand_in = Image(np.broadcast_to(np.uint8(0), layout.sides_of(shape)), "image")
+    *_, channels = made = recipe_request(recipe, stand_in, RunOptions()).output_shape
+    wanted = layout.result_shape(shape, made[:2], channels)
+    dtype = getattr(given["image"], "dtype", values.dtype)  # of the library that it is of
+    if getattr(out, "shape", None) != wanted or getattr(out, "dtype", None) != dtype:
+        found = f"{getattr(out, 'shape', None)} and type {getattr(out, 'dtype', None)}"
+        raise InvalidParameter(
+            f"out: an array of shape {found} cannot hold the result.",
+            f"Give one of shape {wanted} and type {dtype}.",
+        )
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise InvalidParameter("out: the array is read-only.", "Give one that can be written to.")
+
+
 def _written(made: Any, out: Any) -> Any:
     """Return the result, or the array that it was written to."""
     if out is None:
         return made
-    if getattr(out, "shape", None) != made.shape or getattr(out, "dtype", None) != made.dtype:
-        found = f"{getattr(out, 'shape', None)} and type {getattr(out, 'dtype', None)}"
-        raise InvalidParameter(
-            f"out: an array of shape {found} cannot hold the result.",
-            f"Give one of shape {made.shape} and type {made.dtype}.",
-        )
     out[...] = made
     return out
 
