@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 from typing import Any
@@ -160,7 +161,6 @@ def test_cval_is_the_value_outside(dtype: str) -> None:
         ({"mode": "constant", "cval": "x"}, "cval: 'x' is not a number."),
         ({"mode": "constant", "cval": 300}, "cval: samples of type uint8 have no value 300."),
         ({"mode": "constant", "cval": 1.5}, "cval: samples of type uint8 have no value 1.5."),
-        ({"size": (3, 5)}, "size: (3, 5) is no square, and the mask is one."),
         ({"size": (3, 3, 3)}, "size: (3, 3, 3) is no square"),
         ({"axes": (0, 0)}, "axes: (0, 0) are not two axes."),
         ({"axes": 1}, "axes: 1 are not two axes."),
@@ -176,6 +176,49 @@ def test_wrong_values_are_named(named: dict[str, Any], message: str) -> None:
     with pytest.raises(ks.AppError) as error:
         ks.median(samples("uint8"), **named)
     assert str(error.value).startswith(f"median(): {message}")
+
+
+SIDES: list[Any] = [4, 2, (3, 5), (2, 7), (1, 6), (14, 2), [5, 4]]
+
+
+@pytest.mark.parametrize("size", SIDES)
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float64"])
+def test_averages_have_masks_of_any_sides(size: Any, dtype: str) -> None:
+    image = samples(dtype)
+    if image.dtype.kind != "f":
+        image //= 4  # sums of the largest weights stay below 2**53
+    height, width = (size, size) if isinstance(size, int) else size
+    for name, weights in (("mean", lambda n: [1] * n), ("weighted_mean", binomial)):
+        mask = np.outer(weights(height), weights(width)).astype(float)
+        for mode in ("reflect", "mirror", "nearest", "constant", "wrap"):
+            exact = ndimage.correlate(image.astype(float), mask, mode=mode) / mask.sum()
+            found = getattr(ks, name)(image, size=size, mode=mode)
+            assert found.dtype == image.dtype
+            if image.dtype.kind == "f":
+                np.testing.assert_allclose(found, exact, atol=1e-9)
+            else:
+                np.testing.assert_array_equal(found, np.rint(exact), f"{name} {mode}")
+
+
+def binomial(side: int) -> list[int]:
+    return [math.comb(side - 1, place) for place in range(side)]
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "message"),
+    [
+        ("threshold_mean", (3, 5), "(3, 5) is no square, and the mask is one. Use one number; ks."),
+        ("threshold_mean", 4, "4 is even. A mask needs a centre: use 3 or 5."),
+        ("mean", 16, "a mask of 16×16 cells is too large. Use sides up to 15, or a square: odd, 3"),
+        ("weighted_mean", (3, 17), "a mask of 3×17 cells is too large. Use sides up to 15, or"),
+        ("mean", (3, 0), "(3, 0) is no square"),
+        ("mean", True, "True is"),
+    ],
+)
+def test_masks_of_no_such_sides_are_refused(name: str, size: Any, message: str) -> None:
+    with pytest.raises(ks.InvalidParameter) as error:
+        getattr(ks, name)(samples("uint8"), size=size)
+    assert str(error.value).startswith(f"{name}(): size: {message}")
 
 
 def test_a_square_may_be_a_pair() -> None:

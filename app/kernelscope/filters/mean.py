@@ -23,7 +23,7 @@ from kernelscope.filters.shared import box_bytes, groups, uncompiled
 from kernelscope.filters.shared.border_kernels import VALID
 from kernelscope.filters.shared.box import add_up, mean_parallel, mean_rim, sum_types
 from kernelscope.filters.shared.box_cuda import box_pays_from, plan_box
-from kernelscope.filters.shared.correlation import Divisor, Finish
+from kernelscope.filters.shared.correlation import Divisor, Finish, rectangle
 from kernelscope.filters.shared.plain import (
     interior,
     no_simd,
@@ -160,6 +160,7 @@ SPEC = FilterSpec(
         ),
     ),
     radius=radius,
+    rectangle=rectangle(lambda side: np.ones(side, np.int64)),
     averages=True,
     implementations={
         "cpu": Cpu(plan_cpu, uncompiled=uncompiled.by_numpy(uncompiled.mean_rows())),

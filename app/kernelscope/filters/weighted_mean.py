@@ -30,6 +30,7 @@ from kernelscope.filters.shared.correlation import (
     binomial,
     cpu_correlation,
     finish_row,
+    rectangle,
     taps,
     update_divisors,
     weighted_sum,
@@ -155,6 +156,7 @@ SPEC = FilterSpec(
         ),
     ),
     radius=radius,
+    rectangle=rectangle(binomial),
     averages=True,
     implementations={
         "cpu": Cpu(plan_cpu, uncompiled=uncompiled.correlation(_weights, _weights)),

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelscope import filters
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.area import Area
 from kernelscope.engine.step import ESTIMATE
@@ -287,6 +288,11 @@ CANCEL = Argument(
 
 CALLBACKS = (PROGRESS, CANCEL)
 
+_PLACES = (CHANNEL_AXIS, AXES_OF_PICTURES, ALPHA, GREY, WITHIN, AXIS)
+
+SHARED = frozenset(each.name for each in (*_PLACES, CVAL, WHITE, BLACK, OUT, *CALLBACKS))
+"""Names of the arguments that change more than parameters, border and device do."""
+
 PICTURE_ARGUMENTS = (CHANNEL_AXIS, AXES_OF_PICTURES, ALPHA, AXIS, NAN, DEVICE)
 """Those that say how an array is read as pictures, and where they are filtered."""
 
@@ -386,9 +392,51 @@ def _side(name: str, sides: Sequence[Any]) -> Any:
     if len(sides) != 2 or sides[0] != sides[1]:
         raise InvalidParameter(
             f"{name}: {tuple(sides)} is no square, and the mask is one.",
-            "Use one number; ks.mask averages over a mask of any shape.",
+            "Use one number; ks.mean averages over any rectangle, ks.mask over any cells.",
         )
     return sides[0]
+
+
+def of_any_sides(
+    spec: FilterSpec, given: Mapping[str, Any]
+) -> tuple[FilterSpec, Mapping[str, Any]]:
+    """Return the filter that has a mask of the sides that were given, and its parameters.
+
+    That is the filter itself for squares of odd sides, and for values that it refuses.
+    """
+    sides = _sides(given.get("size"))
+    has_footprint = "footprint" not in given and any(
+        each.name == "footprint" for each in spec.parameters
+    )
+    if sides is None or (sides[0] == sides[1] and sides[0] % 2):
+        return spec, given
+    if spec.rectangle is not None:
+        name, values = spec.rectangle(*sides)
+        other, table = filters.get(name), "mask"
+    elif has_footprint:
+        other, table = spec, "footprint"
+        values = {**given, "footprint": ((1,) * sides[1],) * sides[0]}
+        del values["size"]
+    else:
+        return spec, given
+    most: int = getattr(other.parameter(table), "maximum")  # noqa: B009 - of two kinds of tables
+    if max(sides) // 2 * 2 + 1 > most:
+        raise InvalidParameter(
+            f"size: a mask of {sides[0]}×{sides[1]} cells is too large.",
+            f"Use sides up to {most}, or a square: {spec.parameter('size').allowed()}.",
+        )
+    return other, values
+
+
+def _sides(size: Any) -> tuple[int, int] | None:
+    """Return height and width of a mask; None if the value is neither a number nor two."""
+    pair = size if isinstance(size, tuple | list) else (size, size)
+    if len(pair) != 2 or not all(
+        isinstance(side, int | np.integer) and not isinstance(side, bool) and side > 0
+        for side in pair
+    ):
+        return None
+    return int(pair[0]), int(pair[1])
 
 
 def check_choice(name: str, value: Any, offered: Sequence[str]) -> None:

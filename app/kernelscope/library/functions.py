@@ -35,6 +35,7 @@ from kernelscope.library.arguments import (
     checked,
     docstring_of,
     flag,
+    of_any_sides,
     reporter,
     step_arguments,
 )
@@ -189,15 +190,16 @@ class _Call:
 
     def step(self, own: Mapping[str, Any], given: Mapping[str, Any]) -> Step:
         """Return the step of the arguments that were given."""
-        values = checked(self.spec, own)
-        if self.spec.kind is Kind.VOLUME:
-            return Step.create(self.spec.id, values)
-        border = border_of(self.spec, given) if "border" in given else self.spec.borders[0]
+        spec, own = of_any_sides(self.spec, own)
+        values = checked(spec, own)
+        if spec.kind is Kind.VOLUME:
+            return Step.create(spec.id, values)
+        border = border_of(spec, given) if "border" in given else spec.borders[0]
         axis, within = given["axis"], given["within"]
         if axis is not None:
             check_choice("axis", axis, AXES)
         return Step.create(
-            self.spec.id,
+            spec.id,
             values,
             border=border,
             grey=flag("grey", given["grey"]),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kernelscope.engine.scaling import ignores_levels
 from kernelscope.engine.step import Step
 from kernelscope.images.image import DTYPES, is_finite
-from kernelscope.library.arguments import Argument
+from kernelscope.library.arguments import SHARED, Argument
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import CpuTask, FilterSpec
 
@@ -37,9 +37,6 @@ _SHARED_SECONDS = 40e-6
 
 _ENOUGH = 8
 """Runs from which on the least time counts: others may have waited for a busy machine."""
-
-_COUNTED = ("border", "mode", "device", "level", "nan")
-"""Arguments beside a filter's own that a quick call may have; all others have their defaults."""
 
 _logger = logging.getLogger("kernelscope")
 
@@ -139,9 +136,8 @@ def is_usual(step: Step, given: Mapping[str, Any], arguments: Sequence[Argument]
         return False
     if not is_plain(step, floats=array.dtype.kind == "f"):
         return False
-    own = {each.name for each in step.filter.parameters}
-    others = (each for each in arguments[1:] if each.name not in own and each.name not in _COUNTED)
-    return all(_is_default(given[each.name], each.default) for each in others)
+    shared = (each for each in arguments if each.name in SHARED)
+    return all(_is_default(given[each.name], each.default) for each in shared)
 
 
 def _session() -> LibrarySession:

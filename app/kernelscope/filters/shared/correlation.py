@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -411,6 +411,22 @@ def mask_array(mask: Mask) -> NDArray[Any]:
     """Return `mask` as int64 if all its weights are whole numbers, else as float64."""
     whole = all(isinstance(cell, int) for row in mask for cell in row)
     return np.array(mask, np.int64 if whole else np.float64)
+
+
+def rectangle(weights: Callable[[int], NDArray[np.int64]]) -> Callable[[int, int], Any]:
+    """Return the `FilterSpec.rectangle` of averages with products of `weights`, by a custom mask.
+
+    A mask is an odd square: rows and columns of zeros are put around a rectangle.
+    """
+
+    def step(height: int, width: int) -> tuple[str, dict[str, Any]]:
+        radius = max(height, width) // 2
+        table = np.zeros((2 * radius + 1, 2 * radius + 1), np.int64)
+        top, left = radius - height // 2, radius - width // 2
+        table[top : top + height, left : left + width] = np.outer(weights(height), weights(width))
+        return "mask", {"mask": tuple(map(tuple, table.tolist())), "divisor": "sum"}
+
+    return step
 
 
 def binomial(size: int) -> NDArray[np.int64]:
