@@ -86,11 +86,12 @@ __device__ inline void sum_column(
             },
             weights, sums);
     if (BORDER == BORDER_REDUCE)
+#pragma unroll
         for (int i = 0; i < RUN; ++i) sums[i] = divided(sums[i], first + i, g.height, weights);
 }
 
 // A line of shared memory has one unused cell for each RUN, so that the runs of a warp lie in different banks.
-__device__ inline int spaced(int cell) { return cell + cell / RUN; }
+__device__ inline int spaced(unsigned cell) { return cell + cell / RUN; }
 
 __device__ inline int line_cells() { return TILE_SAMPLES + 2 * radius * CHANNELS; }
 
@@ -129,7 +130,9 @@ __device__ inline void sum_tile(
             if (k + part + QUAD <= samples)
                 store(target + part, results, whole_quads(samples));
             else
-                for (int i = 0; i < samples - k - part; ++i) target[part + i] = (Sample)results[i];
+#pragma unroll  // so that results stay in registers
+                for (int i = 0; i < QUAD; ++i)
+                    if (k + part + i < samples) target[part + i] = (Sample)results[i];
         }
     }
 }

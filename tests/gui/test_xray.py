@@ -379,6 +379,22 @@ def test_cells_of_a_padded_copy_are_those_of_the_picture(level: str, border: Bor
     assert found.block_pixels >= {cell for cell, _ in read}
 
 
+@pytest.mark.parametrize("level", ["global", "shared", "texture"])
+def test_the_second_of_two_passes_reads_along_the_row_of_its_pixel(level: str) -> None:
+    """Each sum that the first pass made of a column lies where its pixel does."""
+    request = request_of("gaussian", sigma=1.0)
+    chosen = next(each for each in request.step.filter.levels(Device.GPU) if each.id == level)
+    tracer = Tracer(threads=1)
+    try:
+        found = Xray(*tracer.trace_pixel(request, chosen, 30, 20))
+    finally:
+        tracer.close()
+    space = MemorySpace.SHARED if level == "shared" else MemorySpace.GLOBAL
+    space = MemorySpace.TEXTURE if level == "texture" else space
+    read = {step.cell for step in found.steps if step.space is space and step.cell}
+    assert read == {(x, 20) for x in range(26, 35)}
+
+
 # An edited kernel ---------------------------------------------------------------------
 
 

@@ -220,7 +220,11 @@ def _arrays(
         fetched = launch.texture_of is not None and launch.texture_of[0] == name
         space = MemorySpace.TEXTURE if fetched else MemorySpace.GLOBAL
         margin = job.plan.scratch[name].margin
-        if margin is None:
+        if job.plan.scratch[name].at_pixels and task.border is not Border.VALID:
+            shape = task.shape[0], -1, task.shape[2]
+            floats = buffer.view(np.float32).reshape(shape)
+            yield _located(f"buffer {name}", space, floats, floats.shape, 4)
+        elif margin is None:
             yield _located(f"buffer {name}", space, buffer)
         else:
             yield _padded_copy(job, f"buffer {name}", space, buffer, margin)

@@ -74,7 +74,7 @@ def separable_cuda(
         shared_bytes=4 * rows * (columns + halo * task.shape[2]) if in_shared else 0,
         texture_of=("sums", pitch) if task.level == TEXTURE.id else None,
     )
-    return CudaPlan((first, second), {"sums": Scratch(4 * pitch)})
+    return CudaPlan((first, second), {"sums": Scratch(4 * pitch, at_pixels=True)})
 
 
 def _tuned(
@@ -122,4 +122,4 @@ def _tuned(
         operations_per_sample=sums + operations,
         scratch=("sums",),
     )
-    return CudaPlan((first, second), {"sums": Scratch(4 * task.row_samples)})
+    return CudaPlan((first, second), {"sums": Scratch(4 * task.row_samples, at_pixels=True)})

@@ -76,9 +76,7 @@ class Xray:
         self.scene = trace.scene
         arrays = trace.scene.arrays
         self._size = next(each.shape for each in arrays if each.name == SOURCE)
-        self._pictures = [
-            n for n, each in enumerate(arrays) if each.name == SOURCE or each.origin is not None
-        ]
+        self._pictures = [n for n, each in enumerate(arrays) if each.shape and each.name != OUTPUT]
         self._behind = self._shared_cells()
         self.steps = tuple(self._steps())
 
@@ -93,7 +91,8 @@ class Xray:
     def _cells(self, array: NDArray[Any], offset: NDArray[Any]) -> list[Cell | None]:
         """Return the pixels of the input at offsets in bytes, each in the array of a number.
 
-        A padded copy of the input has them as well; what lies around it has none.
+        A padded copy of the input has them as well; what lies around it has none. So have the sums
+        of a filter of two passes, which lie where its pixels do.
         """
         found: list[Cell | None] = [None] * len(offset)
         for number in self._pictures:
