@@ -88,6 +88,16 @@ def test_numpy_gives_the_bytes_of_the_compiled_code(
             np.testing.assert_array_equal(actual, wanted)
 
 
+@pytest.mark.parametrize("border", [Border.MIRROR, Border.VALID, Border.REDUCE])
+@pytest.mark.parametrize("dtype", ["uint16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["gaussian", "unsharp"])
+def test_sums_of_one_order_have_the_same_bits(name: str, dtype: str, border: Border) -> None:
+    source = picture("float32" if dtype == "float64" else dtype, (45, 52, 3)).astype(dtype)
+    for values in SETTINGS[name]:
+        actual = by_numpy(filters.get(name), source, values, border)
+        assert actual.tobytes() == apply(filters.get(name), source, values, border).tobytes()
+
+
 @pytest.mark.parametrize(("name", "values"), CASES[::2])
 def test_pictures_smaller_than_the_mask(name: str, values: dict[str, Any]) -> None:
     spec = filters.get(name)

@@ -356,21 +356,21 @@ def separable_serial(
             results[k] = settled(sharpened(total, own, sharpening), finish)
 
 
-def _working(
+def _numbers(
     task: CpuTask, sharpening: Sharpening | None
-) -> tuple[Work, NDArray[Any], tuple[Any, ...] | None]:
-    """Return the type of the sums, and the weights and numbers in it."""
+) -> tuple[NDArray[Any], tuple[Any, ...] | None]:
+    """Return the weights, read-only, and the sharpening, in the type of the sums."""
     work: Work = np.float64 if task.source.dtype == np.float64 else np.float32
     weights = weights_of(task.parameters).astype(work)
     weights.flags.writeable = False
-    return work, weights, None if sharpening is None else tuple(map(work, sharpening))
+    return weights, None if sharpening is None else tuple(map(work, sharpening))
 
 
 def separable_cpu(task: CpuTask, sharpening: Sharpening | None = None) -> Sequence[CpuPass]:
     """Return the pass of a filter with the parameters `SIGMA` and `TRUNCATE`."""
-    source, output = task.source, task.output
-    work, weights, numbers = _working(task, sharpening)
-    others = (weights, numbers, Finish.of(source.dtype, work), task.border.code)
+    source, output, (weights, numbers) = task.source, task.output, _numbers(task, sharpening)
+    finish = Finish.of(source.dtype, weights.dtype.type)
+    others = (weights, numbers, finish, task.border.code)
     if task.level == SERIAL.id:
         return [CpuPass(separable_serial, (source, output, *others), output.shape[0])]
     blank = blank_row(source[0].size, source.dtype)
@@ -383,9 +383,9 @@ def separable_uncompiled(
     """Return the same passes by NumPy alone, with the same bits."""
 
     def rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
-        work, weights, sharpening = _working(task, sharpening_of(task))
+        weights, sharpening = _numbers(task, sharpening_of(task))
         reach = weights.size - 1
-        samples = uncompiled.cells(task, reach, start, stop, work).samples
+        samples = uncompiled.cells(task, reach, start, stop, weights.dtype).samples
         own = samples[reach:, reach:][: stop - start, : task.output.shape[1]]
         if task.border is Border.REDUCE:
             height, width, _ = task.source.shape
