@@ -30,7 +30,7 @@ from kernelscope.filters.shared.separable import (
     weights_of,
 )
 from kernelscope.filters.shared.separable_cuda import separable_cuda
-from kernelscope.schema.explanation import Cells, Example, Explanation, number
+from kernelscope.schema.explanation import EDGE, Cells, Example, Explanation, number
 from kernelscope.schema.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec, Unit
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask
 from kernelscope.schema.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
@@ -124,6 +124,6 @@ SPEC = FilterSpec(
         "blur, and an amount at which no light seams stand beside edges.",
         avoid="Noise is sharpened as well: raise the threshold, or denoise before. Measure nothing "
         "in a sharpened picture, as edges overshoot.",
-        example=Example(parameters={"sigma": 0.5, "truncate": 2.0}, working=_working),
+        example=Example(patch=EDGE, parameters={"sigma": 0.5, "truncate": 2.0}, working=_working),
     ),
 )
