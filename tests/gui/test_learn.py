@@ -148,7 +148,7 @@ def test_the_memory_ladder_counts_a_corner_where_the_picture_is_too_much(
     front.actions_["memoryLadder"].trigger()
     ladder = front.companions.memory_ladder
     assert ladder is not None
-    qtbot.waitUntil(lambda: bool(ladder.ladder().steps), timeout=1000 * PATIENCE)
+    qtbot.waitUntil(lambda: bool(ladder.ladder().steps), timeout=round(1000 * PATIENCE))
     assert ladder._sides.currentText() == "Corner of 64×64"
     assert not any(each.refusal for each in ladder._found)
     assert ladder._bars.in_front == "shared"

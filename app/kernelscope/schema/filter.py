@@ -258,8 +258,8 @@ class FilterSpec:
     """Maps validated parameters to the number of pixels needed on each side (of a volume: slices
     above and below); none by default."""
     rectangle: Callable[[int, int], tuple[str, Mapping[str, Any]]] | None = None
-    """Maps the height and width of a mask, even ones too, to the filter that has such masks, and its
-    parameters. The centre of n cells is number n // 2, as SciPy has it."""
+    """Maps the height and width of a mask, even ones too, to the filter that has such masks, and
+    its parameters. The centre of n cells is number n // 2, as SciPy has it."""
     borders: tuple[Border, ...] = tuple(Border)
     """The borders that make sense for the filter."""
     check: Callable[[Mapping[str, Any]], None] = lambda parameters: None
