@@ -12,7 +12,6 @@ import numpy as np
 import kernelscope as ks
 from kernelscope import filters
 from kernelscope.library import first_use
-from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import Cpu, FilterSpec
 
 PROGRAM = """
@@ -43,7 +42,7 @@ def cases() -> list[tuple[str, Any, dict[str, Any]]]:
         for border in spec.borders:
             named = {"border": str(border)} if len(spec.borders) > 1 else {}
             for shape, dtype in (((17, 33), "u1"), ((12, 9, 3), "u2"), ((40, 6, 1), "u1")):
-                if border is Border.VALID and min(shape[:2]) <= 2 * spec.radius(defaults):
+                if min(shape[:2]) <= 2 * spec.radius(defaults):  # the usual way then
                     continue
                 made.append(
                     (name, random.integers(0, np.iinfo(dtype).max + 1, shape, dtype), named)
