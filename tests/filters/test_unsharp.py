@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from kernelscope.filters.gaussian import SPEC as GAUSSIAN
 from kernelscope.filters.unsharp import SPEC
 from kernelscope.schema.borders import Border
 from tests.backends import emulated
@@ -60,6 +61,16 @@ def test_a_difference_below_the_threshold_stays() -> None:
         for threshold in (0.0, 5.9, 6.1, 255.0)
     ]
     assert beside == [126, 126, 120, 120]
+
+
+def test_a_difference_of_the_threshold_itself_counts() -> None:
+    source = np.zeros((9, 9, 1), np.float32)
+    source[4, 4] = 1
+    difference = float(1 - apply(GAUSSIAN, source, {"sigma": 1.0})[4, 4, 0])
+    for factor, wanted in ((1.0, 1 + difference), (1 + 1e-6, 1.0)):
+        for level in ("serial", "parallel"):
+            output = apply(SPEC, source, {"threshold": 255 * factor * difference}, level=level)
+            assert output[4, 4, 0] == pytest.approx(wanted, abs=1e-6)
 
 
 def test_the_threshold_is_in_255ths_of_white() -> None:
