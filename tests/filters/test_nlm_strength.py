@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
 from typing import Any
 
@@ -58,10 +59,9 @@ def squared_error(image: NDArray[Any], clean: NDArray[Any]) -> float:
 )
 @pytest.mark.parametrize("colours", [1, 3])
 def test_errors_are_known_without_the_clean_picture(
-    parameters: dict[str, Any], colours: int, monkeypatch: pytest.MonkeyPatch
+    parameters: dict[str, Any], colours: int
 ) -> None:
     """At all pixels, of noise of known sigma, from weak strengths to ones that are too strong."""
-    monkeypatch.setattr(nlm_strength, "_WORK", 1e12)
     clean = middle("astronaut", 64)[:, :, :colours].astype(np.float32) / 255
     sigma = 0.06
     noise = np.random.default_rng(colours).standard_normal(clean.shape, np.float32)
@@ -70,7 +70,7 @@ def test_errors_are_known_without_the_clean_picture(
     values = SPEC.validate(parameters)
     unit = 2 * sigma**2 * float(patch_profile(values).sum() ** 2)
     strengths = unit * np.array([0.1, 0.4, 1.0, 3.0])
-    found = estimated_errors(noisy, values, sigma, strengths)
+    found = estimated_errors(noisy, values, sigma, strengths, 1e12)
     actual = [
         squared_error(apply(SPEC, noisy, {**parameters, "filter_sigma": each}), clean)
         for each in strengths.tolist()
@@ -89,12 +89,9 @@ def test_a_part_of_pixels_and_candidates_says_the_same(
     noisy = add_noise(NOISE, middle("camera", 128), variance=0.004)
     values = SPEC.validate(parameters)
     strengths = np.array([0.02, 0.05, 0.1])
-    monkeypatch.setattr(nlm_strength, "_PIXELS", 128**2)
-    monkeypatch.setattr(nlm_strength, "_WORK", 1e10)
-    much = estimated_errors(noisy, values, 0.063, strengths)
+    much = estimated_errors(noisy, values, 0.063, strengths, 1e10)
     monkeypatch.setattr(nlm_strength, "_CANDIDATES", 128 * 64)
-    monkeypatch.setattr(nlm_strength, "_WORK", 1e9)
-    less = estimated_errors(noisy, values, 0.063, strengths)
+    less = estimated_errors(noisy, values, 0.063, strengths, 1e9)
     # Candidates that were not drawn add an error of their own, to all strengths alike.
     np.testing.assert_allclose(less / less.mean(), much / much.mean(), rtol=0.15)
     np.testing.assert_allclose(less, much, rtol=0.4)
@@ -165,3 +162,20 @@ def test_the_patch_grows_with_noise_and_falls_with_detail() -> None:
     assert patch("camera", 50) >= 5
     assert patch("moon", 20) >= 5
     assert patch("camera", 5, weights="gaussian") == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "sigma", "patches", "least"),
+    # 27.46 and 32.85 dB where as few pixels were looked at as in light noise.
+    [("camera", 30, (5,), 27.55), ("moon", 50, (7, 9), 32.95)],
+)
+def test_the_patch_suits_the_picture_in_strong_noise(
+    name: str, sigma: int, patches: tuple[int, ...], least: float
+) -> None:
+    clean = middle(name, 256).astype(np.float32) / 255
+    draws = np.random.default_rng(zlib.crc32(f"{name}{sigma}".encode()))
+    noisy = (clean + draws.normal(0, sigma / 255, clean.shape)).astype(np.float32)
+    values = estimated(noisy)
+    assert values["patch"] in patches
+    result = np.clip(apply(SPEC, noisy, values), 0, 1)
+    assert 10 * np.log10(1 / np.mean((result - clean) ** 2, dtype=np.float64)) > least
