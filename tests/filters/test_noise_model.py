@@ -146,6 +146,12 @@ def test_a_picture_without_noise_to_find_has_white_noise() -> None:
             )
 
 
+def test_few_pixels_do_not_show_the_kind() -> None:
+    noise = np.random.default_rng(0).normal(0.5, 0.1, (40, 40, 1)).astype(F)
+    assert find_noise(noise).describe(1).endswith(", not sure")
+    assert not find_noise(noise[:, :, [0, 0, 0]]).sure
+
+
 @pytest.mark.parametrize("exponent", [-66, 66])
 @pytest.mark.parametrize("make", [white, camera, blurred])
 def test_scale_does_not_matter(make: Callable[..., Picture], exponent: int) -> None:

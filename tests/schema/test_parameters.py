@@ -19,6 +19,7 @@ from kernelscope.schema.parameters import (
     OddParameter,
     Parameter,
     RadiiParameter,
+    rounded,
 )
 
 TEXTS: dict[str, Any] = {"name": "value", "label": "Value", "help": "A value.", "unit": "px"}
@@ -162,3 +163,8 @@ def test_the_side_of_a_mask_is_set_within_its_limits(parameter: Parameter):
 @each_kind
 def test_the_time_depends_on_whole_numbers_and_choices(parameter: Parameter):
     assert parameter.affects_time == (parameter in (INT, ODD, RADII, CHOICE))
+
+
+def test_an_estimated_size_stays_a_whole_number() -> None:
+    assert ODD.format(rounded(7)) == "7"
+    assert rounded((0.123456, 3)) == (0.1235, 3)

@@ -139,9 +139,10 @@ def find_noise(pixels: Pixels, kind: NoiseKind | None = None) -> NoiseModel:
     if kind is NoiseKind.WHITE:
         return _white(pixels)
     blocks = _blocks(pixels)
-    if blocks is None:  # too few to distinguish channels
+    if blocks is None:  # too few to distinguish channels or kinds
         white_noise = _white(pixels)
-        return replace(white_noise, sigmas=(white_noise.sigma,) * len(white_noise.sigmas))
+        sigmas = (white_noise.sigma,) * len(white_noise.sigmas)
+        return replace(white_noise, sigmas=sigmas, sure=False)
     clips = pixels.dtype.kind == "u"
     blocks /= white
     if kind is not NoiseKind.CAMERA:

@@ -336,7 +336,7 @@ class RadiiParameter(Parameter):
 
 def rounded(estimate: Any) -> Any:
     """Return one number or several with the four digits that an estimate is good for."""
-    if isinstance(estimate, str):  # a choice
+    if isinstance(estimate, str | int):  # a choice, or a size
         return estimate
     if isinstance(estimate, tuple):
         return tuple(rounded(number) for number in estimate)
