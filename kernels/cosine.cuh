@@ -29,18 +29,17 @@ __device__ inline void forward(Real* a)
     const Real s2 = a[2 * STEP] + a[5 * STEP], d2 = a[2 * STEP] - a[5 * STEP];
     const Real s3 = a[3 * STEP] + a[4 * STEP], d3 = a[3 * STEP] - a[4 * STEP];
     const Real p = s0 + s3, q = s1 + s2, r = s0 - s3, t = s1 - s2;
-    const Real e = (r + t) * F1;
-    const Real x = d2 + d3, y = (d1 + d2) * F1, z = d0 + d1;
+    const Real e = r + t, x = d2 + d3, y = d1 + d2, z = d0 + d1;
     const Real turned = (x - z) * F2;
-    const Real u = x * F3 + turned, v = z * F4 + turned;
-    const Real m = d0 + y, n = d0 - y;
+    const Real u = fused(x, Real{F3}, turned), v = fused(z, Real{F4}, turned);
+    const Real m = fused(y, Real{F1}, d0), n = fused(y, Real{-F1}, d0);
     a[0] = p + q;
     a[STEP] = m + v;
-    a[2 * STEP] = r + e;
+    a[2 * STEP] = fused(e, Real{F1}, r);
     a[3 * STEP] = n - u;
     a[4 * STEP] = p - q;
     a[5 * STEP] = n + u;
-    a[6 * STEP] = r - e;
+    a[6 * STEP] = fused(e, Real{-F1}, r);
     a[7 * STEP] = m - v;
 }
 
@@ -49,15 +48,15 @@ template <int STEP>
 __device__ inline void backward(Real* b)
 {
     const Real p = b[0] + b[4 * STEP], q = b[0] - b[4 * STEP], r = b[2 * STEP] + b[6 * STEP];
-    const Real t = (b[2 * STEP] - b[6 * STEP]) * B1 - r;
+    const Real t = fused(b[2 * STEP] - b[6 * STEP], Real{B1}, Real{-r.value});
     const Real s0 = p + r, s1 = q + t, s2 = q - t, s3 = p - r;
     const Real m = b[STEP] + b[7 * STEP], n = b[STEP] - b[7 * STEP];
     const Real x = b[5 * STEP] + b[3 * STEP], z = b[5 * STEP] - b[3 * STEP];
     const Real turned = (z + n) * B2;
     const Real d0 = m + x;
-    const Real d1 = (turned - z * B4) - d0;
-    const Real d2 = (m - x) * B1 - d1;
-    const Real d3 = (n * B3 - turned) + d2;
+    const Real d1 = fused(z, Real{-B4}, turned) - d0;
+    const Real d2 = fused(m - x, Real{B1}, Real{-d1.value});
+    const Real d3 = fused(n, Real{B3}, Real{-turned.value}) + d2;
     b[0] = s0 + d0;
     b[STEP] = s1 + d1;
     b[2 * STEP] = s2 + d2;

@@ -1,4 +1,4 @@
-// A float whose products, sums and quotients are rounded one by one, as on the CPU: no multiply-add rounds once.
+// A float whose products, sums and quotients are rounded one by one, as on the CPU: only `fused` rounds once.
 #ifndef KERNELSCOPE_REAL
 #define KERNELSCOPE_REAL
 
@@ -10,6 +10,8 @@ __device__ inline Real operator-(Real a, Real b) { return {__fsub_rn(a.value, b.
 __device__ inline Real operator*(Real a, Real b) { return {__fmul_rn(a.value, b.value)}; }
 __device__ inline Real operator*(Real a, float b) { return {__fmul_rn(a.value, b)}; }
 __device__ inline Real operator/(Real a, Real b) { return {__fdiv_rn(a.value, b.value)}; }
+// a * b + c
+__device__ inline Real fused(Real a, Real b, Real c) { return {__fmaf_rn(a.value, b.value, c.value)}; }
 
 // a / b as __fdiv_rn rounds it, by the same steps. That has others as well for numbers near the ends of the range: here
 // b has to lie between 2^-100 and 2^100, and a / b at 2^-100 or above.

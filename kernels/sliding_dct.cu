@@ -5,7 +5,7 @@
 //
 // The picture is padded once by 14 pixels, so that no pass treats a border; colours become opponents. The
 // result of pass 1 is padded by 7: its blocks reach beyond what they cover. All sums are of floats in one
-// order, without fused multiply-adds, as on the CPU: a block's rows, its columns, what is left of these
+// order, and each multiply-add is fused or not as on the CPU: a block's rows, its columns, what is left of these
 // transformed back along y and added from the top block to the bottom one; then back along x, and
 // added from the left one to the right one.
 //
@@ -22,7 +22,8 @@
 #include "cosine.cuh"
 
 #define SIDE 8
-#define PART (1.0f / 64)  // of a block that was transformed back
+#define PART (1.0f / 64)        // of a block that was transformed back
+#define LARGEST 1.2676506e30f  // 2^100
 #define REACH (SIDE - 1)
 #define MARGIN (2 * REACH)
 #define THREADS_X 32
@@ -84,9 +85,11 @@ struct Block {
             for (int q = 0; q < SIDE; ++q)
                 if (k + q > 0) {
                     const Real ratio = values[k][q] * noise[c][1][k * SIDE + q];
-                    const Real gain = one - one / (ratio * ratio + one);
+                    Real power = fused(ratio, ratio, one);
+                    if (power.value > LARGEST) power.value = LARGEST;  // no gain differs by that
+                    const Real gain = one - near_quotient(one, power);
                     values[k][q] = gain;
-                    total = total + gain * gain;
+                    total = fused(gain, gain, total);
                 }
         return one / total;
     }

@@ -39,27 +39,32 @@ def tolerance(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> float:
     return 0
 
 
+def fused(a: Any, b: Any, c: Any) -> Any:
+    """Return a * b + c, rounded once: the product is exact in twice the digits."""
+    return (np.multiply(a, b, dtype=np.float64) + c).astype(F)
+
+
 def forward(a: list[Any]) -> list[Any]:
     s, d = [a[i] + a[7 - i] for i in range(4)], [a[i] - a[7 - i] for i in range(4)]
     p, q, r, t = s[0] + s[3], s[1] + s[2], s[0] - s[3], s[1] - s[2]
-    e = (r + t) * F(0.70710678)
-    x, y, z = d[2] + d[3], (d[1] + d[2]) * F(0.70710678), d[0] + d[1]
+    e, x, y, z = r + t, d[2] + d[3], d[1] + d[2], d[0] + d[1]
     turned = (x - z) * F(0.38268343)
-    u, v = x * F(0.54119610) + turned, z * F(1.30656296) + turned
-    m, n = d[0] + y, d[0] - y
-    return [p + q, m + v, r + e, n - u, p - q, n + u, r - e, m - v]
+    u, v = fused(x, F(0.54119610), turned), fused(z, F(1.30656296), turned)
+    m, n = (fused(y, sign * F(0.70710678), d[0]) for sign in (F(1), F(-1)))
+    e, f = (fused(e, sign * F(0.70710678), r) for sign in (F(1), F(-1)))
+    return [p + q, m + v, e, n - u, p - q, n + u, f, m - v]
 
 
 def backward(b: list[Any]) -> list[Any]:
     p, q, r = b[0] + b[4], b[0] - b[4], b[2] + b[6]
-    t = (b[2] - b[6]) * F(1.41421356) - r
+    t = fused(b[2] - b[6], F(1.41421356), -r)
     s = [p + r, q + t, q - t, p - r]
     m, n, x, z = b[1] + b[7], b[1] - b[7], b[5] + b[3], b[5] - b[3]
     turned = (z + n) * F(1.84775907)
     d = [m + x]
-    d.append((turned - z * F(2.61312593)) - d[0])
-    d.append((m - x) * F(1.41421356) - d[1])
-    d.append(-((n * F(1.08239220) - turned) + d[2]))
+    d.append(fused(z, -F(2.61312593), turned) - d[0])
+    d.append(fused(m - x, F(1.41421356), -d[1]))
+    d.append(-(fused(n, F(1.08239220), -turned) + d[2]))
     return [s[i] + d[i] for i in range(4)] + [s[3 - i] - d[3 - i] for i in range(4)]
 
 
@@ -109,9 +114,9 @@ def passes(plane: NDArray[Any], sigma: float, spectrum: NDArray[Any]) -> NDArray
     for k in range(8):
         for q in range(8):
             ratio = guide[k][q] * F(inverses[k, q])
-            gain = F(1) - F(1) / (ratio * ratio + F(1)) if k + q else np.ones_like(ratio)
+            gain = F(1) - F(1) / fused(ratio, ratio, F(1)) if k + q else np.ones_like(ratio)
             found[k][q] = found[k][q] * gain
-            total = total + gain * gain
+            total = fused(gain, gain, total)
     return means(found, total)
 
 

@@ -17,6 +17,7 @@ from kernelscope.base.jit import Array, Flag, Index, Line, Plane, Record, kernel
 from kernelscope.filters.shared.border_kernels import VALID, border_index
 from kernelscope.filters.shared.correlation import Finish, settle
 from kernelscope.filters.shared.cosine import backward, colour_of, forward, get, opponents, put
+from kernelscope.filters.shared.fused import fused
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.sliding_dct.model import MARGIN, REACH, noise
 from kernelscope.schema.filter import CpuPass, CpuTask
@@ -95,9 +96,9 @@ def shrink_wiener(
         for x in range(count):
             i = np.uintp(line * PITCH + x)
             ratio = guides[i] * inverse
-            gain = one - np.true_divide(one, ratio * ratio + one)
+            gain = one - np.true_divide(one, fused(ratio, ratio, one))
             spectra[i] *= gain
-            weights[x] += gain * gain
+            weights[x] = fused(gain, gain, weights[x])
     for x in range(count):
         weights[x] = np.true_divide(one, weights[x])
 
