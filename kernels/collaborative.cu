@@ -3,10 +3,10 @@
 //   stage 1  like blocks of the noisy picture; keeps wavelet coefficients above a threshold
 //   stage 2  like blocks of stage 1's result, the guide; c b^2 / (b^2 + sigma^2), b of the guide
 //
-// The picture is padded by 8 pixels; blocks lie inside that frame. A stage has four launches: *match* lists the
+// The picture is padded by 8 pixels; blocks lie inside that frame. A stage has three launches: *match* lists the
 // blocks most like each of those on a grid; *groups* filters these stacks and adds up what they lose, weighed, for
-// each tile of 16 x 8 of them; *sum* adds up the tiles that overlap; and *guide* or *finish* takes the mean off
-// the picture. Sums are of integers, so that their order does not matter; `Numbers` in model.py has the proof that
+// each tile of 16 x 8 of them; *guide* or *finish* adds up the tiles that overlap, and takes the mean off the
+// picture. Sums are of integers, so that their order does not matter; `Numbers` in model.py has the proof that
 // they fit. A tile writes its own sums: a launch that is repeated, or cut into pieces, changes nothing.
 //
 // level   demonstrates                                  cells to compare   stacks and sums of a tile
@@ -33,7 +33,9 @@
 #define HALO (2 * STAGE)
 #define MOST_PLACES 32
 #define WEIGHT_STEPS 8388608.0f
-#define ONE 65532.0f
+#define SHARES 65526.0f       // of 16 bits
+#define ONE 65025.0f          // 255 squared
+#define LIMIT_STEPS 262144.0f  // the integer of `numbers[1]` and a weight of 1
 #define LARGEST 1.2676506e30f  // 2^100
 #define LARGEST_FLOAT 3.402823466e38f
 
@@ -51,7 +53,7 @@
 #endif
 #define PITCH 33  // of the coefficients of a stack
 
-// tolerance, limit, steps for each sample value, and quotient; a window of eight; six thresholds or variances of each
+// tolerance, by how much a limit's half is divided, nothing, and quotient; a window of eight; six thresholds or variances of each
 // plane; and by which they are multiplied for each coefficient.
 __constant__ float numbers[94];
 #define WINDOW 4
@@ -301,12 +303,13 @@ __device__ inline float power(int t) { return __int_as_float((127 - t) << 23); }
 
 // The spectrum of a block, along y, then along x.
 template <bool WAVELETS>
-__device__ inline void transform(Real (&block)[SIDE * SIDE])
+__device__ inline void transform(Real (&block)[SIDE * SIDE], float bias = 0.0f)
 {
 #pragma unroll
     for (int k = 0; k < SIDE; ++k) {
         if (WAVELETS) to_wavelets<SIDE>(block + k);
         else forward<SIDE>(block + k);
+        if (bias != 0.0f) block[k] = block[k] - Real{bias};
     }
 #pragma unroll
     for (int j = 0; j < SIDE; ++j) {
@@ -368,6 +371,27 @@ __device__ inline int warp_sum(int value)
     return value;
 }
 
+// Noise's share of a coefficient's power, v / (b^2 + v), in the last 16 bits, to a part in 9000: x y (c0 + c1 x y)
+// is that near to 1 if y, the difference of the bits of x and a number, is about 0.7 / x.
+__device__ inline unsigned share_of(Real variance, Real guide)
+{
+    // A variance is at least 1e-25. Where there is no value, the share is nearly zero; bytes have one.
+    Real power = fused(guide, guide, variance);
+    if (!BYTES) power.value = fminf(power.value, LARGEST);
+    const Real inverse = {__uint_as_float(0x7eb50000u - __float_as_uint(power.value))};
+    const Real near = power * inverse;
+    const Real rest = fused(near, Real{-1.9412878f}, Real{2.7867577f});
+    // To the nearest whole number: the last digits of a sum that is as large.
+    return __float_as_uint(fused(variance * SHARES * inverse, rest, Real{8388608.0f}).value);
+}
+
+// The integer of what a block loses of a pixel, from minus to plus the limit.
+__device__ inline int steps_of(float value, float factor)
+{
+    const float part = __saturatef(__fmaf_rn(value, numbers[1], 0.5f));
+    return __float_as_int(__fmaf_rn(__fsub_rn(part, 0.5f), factor, 12582912.0f)) - 0x4b400000;
+}
+
 // Filter the stack of a warp and add what it loses to the sums of the tile.
 template <bool WIENER>
 __device__ inline void filter_stack(
@@ -389,13 +413,9 @@ __device__ inline void filter_stack(
             add_up(a, count);
             for (int m = 0; m < count; ++m) {
                 const Real variance = Real{numbers[LEVELS + 6 * c + added(m, count)]} * numbers[NORMS + k];
-                // Where there is no value, too.
-                const Real power = {fminf((a[m] * a[m] + variance).value, LARGEST)};
-                float noise = rintf((variance / power * 65535.0f).value);
-                if (k == 0 && m == 0) noise = 0.0f;
-                factors[h][m] = (unsigned short)noise;
-                const int left = (65535 - (int)noise) >> 1;
-                total += (left * left) >> 14;
+                factors[h][m] = k == 0 && m == 0 ? 0 : (unsigned short)share_of(variance, a[m]);
+                const int left = 255 - (factors[h][m] >> 8);
+                total += left * left;
             }
         }
         __syncwarp();
@@ -433,7 +453,7 @@ __device__ inline void filter_stack(
             if (WIENER) backward<1>(block + j * SIDE);
             else from_wavelets<1>(block + j * SIDE);
         }
-        const Real scale = weight * numbers[2];
+        const Real scale = weight * (2.0f * LIMIT_STEPS);
         const int at = (yy - y0) * REGION_COLUMNS + xx - x0;
         atomicAdd(weights + at, (int)rintf((weight * WEIGHT_STEPS).value));
 #pragma unroll
@@ -442,9 +462,8 @@ __device__ inline void filter_stack(
             else from_wavelets<SIDE>(block + k);
 #pragma unroll
             for (int j = 0; j < SIDE; ++j) {
-                const float value = fmaxf(fminf(block[j * SIDE + k].value, numbers[1]), -numbers[1]);
                 const Real window = Real{numbers[WINDOW + j]} * numbers[WINDOW + k];
-                const int steps = (int)rintf((Real{value} * (scale * window)).value);
+                const int steps = steps_of(block[j * SIDE + k].value, (scale * window).value);
                 if (steps) atomicAdd(sums + at + j * REGION_COLUMNS + k, steps);
             }
         }
@@ -487,76 +506,97 @@ __device__ inline void filter_tiles(
             }
 }
 
-// ---- sum, guide, finish ----
+// ---- guide, finish ----
 
-// Add up the tiles at each pixel.
-__device__ inline void sum_tiles(const int* tiles, int* sums, const Geometry& g, int around)
+#define MEAN_ROWS 32  // of pixels that a block of 32 x 8 threads takes at a time
+#define EACH (MEAN_ROWS / 8)
+
+#define AROUND_ROWS (MEAN_ROWS + SIDE - 1)  // and the blocks that reach them
+#define AROUND_COLUMNS (32 + SIDE - 1)
+#define AROUND_EACH ((AROUND_ROWS * AROUND_COLUMNS + 255) / 256)
+
+// What a stage takes off pixels (top + threadIdx.y + 8 i, left + threadIdx.x): the sum over the mean weight. A pixel
+// has the weights of the blocks that begin up to seven pixels before it, each times the window of that distance.
+__device__ inline void removed(
+    const int* tiles, const Frame& f, const Rows& rows, int top, int left, int c, Real (&taken)[EACH])
 {
-    const Frame f(g);
-    const Rows rows(f, g, around);
-    // Weights of blocks that begin above the first row count too.
-    const int first = max(0, rows.first - (SIDE - 1));
-    const int begin = rows.top / TILE_ROWS;
-    for (int y = first + blockIdx.y * blockDim.y + threadIdx.y; y < rows.last;
-         y += gridDim.y * blockDim.y)
-        for (int x = blockIdx.x * blockDim.x + threadIdx.x; x < f.width;
-             x += gridDim.x * blockDim.x) {
-            const int top = max(begin, (y - REGION_ROWS + REACH) / (TILE_ROWS * GRID_STEP) - 1);
-            const int left = max(0, (x - REGION_COLUMNS + REACH) / (TILE_COLUMNS * GRID_STEP) - 1);
-            for (int c = 0; c < f.colours; ++c) {
-                int total = 0, weight = 0;
-                for (int ti = top; ti < rows.end(); ++ti) {
-                    const int r = y - f.row(ti * TILE_ROWS) + REACH;
-                    if (r < 0) break;
-                    if (r >= REGION_ROWS) continue;
-                    for (int tj = left; tj < f.tiles_across; ++tj) {
-                        const int s = x - f.column(tj * TILE_COLUMNS) + REACH;
-                        if (s < 0) break;
-                        if (s >= REGION_COLUMNS) continue;
-                        const int* own = tiles + f.tile(ti, tj, c) * 2 * REGION;
-                        total += own[r * REGION_COLUMNS + s];
-                        weight += own[REGION + r * REGION_COLUMNS + s];
-                    }
-                }
-                sums[2 * f.at(y, x, c)] = total;
-                sums[2 * f.at(y, x, c) + 1] = weight;
+    __shared__ float weights[AROUND_ROWS][AROUND_COLUMNS], lines[AROUND_ROWS][32];
+    const int thread = threadIdx.y * 32 + threadIdx.x;
+    int sums[EACH] = {}, around[AROUND_EACH] = {};
+    const int before = max(top - SIDE + 1 + REACH - REGION_ROWS + TILE_ROWS * GRID_STEP, 0) / (TILE_ROWS * GRID_STEP);
+    const int beside =
+        max(left - SIDE + 1 + REACH - REGION_COLUMNS + TILE_COLUMNS * GRID_STEP, 0) / (TILE_COLUMNS * GRID_STEP);
+    for (int ti = max(rows.top / TILE_ROWS, before); ti < rows.end(); ++ti) {
+        const int y0 = f.row(ti * TILE_ROWS) - REACH;
+        if (y0 >= top + MEAN_ROWS) break;
+        for (int tj = beside; tj < f.tiles_across; ++tj) {
+            const int x0 = f.column(tj * TILE_COLUMNS) - REACH;
+            if (x0 >= left + 32) break;
+            const int* own = tiles + f.tile(ti, tj, c) * 2 * REGION;
+#pragma unroll
+            for (int i = 0; i < EACH; ++i) {
+                const int r = top + (int)threadIdx.y + 8 * i - y0, s = left + (int)threadIdx.x - x0;
+                if ((unsigned)r < REGION_ROWS && (unsigned)s < REGION_COLUMNS) sums[i] += own[r * REGION_COLUMNS + s];
+            }
+#pragma unroll
+            for (int i = 0; i < AROUND_EACH; ++i) {
+                const int n = thread + 256 * i;
+                const int r = top - SIDE + 1 + n / AROUND_COLUMNS - y0, s = left - SIDE + 1 + n % AROUND_COLUMNS - x0;
+                if ((unsigned)r < REGION_ROWS && (unsigned)s < REGION_COLUMNS)
+                    around[i] += own[REGION + r * REGION_COLUMNS + s];
             }
         }
-}
-
-// What a stage takes off a pixel.
-__device__ inline Real removed(const int* sums, const Frame& f, int y, int x, int c)
-{
-    Real below = {0.0f};
-    for (int j = 0; j < min(SIDE, y + 1); ++j) {
-        Real line = {0.0f};
-        for (int k = 0; k < min(SIDE, x + 1); ++k)
-            line = line
-                + Real{numbers[WINDOW + k]} * Real{(float)sums[2 * f.at(y - j, x - k, c) + 1]};
-        below = below + Real{numbers[WINDOW + j]} * line;
     }
-    return Real{(float)sums[2 * f.at(y, x, c)]} * numbers[3] / below;
+#pragma unroll
+    for (int i = 0; i < AROUND_EACH; ++i) {
+        const int n = thread + 256 * i;
+        if (n < AROUND_ROWS * AROUND_COLUMNS) weights[n / AROUND_COLUMNS][n % AROUND_COLUMNS] = (float)around[i];
+    }
+    __syncthreads();
+    for (int r = threadIdx.y; r < AROUND_ROWS; r += 8) {
+        Real line = {0.0f};
+#pragma unroll
+        for (int k = 0; k < SIDE; ++k)
+            line = line + Real{numbers[WINDOW + k]} * Real{weights[r][threadIdx.x + SIDE - 1 - k]};
+        lines[r][threadIdx.x] = line.value;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+        const int r = threadIdx.y + 8 * i;
+        Real below = {0.0f};
+#pragma unroll
+        for (int j = 0; j < SIDE; ++j)
+            below = below + Real{numbers[WINDOW + j]} * Real{lines[r + SIDE - 1 - j][threadIdx.x]};
+        taken[i] = Real{(float)sums[i]} * numbers[3] / below;
+    }
 }
 
-extern "C" __global__ void collaborative_guide(
-    const Sample*, Sample*, const float* planes, const int* sums, float* guides, float* cells,
-    Geometry g)
+extern "C" __global__ void __launch_bounds__(256) collaborative_guide(
+    const Sample*, Sample*, const float* planes, const int* tiles, float* guides, float* cells, Geometry g)
 {
     const Frame f(g);
     const Rows rows(f, g, STAGE);
-    for (int y = rows.first + blockIdx.y * blockDim.y + threadIdx.y; y < rows.last;
-         y += gridDim.y * blockDim.y)
-        for (int x = blockIdx.x * blockDim.x + threadIdx.x; x < f.width;
-             x += gridDim.x * blockDim.x)
+    for (int top = rows.first + blockIdx.y * MEAN_ROWS; top < rows.last; top += gridDim.y * MEAN_ROWS)
+        for (int left = blockIdx.x * 32; left < f.width; left += gridDim.x * 32)
             for (int c = 0; c < f.colours; ++c) {
-                const Real value = Real{planes[f.at(y, x, c)]} - removed(sums, f, y, x, c);
-                guides[f.at(y, x, c)] = value.value;
-                if (c > 0) continue;
-                float cell = cell_of(value, f.colours).value;
+                Real taken[EACH];
+                removed(tiles, f, rows, top, left, c, taken);
+                const int x = left + threadIdx.x;
+#pragma unroll
+                for (int i = 0; i < EACH; ++i) {
+                    const int y = top + threadIdx.y + 8 * i;
+                    if (y >= rows.last || x >= f.width) continue;
+                    const Real value = Real{planes[f.at(y, x, c)]} - taken[i];
+                    guides[f.at(y, x, c)] = value.value;
+                    if (c > 0) continue;
+                    float cell = cell_of(value, f.colours).value;
 #if SAMPLE_BITS == 8
-                cell = fminf(fmaxf(cell, 0.0f), 255.0f);
+                    cell = fminf(fmaxf(cell, 0.0f), 255.0f);
 #endif
-                cells[f.cell(y, x)] = cell;
+                    cells[f.cell(y, x)] = cell;
+                }
+                __syncthreads();
             }
 }
 
@@ -569,27 +609,36 @@ __device__ inline Sample as_sample(Real value)
 #endif
 }
 
-extern "C" __global__ void collaborative_finish(
-    const Sample* source, Sample* output, const int* sums, Geometry g)
+extern "C" __global__ void __launch_bounds__(256) collaborative_finish(
+    const Sample* source, Sample* output, const int* tiles, Geometry g)
 {
     const Frame f(g);
-    const int y = g.first + blockIdx.y * blockDim.y + threadIdx.y;
-    const int x = blockIdx.x * blockDim.x + threadIdx.x;
-    if (y >= g.last || x >= g.out_width) return;
-    Sample* pixel = output + output_offset(g, y, x);
-    const Sample* before = source + source_offset(g, y) + (size_t)x * g.channels;
-    // Alpha is put back later: any value will do.
-    if (f.colours < g.channels) pixel[f.colours] = 0;
-    const Real first = removed(sums, f, y + MARGIN, x + MARGIN, 0);
-    if (f.colours == 3) {
-        const Real grey = first * GREY;
-        const Real across = removed(sums, f, y + MARGIN, x + MARGIN, 1) * RED_BLUE;
-        const Real green = removed(sums, f, y + MARGIN, x + MARGIN, 2) * GREEN;
-        pixel[0] = as_sample(Real{(float)before[0]} - (grey + across + green));
-        pixel[1] = as_sample(Real{(float)before[1]} - (grey - (green + green)));
-        pixel[2] = as_sample(Real{(float)before[2]} - (grey - across + green));
-    } else {
-        pixel[0] = as_sample(Real{(float)before[0]} - first);
+    const Rows rows(f, g, 0);
+    const int top = g.first + blockIdx.y * MEAN_ROWS, left = blockIdx.x * 32, x = left + threadIdx.x;
+    Real taken[3][EACH];
+#pragma unroll
+    for (int c = 0; c < 3; ++c) {
+        if (c >= f.colours) continue;
+        if (c > 0) __syncthreads();
+        removed(tiles, f, rows, top + MARGIN, left + MARGIN, c, taken[c]);
+    }
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+        const int y = top + threadIdx.y + 8 * i;
+        if (y >= g.last || x >= g.out_width) continue;
+        Sample* pixel = output + output_offset(g, y, x);
+        const Sample* before = source + source_offset(g, y) + (size_t)x * g.channels;
+        // Alpha is put back later: any value will do.
+        if (f.colours < g.channels) pixel[f.colours] = 0;
+        const Real first = taken[0][i];
+        if (f.colours == 3) {
+            const Real grey = first * GREY, across = taken[1][i] * RED_BLUE, green = taken[2][i] * GREEN;
+            pixel[0] = as_sample(Real{(float)before[0]} - (grey + across + green));
+            pixel[1] = as_sample(Real{(float)before[1]} - (grey - (green + green)));
+            pixel[2] = as_sample(Real{(float)before[2]} - (grey - across + green));
+        } else {
+            pixel[0] = as_sample(Real{(float)before[0]} - first);
+        }
     }
 }
 
@@ -640,9 +689,3 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) collaborative_shared_gr
         planes, guides, places, counts, tiles, nullptr, (float*)memory, g, AROUND);
 }
 #endif
-
-extern "C" __global__ void collaborative_sum(
-    const Sample*, Sample*, const int* tiles, int* sums, Geometry g)
-{
-    sum_tiles(tiles, sums, g, AROUND);
-}

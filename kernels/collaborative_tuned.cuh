@@ -1,8 +1,8 @@
 // tuned: collaborative filtering with lists and stacks in registers; the same results as at the other levels.
 //
-// match   A thread has a block of bytes as 16 words in registers and goes down the columns of places around it; of the
-//         words of a place, which lie below those of the last one, it reads two. Differences are |a|^2 + |b|^2 - 2 a b,
-//         four products at a time. A key is (difference, place), so that the order is that of the other levels. What is
+// match   A thread has two blocks of bytes, one below the other, as words in registers, and goes down the columns of
+//         places around them; of the words of a place, which lie below those of the last one, it reads three. Differences
+//         are |a|^2 + |b|^2 - 2 a b, four products at a time; of those both blocks have five rows in common. A key is (difference, place), so that the order is that of the other levels. What is
 //         near enough waits in a queue of a thread; when one is full, all sort theirs and merge them into their lists.
 //
 // groups  A lane has a block of the stack in 64 registers while it is transformed along y and x; then it has one of 32
@@ -14,7 +14,7 @@
 //
 // Loops over arrays in registers have fixed lengths: with others the arrays would lie in slow memory.
 //
-// Launch: *match* as at the other levels; *groups*: blocks of 32 x GROUP_WARPS threads over the same tiles.
+// Launch: *match*: blocks of 32 x 4 threads; *groups*: of 32 x GROUP_WARPS threads. Tiles are those of other levels.
 #ifndef KERNELSCOPE_COLLABORATIVE_TUNED
 #define KERNELSCOPE_COLLABORATIVE_TUNED
 
@@ -26,13 +26,26 @@ constexpr unsigned NONE = ~0u;
 constexpr int FAR = 1 << 24;  // of a place without a block: more than every difference that counts
 constexpr int QUEUE = 16;
 constexpr int ACROSS = 2 * REACH + 1;
-// Columns of the tile that blocks begin in, and their second words. Column x is at (x % step, x / step): neighbouring
-// threads, whose blocks are a step apart, read neighbouring words.
-constexpr int LINE = (31 * GRID_STEP + 2 * REACH + 5 + GRID_STEP - 1) / GRID_STEP;
-constexpr int WORDS = LINE * GRID_STEP;
-constexpr int NORM_ROWS = CELL_ROWS - SIDE + 1;
+constexpr int TILE_WORDS = (31 * GRID_STEP + 2 * REACH + SIDE + 7) / 4;  // of four bytes, in a row
+// Columns of the tile that blocks begin in. That of column x is at (x % step, x / step): neighbouring threads, whose
+// blocks are a step apart, read neighbouring norms.
+constexpr int LINE = (31 * GRID_STEP + 2 * REACH + GRID_STEP) / GRID_STEP;
+constexpr int NORMS_ACROSS = LINE * GRID_STEP;
+constexpr int PAIR_ROWS = SIDE + GRID_STEP;    // of two blocks, one below the other
+constexpr int TALL = CELL_ROWS + GRID_STEP;    // rows of the tile: the last block has one below it as well
+constexpr int NORM_ROWS = TALL - SIDE + 1;
+constexpr int MATCH_THREADS = 128;
 
 __device__ inline int column_at(int x) { return x % GRID_STEP * LINE + x / GRID_STEP; }
+
+// The eight bytes from column x on, of the row at `words`.
+__device__ inline void eight_bytes(const unsigned* words, int x, unsigned& first, unsigned& second)
+{
+    words += x >> 2;
+    const unsigned middle = words[1];
+    first = __funnelshift_r(words[0], middle, 8 * (x & 3));
+    second = __funnelshift_r(middle, words[2], 8 * (x & 3));
+}
 
 __device__ inline void in_order(unsigned& a, unsigned& b)
 {
@@ -66,26 +79,118 @@ __device__ inline void take_queue(unsigned (&list)[MOST], const unsigned* queue,
 {
     unsigned keys[QUEUE];
 #pragma unroll
-    for (int i = 0; i < QUEUE; ++i) keys[i] = i < waiting ? queue[i * 256] : NONE;
+    for (int i = 0; i < QUEUE; ++i) keys[i] = i < waiting ? queue[i * MATCH_THREADS] : NONE;
     sort_keys<1, 1>(keys);
 #pragma unroll
     for (int i = 0; i < QUEUE; ++i) list[MOST - 1 - i] = min(list[MOST - 1 - i], keys[i]);
     merge_keys<MOST / 2>(list);
 }
 
+// The blocks most like one: keys in order, and what waits to join them.
+struct List {
+    unsigned keys[MOST];
+    unsigned* queue;
+    int waiting, norm, tolerance, limit;  // of |b|^2 - 2 a b
+
+    __device__ inline void begin(unsigned* own_queue, int own_norm, int largest)
+    {
+#pragma unroll
+        for (int k = 0; k < MOST; ++k) keys[k] = NONE;
+        queue = own_queue;
+        waiting = 0;
+        norm = own_norm;
+        tolerance = largest;
+        limit = tolerance - norm;
+    }
+    __device__ inline void see(int rest, int place)
+    {
+        if (rest <= limit) queue[MATCH_THREADS * waiting++] = (unsigned)(rest + norm) << 11 | (unsigned)place;
+    }
+    __device__ inline void take()
+    {
+        take_queue(keys, queue, waiting);
+        waiting = 0;
+        limit = min(tolerance, (int)(keys[MOST - 1] >> 11)) - norm;
+    }
+    // All threads of a warp take theirs when one has no room for as many as come until it is asked again.
+    __device__ inline void make_room(int coming)
+    {
+        if (__ballot_sync(~0u, waiting > QUEUE - coming)) take();
+    }
+    __device__ inline void write(unsigned short* places, int* count)
+    {
+        take();
+        places[0] = REACH << 6 | REACH;
+        int n = 1;
+#pragma unroll
+        for (int k = 0; k < MOST; ++k) {
+            const int place = keys[k] & 2047;
+            if (keys[k] == NONE || place == REACH * (ACROSS + 1) || n == MOST) continue;
+            places[n++] = (unsigned short)(place / ACROSS << 6 | place % ACROSS);
+        }
+        *count = 1 << (31 - __clz(n));
+    }
+};
+
+// Compare two blocks, one below the other, with all places; rows that both have are multiplied once. They begin at row
+// y and column x of the tile; `upper` and `lower` are in use if their tolerance is not negative.
+__device__ inline void match_pair(const unsigned* words, const int* norms, int y, int x, List& upper, List& lower)
+{
+    unsigned own[2 * PAIR_ROWS];
+#pragma unroll
+    for (int k = 0; k < PAIR_ROWS; ++k) eight_bytes(words + (y + k) * TILE_WORDS, x, own[2 * k], own[2 * k + 1]);
+#pragma unroll 1
+    for (int turn = 0; turn < ACROSS; ++turn) {
+        // From the middle to both sides: near places are alike, and the lists are soon good.
+        const int dx = REACH + (turn & 1 ? (turn + 1) / 2 : -(turn / 2));
+        const int column = x - REACH + dx;
+        const unsigned* first = words + (y - REACH) * TILE_WORDS;
+        const int* others = norms + (y - REACH) * NORMS_ACROSS + column_at(column);
+        unsigned place[2 * PAIR_ROWS];
+#pragma unroll
+        for (int k = 0; k < PAIR_ROWS - 1; ++k)
+            eight_bytes(first + k * TILE_WORDS, column, place[2 * k], place[2 * k + 1]);
+#pragma unroll 1
+        for (int base = 0; base < ACROSS; base += PAIR_ROWS) {
+#pragma unroll
+            for (int u = 0; u < PAIR_ROWS; ++u) {
+                const int dy = base + u;
+                if (dy >= ACROSS) break;
+                constexpr int LAST = PAIR_ROWS - 1;
+                unsigned* next = place + 2 * ((u + LAST) % PAIR_ROWS);
+                eight_bytes(first + (dy + LAST) * TILE_WORDS, column, next[0], next[1]);
+                unsigned above = 0, both = 0, below = 0;
+#pragma unroll
+                for (int k = 0; k < PAIR_ROWS; ++k) {
+                    unsigned& sum = k < GRID_STEP ? above : k < SIDE ? both : below;
+                    sum = __dp4a(own[2 * k], place[2 * ((u + k) % PAIR_ROWS)], sum);
+                    sum = __dp4a(own[2 * k + 1], place[2 * ((u + k) % PAIR_ROWS) + 1], sum);
+                }
+                const int number = dy * ACROSS + dx;
+                upper.see(others[dy * NORMS_ACROSS] - 2 * (int)(above + both), number);
+                lower.see(others[(dy + GRID_STEP) * NORMS_ACROSS] - 2 * (int)(both + below), number);
+                if (u == LAST / 2 || u == LAST || u == (ACROSS - 1) % PAIR_ROWS) {
+                    upper.make_room(PAIR_ROWS / 2 + 1);
+                    lower.make_room(PAIR_ROWS / 2 + 1);
+                }
+            }
+        }
+    }
+}
+
 __device__ inline void match(const float* cells, unsigned short* places, int* counts, unsigned* words, const Geometry& g)
 {
     const Frame f(g);
     const Rows rows(f, g, AROUND);
-    int* norms = (int*)(words + CELL_ROWS * WORDS);
+    int* norms = (int*)(words + TALL * TILE_WORDS);
     const int thread = threadIdx.y * 32 + threadIdx.x;
-    unsigned* queue = (unsigned*)(norms + NORM_ROWS * WORDS) + thread;
+    unsigned* queue = (unsigned*)(norms + NORM_ROWS * NORMS_ACROSS) + thread;
     for (int top = rows.begin() * TILE_ROWS + blockIdx.y * 8; top < rows.bottom; top += gridDim.y * 8)
         for (int left = blockIdx.x * 32; left < f.across; left += gridDim.x * 32) {
             const int y0 = f.row(max(top, rows.top)) - REACH, x0 = f.column(left) - REACH;
             const int last = min(f.row(min(top + 8, rows.bottom) - 1) + REACH + SIDE, f.height);
-            for (int n = thread; n < CELL_ROWS * WORDS; n += 256) {
-                const int y = y0 + n / WORDS, x = x0 + n % LINE * GRID_STEP + n % WORDS / LINE;
+            for (int n = thread; n < TALL * TILE_WORDS; n += MATCH_THREADS) {
+                const int y = y0 + n / TILE_WORDS, x = x0 + n % TILE_WORDS * 4;
                 unsigned word = 0;
                 if (0 <= y && y < last)
 #pragma unroll
@@ -94,89 +199,44 @@ __device__ inline void match(const float* cells, unsigned short* places, int* co
                 words[n] = word;
             }
             __syncthreads();
-            for (int n = thread; n < NORM_ROWS * WORDS; n += 256) {
-                const int s = n % LINE * GRID_STEP + n % WORDS / LINE, y = y0 + n / WORDS, x = x0 + s;
+            for (int n = thread; n < NORM_ROWS * NORMS_ACROSS; n += MATCH_THREADS) {
+                const int r = n / NORMS_ACROSS, s = n % LINE * GRID_STEP + n % NORMS_ACROSS / LINE;
+                const int y = y0 + r, x = x0 + s;
                 int norm = FAR;
-                if (0 <= y && y + SIDE <= last && 0 <= x && x + SIDE <= f.width && s + 4 < WORDS) {
+                if (0 <= y && y + SIDE <= last && 0 <= x && x + SIDE <= f.width) {
                     unsigned sum = 0;
-                    const unsigned *first = words + n, *second = words + n / WORDS * WORDS + column_at(s + 4);
 #pragma unroll
                     for (int k = 0; k < SIDE; ++k) {
-                        sum = __dp4a(first[k * WORDS], first[k * WORDS], sum);
-                        sum = __dp4a(second[k * WORDS], second[k * WORDS], sum);
+                        unsigned first, second;
+                        eight_bytes(words + (r + k) * TILE_WORDS, s, first, second);
+                        sum = __dp4a(second, second, __dp4a(first, first, sum));
                     }
                     norm = (int)sum;
                 }
                 norms[n] = norm;
             }
             __syncthreads();
-            const int i = top + threadIdx.y, j = left + threadIdx.x;
-            if (rows.top <= i && i < rows.bottom) {
-                const int y = f.row(i) - REACH - y0, x = f.column(min(j, f.across - 1)) - REACH - x0;
-                unsigned own[2 * SIDE], list[MOST];
-                const int middle = (y + REACH) * WORDS + column_at(x + REACH);
-                const int right = (y + REACH) * WORDS + column_at(x + REACH + 4);
-#pragma unroll
-                for (int k = 0; k < SIDE; ++k) {
-                    own[2 * k] = words[middle + k * WORDS];
-                    own[2 * k + 1] = words[right + k * WORDS];
-                }
-#pragma unroll
-                for (int k = 0; k < MOST; ++k) list[k] = NONE;
-                const int norm = norms[middle];
-                const int tolerance = j < f.across ? (int)ceilf(numbers[0]) - 1 : -1;
-                int limit = tolerance - norm, waiting = 0;
+            const int j = left + threadIdx.x, x = f.column(min(j, f.across - 1)) - x0;
+            const int tolerance = (int)ceilf(numbers[0]) - 1;
+            const int begin = max(top + 2 * (int)threadIdx.y, rows.top);
+            const int end = min(top + 2 * (int)threadIdx.y + 2, rows.bottom);
 #pragma unroll 1
-                for (int dx = 0; dx < ACROSS; ++dx) {
-                    const unsigned* first = words + y * WORDS + column_at(x + dx);
-                    const unsigned* second = words + y * WORDS + column_at(x + dx + 4);
-                    const int* others = norms + y * WORDS + column_at(x + dx);
-                    unsigned place[2 * SIDE];
-#pragma unroll
-                    for (int k = 0; k < SIDE - 1; ++k) {
-                        place[2 * k] = first[k * WORDS];
-                        place[2 * k + 1] = second[k * WORDS];
-                    }
-#pragma unroll 1
-                    for (int base = 0; base < ACROSS; base += SIDE) {
-#pragma unroll
-                        for (int u = 0; u < SIDE; ++u) {
-                            const int dy = base + u;
-                            if (dy >= ACROSS) break;
-                            place[2 * ((u + 7) & 7)] = first[(dy + 7) * WORDS];
-                            place[2 * ((u + 7) & 7) + 1] = second[(dy + 7) * WORDS];
-                            unsigned one = 0, two = 0;
-#pragma unroll
-                            for (int k = 0; k < SIDE; ++k) {
-                                one = __dp4a(own[2 * k], place[2 * ((u + k) & 7)], one);
-                                two = __dp4a(own[2 * k + 1], place[2 * ((u + k) & 7) + 1], two);
-                            }
-                            const int rest = others[dy * WORDS] - 2 * (int)(one + two);
-                            if (rest <= limit)
-                                queue[256 * waiting++] = (unsigned)(rest + norm) << 11 | (unsigned)(dy * ACROSS + dx);
-                            if ((u & 3) == 3 || dy == ACROSS - 1)
-                                if (__ballot_sync(~0u, waiting > QUEUE - 4)) {
-                                    take_queue(list, queue, waiting);
-                                    waiting = 0;
-                                    limit = min(tolerance, (int)(list[MOST - 1] >> 11)) - norm;
-                                }
-                        }
-                    }
-                }
-                take_queue(list, queue, waiting);
+            for (int i = begin; i < end;) {
+                // The last row of blocks may be nearer to the one above it.
+                const bool is_pair = i + 1 < end && f.row(i + 1) - f.row(i) == GRID_STEP;
+                const int y = f.row(i) - y0, middle = y * NORMS_ACROSS + column_at(x);
+                List upper, lower;
+                upper.begin(queue, norms[middle], j < f.across ? tolerance : -1);
+                lower.begin(
+                    queue + QUEUE * MATCH_THREADS, norms[middle + GRID_STEP * NORMS_ACROSS],
+                    j < f.across && is_pair ? tolerance : -1);
+                match_pair(words, norms, y, x, upper, lower);
                 if (j < f.across) {
                     const size_t at = f.group(i, j);
-                    unsigned short* own_places = places + at * MOST_PLACES;
-                    own_places[0] = REACH << 6 | REACH;
-                    int n = 1;
-#pragma unroll
-                    for (int k = 0; k < MOST; ++k) {
-                        const int place = list[k] & 2047;
-                        if (list[k] == NONE || place == REACH * (ACROSS + 1) || n == MOST) continue;
-                        own_places[n++] = (unsigned short)(place / ACROSS << 6 | place % ACROSS);
-                    }
-                    counts[at] = 1 << (31 - __clz(n));
+                    upper.write(places + at * MOST_PLACES, counts + at);
+                    if (is_pair) lower.write(places + (at + f.across) * MOST_PLACES, counts + at + f.across);
                 }
+                i += 1 + is_pair;
             }
             __syncthreads();
         }
@@ -190,43 +250,41 @@ constexpr int HALF = SIDE * SIDE / 2;
 constexpr int STACK = HALF * STACK_PITCH;
 constexpr int SUM_PITCH = 104;  // eight banks further from row to row
 constexpr int SUMS = REGION_ROWS * SUM_PITCH;
-constexpr int PIXEL_PITCH = REGION_COLUMNS | 1;  // of the tile's pixels
-constexpr int PIXELS = (REGION_ROWS * PIXEL_PITCH + 3) & ~3;
+constexpr int PIXEL_PITCH = REGION_COLUMNS | 1;  // of the tile's pixels, below which there is a block of zeros
+constexpr int BYTE_PITCH = (REGION_COLUMNS + 7) & ~3;  // there are bytes behind a row, which are not used
+constexpr int PIXELS = ((REGION_ROWS + SIDE) * PIXEL_PITCH + 3) & ~3;
 static_assert(REGION_COLUMNS <= SUM_PITCH, "a row of a tile's sums");
 
-// The place of a coefficient along a stack: with 2^SCALE others, it is half as often a sum as with 2^(SCALE + 1).
-__device__ constexpr int scale_of(int m) { return m < 2 ? 0 : m < 4 ? 1 : m < 8 ? 2 : m < 16 ? 3 : 4; }
+// A stack's sums and differences take the places of its blocks: place m, but the first, has a difference of sums of
+// 2^(scale - 1) blocks each. Behind `count` blocks there are zeros, so that all levels can be added up.
+__device__ constexpr int scale_of(int m) { return m % 2 ? 1 : 1 + scale_of(m / 2); }
 
 template <int N, int DEEP>
 __device__ inline void add_up(Real (&a)[DEEP], int count)
 {
-    if (N <= count) {
-        Real spare[N];
 #pragma unroll
-        for (int i = 0; i < N / 2; ++i) {
-            spare[i] = a[2 * i] + a[2 * i + 1];
-            spare[N / 2 + i] = a[2 * i] - a[2 * i + 1];
-        }
-#pragma unroll
-        for (int i = 0; i < N; ++i) a[i] = spare[i];
+    for (int i = 0; i < DEEP; i += 2 * N) {
+        const Real first = a[i], second = a[i + N];
+        a[i] = first + second;
+        a[i + N] = first - second;
     }
-    if constexpr (N > 2) add_up<N / 2, DEEP>(a, count);
+    if constexpr (4 * N <= DEEP) add_up<2 * N, DEEP>(a, count);
+    // With nothing but zeros, the sum is the difference as well.
+    if (count <= N) a[N] = {0.0f};
 }
 
+// The first is divided already, and a difference by `part` and 2^scale here.
 template <int N, int DEEP>
-__device__ inline void take_apart(Real (&a)[DEEP], int count)
+__device__ inline void take_apart(Real (&a)[DEEP], float part)
 {
-    if constexpr (N > 2) take_apart<N / 2, DEEP>(a, count);
-    if (N <= count) {
-        Real spare[N];
+    const float scale = part * power(scale_of(N));
 #pragma unroll
-        for (int i = 0; i < N / 2; ++i) {
-            spare[2 * i] = a[i] + a[N / 2 + i];
-            spare[2 * i + 1] = a[i] - a[N / 2 + i];
-        }
-#pragma unroll
-        for (int i = 0; i < N; ++i) a[i] = spare[i];
+    for (int i = 0; i < DEEP; i += 2 * N) {
+        const Real sum = a[i], difference = a[i + N];
+        a[i] = fused(difference, Real{scale}, sum);
+        a[i + N] = fused(difference, Real{-scale}, sum);
     }
+    if constexpr (N > 1) take_apart<N / 2, DEEP>(a, part);
 }
 
 template <int DEEP>
@@ -270,12 +328,31 @@ __device__ inline void take(Real* half, const float* stack)
 }
 
 // Each lane reads its block from a tile.
-template <typename Pixel>
-__device__ inline void read_blocks(const Pixel* own, Real (&block)[SIDE * SIDE])
+__device__ inline void read_blocks(const float* own, Real (&block)[SIDE * SIDE])
 {
 #pragma unroll
-    for (int k = 0; k < SIDE * SIDE; ++k) block[k] = {(float)own[k / SIDE * PIXEL_PITCH + k % SIDE]};
+    for (int k = 0; k < SIDE * SIDE; ++k) block[k] = {own[k / SIDE * PIXEL_PITCH + k % SIDE]};
 }
+
+// The same of bytes, four at a time, each plus BIAS: in a float of that size a byte is a byte.
+__device__ inline void read_bytes(const unsigned char* tile, int offset, Real (&block)[SIDE * SIDE])
+{
+    const unsigned* words = (const unsigned*)tile + (offset >> 2);
+    const int shift = 8 * (offset & 3);
+#pragma unroll
+    for (int j = 0; j < SIDE; ++j, words += BYTE_PITCH / 4) {
+        const unsigned left = __funnelshift_r(words[0], words[1], shift);
+        const unsigned right = __funnelshift_r(words[1], words[2], shift);
+#pragma unroll
+        for (int k = 0; k < SIDE; ++k)
+            block[SIDE * j + k] = {__uint_as_float(
+                __byte_perm(k < 4 ? left : right, 0x47000000, 0x7404 | (k & 3) << 4))};
+    }
+}
+
+constexpr float BIAS = 32768.0f;
+
+constexpr int NOWHERE = 0x7fffffff;  // where a lane without a block has it
 
 // The same from a plane, where they begin at `starts`: all lanes read a block at a time.
 __device__ inline void gather_blocks(
@@ -289,10 +366,10 @@ __device__ inline void gather_blocks(
         for (int b = 0; b < 32; b += 4) {
             const int4 start = *(const int4*)(starts + b);
             float* line = stack + lane * TURN_PITCH + b;
-            line[0] = plane[start.x];
-            line[1] = plane[start.y];
-            line[2] = plane[start.z];
-            line[3] = plane[start.w];
+            line[0] = start.x < NOWHERE ? plane[start.x] : 0.0f;
+            line[1] = start.y < NOWHERE ? plane[start.y] : 0.0f;
+            line[2] = start.z < NOWHERE ? plane[start.z] : 0.0f;
+            line[3] = start.w < NOWHERE ? plane[start.w] : 0.0f;
         }
         take<TURN_PITCH>(block + HALF * h, stack);
     }
@@ -302,70 +379,56 @@ __device__ inline void gather_blocks(
 template <int DEEP>
 __device__ inline int leave_noise(float* stack, const float* levels, int number, int count)
 {
-    const int most = 31 - __clz(count), halved = halvings(number);
-    const float norm = numbers[NORMS + number];
+    const int all = 31 - __clz(count);
+    const float norm = numbers[NORMS + number], part = power(halvings(number));
     Real a[DEEP];
     read_stack(a, stack);
-    add_up<DEEP>(a, count);
+    add_up<1, DEEP>(a, count);
     int kept = 0;
 #pragma unroll
     for (int m = 0; m < DEEP; ++m) {
-        const int t = max(most - scale_of(m), 0);
-        const bool noise = fabsf(a[m].value) <= (Real{levels[t]} * norm).value && (m > 0 || number > 0);
-        a[m] = noise ? a[m] * power(halved + t) : Real{0.0f};
-        kept += !noise && m < count;
+        const float level = (Real{levels[m ? scale_of(m) : all]} * norm).value;
+        const bool noise = fabsf(a[m].value) <= level && (m > 0 || number > 0);
+        if (!noise) a[m] = {0.0f};
+        kept += !noise;
     }
-    take_apart<DEEP>(a, count);
+    a[0] = a[0] * (part * power(all));
+    take_apart<DEEP / 2, DEEP>(a, part);
     write_stack(stack, a);
     return kept;
 }
 
 // The shares of noise of the coefficient `number`, of 16 bits each, two to a word; return what is left, squared.
-__device__ inline int shares_of(
+__device__ inline unsigned shares_of(
     const Real (&a)[32], const float* levels, int number, int count, unsigned (&shares)[16])
 {
-    const int most = 31 - __clz(count);
     const float norm = numbers[NORMS + number];
-    int total = 0;
+    unsigned total = 0;
 #pragma unroll
     for (int m = 0; m < 32; ++m) {
-        const Real variance = Real{levels[max(most - scale_of(m), 0)]} * norm;
-        // A variance is at least 1e-25. Where there is no value, and where the power is so large that the quotient is
-        // not exact, the share is less than half.
-        const Real power = {fminf((a[m] * a[m] + variance).value, LARGEST)};
-        float share = (near_quotient(variance, power) * 65535.0f).value;
-        if (m == 0 && number == 0) share = 0.0f;
-        // To the nearest whole number: the last digits of a sum that is as large.
-        const unsigned digits = __float_as_uint(__fadd_rn(share, 8388608.0f));
-        // (left * left) >> 14 of left = (65535 - digits) >> 1.
-        const unsigned left = (0x4b00ffffu - digits) << 8 & ~0x1ffu;
-        total += m < count ? __umulhi(left, left) : 0;
+        unsigned digits = share_of(Real{levels[m ? scale_of(m) : 31 - __clz(count)]} * norm, a[m]);
+        if (m == 0 && number == 0) digits = 0;
         shares[m / 2] = m % 2 ? __byte_perm(shares[m / 2], digits, 0x5410) : digits;
+        if (m % 4 < 3) continue;
+        const unsigned left = ~__byte_perm(shares[m / 2 - 1], shares[m / 2], 0x7531);
+        total = __dp4a(left, left, total);
     }
     return total;
 }
 
 __device__ inline void leave_shares(Real (&a)[32], int count, const unsigned (&shares)[16])
 {
-    const int most = 31 - __clz(count);
     const bool has_values = fabsf(a[0].value) <= LARGEST_FLOAT;
 #pragma unroll
     for (int m = 0; m < 32; ++m) {
         const unsigned digits = __byte_perm(shares[m / 2], 0x4b000000, m % 2 ? 0x7632 : 0x7610);
-        const float share = __fsub_rn(__uint_as_float(digits), 8388608.0f);
-        a[m] = a[m] * share * power(16 + 6 + max(most - scale_of(m), 0));
+        a[m] = a[m] * __fsub_rn(__uint_as_float(digits), 8388608.0f);
     }
+    a[0] = a[0] * power(16 + 6 + 31 - __clz(count));
+    take_apart<16, 32>(a, power(16 + 6));
     if (has_values) return;
 #pragma unroll
     for (int m = 0; m < 32; ++m) a[m] = {0.0f};
-}
-
-// Add a pixel of a block, or what a block loses of it: at least `factor` times -limit, at most times limit.
-__device__ inline void add_pixel(int* sum, float value, float factor)
-{
-    value = fmaxf(fminf(value, numbers[1]), -numbers[1]);
-    // To the nearest whole number, which is below 2^18.
-    atomicAdd(sum, __float_as_int(__fadd_rn(__fmul_rn(value, factor), 12582912.0f)) - 0x4b400000);
 }
 
 // Filter a warp's stack, or two of them, and add what they lose to the sums of the tile. `count` is 0 where there is
@@ -382,34 +445,34 @@ __device__ inline void filter_stacks(
     pixels += row * PIXEL_PITCH + column;
     if constexpr (WIENER) {
         unsigned shares[2][16];
-        starts[lane] = row * pitch + column;
+        starts[lane] = row < REGION_ROWS ? row * pitch + column : NOWHERE;
         __syncwarp();
 #pragma unroll
         for (int pass = 0; pass < 2; ++pass) {
             if (pass == 0) read_blocks(pixels, block);
-            else if (BYTES) read_blocks(bytes + row * PIXEL_PITCH + column, block);
+            else if (BYTES) read_bytes(bytes, row * BYTE_PITCH + column, block);
             else gather_blocks(planes, starts, pitch, stack, block);
-            transform<false>(block);
+            transform<false>(block, pass && BYTES ? SIDE * BIAS : 0.0f);
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
                 give<STACK_PITCH>(block + HALF * h, stack);
                 Real a[DEEP];
                 read_stack(a, line);
-                add_up<DEEP>(a, count);
+                add_up<1, DEEP>(a, count);
                 if (pass == 0) {
                     total[0] += shares_of(a, levels, lane + HALF * h, count, shares[h]);
                     __syncwarp();
                 } else {
                     leave_shares(a, count, shares[h]);
-                    take_apart<DEEP>(a, count);
                     write_stack(line, a);
                     take<STACK_PITCH>(block + HALF * h, stack);
                 }
             }
         }
     } else {
-        read_blocks(pixels, block);
-        transform<true>(block);
+        if (BYTES) read_bytes(bytes, row * BYTE_PITCH + column, block);
+        else read_blocks(pixels, block);
+        transform<true>(block, BYTES ? SIDE * BIAS : 0.0f);
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             give<STACK_PITCH>(block + HALF * h, stack);
@@ -430,38 +493,23 @@ __device__ inline void filter_stacks(
         if (WIENER) backward<SIDE>(block + k);
         else from_wavelets<SIDE>(block + k);
     }
-    starts[lane] = row * SUM_PITCH + column;
-    sums += (lane >> 3) * SUM_PITCH + (lane & 7);
-    float scale[32 / DEEP];
+    float scale = 0.0f;
 #pragma unroll
     for (int part = 0; part < 32 / DEEP; ++part) {
         const Real weight = Real{WIENER ? ONE : 1.0f} / Real{(float)warp_sum(total[part])};
-        scale[part] = (weight * numbers[2]).value;
+        if (lane / DEEP == part) scale = (weight * (2.0f * LIMIT_STEPS)).value;
         if (lane / DEEP == part && lane % DEEP < count)
             atomicAdd(weights + row * REGION_COLUMNS + column, (int)rintf((weight * WEIGHT_STEPS).value));
     }
+    if (lane % DEEP < count) {
+        sums += row * SUM_PITCH + column;
 #pragma unroll
-    for (int h = 0; h < 2; ++h, sums += 4 * SUM_PITCH) {
-        const Real window = Real{numbers[WINDOW + 4 * h + (lane >> 3)]} * numbers[WINDOW + (lane & 7)];
-        give<TURN_PITCH>(block + HALF * h, stack);
-#pragma unroll
-        for (int part = 0; part < 32 / DEEP; ++part) {
-            const float factor = (Real{scale[part]} * window).value;
-            const int own = __shfl_sync(~0u, count, part * DEEP);
-            const float* values = stack + lane * TURN_PITCH + part * DEEP;
-#pragma unroll 2
-            for (int b = 0; b < own; b += 4) {
-                const int4 start = *(const int4*)(starts + part * DEEP + b);
-                add_pixel(sums + start.x, values[b], factor);
-                if (own < 2) break;
-                add_pixel(sums + start.y, values[b + 1], factor);
-                if (own < 4) break;
-                add_pixel(sums + start.z, values[b + 2], factor);
-                add_pixel(sums + start.w, values[b + 3], factor);
-            }
+        for (int k = 0; k < SIDE * SIDE; ++k) {
+            const Real window = Real{numbers[WINDOW + k / SIDE]} * numbers[WINDOW + k % SIDE];
+            atomicAdd(sums + k / SIDE * SUM_PITCH + k % SIDE, steps_of(block[k].value, (Real{scale} * window).value));
         }
-        __syncwarp();
     }
+    __syncwarp();
 }
 
 template <bool WIENER, int DEEP>
@@ -486,12 +534,18 @@ __device__ inline void groups(
                 const int last = min(f.row(min((ti + 1) * TILE_ROWS, rows.bottom) - 1) + REACH + SIDE, f.height);
                 int* own = tiles + f.tile(ti, tj, c) * 2 * REGION;
                 for (int n = thread; n < SUMS; n += 32 * GROUP_WARPS) sums[n] = 0;
+                for (int n = REGION_ROWS * PIXEL_PITCH + thread; n < PIXELS; n += 32 * GROUP_WARPS) {
+                    if (WIENER || !BYTES) pixels[n] = 0.0f;
+                }
+                if (BYTES)
+                    for (int n = REGION_ROWS * BYTE_PITCH + thread; n < (REGION_ROWS + SIDE) * BYTE_PITCH; n += 32 * GROUP_WARPS)
+                        bytes[n] = 0;
                 for (int n = thread; n < REGION; n += 32 * GROUP_WARPS) {
                     const int r = n / REGION_COLUMNS, s = n % REGION_COLUMNS, y = y0 + r, x = x0 + s;
                     own[REGION + n] = 0;
                     if (y < first || y >= last || x < 0 || x >= f.width) continue;
-                    pixels[r * PIXEL_PITCH + s] = (WIENER ? guides : planes)[f.at(y, x, c)];
-                    if (WIENER && BYTES) bytes[r * PIXEL_PITCH + s] = (unsigned char)planes[f.at(y, x, c)];
+                    if (WIENER || !BYTES) pixels[r * PIXEL_PITCH + s] = (WIENER ? guides : planes)[f.at(y, x, c)];
+                    if (BYTES) bytes[r * BYTE_PITCH + s] = (unsigned char)planes[f.at(y, x, c)];
                 }
                 __syncthreads();
                 const long long corner = ((long long)(y0 - f.first_row) * f.colours + c) * f.width + x0;
@@ -499,24 +553,22 @@ __device__ inline void groups(
                     const int number = n + threadIdx.x / DEEP;
                     const int i = ti * TILE_ROWS + number / TILE_COLUMNS;
                     const int j = tj * TILE_COLUMNS + number % TILE_COLUMNS;
-                    int count = 0, row = 0, column = 0;
+                    int count = 0, row = REGION_ROWS, column = 0;
                     if (rows.top <= i && i < rows.bottom && j < f.across) {
                         const size_t at = f.group(i, j);
                         count = counts[at];
                         const int code = places[at * MOST_PLACES + min((int)threadIdx.x % DEEP, count - 1)];
-                        row = f.row(i) + (code >> 6) - REACH - y0;
-                        column = f.column(j) + (code & 63) - REACH - x0;
+                        if ((int)threadIdx.x % DEEP < count) {
+                            row = f.row(i) + (code >> 6) - REACH - y0;
+                            column = f.column(j) + (code & 63) - REACH - x0;
+                        }
                     }
                     // Warps keep in step, as they share the cache of instructions.
                     __syncthreads();
-                    const unsigned some = __ballot_sync(~0u, count > 0);
-                    if (!some) continue;
-                    // A lane without a block reads that of another stack, which is there.
-                    const int other = __ffs(some) - 1;
-                    const int there = __shfl_sync(~0u, row, other), beside = __shfl_sync(~0u, column, other);
+                    if (!__ballot_sync(~0u, count > 0)) continue;
                     filter_stacks<WIENER, DEEP>(
                         pixels, bytes, planes + corner, numbers + LEVELS + 6 * c, f.width * f.colours, count,
-                        count ? row : there, count ? column : beside, stack, starts, sums, own + REGION);
+                        row, column, stack, starts, sums, own + REGION);
                 }
                 __syncthreads();
                 for (int n = thread; n < REGION; n += 32 * GROUP_WARPS)
@@ -527,7 +579,7 @@ __device__ inline void groups(
 
 }  // namespace tuned
 
-extern "C" __global__ void __launch_bounds__(256, 2) collaborative_tuned_match(
+extern "C" __global__ void __launch_bounds__(tuned::MATCH_THREADS, 3) collaborative_tuned_match(
     const Sample*, Sample*, const float* cells, unsigned short* places, int* counts, Geometry g)
 {
     extern __shared__ __align__(16) unsigned char memory[];

@@ -169,6 +169,13 @@ def test_bytes_of_a_word() -> None:
     np.testing.assert_array_equal(run(body, source), expected)
 
 
+def test_saturated_floats_are_between_0_and_1() -> None:
+    source = np.resize(np.array([-1.5, 0, 0.25, 1, 7, np.inf, -np.inf, np.nan], np.float32), 64)
+    body = f"{INDEX} output[i] = __float_as_int(__saturatef(__int_as_float(source[i])));"
+    found = run(body, source.view(np.int32)).view(np.float32)
+    np.testing.assert_array_equal(found[:8], np.array([0, 0, 0.25, 1, 1, 1, 0, 0], np.float32))
+
+
 def test_floats_are_rounded_to_halves_and_back() -> None:
     halves = np.arange(0x7C01, dtype=np.uint16).view(np.float16).astype(np.float32)
     between = (halves[:-1] + halves[1:]) / 2

@@ -91,7 +91,7 @@ def test_every_level_has_its_own_kernel(spec: FilterSpec) -> None:
         of_a_kind[level.id, launch.kernel, *kind, weights] = level, launch
     # The same for all levels, around their own kernels.
     common = set.intersection(*used.values())
-    assert common <= {f"{spec.id}_{step}" for step in ("copy", "pad", "guide", "sum", "finish")}
+    assert common <= {f"{spec.id}_{step}" for step in ("copy", "pad", "guide", "finish")}
     assert all(kernels > common for kernels in used.values()), "each level has some of its own"
     for level, launch in of_a_kind.values():
         if launch.kernel in common | {f"{spec.id}_pad"}:

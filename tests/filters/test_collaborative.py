@@ -30,7 +30,7 @@ from kernelscope.filters.shared.cosine import SQUARES
 from kernelscope.library.session import session
 from kernelscope.schema.borders import Border
 from tests.filters import apply
-from tests.filters.test_sliding_dct import backward, forward, noisy
+from tests.filters.test_sliding_dct import backward, forward, fused, noisy
 from tests.oracle import PAD_MODES
 
 pytestmark = pytest.mark.slow
@@ -102,6 +102,24 @@ def unstacked(stacks: Floats) -> Floats:
     return sums
 
 
+def shares(variance: Floats, guide: Floats) -> NDArray[np.int64]:
+    """Return nearly variance / (guide² + variance) in steps of 16 bits."""
+    power = fused(guide, guide, variance)
+    inverse = (np.int32(0x7EB50000) - power.view(np.int32)).view(F)
+    near = fused(power * inverse, F(-1.9412878), F(2.7867577))
+    exact = np.multiply(variance * F(65526) * inverse, near, dtype=np.float64)
+    return np.rint(exact).astype(np.int64)
+
+
+@pytest.mark.parametrize("exponent", [-80, -3, 40])
+def test_shares_are_nearly_quotients(exponent: int) -> None:
+    guide = (np.linspace(0, 9, 9999) * 2.0 ** (exponent / 2)).astype(F)
+    variance = np.full_like(guide, 2.0**exponent)
+    wanted = variance / (np.square(guide, dtype=np.float64) + variance)
+    found = shares(variance, guide) / 65526
+    np.testing.assert_allclose(found, wanted, rtol=1.2e-4, atol=1e-5)
+
+
 def matches(
     cells: Floats, setting: str, most: int, largest: np.float32
 ) -> dict[int, list[list[tuple[int, int]]]]:
@@ -161,16 +179,16 @@ def stage(
             else:
                 guide = stacked(along(forward, along(forward, guides[c][rows, columns], 2), 3))
                 variance = found.variances[c][np.log2(added).astype(int)] * SQUARES.reshape(8, 8)
-                factor = np.rint(variance / (guide * guide + variance) * F(65535))
+                factor = shares(variance, guide)
                 factor[:, 0, 0, 0] = 0
-                left = spectra * factor * (F(1) / (64 * 65536 * added).astype(F))
-                other = (65535 - factor.astype(np.int64)) >> 1
-                total = ((other * other) >> 14).sum((1, 2, 3))
+                left = spectra * factor.astype(F) * (F(1) / (64 * 65536 * added).astype(F))
+                total = ((255 - (factor >> 8)) ** 2).sum((1, 2, 3))
                 weight = F(ONE) / total.astype(F)
             removed = along(back, along(back, unstacked(left), 3), 2)
-            removed = np.clip(removed, -F(LIMIT * unit), F(LIMIT * unit))
-            scale = (weight * F(STEPS / unit))[:, None, None, None]
-            steps = np.rint(removed * (scale * np.outer(curve, curve))).astype(np.int64)
+            removed = np.clip(fused(removed, F(1 / (128 * float(unit))), F(0.5)), F(0), F(1))
+            scale = (weight * F(2 * LIMIT * STEPS))[:, None, None, None]
+            exact = np.multiply(removed - F(0.5), scale * np.outer(curve, curve), dtype=np.float64)
+            steps = np.rint(exact).astype(np.int64)
             np.add.at(sums[c], (rows, columns), steps)
             whole = np.rint(weight * F(WEIGHT_STEPS)).astype(np.int64)
             np.add.at(weights[c], (ys, xs), np.broadcast_to(whole[:, None], ys.shape))

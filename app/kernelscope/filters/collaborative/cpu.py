@@ -29,11 +29,14 @@ from kernelscope.base.jit import (
 )
 from kernelscope.filters.collaborative.model import (
     LARGEST,
+    LIMIT,
     MARGIN,
     NORMS,
     ONE,
     PARTS,
+    SHARES,
     SIDE,
+    STEPS,
     UPDATE,
     WEIGHT_STEPS,
     WIENER,
@@ -52,10 +55,19 @@ from kernelscope.filters.shared.cosine import (
     opponents,
     put,
 )
+from kernelscope.filters.shared.fused import bits_of, float_of, fused
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
 from kernelscope.schema.samples import colour_count
+
+INVERSE, SLOPE, OFFSET = np.int32(0x7EB50000), np.float32(-1.9412878), np.float32(2.7867577)
+"""Of `share_of`."""
+
+LEAST_WHOLE, LEAST_WHOLE_BITS = np.float32(2**23), np.int32(0x4B000000)
+WHOLE, WHOLE_BITS = np.float32(3 * 2**22), np.int32(0x4B400000)
+"""Floats, and their bits, to which a number is added to have its whole number in the last bits: one
+that is not negative, and any."""
 
 PITCH = SIDE * WIENER
 """From a line of a group to the next: there are eight lanes for each block."""
@@ -362,17 +374,40 @@ def shrink_hard(spectra: Line, count: Index, thresholds: Line, plain: Flag) -> A
     return np.true_divide(np.float32(1), np.float32(kept))
 
 
+@inlined
+def share_of(own: Number, guide: Number) -> Any:
+    """Return noise's share of a coefficient's power, own / (guide² + own), times `SHARES`, whole.
+
+    To a part in 9000: x y (c0 + c1 x y) is that near to 1 if y, the difference of the bits of a
+    number and of x, is about 0.7 / x.
+    """
+    power = fused(guide, guide, own)
+    power = power if power < LARGEST else LARGEST  # has no value, or is too large
+    inverse = float_of(np.int32(INVERSE - bits_of(power)))
+    rest = fused(power * inverse, SLOPE, OFFSET)
+    return bits_of(fused(own * SHARES * inverse, rest, LEAST_WHOLE)) - LEAST_WHOLE_BITS
+
+
+@inlined
+def steps_of(value: Number, part: Number, factor: Number) -> Any:
+    """Return the integer of what a block loses of a pixel, from minus to plus the limit."""
+    share = fused(value, part, np.float32(0.5))
+    share = share if share > np.float32(0) else np.float32(0)  # has no value, too
+    share = share if share < np.float32(1) else np.float32(1)
+    return bits_of(fused(share - np.float32(0.5), factor, WHOLE)) - WHOLE_BITS
+
+
 @kernel
 def shrink_wiener(spectra: Line, guides: Line, count: Index, variances: Line, plain: Flag) -> Any:
     """Leave sigma² / (b² + sigma²) of each coefficient, b that of the guide; return the weight.
 
-    These factors have 16 bits, and what remains 15, so that sums of its squares are of integers.
+    These factors have 16 bits, and what remains 8, so that sums of its squares are of integers.
     Nothing is left of coefficients of which one has no value.
     """
     if plain is not None:
         no_simd()
     total = 0
-    zero, most = np.float32(0), np.float32(65535)
+    zero = np.float32(0)
     mean = guides[0]
     guides[0] = np.float32(np.inf)
     for k in range(8):
@@ -389,12 +424,10 @@ def shrink_wiener(spectra: Line, guides: Line, count: Index, variances: Line, pl
             for q in range(8):
                 i = np.uintp(k * PITCH + 8 * number + q)
                 own = variance * SQUARES[np.uintp(8 * k + q)]
-                power = guides[i] * guides[i] + own
-                power = power if power < LARGEST else LARGEST  # has no value, or is too large
-                noise = np.rint(np.true_divide(own, power) * most)
-                spectra[i] = spectra[i] * noise * part
-                left = (np.int32(65535) - np.int32(noise)) >> np.int32(1)
-                squares += (left * left) >> np.int32(14)
+                noise = share_of(own, guides[i])
+                spectra[i] = spectra[i] * np.float32(noise) * part
+                left = np.int32(255) - (noise >> np.int32(8))
+                squares += left * left
             total += int(squares)
     guides[0] = mean
     return np.true_divide(np.float32(ONE), np.float32(total))
@@ -410,8 +443,7 @@ def add_group(
     width: Index,
     first: Index,
     weight: Number,
-    steps: Number,
-    limit: Number,
+    part: Number,
     factors: Line,
     sums: Line,
     weights: Line,
@@ -428,7 +460,7 @@ def add_group(
     transform_back(spectra, lanes, wavelets, plain)
     turn(spectra, count, lines, plain)
     transform_back(lines, lanes, wavelets, plain)
-    scale = weight * steps
+    scale = weight * np.float32(2 * LIMIT * STEPS)
     whole = np.int32(np.rint(weight * np.float32(WEIGHT_STEPS)))
     for b in range(count):
         place = np.uintp(places[b] - first)
@@ -436,10 +468,8 @@ def add_group(
         for j in range(8):
             for x in range(8):
                 value = lines[np.uintp(j * PITCH + 8 * b + x)]
-                value = value if value < limit else limit
-                value = value if value > -limit else -limit
-                value = np.rint(value * (scale * factors[np.uintp(8 * j + x)]))
-                sums[place + np.uintp(j * width + x)] += np.int32(value)
+                steps = steps_of(value, part, scale * factors[np.uintp(8 * j + x)])
+                sums[place + np.uintp(j * width + x)] += steps
 
 
 @kernel
@@ -466,7 +496,7 @@ def filter_groups(
     """
     if plain is not None:
         no_simd()
-    step, reach, most, wiener, tolerance, levels, unit_steps, limit = numbers
+    step, reach, most, wiener, tolerance, levels, part = numbers
     height, width = cells.shape
     colours = planes.shape[0]
     last = height - 8
@@ -524,8 +554,7 @@ def filter_groups(
                     width,
                     first,
                     weight,
-                    unit_steps,
-                    limit,
+                    part,
                     factors,
                     own_sums[c],
                     own_weights[c],
@@ -703,9 +732,8 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     factors = np.outer(curve, curve).ravel()
     is_bytes = source.dtype == np.uint8
     high = np.float32(255 if is_bytes else 0)
-    ends = found.steps, found.limit
-    first = (*where, found.most, False, found.tolerances[0], found.thresholds, *ends)
-    second = (*where, WIENER, True, found.tolerances[1], found.variances, *ends)
+    first = (*where, found.most, False, found.tolerances[0], found.thresholds, found.part)
+    second = (*where, WIENER, True, found.tolerances[1], found.variances, found.part)
     groups = where.count(rows)
     divided = found.quotient, curve, plain
     finish = Finish.of(source.dtype, np.float32)

@@ -31,8 +31,14 @@ GAPS = {
 TILE = (16, 8)
 """Blocks of the grid whose stacks share their sums: macros ``TILE_COLUMNS``, ``TILE_ROWS``."""
 
+MEAN = (32, 32)
+"""Pixels of a block of threads of *guide* and *finish*: the second is macro ``MEAN_ROWS``."""
+
 WARPS = 4
 """Of a block of threads of *groups*: the macro."""
+
+_MATCH_BLOCK = (32, 4)
+"""Threads of the tuned *match*, each of which has two blocks."""
 
 _GROUP_WARPS = 8
 """The same at level *tuned*: two such blocks share a multiprocessor."""
@@ -68,8 +74,9 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
     tiles = -(-across // TILE[0]) * colours
     columns, rows_compared = ((side - 1) * step + 2 * reach + SIDE for side in BLOCK)
     cells_bytes = 4 * columns * rows_compared
-    words = -(-(columns - 3) // step) * step
-    words_bytes = 4 * words * (2 * rows_compared - SIDE + 1) + 4 * 16 * BLOCK[0] * BLOCK[1]
+    tall = rows_compared + step
+    norms = -(-(columns - SIDE + 1) // step) * step * (tall - SIDE + 1)
+    match_bytes = 4 * (tall * ((columns + 7) // 4) + norms + 16 * BLOCK[0] * BLOCK[1])
     work = 64 * 2 * (2 * reach + 1) ** 2 * 2 / step**2
 
     def launch(
@@ -125,21 +132,23 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
         if level == GLOBAL.id:
             groups = replace(groups, scratch=(*groups.scratch, "work"))
         elif tuned:
-            pixels = -(-(region[0] | 1) * region[1] // 4) * 4
+            below = region[1] + SIDE
+            pixels = -(-(region[0] | 1) * below // 4) * 4
             stacks = _GROUP_WARPS * (SIDE**2 // 2 * _STACK_PITCH + 32)
             tile = 4 * (stacks + _SUM_PITCH * region[1] + pixels)
-            groups = replace(groups, shared_bytes=tile + (pixels if grey_bytes else 0))
+            bytes_ = (region[0] + 7) // 4 * 4 * below if grey_bytes else 0
+            groups = replace(groups, shared_bytes=tile + bytes_)
         else:
             groups = replace(groups, shared_bytes=_STACK_BYTES + region_bytes)
         if of_bytes:
             match = replace(
-                match, kernel="collaborative_tuned_match", defines=quick, shared_bytes=words_bytes
+                match,
+                kernel="collaborative_tuned_match",
+                defines=quick,
+                block=_MATCH_BLOCK,
+                shared_bytes=match_bytes,
             )
-        return (
-            match,
-            groups,
-            launch("sum", "tiles", "sums", stage=number, operations=20, defines=own),
-        )
+        return match, groups
 
     pad = replace(launch("pad", "planes", "cells"), defines=task.defines(**plain))
 
@@ -155,21 +164,20 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
         "guides": rows(4 * colours * width),
         "cells": rows(4 * width),
         "guide_cells": rows(4 * width),
-        "sums": rows(8 * colours * width),
         "places": grid(2 * WIENER * across, step),
         "counts": grid(4 * across, step),
         "tiles": grid(region_bytes * tiles, TILE[1] * step),
     }
     if level == GLOBAL.id:
         scratch["work"] = grid(_STACK_BYTES * tiles, TILE[1] * step)
-    guide = launch("guide", "planes", "sums", "guides", "guide_cells", operations=130)
-    finish = launch("finish", "sums", stage=1, operations=130)
+    guide = launch("guide", "planes", "tiles", "guides", "guide_cells", operations=80, tile=MEAN)
+    finish = launch("finish", "tiles", stage=1, operations=80, tile=MEAN)
     return CudaPlan((pad, *stage(0), guide, *stage(1), finish), scratch)
 
 
 def _constants(found: Numbers, stage: int) -> NDArray[np.float32]:
     """Return the constant ``numbers``."""
-    first = [found.tolerances[stage], found.limit, found.steps, found.quotient]
+    first = [found.tolerances[stage], found.part, 0, found.quotient]
     levels = np.zeros((3, 6), np.float32)
     of_planes = found.variances if stage else found.thresholds
     levels[: len(of_planes)] = of_planes

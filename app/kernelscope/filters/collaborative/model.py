@@ -31,7 +31,10 @@ STEPS = 4096
 WEIGHT_STEPS = 2**23
 """Of a weight of 1, in the integers that are added up."""
 
-ONE = 65532
+SHARES = np.float32(65526)
+"""Steps of a factor, which fit into 16 bits, see `cpu.share_of`."""
+
+ONE = 255**2
 """What a factor of 1 adds to the sum of squared factors, see `cpu.shrink_wiener`."""
 
 LARGEST = np.float32(2.0**100)
@@ -194,13 +197,9 @@ class Numbers(NamedTuple):
     """Kaiser's: pixels in the middle of a block count more than those at its rim."""
 
     @property
-    def limit(self) -> np.float32:
-        return np.float32(LIMIT * self.unit)
-
-    @property
-    def steps(self) -> np.float32:
-        """Integers for each sample value."""
-        return np.float32(STEPS / self.unit)
+    def part(self) -> np.float32:
+        """By which a sample value becomes a part of the range from minus to plus the limit."""
+        return np.float32(1 / (2 * LIMIT * float(self.unit)))
 
     @property
     def quotient(self) -> np.float32:
