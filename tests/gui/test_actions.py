@@ -125,7 +125,7 @@ def test_the_tool_bar_shows_the_declared_tools(window: MainWindow) -> None:
 
 
 def test_tooltips_end_in_the_first_key(window: MainWindow) -> None:
-    assert window.findChild(QAction, "run").toolTip() == "Apply the filter (F5)"
+    assert window.findChild(QAction, "run").statusTip() == "Apply the filter (F5)"
     assert window.findChild(QAction, "openSlice").toolTip().endswith("as a picture")
     native = QKeySequence("Ctrl+O").toString(QKeySequence.SequenceFormat.NativeText)
     assert window.findChild(QAction, "open").statusTip().endswith(f"volume ({native})")
@@ -168,8 +168,10 @@ ALL = WindowState(
     members=2,
     other=True,
     pictures=2,
+    earlier=True,
     closed=1,
     busy=True,
+    reference=True,
     difference=True,
     runs=2,
     chosen=2,
@@ -210,6 +212,7 @@ ENABLED: list[tuple[WindowState, set[str]]] = [
         WindowState(source=True),
         {
             *RUN,
+            "save",
             "duplicateStep",
             "chooseReference",
             "saveRecipe",
@@ -221,10 +224,10 @@ ENABLED: list[tuple[WindowState, set[str]]] = [
             *LOOKING,
         },
     ),
-    (WindowState(output=True), {"save", "reuse", "copy", "exportFigure"}),
+    (WindowState(output=True), {"reuse", "copy", "exportFigure"}),
     (
         WindowState(output=True, volumes=True),
-        {"save", "reuse", "copy", "exportFigure", "openSlice", "noiseMap", "space"},
+        {"reuse", "copy", "exportFigure", "openSlice", "noiseMap", "space"},
     ),
     (WindowState(components=1), set()),
     (WindowState(components=2), {"saveAll"}),
@@ -232,6 +235,8 @@ ENABLED: list[tuple[WindowState, set[str]]] = [
     (WindowState(pictures=1), set()),
     (WindowState(pictures=2), {"nextPicture", "previousPicture", "closePicture"}),
     (WindowState(closed=1), {"reopenPicture"}),
+    (WindowState(earlier=True), {"reopenSession"}),
+    (WindowState(reference=True), {"viewDifference"}),
     (WindowState(busy=True), {"cancel"}),
     (WindowState(difference=True), {"saveView"}),
     (WindowState(runs=1), {"copyRuns", "clearRuns"}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -38,10 +39,12 @@ from kernelscope.gui.model.figure import (
     described,
     lay_out,
     of_pictures,
+    of_planes,
     of_slices,
     region_in_view,
     scale_bar,
 )
+from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.tools.figure_dialog import FigureDialog
 from kernelscope.gui.viewer.figure_painter import FigurePainter
 from kernelscope.gui.widgets.messages import ErrorDialog
@@ -354,3 +357,66 @@ def test_a_place_that_cannot_be_written_is_explained(
     error.reject()
     assert made.isVisible()
     made.reject()
+
+
+def test_three_planes_have_one_scale_their_letters_and_their_regions() -> None:
+    voxels = np.random.default_rng(0).normal(100, 20, (10, 20, 30)).astype(np.float32)
+    before = Volume.from_array(voxels, "a", spacing=(2.0, 1.0, 1.0), affine=np.diag([1.0, 1, 2, 1]))
+    changed = voxels * np.float32(0.9)
+    changed[5] -= 50
+    after = before.with_voxels(changed)
+    planes = planes_of(before)
+    region = Interest("lesion", Shape.ELLIPSE, ((3, 4), (9, 8)), plane=0)
+    rows = [
+        of_slices(
+            (("Input", before), ("Output", after)),
+            before,
+            plane,
+            5,
+            (Display(0, 255), Display(0, 255)),
+            View.RESIDUAL,
+            regions=[region] if number == 0 else [],
+        )
+        for number, plane in enumerate(planes)
+    ]
+    pictures = of_planes(rows)
+    assert len(pictures) == 9
+    assert {each.bar for each in pictures[2::3]} == {pictures[2].bar}, "one scale of changes"
+    assert pictures[0].bar is None
+    assert [each.letters for each in pictures[::3]] == [plane.letters for plane in planes]
+    assert [bool(each.regions) for each in pictures[::3]] == [True, False, False]
+    made = lay_out(Figure(pictures, "", "mm", 3), FigureStyle(width=94), lambda text, width: 0)
+    scales = [area.width / each.width for area, each in zip(made.pictures, pictures, strict=True)]
+    assert scales == pytest.approx([scales[0]] * 9), "a millimetre is as long everywhere"
+    tops = sorted({area.top for area in made.pictures})
+    assert len(tops) == 3
+    for upper, lower in zip(made.pictures[:6], made.pictures[3:], strict=True):
+        assert lower.top >= upper.bottom
+    assert len(made.titles) == 3
+    assert made.bars[:8] == (None,) * 8
+    assert made.bars[8] is not None
+
+
+def test_regions_move_with_the_part_that_is_shown() -> None:
+    region = Interest("R1", Shape.RECTANGLE, ((10, 9), (14, 12)))
+    result = result_of("median", grey(), border=Border.VALID)
+    part = Region(top=2, left=3, height=20, width=30)
+    (picture, _) = of_pictures(result, None, (FULL, FULL), None, part, [region])
+    assert picture.regions[0].corners == ((6, 6), (10, 9)), "the border cost a row and a column"
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_outlines_names_and_letters_are_drawn(qtbot: QtBot, shown: bool) -> None:
+    planes = np.full((60, 60, 1), 90, np.uint8)
+    region = Interest("R1", Shape.RECTANGLE, ((20, 30), (40, 50)), "#ff0000")
+    picture = Picture("Input", planes, FULL, regions=(region,), letters="APRL")
+    style = FigureStyle(width=60, titles=False, scale_bar=False, caption=False)
+    style = replace(style, regions=shown, letters=shown)
+    with Pillow.open(io.BytesIO(FigurePainter(Figure((picture,), ""), style).as_png())) as file:
+        drawn = np.asarray(file.convert("RGB")).astype(int)
+    red = (drawn[..., 0] - drawn[..., 1] > 80).any(axis=1).nonzero()[0] / len(drawn)
+    assert bool(red.size) is shown
+    top, bottom = drawn[: len(drawn) // 10], drawn[-len(drawn) // 10 :]
+    assert [bool(each.max() > 200) for each in (top, bottom)] == [shown] * 2, "letters at the edges"
+    if shown:
+        assert red.max() == pytest.approx(50 / 60, abs=0.02)

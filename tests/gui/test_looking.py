@@ -27,6 +27,7 @@ from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide, full_of
+from kernelscope.gui.model.figure import FigurePart
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.viewer.tools import OverlayPlace, Touch
@@ -567,7 +568,9 @@ def test_regions_are_drawn_and_measured(qtbot: QtBot, looked: Looked) -> None:
 def test_figures_have_all_or_the_part_in_view(looked: Looked, *, in_view: bool) -> None:
     looked.viewer.look_at(QPointF(20, 15), 40)
     looked.view.choose_display(PaneSide.INPUT, Display(0, 100))
-    figure = looked.window.session.subject.figure()(None, in_view)
+    figure = looked.window.session.subject.figure()(
+        None, FigurePart.VIEW if in_view else FigurePart.WHOLE
+    )
     left, top, right, bottom = looked.view.seen
     assert (right - left) * (bottom - top) < WIDTH * HEIGHT
     part = np.s_[math.floor(top) : math.ceil(bottom), math.floor(left) : math.ceil(right)]

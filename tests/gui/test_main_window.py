@@ -1188,3 +1188,45 @@ def test_getting_ready_is_not_logged_as_a_run(caplog: pytest.LogCaptureFixture) 
         "Getting Negative ready for the first run",
         "Negative is ready: its code is compiled",
     ]
+
+
+def test_save_computes_what_is_not_there_yet(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    assert window.session.pictures.result is None
+    cpu.go.clear()
+    window.actions_["save"].trigger()
+    qtbot.waitUntil(cpu.entered.is_set)
+    assert not [each for each in window.findChildren(QFileDialog) if each.isVisible()]
+    cpu.go.set()
+    save_as(qtbot, window, tmp_path / "out.png")
+    qtbot.waitUntil((tmp_path / "out.png").exists)
+
+
+def test_a_save_that_waits_for_a_run_is_forgotten_when_that_is_cancelled(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    cpu.go.clear()
+    window.actions_["save"].trigger()
+    qtbot.waitUntil(cpu.entered.is_set)
+    press(qtbot, window, "Esc")
+    cpu.go.set()
+    qtbot.waitUntil(lambda: not window.runner.busy)
+    run(qtbot, window)
+    settle(qtbot, window)
+    assert not [each for each in window.findChildren(QFileDialog) if each.isVisible()]
+
+
+def test_difference_is_offered_with_a_reference(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    load(qtbot, window, picture)
+    run(qtbot, window)
+    difference = window.actions_["viewDifference"]
+    assert not difference.isEnabled()
+    assert difference.toolTip().startswith("There is no reference")
+    window.use_input_as_reference()
+    qtbot.waitUntil(difference.isEnabled)
+    assert difference.toolTip().startswith("Output minus reference")

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QComboBox, QFileDialog
 from pytestqt.qtbot import QtBot
 
 from kernelscope.base.text import printable
-from kernelscope.files import read_image
+from kernelscope.files import SAMPLES, read_image
 from kernelscope.gui.docks.film_strip import cross_of
 from kernelscope.gui.model.documents import Document
 from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
@@ -23,6 +23,7 @@ from kernelscope.images.image import Image
 from tests.gui.helpers import (
     FakeCpu,
     Opener,
+    child,
     choose_files,
     dialog,
     load,
@@ -33,7 +34,7 @@ from tests.gui.helpers import (
     write_picture,
 )
 from tests.gui.test_drops import drop, said
-from tests.gui.test_volume_page import titles, voxels, write
+from tests.gui.test_volume_page import open_scan, titles, voxels, write
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
@@ -212,6 +213,8 @@ def test_a_run_that_ends_after_a_switch_is_listed(
     qtbot.waitUntil(lambda: len(four.session.gallery) == 1)
     assert four.session.pictures.result is None
     # Shown again, it brings its own picture to the front.
+    assert not four.runs.runs
+    child(four, QComboBox, "runsOf").setCurrentText("All pictures")
     four.run_shelf.show()
     qtbot.waitUntil(lambda: shown(four) == "a.png")
     assert four.open_pictures.documents.current is documents(four)[0]
@@ -275,17 +278,74 @@ def test_volumes_among_pictures_open_as_well(
 ) -> None:
     drop(window, [paths[0], write(tmp_path / "head.nii", voxels()), paths[1]])
     qtbot.waitUntil(lambda: titles(window) == ["head.nii"])
-    assert [each.title for each in documents(window)] == ["a.png", "b.png"]
-    assert in_front(window) == [], "volumes are shown"
+    assert [each.title for each in documents(window)] == ["a.png", "b.png", "head.nii"]
+    assert in_front(window) == ["head.nii"]
+    scan = documents(window)[2]
+    assert scan.thumbnail.max() > 0
+    assert scan.size.startswith("8×9×6")
     click(qtbot, window, 1)
     qtbot.waitUntil(lambda: window.page is window.pictures and shown(window) == "b.png")
     assert in_front(window) == ["b.png"]
     window.switch_kind()
     qtbot.waitUntil(lambda: window.page is window.volumes)
-    assert in_front(window) == []
+    assert in_front(window) == ["head.nii"]
     window.switch_kind()
     qtbot.waitUntil(lambda: window.page is window.pictures)
     assert in_front(window) == ["b.png"]
+    click(qtbot, window, 2)
+    qtbot.waitUntil(lambda: window.page is window.volumes)
+    assert in_front(window) == ["head.nii"]
+
+
+def test_volumes_have_tiles_of_their_own_and_are_closed_and_opened_again(
+    qtbot: QtBot, window: MainWindow, paths: list[Path], tmp_path: Path
+) -> None:
+    drop(window, [paths[0], paths[1]])
+    qtbot.waitUntil(lambda: len(documents(window)) == 2)
+    for name in ("one.nii", "two.nii"):
+        open_scan(qtbot, window, write(tmp_path / name, voxels()))
+    assert [each.title for each in documents(window)] == ["a.png", "b.png", "one.nii", "two.nii"]
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(lambda: window.session.volumes.result is not None)
+    result = window.session.volumes.result
+    click(qtbot, window, 2)
+    qtbot.waitUntil(lambda: in_front(window) == ["one.nii"])
+    qtbot.waitUntil(lambda: window.session.volumes.input is window.session.volumes.source)
+    assert window.session.volumes.result is None
+    window.open_pictures.close_current()
+    qtbot.waitUntil(lambda: in_front(window) == ["two.nii"])
+    assert window.session.volumes.result is result, "each keeps its output"
+    window.open_pictures.reopen()
+    qtbot.waitUntil(lambda: in_front(window) == ["one.nii"])
+
+
+def test_a_volume_that_can_be_read_again_sleeps_as_pictures_do(
+    qtbot: QtBot, window: MainWindow, paths: list[Path], tmp_path: Path
+) -> None:
+    drop(window, [paths[0], paths[1]])
+    qtbot.waitUntil(lambda: len(documents(window)) == 2)
+    for name in ("one.nii", "two.nii"):
+        open_scan(qtbot, window, write(tmp_path / name, voxels()))
+    window.open_pictures.documents.limit = 0
+    click(qtbot, window, 0)
+    qtbot.waitUntil(lambda: in_front(window) == ["a.png"])
+    qtbot.waitUntil(lambda: documents(window)[2].asleep)
+    assert not documents(window)[3].asleep, "the page of volumes still has it"
+    click(qtbot, window, 2)
+    qtbot.waitUntil(lambda: in_front(window) == ["one.nii"])
+    qtbot.waitUntil(lambda: window.session.volumes.input is window.session.volumes.source)
+    assert window.session.volumes.part.voxels.shape == voxels().shape
+
+
+def test_a_sample_that_was_only_looked_at_has_no_tile_beside_a_volume(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    load(qtbot, window, SAMPLES[0].path)
+    open_scan(qtbot, window, write(tmp_path / "one.nii", voxels()))
+    assert window.film_strip.isHidden()
+    open_scan(qtbot, window, write(tmp_path / "two.nii", voxels()))
+    assert window.film_strip.isHidden(), "alone, it takes the place of the one before"
+    assert window.actions_["undo"].isEnabled()
 
 
 def test_memory_is_bounded_and_what_goes_is_said(

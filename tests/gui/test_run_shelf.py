@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.options import Device
 from kernelscope.gui.model.arrangement import Arrangement
+from kernelscope.gui.model.figure import FigurePart
 from kernelscope.gui.model.figures import describe_gain, figures_of
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.rungs import RungPlace
@@ -266,10 +267,10 @@ def test_figures_of_a_cleared_reference_do_not_stay(
     window.session.subject.set_reference(truth)
     median_of(qtbot, window, 3)
     qtbot.waitUntil(lambda: headline(window).endswith("dB"))
-    assert "PSNR" in window.session.subject.figure()(None, False).caption
+    assert "PSNR" in window.session.subject.figure()(None, FigurePart.WHOLE).caption
     window.clear_reference()
     assert not headline(window).endswith("dB")
-    assert "PSNR" not in window.session.subject.figure()(None, False).caption
+    assert "PSNR" not in window.session.subject.figure()(None, FigurePart.WHOLE).caption
     window.session.subject.set_reference(truth)
     qtbot.waitUntil(lambda: headline(window).endswith("dB"))
     window.session.subject.set_reference(other)

@@ -5,6 +5,8 @@ Return or a click shows a picture, Delete or its cross closes it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
     QKeyEvent,
@@ -17,7 +19,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyleOptionViewItem, QWidget
 
-from kernelscope.gui.model.documents import Document, Documents
+from kernelscope.gui.model.documents import Document
 from kernelscope.gui.widgets.elided_label import plain_tip
 from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.tiles import (
@@ -57,9 +59,9 @@ class FilmStrip(QListWidget):
         self.setSpacing(1)
         self.hide()
 
-    def show_documents(self, documents: Documents, front: Document | None) -> None:
+    def show_documents(self, documents: Sequence[Document], front: Document | None) -> None:
         """Show the documents as they are now; `front`, the one on the screen, comes into view."""
-        shown = list(documents)
+        shown = documents
         while self.count() > len(shown):
             self.takeItem(self.count() - 1)
         for row, document in enumerate(shown):

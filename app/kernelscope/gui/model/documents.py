@@ -1,4 +1,4 @@
-"""The open pictures: each with its history and its settings, within bounded memory.
+"""The open pictures and volumes: each with its history and its settings, within bounded memory.
 
 Pictures behind the one in front may sleep: their pixels are dropped, the path and the settings
 stay, and the file is read again when it is wanted. Those that have only been opened sleep first,
@@ -8,9 +8,10 @@ equals, those that were not in front for longest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ from kernelscope.base import memory
 from kernelscope.engine.request import RunSettings
 from kernelscope.gui.model.history import History, Moment
 from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.schema.samples import Kind
 
 MOST_BYTES = 2 << 30
 """Limit for the pictures that are not in front, if a quarter of the free memory is not less."""
@@ -26,36 +29,62 @@ MOST_BYTES = 2 << 30
 MOST_CLOSED = 10
 """Pictures that can be opened again after they were closed."""
 
-Pictures = History[Image, Image]
-"""The history of a picture."""
+Opened = Image | Scan
+
+
+def size_of(source: Opened) -> str:
+    """Return ``512×512, grey, 8 bit``."""
+    return f"{source.size}, {source.mode}"
+
+
+def path_of(source: Opened) -> Path | None:
+    """Return the file that has all of a source, so that it can be read again."""
+    if isinstance(source, Image):
+        return source.path
+    whole = len(source.volumes) == 1 and not source.volumes[0].among
+    return source.volumes[0].path if whole else None
 
 
 @dataclass(eq=False)
 class Document:
-    """An open picture.
+    """An open picture, or volumes that are filtered together.
 
     `thumbnail`: ndarray, shape (height, width, 3), uint8.
     """
 
-    title: str
-    path: Path | None  # the file to read again
-    size: str  # ``512×512, grey, 8 bit``
-    thumbnail: NDArray[np.uint8]
-    history: Pictures = field(default_factory=History)  # empty while the document sleeps
+    kind: Kind
+    title: str = ""
+    path: Path | None = None  # the file to read again
+    size: str = ""  # ``512×512, grey, 8 bit``; empty until `describe`
+    thumbnail: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((1, 1, 3), np.uint8))
+    history: History[Any, Any] = field(default_factory=History)  # empty while it sleeps
     form: RunSettings | None = None  # the settings when it was left
     lost: str = ""  # the pictures that were dropped to save memory, in words
 
     @classmethod
-    def of(cls, image: Image, thumbnail: NDArray[np.uint8]) -> Document:
+    def of(cls, source: Opened, thumbnail: NDArray[np.uint8]) -> Document:
         """Return a document with this picture."""
-        document = cls(
-            image.title,
-            image.path,
-            f"{image.width}×{image.height}, {image.mode}",
-            thumbnail,
-        )
-        document.wake(image)
+        document = cls(source.kind, source.title, path_of(source), size_of(source), thumbnail)
+        document.wake(source)
         return document
+
+    def describe(self, thumbnail: Callable[[Opened], NDArray[np.uint8]]) -> None:
+        """Follow the input that is shown, which may be another by now."""
+        moment = self.history.current
+        if moment is None:
+            return
+        source: Opened = moment.source
+        if (self.title, self.size) != (source.title, size_of(source)):
+            self.title, self.size = source.title, size_of(source)
+            self.thumbnail = thumbnail(source)
+        self.locate()
+
+    def locate(self) -> Path | None:
+        """Return the file of the input, or of the one before it in the history."""
+        if not self.asleep:
+            read = [path_of(each.source) for each in self.history.moments if not each.steps]
+            self.path = next((each for each in reversed(read) if each is not None), None)
+        return self.path
 
     @property
     def asleep(self) -> bool:
@@ -82,9 +111,9 @@ class Document:
             id(array): array.nbytes for moment in self.history.moments for array in moment.arrays()
         }
 
-    def wake(self, image: Image) -> None:
+    def wake(self, source: Opened) -> None:
         """Take the picture that was read, or read again."""
-        self.history.push(Moment(image, f"Open {image.title}"))
+        self.history.push(Moment(source, f"Open {source.title}"))
         self.lost = ""
 
     def sleep(self) -> None:
@@ -102,7 +131,8 @@ class Documents:
 
     `limit`: most bytes of pictures behind the one in front.
 
-    `current`: the picture in front. `forgotten`: the one that cannot be opened again since the last
+    `current`: the picture in front. `held`: those that a page still shows, behind the one in front
+    as well; they do not sleep. `forgotten`: the one that cannot be opened again since the last
     was closed.
     """
 
@@ -112,6 +142,7 @@ class Documents:
         self._used: list[Document] = []
         """Those that were in front, the last one at the end."""
         self.current: Document | None = None
+        self.held: tuple[Document, ...] = ()
         self.forgotten: Document | None = None
         self.limit = int(min(MOST_BYTES, memory.available() / 4)) if limit is None else limit
 
@@ -177,6 +208,14 @@ class Documents:
         self._open.append(document)
         return document
 
+    def with_history(self, history: History[Any, Any]) -> Document | None:
+        """Return the document with this history, which is open again if it was closed."""
+        found = next((e for e in (*self._open, *self._closed) if e.history is history), None)
+        if found in self._closed:
+            self._closed.remove(found)
+            self._open.append(found)
+        return found
+
     def trim(self) -> list[Document]:
         """Let documents sleep until the others fit; return those that lost something."""
         candidates = sorted((each for each in self._behind if each.can_sleep), key=self._worth)
@@ -191,7 +230,8 @@ class Documents:
 
     @property
     def _behind(self) -> list[Document]:
-        return [each for each in (*self._closed, *self._open) if each is not self.current]
+        shown = (self.current, *self.held)
+        return [each for each in (*self._closed, *self._open) if each not in shown]
 
     @property
     def bytes_behind(self) -> int:

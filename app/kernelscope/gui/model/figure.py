@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,8 +29,9 @@ from kernelscope.bench.statistics import short
 from kernelscope.engine.region import Region
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model.colour_maps import ColourMap
-from kernelscope.gui.model.comparison import View, like_output
+from kernelscope.gui.model.comparison import View, like_output, offset_of
 from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.regions import Interest
 from kernelscope.gui.model.times import NOT_TIMED, Timing, duration
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
@@ -40,6 +42,15 @@ from kernelscope.images.volume import Volume
 _SHARE = 99.8
 """Percentile of the changes that has the last colour; a few larger ones would hide the rest."""
 
+
+class FigurePart(StrEnum):
+    """Which part of the input and output a figure shows."""
+
+    WHOLE = "whole"
+    VIEW = "in view"
+    PLANES = "three planes"
+
+
 _NAMES = {View.RESIDUAL: "Residual: output − input", View.DIFFERENCE: "Output − reference"}
 
 
@@ -49,11 +60,13 @@ def of_pictures(
     displays: tuple[Display, Display],
     third: View | None,
     region: Region | None,
+    regions: Sequence[Interest] = (),
 ) -> tuple[Picture, ...]:
     """Return input, output and the wanted change of a result that is a picture.
 
     `displays`: of input and output. `third`: `View.RESIDUAL` or, with a reference,
-    `View.DIFFERENCE`. `region`: the part of the output to show; by default all of it.
+    `View.DIFFERENCE`. `region`: the part of the output to show; by default all of it. `regions`: of
+    interest, in pixels of the input.
 
     Raises `Incomparable`: if the reference has another size.
     """
@@ -67,7 +80,21 @@ def of_pictures(
     if third in _NAMES and other is not None:
         first, second = (_cut(colours(each.planes), region) for each in (output, other))
         pictures.append(_change(_NAMES[third], first, second))
-    return tuple(pictures)
+    offset = offset_of(result.request)
+    return _marked(pictures, regions, region, offset)
+
+
+def _marked(
+    pictures: Sequence[Picture],
+    regions: Sequence[Interest],
+    region: Region | None,
+    offset: int = 0,
+    letters: str = "",
+) -> tuple[Picture, ...]:
+    """Return pictures with regions of interest, which move with the part that is shown."""
+    left, top = (region.left, region.top) if region is not None else (0, 0)
+    placed = tuple(each.moved(-left - offset, -top - offset) for each in regions)
+    return tuple(replace(each, regions=placed, letters=letters) for each in pictures)
 
 
 def of_slices(
@@ -78,12 +105,13 @@ def of_slices(
     displays: tuple[Display, Display],
     third: View | None,
     region: Region | None = None,
+    regions: Sequence[Interest] = (),
 ) -> tuple[Picture, ...]:
     """Return a slice of each volume, as it lies on the screen, and the wanted change of the last.
 
     `volumes`: input and output with their titles; of one shape. `other`: the volume to subtract
     from the last one. `displays`: of input and output. `region`: the part of the slice to show; by
-    default all of it.
+    default all of it. `regions`: of interest, in this plane.
     """
     (_, first), *_ = volumes
     pixel = first.spacing[plane.columns], first.spacing[plane.rows]
@@ -97,7 +125,19 @@ def of_slices(
     ]
     if third in _NAMES and other is not None:
         pictures.append(_change(_NAMES[third], cut(volumes[-1][1]), cut(other), pixel))
-    return tuple(pictures)
+    return _marked(pictures, regions, region, letters=plane.letters)
+
+
+def of_planes(rows: Sequence[Sequence[Picture]]) -> tuple[Picture, ...]:
+    """Return the pictures of several planes below each other, with one scale for all changes."""
+    change = len(rows[0]) - 1
+    most = max((row[change] for row in rows), key=lambda each: each.display.high)
+    changes = bool(most.bar) and most.display.low == -most.display.high
+    return tuple(
+        replace(each, display=most.display, bar=most.bar) if changes and n == change else each
+        for row in rows
+        for n, each in enumerate(row)
+    )
 
 
 def caption_of(
@@ -204,12 +244,18 @@ class Picture:
     """Width and height of a pixel: in `unit`, or equal numbers if the pixels are square."""
     bar: tuple[str, str, str] | None = None
     """The lowest, the middle and the highest value of the colour bar; None for no bar."""
+    regions: tuple[Interest, ...] = ()  # in pixels of this picture
+    letters: str = ""  # of the directions: up, down, left and right
+
+    @property
+    def width(self) -> float:
+        """In units of `pixel`."""
+        return float(self.planes.shape[1] * self.pixel[0])
 
     @property
     def aspect(self) -> float:
         """Height divided by width, as it is drawn."""
-        height, width = self.planes.shape[:2]
-        return float(height * self.pixel[1] / (width * self.pixel[0]))
+        return float(self.planes.shape[0] * self.pixel[1] / self.width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,6 +265,7 @@ class Figure:
     pictures: tuple[Picture, ...]
     caption: str
     unit: str = "px"  # unit of the scale bar: ``px`` or ``mm``
+    rows: int = 1  # of pictures below each other, all in one scale
 
 
 @dataclass(frozen=True)
@@ -233,6 +280,8 @@ class FigureStyle:
     titles: bool = True
     scale_bar: bool = True
     caption: bool = True
+    regions: bool = True
+    letters: bool = True
 
     @property
     def text(self) -> float:
@@ -261,20 +310,24 @@ def lay_out(
 
     Returns the scale bar as its length in millimetres on paper, and its label.
     """
-    count = len(figure.pictures)
+    count = len(figure.pictures) // figure.rows
     width = (style.width - _GAP * (count - 1)) / count
     top = _LINE * style.text if style.titles else 0.0
     lefts = [number * (width + _GAP) for number in range(count)]
     titles = tuple(FigureArea(left, 0.0, width, top) for left in lefts) if style.titles else ()
-    pictures = tuple(
-        FigureArea(left, top, width, width * each.aspect)
-        for left, each in zip(lefts, figure.pictures, strict=True)
-    )
-    bottom = max(each.bottom for each in pictures)
-    bars = tuple(
-        FigureArea(area.left, bottom + _GAP / 2, area.width, _BAR_HEIGHT) if each.bar else None
-        for area, each in zip(pictures, figure.pictures, strict=True)
-    )
+    pictures: list[FigureArea] = []
+    bottom, widest = top - _GAP, max(each.width for each in figure.pictures)
+    for first in range(0, len(figure.pictures), count):
+        row, top = figure.pictures[first : first + count], bottom + _GAP
+        for left, each in zip(lefts, row, strict=True):
+            # Rows of planes have one scale; the pictures of a single row are as wide as each other.
+            own = width * each.width / widest if figure.rows > 1 else width
+            pictures.append(FigureArea(left + (width - own) / 2, top, own, own * each.aspect))
+        bottom = max(each.bottom for each in pictures[first:])
+    bars: list[FigureArea | None] = [None] * (len(pictures) - count)
+    for left, each in zip(lefts, figure.pictures[-count:], strict=True):
+        place = FigureArea(left, bottom + _GAP / 2, width, _BAR_HEIGHT)
+        bars.append(place if each.bar else None)
     if any(bars):
         bottom += _GAP / 2 + _BAR_HEIGHT + _LINE * style.text
     caption = None
@@ -282,8 +335,10 @@ def lay_out(
         height = text_height(figure.caption, style.width)
         caption = FigureArea(0.0, bottom + _GAP / 2, style.width, height)
         bottom = caption.bottom
-    bar = scale_bar(figure.pictures[0], width, figure.unit) if style.scale_bar else None
-    return FigureLayout((style.width, bottom), titles, pictures, bars, bar, caption)
+    first_width = pictures[0].width
+    bar = scale_bar(figure.pictures[0], first_width, figure.unit) if style.scale_bar else None
+    size = style.width, bottom
+    return FigureLayout(size, titles, tuple(pictures), tuple(bars), bar, caption)
 
 
 def scale_bar(picture: Picture, width: float, unit: str) -> tuple[float, str]:
@@ -298,7 +353,7 @@ def scale_bar(picture: Picture, width: float, unit: str) -> tuple[float, str]:
     --------
     A picture of 512 pixels, 80 mm wide, gets a bar of 100 px, which is 15.6 mm long.
     """
-    whole = picture.planes.shape[1] * picture.pixel[0]
+    whole = picture.width
     power = 10 ** math.floor(math.log10(whole / 4))
     # A half, since the logarithm of 99.99999999999999 is rounded to 2.
     length = next(step * power for step in (5, 2, 1, 0.5) if step * power <= whole / 4)

@@ -21,7 +21,7 @@ from kernelscope.gui.model.comparison import (
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.drawn_view import DrawnView, draw
-from kernelscope.gui.model.figure import Figure, caption_of, of_pictures, region_in_view
+from kernelscope.gui.model.figure import Figure, FigurePart, caption_of, of_pictures, region_in_view
 from kernelscope.gui.model.histogram_plot import fine_histogram
 from kernelscope.gui.model.history import Moment, Reference, ReferenceOrigin
 from kernelscope.gui.model.measurements import pictures
@@ -176,23 +176,25 @@ class PictureSubject(Subject[Image, Image]):
         name = f"{Path(image.title).stem}-{drawing.view}"
         return lambda: Savable([image], name)
 
-    def figure(self) -> Callable[[View | None, bool], Figure]:
+    def figure(self) -> Callable[[View | None, FigurePart], Figure]:
         result, reference, judgement = self.result, self.reference, self.judgement
         assert result is not None
         automatic = Display.automatic
         shown = [self.view.displays.of(side) for side in (PaneSide.INPUT, PaneSide.OUTPUT)]
-        seen = self.view.seen
+        seen, regions = self.view.seen, self.regions.all
 
-        def make(third: View | None, in_view: bool) -> Figure:
+        def make(third: View | None, part: FigurePart) -> Figure:
             image, offset = result.image, offset_of(result.request)
-            region = region_in_view(seen, image.height, image.width, offset) if in_view else None
+            region = None
+            if part is FigurePart.VIEW:
+                region = region_in_view(seen, image.height, image.width, offset)
             caption = caption_of(result, judgement, in_part=region is not None)
             displays = (
                 shown[0] or automatic(result.request.image.planes),
                 shown[1] or automatic(result.image.planes),
             )
             other = reference.image if reference is not None else None
-            return Figure(of_pictures(result, other, displays, third, region), caption)
+            return Figure(of_pictures(result, other, displays, third, region, regions), caption)
 
         return make
 

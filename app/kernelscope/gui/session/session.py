@@ -27,7 +27,7 @@ from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.freshness import Freshness, freshness
 from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.history import Moment
-from kernelscope.gui.model.pipeline import kept_steps
+from kernelscope.gui.model.pipeline import Pipeline, kept_steps
 from kernelscope.gui.model.rungs import AUTO, Rung, RungPlace, chosen_place, rungs
 from kernelscope.gui.session.picture_subject import PictureSubject
 from kernelscope.gui.session.subject import Fields, Observed, Subject
@@ -91,6 +91,8 @@ class Session(Observed):
     - `view`: the output, or a difference.
     - `wanted_gain`: of differences; None for the one that shows most.
     - `gallery`: the runs, with their pictures.
+    - `joins`: whether volumes that are opened join those that are open, which Undo returns to else.
+    - `carried`: steps for the next input that is opened, of an earlier session.
     - `live`: whether the output follows the settings; a result of others is a step for Undo then.
     """
 
@@ -112,6 +114,8 @@ class Session(Observed):
         self.wanted_gain: int | None = None
         self.live = True
         self.gallery = Gallery()
+        self.joins = False
+        self.carried: Pipeline | None = None
         self._notice = ""
         """Which steps were kept for the input that was opened last."""
         for each in self.subjects:
@@ -176,12 +180,15 @@ class Session(Observed):
     def with_steps(self, subject: Subject[Any, Any], moment: Moment[Any, Any]) -> Moment[Any, Any]:
         """Return an opened moment with the steps that are shown, or else those of `subject`, as far
         as they fit; see `take_notice`."""
+        offered, self.carried = [self.carried], None
         for each in dict.fromkeys((self.subject, subject)):
             pipeline = each.pipeline
+            if pipeline is not None and each.pending is None:
+                pipeline = pipeline.reopened(each.moment.steps)
+            offered.append(pipeline)
+        for pipeline in offered:
             if pipeline is None or len(pipeline.steps) < 2:
                 continue
-            if each.pending is None:
-                pipeline = pipeline.reopened(each.moment.steps)
             kept = kept_steps(pipeline, moment.source, subject.slice_axis)
             if kept is not None:
                 self._notice = kept.describe()

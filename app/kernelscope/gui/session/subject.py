@@ -21,7 +21,7 @@ from kernelscope.engine.step import Step
 from kernelscope.gui.model.comparison import Evaluation, View, quality_of
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.drawn_view import DrawnView
-from kernelscope.gui.model.figure import Figure
+from kernelscope.gui.model.figure import Figure, FigurePart
 from kernelscope.gui.model.freshness import describe_part
 from kernelscope.gui.model.history import (
     History,
@@ -34,7 +34,7 @@ from kernelscope.gui.model.history import (
 )
 from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.gui.model.profiles import ProfiledPicture
-from kernelscope.gui.model.regions import Interest
+from kernelscope.gui.model.regions import Interest, Regions
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.model.slice_previews import SlicePreview
@@ -173,6 +173,8 @@ class Subject(Observed, Generic[Opened, Part]):
         """A map of noise that is shown in place of the output."""
         self.at_work = self.compiling = False
         """Whether the output is computed, and whether its code is compiled first."""
+        self.regions = Regions()
+        """Those of interest."""
         self.pending: tuple[Pipeline, str] | None = None
         """Steps that wait for their input, and the name of the step for Undo."""
         self.judging: object = None
@@ -635,8 +637,8 @@ class Subject(Observed, Generic[Opened, Part]):
         """Return a function of any thread that returns the residual or difference on the screen."""
         raise NotImplementedError
 
-    def figure(self) -> Callable[[View | None, bool], Figure]:
-        """Return a function of a change and *in view* that draws this moment, on any thread."""
+    def figure(self) -> Callable[[View | None, FigurePart], Figure]:
+        """Return a function of a change and a part that draws this moment, on any thread."""
         raise NotImplementedError
 
     def output_as_picture(self) -> Image | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kernelscope import filters
+from kernelscope.base.text import enumerated
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.engine.slices import SliceUnit, picture_of
@@ -14,9 +15,16 @@ from kernelscope.files.names import stem_of
 from kernelscope.gui.model.comparison import Evaluation, View, judge_volumes, with_reference
 from kernelscope.gui.model.displays import PaneSide, automatic_of
 from kernelscope.gui.model.drawn_view import DrawnView, draw_volume
-from kernelscope.gui.model.figure import Figure, caption_of, of_slices, region_in_view
+from kernelscope.gui.model.figure import (
+    Figure,
+    FigurePart,
+    caption_of,
+    of_planes,
+    of_slices,
+    region_in_view,
+)
 from kernelscope.gui.model.figures import describe_result
-from kernelscope.gui.model.history import Moment, Reference, ReferenceOrigin, references_of
+from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin, references_of
 from kernelscope.gui.model.measurements import size_of, slices, steps_of
 from kernelscope.gui.model.profiles import ProfiledPicture
 from kernelscope.gui.model.projection import Projection
@@ -93,6 +101,10 @@ class VolumeSubject(Subject[Scan, Volume]):
         before = self.history.current
         if before is not None and set(scan.volumes) <= set(before.source.volumes):
             self.push(replace(moment, steps=before.steps, pipeline=before.pipeline))
+        elif self.session.joins and not (before and set(scan.volumes) & set(before.source.volumes)):
+            history: History[Scan, Volume] = History()
+            history.push(self.session.with_steps(self, moment))
+            self.show_history(history)
         else:
             self.open(moment)
 
@@ -376,25 +388,32 @@ class VolumeSubject(Subject[Scan, Volume]):
         image = picture_of(volume, plane.axis, index)
         return ViewedPicture(image, (image.width // 2, image.height // 2), volume, image.title)
 
-    def figure(self) -> Callable[[View | None, bool], Figure]:
+    def figure(self) -> Callable[[View | None, FigurePart], Figure]:
         result, output, reference = self.result, self.shown_output, self.reference
         assert result is not None
         assert output is not None
-        _, plane, index = self.active
+        _, active, _ = self.active
         part, seen = self.part, self.view.seen
+        planes, position, regions = self.view.planes, self.view.position, self.regions.all
         displays = [self.view.displays.of(side) or automatic_of(part) for side in PaneSide]
-        place = f"{plane.name.lower()} slice {index + 1}"
-        caption = caption_of(result, self.judgement, place)
+        judgement = self.judgement
         unit = "mm" if part.stated else "voxels"
 
-        def make(third: View | None, in_view: bool) -> Figure:
+        def make(third: View | None, wanted: FigurePart) -> Figure:
             volumes = (("Input", part), ("Output", output))
             other = part if third is View.RESIDUAL else reference.image if reference else None
-            height, width = plane.cut(part.voxels, index).shape
-            region = region_in_view(seen, height, width) if in_view else None
             shown = displays[0], displays[1]
-            pictures = of_slices(volumes, other, plane, index, shown, third, region)
-            return Figure(pictures, caption, unit)
+            chosen = planes if wanted is FigurePart.PLANES else (active,)
+            rows = []
+            for plane in chosen:
+                index, region = position[plane.axis], None
+                if wanted is FigurePart.VIEW:
+                    region = region_in_view(seen, *plane.cut(part.voxels, index).shape)
+                own = [each for each in regions if each.plane == planes.index(plane)]
+                rows.append(of_slices(volumes, other, plane, index, shown, third, region, own))
+            places = (f"{each.name.lower()} slice {position[each.axis] + 1}" for each in chosen)
+            caption = caption_of(result, judgement, enumerated(list(places), "and"))
+            return Figure(of_planes(rows), caption, unit, len(rows))
 
         return make
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from PySide6.QtWidgets import (
 from kernelscope.base.errors import AppError
 from kernelscope.files.write_errors import replace_file
 from kernelscope.gui.model.comparison import View
-from kernelscope.gui.model.figure import WIDTHS, Figure, FigureStyle
+from kernelscope.gui.model.figure import WIDTHS, Figure, FigurePart, FigureStyle
 from kernelscope.gui.tools.places import folder_for
 from kernelscope.gui.viewer.figure_painter import UNITS, FigurePainter
 from kernelscope.gui.widgets import theme
@@ -79,29 +80,31 @@ class _Preview(QWidget):
 class FigureDialog(ToolWindow):
     """Lets the user lay out and save a figure of the result that is shown.
 
-    `make`: ``make(third, in_view)`` returns the figure; see `Subject.figure`. `changes`: which
-    changes can be shown next to input and output. `note`: remarks for the user about the result;
-    empty for none.
+    `make`: ``make(third, part)`` returns the figure; see `Subject.figure`. `changes`: which changes
+    can be shown next to input and output. `deep`: of a volume. `note`: remarks for the user about
+    the result; empty for none.
     """
 
     saved = Signal(object)  # `Path`: The figure is on the disk
 
     def __init__(
         self,
-        make: Callable[[View | None, bool], Figure],
+        make: Callable[[View | None, FigurePart], Figure],
         changes: tuple[View, ...],
         name: str,
         note: str,
         background: Background,
         settings: Settings,
         parent: QWidget,
+        *,
+        deep: bool = False,
     ) -> None:
         super().__init__("figureDialog", "Export figure", parent)
         self._make, self._background, self._settings = make, background, settings
         self._name, self.note = name, note
         self.figure: Figure | None = None
         self.preview = _Preview(self)
-        self.form = Form("figureOptions", self._options(changes), self)
+        self.form = Form("figureOptions", self._options(changes, deep=deep), self)
         self.form.changed.connect(self._on_option)
         self.caption = dressed(QPlainTextEdit(self), "figureCaption", "Caption")
         self.caption.setTabChangesFocus(True)
@@ -124,15 +127,18 @@ class FigureDialog(ToolWindow):
         self._collect()
 
     @staticmethod
-    def _options(changes: tuple[View, ...]) -> tuple[Option, ...]:
-        usual = FigureStyle()
-        parts = (("The whole picture", False), ("The part in view", True))
+    def _options(changes: tuple[View, ...], *, deep: bool) -> tuple[Option, ...]:
+        usual, part = FigureStyle(), FigurePart
+        whole = "slice" if deep else "picture"
+        parts = (f"The whole {whole}", part.WHOLE), ("The part in view", part.VIEW)
+        parts += (("All three planes", part.PLANES),) * deep
+        letters = (Tick("figureLetters", "&Letters of directions", True),) * deep
         return (
             Listed(
                 *("figureThird", "&Next to input and output", None),
                 entries=(("Nothing more", None), *((v.value.capitalize(), v) for v in changes)),
             ),
-            Listed("figurePart", "Sho&w", False, entries=parts),
+            Listed("figurePart", "Sho&w", part.WHOLE, entries=parts),
             Listed("figureWidths", "&Usual widths", usual.width, entries=tuple(WIDTHS.items())),
             Real("figureWidth", "W&idth", usual.width, low=40, high=400, unit="mm"),
             Real("figurePoints", "T&ext", usual.points, low=4, high=24, unit="pt"),
@@ -141,6 +147,8 @@ class FigureDialog(ToolWindow):
             Tick("figureTitles", "&Titles", True),
             Tick("figureScaleBar", "Scale &bar", True),
             Tick("figureWithCaption", "C&aption", True),
+            Tick("figureRegions", "&Regions", True),
+            *letters,
         )
 
     def _on_option(self, name: str) -> None:
@@ -164,6 +172,8 @@ class FigureDialog(ToolWindow):
             titles=value["figureTitles"],
             scale_bar=value["figureScaleBar"],
             caption=value["figureWithCaption"],
+            regions=value["figureRegions"],
+            letters=value.get("figureLetters", False),
         )
 
     def _collect(self) -> None:
@@ -187,7 +197,7 @@ class FigureDialog(ToolWindow):
         if self.figure is None:
             return None
         caption = self.caption.toPlainText().strip()
-        figure = Figure(self.figure.pictures, caption, self.figure.unit)
+        figure = replace(self.figure, caption=caption)
         return FigurePainter(figure, self.style_)
 
     def _draw(self) -> None:

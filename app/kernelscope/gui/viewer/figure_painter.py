@@ -14,6 +14,7 @@ from PySide6.QtGui import (
     QPdfWriter,
     QPen,
     QTextOption,
+    QTransform,
 )
 from PySide6.QtSvg import QSvgGenerator
 
@@ -26,11 +27,22 @@ from kernelscope.gui.model.figure import (
     Picture,
     lay_out,
 )
+from kernelscope.gui.model.regions import Interest
 from kernelscope.gui.viewer.layer import as_qimage, is_smooth
+from kernelscope.gui.viewer.region_tool import path_of
 
 UNITS = 20  # units of the painter for a millimetre: whole sizes of letters are fine enough there
 
 _DPI = round(UNITS * 25.4)
+
+_CENTRE, _MIDDLE = Qt.AlignmentFlag.AlignHCenter, Qt.AlignmentFlag.AlignVCenter
+_SIDES = (
+    _CENTRE | Qt.AlignmentFlag.AlignTop,
+    _CENTRE | Qt.AlignmentFlag.AlignBottom,
+    _MIDDLE | Qt.AlignmentFlag.AlignLeft,
+    _MIDDLE | Qt.AlignmentFlag.AlignRight,
+)
+"""Where the letters of the directions stand: up, down, left and right."""
 
 _MOST_SIDE = 8192  # pixels a side that a file for printing embeds; more are averaged
 
@@ -144,6 +156,51 @@ class FigurePainter:
             image = _averaged(image, round(share * image.width()), round(share * image.height()))
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, is_smooth(scale))
         painter.drawImage(room, image)
+        height, width = picture.planes.shape[:2]
+        painter.save()
+        painter.setClipRect(room)
+        if self._style.regions:
+            to_paper = QTransform.fromTranslate(room.left(), room.top())
+            to_paper.scale(room.width() / width, room.height() / height)
+            for region in picture.regions:
+                self._draw_region(painter, region, to_paper)
+        if self._style.letters:
+            for letter, side in zip(picture.letters, _SIDES, strict=False):
+                self._write(painter, letter, room.adjusted(*self._margins), side)
+        painter.restore()
+
+    @property
+    def _margins(self) -> tuple[float, float, float, float]:
+        gap = 0.3 * self._font.pixelSize()
+        return gap, gap, -gap, -gap
+
+    def _draw_region(self, painter: QPainter, region: Interest, to_paper: QTransform) -> None:
+        """Draw the outline of a region, in its colour on a dark edge, and its name."""
+        path, size = to_paper.map(path_of(region)), self._font.pixelSize()
+        for colour, width in ((QColor(0, 0, 0, 160), 0.22), (QColor(region.colour), 0.12)):
+            painter.strokePath(path, QPen(colour, width * size))
+        box = path.boundingRect()
+        top = box.top() - 1.5 * size
+        if top < to_paper.dy():  # it would be cut off
+            top = box.top() + 0.2 * size
+        above = QRectF(box.left() + 0.2 * size, top, 20 * size, 1.4 * size)
+        self._write(painter, region.name, above, Qt.AlignmentFlag.AlignLeft, region.colour)
+
+    def _write(
+        self,
+        painter: QPainter,
+        text: str,
+        room: QRectF,
+        side: Qt.AlignmentFlag,
+        colour: str = "#ffffff",
+    ) -> None:
+        """Write a word that is read on light and dark pictures alike."""
+        metrics = QFontMetricsF(self._font)
+        place = metrics.boundingRect(room, int(side), text)
+        shape = QPainterPath()
+        shape.addText(QPointF(place.left(), place.top() + metrics.ascent()), self._font, text)
+        painter.strokePath(shape, QPen(QColor(0, 0, 0, 200), 0.16 * self._font.pixelSize()))
+        painter.fillPath(shape, QColor(colour))
 
     def _draw_bar(self, painter: QPainter, picture: Picture, area: FigureArea) -> None:
         """Draw the colours from the lowest to the highest value, and three of the values."""

@@ -234,20 +234,23 @@ def _path(to_screen: QTransform, corners: Sequence[Point]) -> QPainterPath:
     return path
 
 
-def _paint(painter: QPainter, to_screen: QTransform, region: Interest, *, chosen: bool) -> None:
-    """Draw a region with its name above it."""
-    left, top, right, bottom = region.box
-    box = to_screen.mapRect(QRectF(left, top, right - left, bottom - top))
+def path_of(region: Interest) -> QPainterPath:
+    """Return the outline of a region in pixels of its picture."""
     if region.shape in (Shape.POLYGON, Shape.LINE):
-        path = _path(to_screen, region.handles)
+        path = _path(QTransform(), region.handles)
         if region.shape is Shape.POLYGON:
             path.closeSubpath()
-    else:
-        path = QPainterPath()
-        if region.shape is Shape.ELLIPSE:
-            path.addEllipse(box)
-        else:
-            path.addRect(box)
+        return path
+    left, top, right, bottom = region.box
+    path, box = QPainterPath(), QRectF(left, top, right - left, bottom - top)
+    (path.addEllipse if region.shape is Shape.ELLIPSE else path.addRect)(box)
+    return path
+
+
+def _paint(painter: QPainter, to_screen: QTransform, region: Interest, *, chosen: bool) -> None:
+    """Draw a region with its name above it."""
+    path = to_screen.map(path_of(region))
+    box = path.boundingRect()
     colour = QColor(region.colour)
     painter.strokePath(path, QPen(_EDGE, 4.5 if chosen else 3))
     painter.strokePath(path, QPen(colour, 2.5 if chosen else 1.5))

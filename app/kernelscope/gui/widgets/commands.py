@@ -28,8 +28,10 @@ class WindowState:
     members: int = 0  # number of components, or of volumes in a file, to step through
     other: bool = False  # a picture is open behind the volumes, or volumes behind the picture
     pictures: int = 0  # number of open pictures
+    earlier: bool = False  # files were open in the session before
     closed: int = 0  # number of closed pictures that can be opened again
     busy: bool = False  # a run is in progress
+    reference: bool = False  # the picture in front has one
     difference: bool = False  # a residual or a difference is shown that can be saved
     runs: int = 0  # number of runs in the list
     chosen: int = 0  # number of those that are chosen
@@ -59,6 +61,10 @@ PIXELS = Need(
 )
 OUTPUT = Need(lambda state: state.output, "There is no output yet: run a filter first.")
 COMPONENTS = Need(lambda state: state.components > 1, "The output is not several volumes.")
+REFERENCE = Need(
+    lambda state: state.reference,
+    "There is no reference: Edit > Reference > Choose sets one.",
+)
 DIFFERENCE = Need(lambda state: state.difference, "Show the residual or the difference first.")
 PICTURE = Need(lambda state: state.source and not state.volumes, "Open a picture first.")
 VOLUMES = Need(lambda state: state.volumes, "Open a volume first.")
@@ -68,6 +74,7 @@ MEMBERS = Need(
 )
 OTHER = Need(lambda state: state.other, "Open both a picture and a volume first.")
 SEVERAL = Need(lambda state: state.pictures > 1, "Only one picture is open.")
+EARLIER = Need(lambda state: state.earlier, "No file was open in the session before.")
 CLOSED = Need(lambda state: state.closed > 0, "No picture was closed.")
 BUSY = Need(lambda state: state.busy, "No run is in progress.")
 RUNS = Need(lambda state: state.runs > 0, "There is no run yet: press Run (F5).")
@@ -133,11 +140,20 @@ class Action:
 def choice(
     name: str, ticked: Callable[[Any], object], need: Need, *actions: Action
 ) -> Callable[[_Method], _Method]:
-    """Declare actions of which one is ticked at a time, each with an argument for the method."""
+    """Declare actions of which one is ticked at a time, each with an argument for the method.
+
+    `need`: of those that have none of their own.
+    """
 
     def mark(method: _Method) -> _Method:
         vars(method).setdefault("actions", []).extend(
-            replace(each, choice=name, ticked=ticked, need=need) for each in actions
+            replace(
+                each,
+                choice=name,
+                ticked=ticked,
+                need=need if each.need is NOTHING else each.need,
+            )
+            for each in actions
         )
         return method
 

@@ -151,8 +151,11 @@ class Actions(Mapping[str, QAction]):
 
     def _enable(self) -> None:
         for made in self._made.values():
-            if made.action.need is not commands.NOTHING:
-                made.qt.setEnabled(made.action.need.met(self.state))
+            need = made.action.need
+            if need is not commands.NOTHING and made.qt.isEnabled() is not need.met(self.state):
+                made.qt.setEnabled(not made.qt.isEnabled())
+                if tip := made.qt.statusTip():  # says why a button is grey
+                    made.qt.setToolTip(tip if made.qt.isEnabled() else f"{need.why}\n{tip}")
         self._menus[_filters_menu(VOLUMES)].setEnabled(self.state.volumes)
 
     def name_comparison(self, where: str, problem: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QWidget
 
@@ -32,6 +32,7 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.scan import MAX_COMPONENTS, Scan
 from kernelscope.images.volume import Volume
+from kernelscope.schema.samples import Kind
 
 if TYPE_CHECKING:
     from kernelscope.gui.tools.phantom_dialog import PhantomOrder
@@ -79,6 +80,10 @@ class Files(QObject):
         dialogs.component_loaded.connect(scans.add)
         dialogs.reference_loaded.connect(self._set_reference)
         dialogs.announced.connect(show_status)
+        self._saves_next = False
+        runner.finished.connect(lambda *_: QTimer.singleShot(0, self, self._save_finished))
+        for ended in (runner.stopped, runner.failed):
+            ended.connect(self._forget_save)
         recipes.saved.connect(lambda path: show_status(f"Saved {path.name}."))
         scans.add_wanted.connect(self._add_components)
 
@@ -107,6 +112,7 @@ class Files(QObject):
             background=self._background,
             settings=self._dialogs.settings,
             parent=self._window,
+            deep=subject.kind is Kind.VOLUME,
         )
         dialog.saved.connect(lambda path: self._show_status(f"Saved {path}."))
         dialogs.open_dialog(dialog)
@@ -115,14 +121,28 @@ class Files(QObject):
         "save",
         "&Save Output…",
         keys=("Ctrl+S",),
-        tip="Save the output to a file",
-        need=commands.OUTPUT,
+        tip="Save the output to a file; where only a part of it is there, all is computed first",
+        need=commands.SOURCE,
         icon="save",
         label="Save",
     )
     def save_output(self) -> None:
-        """Ask where, then save the output that is shown."""
-        self._save(self._session.subject.output(), self._older())
+        """Ask where, then save the output that is shown; without a whole one, run first."""
+        output = self._session.subject.output()
+        if output is not None:
+            self._save(output, self._older())
+            return
+        self._saves_next = True
+        self._runner.run()
+
+    def _forget_save(self, *_: object) -> None:
+        self._saves_next = False
+
+    def _save_finished(self) -> None:
+        """Save the result of a run that was started for that."""
+        if self._saves_next:
+            self._saves_next = False
+            self._save(self._session.subject.output())
 
     @Action(
         "saveAll",

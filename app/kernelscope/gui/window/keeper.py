@@ -1,4 +1,4 @@
-"""Saves layout and settings soon after they change, so that they survive a kill."""
+"""Saves layout, settings and the open files soon after they change, so that they survive a kill."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QDockWidget, QMainWindow
 
 from kernelscope.gui.session.session import OF_SETTINGS, Session
-from kernelscope.gui.session.subject import Fields
+from kernelscope.gui.session.subject import INPUT, MOMENT, Fields
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import placement
+from kernelscope.gui.window.last_session import LastSession
 
 _DELAY = 500
 """Milliseconds after the last change: dragging a slider or an edge writes one file at its end."""
@@ -19,9 +20,12 @@ _LAYOUT = (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.H
 class Keeper(QObject):
     """Watches the window, its docks and the panel."""
 
-    def __init__(self, window: QMainWindow, settings: Settings, session: Session) -> None:
+    def __init__(
+        self, window: QMainWindow, settings: Settings, session: Session, last: LastSession
+    ) -> None:
         super().__init__(window)
         self._window, self._settings, self._session = window, settings, session
+        self._last = last
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_DELAY)
@@ -31,7 +35,7 @@ class Keeper(QObject):
             widget.installEventFilter(self)
 
     def _on_session(self, fields: Fields) -> None:
-        if fields & OF_SETTINGS:
+        if fields & (OF_SETTINGS | {INPUT, MOMENT}):
             self._timer.start()
 
     def save(self) -> None:
@@ -39,6 +43,7 @@ class Keeper(QObject):
         self._timer.stop()
         with self._settings.together():
             placement.save(self._window, self._settings)
+            self._last.keep()
             for group, texts in self._session.texts().items():
                 self._settings.set_texts(group, texts)
 

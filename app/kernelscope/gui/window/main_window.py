@@ -31,7 +31,15 @@ from kernelscope.gui.docks.parameter_panel import ParameterPanel
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.kept_memory import describe, kept_by
 from kernelscope.gui.session.session import FILTER, KIND, OF_SETTINGS
-from kernelscope.gui.session.subject import INPUT, MOMENT, RESULT, REVERTED, SHOWN, Fields
+from kernelscope.gui.session.subject import (
+    INPUT,
+    MOMENT,
+    REFERENCE,
+    RESULT,
+    REVERTED,
+    SHOWN,
+    Fields,
+)
 from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.widgets import commands
@@ -46,6 +54,7 @@ from kernelscope.gui.window.files import Files, accept_copy
 from kernelscope.gui.window.filter_shelf import FilterShelf
 from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.keeper import Keeper
+from kernelscope.gui.window.last_session import LastSession
 from kernelscope.gui.window.levels import LevelRunner
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.measuring import Measuring
@@ -70,7 +79,7 @@ _GREETING = (
 )
 """The first line that a new user sees in the status bar."""
 
-_OF_ACTIONS = frozenset({KIND, FILTER, MOMENT, RESULT, REVERTED})
+_OF_ACTIONS = frozenset({KIND, FILTER, MOMENT, REFERENCE, RESULT, REVERTED})
 """Changes after which other actions are possible."""
 
 _PATIENCE = 2.0
@@ -86,6 +95,7 @@ class MainWindow(Frame):
         Drawer,
         FilterShelf,
         Files,
+        LastSession,
         LevelRunner,
         Live,
         Measuring,
@@ -133,6 +143,7 @@ class MainWindow(Frame):
             report=self._report,
         )
         self.open_pictures = self._make_open_pictures()
+        self.last_session = LastSession(settings, self.session, self.open_pictures)
         self.companions = Companions(
             self,
             backends,
@@ -167,7 +178,7 @@ class MainWindow(Frame):
         self._menu_keys = MenuKeys(self, self.actions_.values())
         self._connect()
         placement.restore(self, settings)
-        self._keeper = Keeper(self, settings, self.session)
+        self._keeper = Keeper(self, settings, self.session, self.last_session)
         self._on_session(frozenset({KIND, FILTER}))
 
     # --- commands of the menus ---
@@ -215,6 +226,7 @@ class MainWindow(Frame):
             "Show &Difference",
             keys=("F4",),
             tip="Output minus reference: the remaining error",
+            need=commands.REFERENCE,
             argument="difference",
             label="Difference",
         ),
@@ -441,6 +453,7 @@ class MainWindow(Frame):
             self.files.members,
             self.files.space,
             self.filter_shelf,
+            self.last_session,
             self.levels,
             self.live,
             self.measuring,
@@ -476,7 +489,8 @@ class MainWindow(Frame):
         if fields & {KIND, INPUT} and subject.source is not None:
             self.setWindowTitle(f"{subject.moment.source.title} – Kernelscope")
         if INPUT in fields:
-            more = _GREETING if self._greets else self.session.take_notice()
+            greeting = self.last_session.offer or _GREETING
+            more = greeting if self._greets else self.session.take_notice()
             self.show_status("  ".join(filter(None, (subject.announce(), more))))
             self._greets = False
             if not self.session.live:  # otherwise live runs prepare the code
@@ -529,10 +543,12 @@ class MainWindow(Frame):
                 volumes=subject.kind is Kind.VOLUME,
                 of_volumes=self.session.spec.kind is Kind.VOLUME,
                 output=subject.result is not None,
+                reference=subject.reference is not None,
                 components=len(volumes.images) if volumes is not None else 0,
                 members=self.files.members.count,
                 other=self.session.other.source is not None,
                 pictures=len(self.open_pictures.documents),
+                earlier=self.last_session.is_there,
                 closed=self.open_pictures.documents.closed,
                 busy=busy,
                 undo=subject.history.undo_name,

@@ -72,11 +72,12 @@ class Measuring(QObject):
         self._tools: dict[Kind, RegionTool] = {}
         for kind, page in pages.items():
             canvas = page.canvas
-            regions = panel.regions if kind is session.kind else Regions()
+            regions = page.subject.regions
             regions.changed = self._on_regions
             tool = RegionTool(regions, canvas.update_overlays, leave, canvas.in_view)
             self._tools[kind] = tool
             canvas.add_overlay(tool)
+        panel.show_regions_of(self.regions)
         panel.wanted.connect(self._later.soon)
         live.refreshed.connect(self._later.soon)
         session.when({KIND, INPUT}, self._on_front)

@@ -94,6 +94,7 @@ MENUS = (
             "open",
             "openFolder",
             RECENT,
+            "reopenSession",
             SAMPLES,
             RECORDED,
             LINE,

@@ -1,17 +1,18 @@
-"""Several pictures at once: opens them one after the other, and switches between them.
+"""Several pictures and volumes at once: opens them, and switches between them.
 
     files dropped or chosen together -> read one after the other -> documents -> film strip
     film strip, Ctrl+PgUp and PgDown -> [read again] -> page.show_history
     closed -> kept, and opened again by Ctrl+Shift+T
 
 One picture that is opened alone takes the place of the one in front, and Undo returns to that. As
-soon as there are several, each that is opened joins them.
+soon as there are several, each that is opened joins them. A scan is a document as a picture is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +22,20 @@ from PySide6.QtWidgets import QWidget
 from kernelscope.base.errors import AppError
 from kernelscope.base.text import enumerated, one_line, without_name
 from kernelscope.files import SAMPLES, read_image
-from kernelscope.files.volumes import is_volume
+from kernelscope.files.volumes import is_volume, read_volume
 from kernelscope.gui.docks.film_strip import FilmStrip
-from kernelscope.gui.model.documents import Document, Documents
+from kernelscope.gui.model.documents import Document, Documents, path_of
 from kernelscope.gui.model.gallery import thumbnail
 from kernelscope.gui.session.session import KIND, Session
-from kernelscope.gui.session.subject import INPUT, REVERTED, SHOWN, Fields
+from kernelscope.gui.session.subject import INPUT, REVERTED, SHOWN, Fields, Subject
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.messages import show_error, show_notice
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
+from kernelscope.schema.samples import Kind
 
 _TOPIC = "several"
 
@@ -73,7 +76,6 @@ class OpenPictures(QObject):
     ) -> None:
         super().__init__(window)
         self._window, self.strip, self._session = window, strip, session
-        self._subject = session.pictures
         self._settings, self._background = settings, background
         self._opened, self._report = opened, report
         self.documents = Documents()
@@ -110,8 +112,8 @@ class OpenPictures(QObject):
         It stays in front of the files that are still being read.
         """
         self._shows_next = False
-        if len(self.documents) < 2:
-            self._subject.open_picture(image)
+        if len(self.documents) < 2 or self._has_sample():
+            self._session.pictures.open_picture(image)
         else:
             self._add(image, thumbnail(image, _SIDE), front=True)
 
@@ -148,16 +150,20 @@ class OpenPictures(QObject):
 
         self._background.start(_TOPIC, read, show, failed)
 
+    def _has_sample(self) -> bool:
+        """Return whether the picture that is shown, or was last, is a sample without work."""
+        history = self._session.pictures.history
+        return any(each.history is history and _is_sample(each) for each in self.documents)
+
     def _add(self, image: Image, small: NDArray[np.uint8], *, front: bool) -> None:
         """Add a document; a sample picture in front that was only looked at makes room for it."""
-        current = self.documents.current
-        if len(self.documents) == 1 and front and current is not None and _is_sample(current):
-            self._subject.open_picture(image)
+        if front and self._has_sample():
+            self._session.pictures.open_picture(image)
             self._opened(image)
             return
         document = Document.of(image, small)
         self.documents.add(document)
-        if front or current is None:
+        if front or self.documents.current is None:
             self.show(document)
             self._opened(image)
         self._make_room()
@@ -187,14 +193,19 @@ class OpenPictures(QObject):
         if document.asleep:
             self._wake(document, lambda: self.show(document))
             return
-        if document is self.documents.current and document.history is self._subject.history:
-            self._session.bring_to_front(self._subject)
-            return
+        subject = self._subject_of(document)
         self._leave()
         self.documents.bring_to_front(document)
-        self._subject.show_history(document.history, document.form)
+        if document.history is subject.history:
+            self._session.bring_to_front(subject)
+        else:
+            subject.show_history(document.history, document.form)
         self._make_room()
         self._show_strip()
+
+    def _subject_of(self, document: Document) -> Subject[Any, Any]:
+        """Return the subject that shows documents of this kind."""
+        return next(each for each in self._session.subjects if each.kind is document.kind)
 
     def bring_holder_of(self, source: object) -> None:
         """Bring the document with this input to the front."""
@@ -202,7 +213,7 @@ class OpenPictures(QObject):
         if holder is not None and holder is not self.documents.current:
             self._leave()
             self.documents.bring_to_front(holder)
-            self._subject.show_history(holder.history)
+            self._subject_of(holder).show_history(holder.history)
 
     @Action(
         "nextPicture",
@@ -273,9 +284,13 @@ class OpenPictures(QObject):
         assert path is not None
         self.announced.emit(f"Opening {path.name} again…")
 
-        def show(image: Image) -> None:
+        def read() -> Image | Scan:
+            picture = document.kind is Kind.PICTURE
+            return read_image(path) if picture else Scan((read_volume(path),))
+
+        def show(source: Image | Scan) -> None:
             if document.asleep:
-                document.wake(image)
+                document.wake(source)
             then()
 
         def failed(error: Exception) -> None:
@@ -285,15 +300,17 @@ class OpenPictures(QObject):
             else:
                 self._report(error)
 
-        self._background.start("open", lambda: read_image(path), show, failed)
+        self._background.start("open", read, show, failed)
 
     def _leave(self) -> None:
         """Keep the settings with the picture that was in front."""
         current = self.documents.current
-        if current is not None and self._subject.is_front:
+        if current is not None:
             current.form = self._session.settings or current.form
 
     def _make_room(self) -> None:
+        shown = [subject.history for subject in self._session.subjects]
+        self.documents.held = tuple(each for each in self.documents if each.history in shown)
         lost = self.documents.trim()
         if lost:
             names = enumerated([f"{each.title} ({each.lost})" for each in lost], "and")
@@ -302,7 +319,7 @@ class OpenPictures(QObject):
     # --- the picture in front ---
 
     def _on_session(self, fields: Fields) -> None:
-        if fields & {INPUT, REVERTED}:
+        if fields & {INPUT, REVERTED, KIND}:
             self._follow()
         if INPUT in fields and self._notice:  # the picture in front is announced first
             notice, self._notice = self._notice, ""
@@ -313,50 +330,39 @@ class OpenPictures(QObject):
     def _say(self, text: str) -> None:
         """Say in the status bar that something happened, and again after a picture is shown."""
         self.announced.emit(text)
-        if self._subject.is_behind:
+        if self._session.subject.is_behind:
             self._notice = text
 
     def _follow(self) -> None:
         """Find the document whose history is shown, or make the first one."""
-        history = self._subject.history
-        if history.current is None:
+        subject = self._session.subject
+        if subject.history.current is None:
             return
-        document = next((each for each in self.documents if each.history is history), None)
+        document = self.documents.with_history(subject.history)
         if document is None:
-            small = np.zeros((1, 1, 3), np.uint8)  # until there is a strip
-            source = self._subject.moment.source
-            document = Document(source.title, source.path, "", small, history)
+            document = Document(subject.kind, history=subject.history)
             self.documents.add(document)
         self.documents.bring_to_front(document)
         self._show_strip()
 
     def _show_strip(self) -> None:
         current = self.documents.current
-        if len(self.documents) > 1:
-            for each in self.documents:
+        # A sample that was only looked at needs no tile, as it makes room for the next picture.
+        tiles = [each for each in self.documents if each is current or not _is_sample(each)]
+        self._session.joins = len(tiles) > 1
+        if self._session.joins:
+            for each in tiles:
                 if each is current or not each.size:  # the first one, which had no strip
-                    self._describe(each)
-        # While volumes are shown, no picture is in front.
-        self.strip.show_documents(self.documents, current if self._subject.is_front else None)
+                    each.describe(lambda source: thumbnail(source, _SIDE))
+        self.strip.show_documents(tiles, current)
         shown = id(current), len(self.documents), self.documents.closed
         if shown != self._shown:  # not with each result that is drawn
             self._shown = shown
             self.changed.emit()
 
-    def _describe(self, document: Document) -> None:
-        """Let the strip follow the picture in front, which may be another by now."""
-        moment = document.history.current
-        if moment is None:
-            return
-        source = moment.source
-        size = f"{source.width}×{source.height}, {source.mode}"
-        if (document.title, document.size) != (source.title, size):
-            document.title, document.size = source.title, size
-            document.thumbnail = thumbnail(source, _SIDE)
-        read = [each for each in document.history.moments if not each.steps and each.source.path]
-        document.path = read[-1].source.path if read else None
-
 
 def _is_sample(document: Document) -> bool:
     """Return whether a document is a sample picture without any work of the user."""
-    return document.path in _SAMPLES and document.work < 2 and len(document.history.moments) == 1
+    history = document.history
+    first = path_of(history.moments[0].source) if history.moments else None
+    return first in _SAMPLES and document.work < 2 and len(history.moments) == 1
