@@ -27,6 +27,7 @@ from kernelscope.schema.parameters import (
     OddParameter,
     Parameter,
     RadiiParameter,
+    SidesParameter,
 )
 
 TEXTS: dict[str, Any] = {"name": "value", "label": "Value", "help": "A value."}
@@ -35,6 +36,7 @@ ODD = OddParameter(**TEXTS, default=3, minimum=3, maximum=99)
 FLOAT = FloatParameter(**TEXTS, default=0.5, minimum=-1e6, maximum=1e6)
 CHOICE = ChoiceParameter(**TEXTS, default="a", choices=(Choice("a", "A"), Choice("b", "B")))
 RADII = RadiiParameter(**{**TEXTS, "default": 5}, minimum=1, maximum=7)
+SIDES = SidesParameter(**{**TEXTS, "default": 3}, maximum=7)
 NUMBERS = NumbersParameter(**TEXTS, minimum=0, maximum=1e9, most=4, none="estimated")
 MASK = MaskParameter(**TEXTS, default=((1,) * 3,) * 3, minimum=3, maximum=9)
 
@@ -101,6 +103,8 @@ def test_any_text_is_read_or_refused(parameter: Parameter, text: str) -> None:
         (NUMBERS, (math.nan,), "Value: nan is out of range. Use 0 to 1e+09."),
         (NUMBERS, (True,), "Value: True is not a number."),
         (RADII, (5, 8, 5), "Value: 8 is out of range. Use 1 to 7."),
+        (SIDES, (5, 4, 3), "Value: 4 is even. A mask needs a centre: use 3 or 5."),
+        (SIDES, 9, "Value: 9 is out of range. Use 1 to 7."),
         (RADII, 0, "Value: 0 is out of range. Use 1 to 7."),
         (RADII, 2.5, "Value: 2.5 is not a whole number."),
         (RADII, (5, True, 5), "Value: True is not a whole number."),

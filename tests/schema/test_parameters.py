@@ -19,6 +19,7 @@ from kernelscope.schema.parameters import (
     OddParameter,
     Parameter,
     RadiiParameter,
+    SidesParameter,
     rounded,
 )
 
@@ -32,13 +33,14 @@ FLOAT = FloatParameter(
 )
 NUMBERS = NumbersParameter(**TEXTS, minimum=0, maximum=50, most=4, none="estimated")
 RADII = RadiiParameter(**TEXTS, default=5, minimum=1, maximum=7)
+SIDES = SidesParameter(**TEXTS, default=3, maximum=7)
 CHOICE = ChoiceParameter(
     **TEXTS, default="a", choices=(Choice("a", "First"), Choice("b", "NLM"), Choice("c", "Third"))
 )
 MASK = MaskParameter(
     **TEXTS, default=ONES, minimum=3, maximum=9, presets=(MaskPreset("Box", lambda side: ONES),)
 )
-KINDS = (INT, ODD, FLOAT, NUMBERS, RADII, CHOICE, MASK)
+KINDS = (INT, ODD, FLOAT, NUMBERS, RADII, SIDES, CHOICE, MASK)
 each_kind = pytest.mark.parametrize("parameter", KINDS, ids=lambda each: type(each).__name__)
 
 
@@ -61,6 +63,7 @@ def test_every_kind_is_here():
         (FLOAT, "0 to 2 px"),
         (NUMBERS, "up to 4 numbers, 0 to 50 px"),
         (RADII, "1 to 7 px, or three along x, y and z"),
+        (SIDES, "odd, 1 to 7 px, or three along x, y and z"),
         (CHOICE, "a, b, c"),
         (MASK, "3×3 to 9×9"),
     ],
@@ -114,6 +117,8 @@ def test_texts(parameter: Parameter, value: Any, chip: str, caption: str, brief:
         (NUMBERS, (), ()),
         (RADII, 5, (4, 5, 6)),
         (RADII, (1, 2, 3), ()),
+        (SIDES, 5, (3, 5, 7)),
+        (SIDES, (1, 3, 5), ()),
         (CHOICE, "a", ("a", "b", "c")),
         (MASK, ONES, ()),
     ],
@@ -155,14 +160,16 @@ def test_a_seed_counts_slices_and_starts_again_after_its_maximum():
 @each_kind
 def test_the_side_of_a_mask_is_set_within_its_limits(parameter: Parameter):
     found = [parameter.for_side(side, lambda side: ("weights", side)) for side in (1, 5, 11)]
-    middle = {"OddParameter": 5, "MaskParameter": ("weights", 5)}.get(type(parameter).__name__)
+    middle = {"OddParameter": 5, "SidesParameter": 5, "MaskParameter": ("weights", 5)}.get(
+        type(parameter).__name__
+    )
     assert found == [None, middle, None]
     assert parameter.sets_side == (middle is not None)
 
 
 @each_kind
 def test_the_time_depends_on_whole_numbers_and_choices(parameter: Parameter):
-    assert parameter.affects_time == (parameter in (INT, ODD, RADII, CHOICE))
+    assert parameter.affects_time == (parameter in (INT, ODD, RADII, SIDES, CHOICE))
 
 
 def test_an_estimated_size_stays_a_whole_number() -> None:

@@ -20,6 +20,8 @@ from kernelscope.engine.area import Area
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.region import Region
 from kernelscope.engine.step import Step
+from kernelscope.filters.shared.correlation import NEGATIVE
+from kernelscope.filters.shared.cubes import MIDDLE, WHOLE
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
@@ -30,7 +32,7 @@ from kernelscope.schema.chips import Chip
 from kernelscope.schema.crop import Box
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
-from kernelscope.schema.samples import Kind
+from kernelscope.schema.samples import Kind, is_bytes
 
 _ids = itertools.count(1)
 
@@ -365,6 +367,8 @@ class Request:
         """The parameters together with the measurements for them."""
         step, measured, choice = self.step, self.measured, self.step.filter.noise
         known = {**step.parameters, **measured.values} if measured else step.parameters
+        if step.filter.is_in_3d:
+            return {**known, **_facts_of(self.scan.volumes[0], step)}
         return known if choice is None or self.noise is None else {**known, choice.key: self.noise}
 
     def passes(self) -> tuple[Pass, ...]:
@@ -490,6 +494,22 @@ class Request:
         if block is not None:
             parts.append(f"blocks of {block_name(block)}")
         return ", ".join(parts)
+
+
+def _facts_of(volume: Volume, step: Step) -> dict[str, Any]:
+    """Return the facts about a volume that a filter with a mask of voxels has for parameters.
+
+    As slice by slice, mid-grey of bytes is 128, and of all else half of white; and results below
+    zero are not clipped where voxels are.
+    """
+    facts: dict[str, Any] = {WHOLE: volume.is_whole}
+    negative = step.parameters.get(NEGATIVE.name)
+    if negative == "offset":
+        half = 128.0 if is_bytes(volume.voxels.dtype) else volume.levels.span / 2
+        facts[MIDDLE] = half
+    if negative == "clip" and volume.value_range[0] < 0:
+        facts[NEGATIVE.name] = "keep"
+    return facts
 
 
 def alike(first: Request, second: Request) -> bool:

@@ -268,6 +268,8 @@ def _compute(
         return run_visible(one, compute)
 
     context.log.notices += levels_notice(request)
+    if request.step.filter.is_in_3d and len(request.scan.volumes) > 1:
+        return _one_by_one(request, backend, level, context)
     if not request.by_slices:
         if isinstance(request.region, Box):
             with context.log.stage("measure", counted=False):  # once for several boxes
@@ -290,6 +292,25 @@ def _compute(
         return image
 
     return filter_slices(request, filter_slice, context)
+
+
+def _one_by_one(request: Request, backend: Backend, level: Level, context: RunContext) -> Source:
+    """Return the results of several volumes that a filter does not compare with each other."""
+    made: list[Volume] = []
+    most = 0.0
+
+    def report(stage: str, fraction: float) -> None:
+        nonlocal most
+        done = fraction if stage in ("compute", "kernel") else 0.0
+        most = max(most, (len(made) + done) / len(request.scan.volumes))
+        context.progress(stage, most)
+
+    for volume in request.scan.volumes:
+        one = replace(request, source=Scan((volume,)))
+        output = _compute(one, backend, level, context.reporting_to(report))
+        assert isinstance(output, Scan)
+        made += output.volumes
+    return Scan(tuple(made))
 
 
 def _look_for_structure(request: Request, output: Source, context: RunContext) -> float | None:

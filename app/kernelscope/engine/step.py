@@ -18,6 +18,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.chips import Chip
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.parameters import Parameter
+from kernelscope.schema.samples import Kind
 
 ESTIMATE = "estimate"
 """In place of a number: estimate it from the source, once that is there."""
@@ -33,6 +34,12 @@ def check_border(spec: FilterSpec, border: str) -> None:
     if border not in spec.borders:
         offered = ", ".join(spec.borders)
         raise InvalidParameter(f"{spec.name} has no border “{border}”.", f"Use one of {offered}.")
+
+
+def has_no_mask(step: Step) -> bool:
+    """Return whether each pixel of a result depends on the same one of the source alone."""
+    spec, numbers = step.filter, step.parameters
+    return not (spec.radius(numbers) or spec.whole(numbers) or spec.noise)
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,37 @@ class Step:
         border = spec.borders[0] if border is None else border
         check_border(spec, border)
         return cls(spec, values, border, grey, axis, within)
+
+    @property
+    def in_3d(self) -> Step:
+        """The step with its mask through the slices of a volume.
+
+        That of a filter without a mask is the same. Raises `InvalidParameter` if the filter, its
+        border or a parameter has no meaning there.
+        """
+        spec = self.filter
+        if spec.in_3d is None:
+            if spec.kind is Kind.VOLUME or has_no_mask(self):
+                return self
+            offered = ", ".join(each.name.removesuffix(" 3-D") for each in filters.in_3d().values())
+            raise InvalidParameter(
+                f"{spec.name} has no mask in three dimensions.",
+                f"Filter slice by slice, or use one of {offered}.",
+            )
+        if self.within is not None:
+            raise InvalidParameter(
+                "Only pictures are filtered within a region.", "Filter the whole volume."
+            )
+        border = None if self.border is spec.borders[0] else self.border
+        names = {each.name for each in spec.in_3d.parameters}
+        for parameter in spec.parameters:
+            given = self.parameters[parameter.name]
+            if parameter.name not in names and given != parameter.default:
+                raise InvalidParameter(
+                    f"{parameter.label} has no meaning in three dimensions.", "Leave it out."
+                )
+        values = {name: value for name, value in self.parameters.items() if name in names}
+        return Step.of_numbers(spec.in_3d.id, values, border=border)
 
     @property
     def without_effect(self) -> tuple[str, ...]:

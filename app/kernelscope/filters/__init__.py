@@ -16,7 +16,7 @@ from typing import Any
 
 from kernelscope.base.errors import UnknownName
 from kernelscope.base.once import once
-from kernelscope.schema.filter import Diagnostic, FilterSpec
+from kernelscope.schema.filter import IN_3D, Diagnostic, FilterSpec
 from kernelscope.schema.levels import USUAL_LEVELS, Level
 from kernelscope.schema.samples import Kind
 
@@ -50,8 +50,19 @@ def discover(kind: Kind = Kind.PICTURE) -> Mapping[str, FilterSpec]:
     return MappingProxyType({key: spec for key, spec in _all().items() if spec.kind is kind})
 
 
+@functools.cache
+def in_3d() -> Mapping[str, FilterSpec]:
+    """Return every filter for pictures as it is with a mask through slices, by its own id."""
+    found = (spec.in_3d for spec in _all().values() if spec.in_3d)
+    return MappingProxyType({spec.id: spec for spec in found})
+
+
 def find(filter_id: str) -> FilterSpec | None:
     """Return the filter with this id, of any kind, or None."""
+    base = filter_id.removesuffix(IN_3D)
+    if filter_id not in _names() and base != filter_id and base in _names():
+        spec = _of_module(base)
+        return spec.in_3d if spec else None
     return _of_module(filter_id) if filter_id in _names() else None
 
 

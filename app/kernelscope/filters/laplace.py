@@ -15,19 +15,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kernelscope.filters.shared import correlation_bytes, uncompiled
+import numpy as np
+
+from kernelscope.base.jit import Index, Record, Voxels, kernel
+from kernelscope.filters.shared import correlation_bytes, cubes, uncompiled
 from kernelscope.filters.shared.correlation import (
     NEGATIVE,
     Divisor,
     mask_array,
     one_part,
+    settle,
     unit_of,
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
+from kernelscope.filters.shared.cubes_cuda import GAPS_IN_3D, cube_launch
 from kernelscope.schema.explanation import EDGE, Cells, Example, Explanation, number, weighted
 from kernelscope.schema.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
-from kernelscope.schema.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.schema.parameters import Choice, ChoiceParameter, Mask
 
 MASKS: Mapping[str, Mask] = {
@@ -72,6 +77,75 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     return by_size(task, launch, plan_cuda, level, least)
 
 
+_RADII = (1, 1, 1)
+
+_ROW = np.ones(3)
+
+
+def cube_of(form: str) -> Any:
+    """Return the mask of a form in three dimensions: of the 6 or of the 26 neighbours."""
+    cube = np.ones((3, 3, 3), np.int64)
+    if form == "4":
+        steps = np.abs(np.indices(cube.shape) - 1).sum(axis=0)
+        cube[steps > 1] = 0
+    cube[1, 1, 1] -= cube.sum()
+    return cube
+
+
+@kernel
+def laplace_faces(
+    source: Voxels,
+    output: Voxels,
+    places: Record,
+    radii: Record,
+    finish: Record,
+    start: Index,
+    stop: Index,
+) -> None:
+    """The 6 neighbours, a row at a time; `start` and `stop` are units of `cubes.units`."""
+    tall = output.shape[1]
+    blocks = -(-tall // cubes.ROWS)
+    own = np.empty(places.x.size)
+    others = np.empty(places.x.size)
+    none, three = np.zeros(3), np.ones(3)
+    none[1] = 1
+    three[1] = -6
+    for unit in range(start, stop):
+        z, top = unit // blocks, unit % blocks * cubes.ROWS
+        for y in range(top, min(top + cubes.ROWS, tall)):
+            cubes.sum_slices(source, three, places, z, y + 1, others)
+            for t in (y, y + 2):
+                cubes.sum_slices(source, none, places, z, t, own)
+                cubes.add_scaled(own, 1.0, others)
+            cubes.sum_slices(source, none, places, z, y + 1, own)
+            for x in range(output.shape[2]):
+                output[z, y, x, 0] = settle(others[x + 1] + (own[x] + own[x + 2]), finish)
+            cubes.keep_row(source, output, places, radii, z, y)
+
+
+def _plan_cubes(task: CpuTask) -> Sequence[CpuPass]:
+    form, negative = task.parameters["form"], task.parameters["negative"]
+    places = cubes.Places.of(task, _RADII)
+    finish = cubes.facts_finish(task, negative)
+    both = (task.source, task.output)
+    ones = tuple(np.ones(side) for side in task.output.shape[:3])
+    if task.level == SERIAL.id:
+        cube = cube_of(form).astype(np.float64).reshape(-1)
+        serial = (*both, cube, ones, places, _RADII, finish)
+        return [CpuPass(cubes.weigh_cubes_serial, serial, task.output.shape[0])]
+    if form == "4":
+        return [CpuPass(laplace_faces, (*both, places, _RADII, finish), cubes.units(task))]
+    parallel = (*both, (_ROW,) * 3, ones, places, _RADII, finish, -27.0)
+    return [CpuPass(cubes.weigh_cubes_parallel, parallel, cubes.units(task))]
+
+
+def _plan_cubes_cuda(task: CudaTask) -> Launch:
+    form, negative = task.parameters["form"], task.parameters["negative"]
+    return cube_launch(
+        "laplace_3d", task, _RADII, operations=2, weights=cube_of(form), negative=negative
+    )
+
+
 def _masks(parameters: Mapping[str, Any]) -> Mapping[str, Cells]:
     return {"w": mask_array(MASKS[parameters["form"]])}
 
@@ -81,6 +155,35 @@ def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
     total = float((weights * window).sum())
     return f"{weighted(window, weights)}, without its sign {number(abs(total))}"
 
+
+_NEGATIVE = replace(NEGATIVE, default="absolute")
+
+_IN_3D = cubes.CubeSpec(
+    id="laplace_3d",
+    name="Laplace 3-D",
+    category="Edges",
+    restores=False,
+    summary="Finds surfaces of every direction with the second derivative.",
+    source="as the Laplace filter of pictures, in three dimensions",
+    parameters=(
+        ChoiceParameter(
+            name="form",
+            label="Form",
+            help="The mask; its centre is negative in both.",
+            default="4",
+            choices=(
+                Choice("4", "6 neighbours", "The voxels that share a face: 6 of them, less 6."),
+                Choice("8", "26 neighbours", "All voxels of 3×3×3: 26 of them, less 26."),
+            ),
+        ),
+        _NEGATIVE,
+    ),
+    radius=lambda parameters: 1,
+    implementations={
+        "cpu": Cpu(_plan_cubes),
+        "gpu": Cuda(_plan_cubes_cuda, (GLOBAL, CONSTANT, SHARED), GAPS_IN_3D),
+    },
+)
 
 SPEC = FilterSpec(
     id="laplace",
@@ -113,6 +216,7 @@ SPEC = FilterSpec(
     ),
     radius=radius,
     unit=unit_of,
+    in_3d=_IN_3D,
     implementations={
         "cpu": Cpu(
             plan_cpu,

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from kernelscope.base.jit import Index, Number, Plane, Record, kernel
-from kernelscope.filters.shared import box_bytes, groups, uncompiled
+from kernelscope.filters.shared import box_bytes, cubes, groups, uncompiled
 from kernelscope.filters.shared.border_kernels import VALID
 from kernelscope.filters.shared.box import add_up, mean_parallel, mean_rim, sum_types
 from kernelscope.filters.shared.box_cuda import box_pays_from, plan_box
 from kernelscope.filters.shared.correlation import Divisor, Finish, rectangle
+from kernelscope.filters.shared.cubes_cuda import GAPS_IN_3D, cube_launch
 from kernelscope.filters.shared.plain import (
     interior,
     no_simd,
@@ -141,6 +142,30 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     return level_launch("mean", task, size // 2, size * size + 1, SIZE=size)
 
 
+def _plan_cubes(task: CpuTask) -> Sequence[CpuPass]:
+    return cubes.plan_average(task, np.ones, task.level == SERIAL.id)
+
+
+def _plan_cubes_cuda(task: CudaTask) -> Launch:
+    radii = cubes.radii_of(task.parameters["size"])
+    return cube_launch("mean_3d", task, radii, operations=1)
+
+
+_IN_3D = cubes.CubeSpec(
+    id="mean_3d",
+    name="Mean 3-D",
+    category="Smoothing",
+    summary="Averages the cube around each voxel: smooths noise and edges alike.",
+    source="as the mean of pictures, in three dimensions",
+    parameters=(cubes.sides(15, "Side of the cube that is averaged, or sides along x, y and z."),),
+    radius=cubes.side_radius,
+    averages=True,
+    implementations={
+        "cpu": Cpu(_plan_cubes),
+        "gpu": Cuda(_plan_cubes_cuda, (GLOBAL, SHARED), {CONSTANT.id: NO_MASK, **GAPS_IN_3D}),
+    },
+)
+
 SPEC = FilterSpec(
     id="mean",
     name="Mean",
@@ -162,6 +187,7 @@ SPEC = FilterSpec(
     radius=radius,
     rectangle=rectangle(lambda side: np.ones(side, np.int64)),
     averages=True,
+    in_3d=_IN_3D,
     implementations={
         "cpu": Cpu(plan_cpu, uncompiled=uncompiled.by_numpy(uncompiled.mean_rows())),
         "gpu": Cuda(

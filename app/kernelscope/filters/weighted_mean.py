@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Index, Line, Plane, Record, kernel
-from kernelscope.filters.shared import binomial_bytes, groups, uncompiled
+from kernelscope.filters.shared import binomial_bytes, cubes, groups, uncompiled
 from kernelscope.filters.shared.border_kernels import fetch_row
 from kernelscope.filters.shared.correlation import (
     Divisor,
@@ -37,6 +37,7 @@ from kernelscope.filters.shared.correlation import (
     working_type,
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
+from kernelscope.filters.shared.cubes_cuda import GAPS_IN_3D, cube_launch
 from kernelscope.schema.explanation import Cells, Example, Explanation, weighted
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
@@ -137,6 +138,32 @@ def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
     return weighted(window, weights, float(weights.sum()))
 
 
+def _plan_cubes(task: CpuTask) -> Sequence[CpuPass]:
+    return cubes.plan_average(task, binomial, task.level == SERIAL.id)
+
+
+def _plan_cubes_cuda(task: CudaTask) -> Launch:
+    radii = cubes.radii_of(task.parameters["size"])
+    rows = [binomial(2 * radius + 1) for radius in radii]
+    weights = np.einsum("z,y,x->zyx", *rows)
+    return cube_launch("weighted_mean_3d", task, radii, operations=2, weights=weights)
+
+
+_IN_3D = cubes.CubeSpec(
+    id="weighted_mean_3d",
+    name="Weighted mean 3-D",
+    category="Smoothing",
+    summary="Averages the cube around each voxel with binomial weights: a softer mean.",
+    source="as the weighted mean of pictures, in three dimensions",
+    parameters=(cubes.sides(11, "Side of the cube that is averaged, or sides along x, y and z."),),
+    radius=cubes.side_radius,
+    averages=True,
+    implementations={
+        "cpu": Cpu(_plan_cubes),
+        "gpu": Cuda(_plan_cubes_cuda, (GLOBAL, CONSTANT, SHARED), GAPS_IN_3D),
+    },
+)
+
 SPEC = FilterSpec(
     id="weighted_mean",
     name="Weighted mean",
@@ -158,6 +185,7 @@ SPEC = FilterSpec(
     radius=radius,
     rectangle=rectangle(binomial),
     averages=True,
+    in_3d=_IN_3D,
     implementations={
         "cpu": Cpu(plan_cpu, uncompiled=uncompiled.correlation(_weights, _weights)),
         "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),

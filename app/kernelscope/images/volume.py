@@ -217,6 +217,14 @@ class Volume:
         """Whether the voxels were booleans in their file, and are 1 and 0."""
         return self.stored is not None and self.stored.dtype.kind == "b"
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the voxels are integers, here or in their file, and results have to be."""
+        stored = self.stored
+        if self.voxels.dtype.kind in "iu":
+            return True
+        return stored is not None and stored.dtype.kind in "biu" and not stored.scaled
+
     def restored(self, numbers: NDArray[Any], mark: float | None = None) -> NDArray[Any]:
         """Return the numbers to save for the voxels, with a mark where the file had one.
 

@@ -208,6 +208,10 @@ class NoiseChoice:
     """Maps a model and the value of white to a line for the user; empty for what was chosen."""
 
 
+IN_3D = "_3d"
+"""Ends the id of a filter for pictures whose mask goes through the slices of volumes."""
+
+
 class Disturbance(Enum):
     """Noise as one word, for the choice of a filter."""
 
@@ -234,8 +238,7 @@ class FilterSpec:
     """A filter: its names, its parameters and its implementations.
 
     A volume is an image whose rows are slices and whose pixels are rows of voxels: shape
-    (depth, height, width, components), float32. A filter of volumes keeps that shape and has
-    one border, ``reflect``.
+    (depth, height, width, components), float32. A filter of volumes keeps that shape.
     """
 
     id: str
@@ -273,6 +276,9 @@ class FilterSpec:
     """The part of a picture that a part of the result needs in addition to the halo."""
     kind: Kind = Kind.PICTURE
     """The kind of source that it works on."""
+    in_3d: FilterSpec | None = None
+    """Of a filter for pictures: the same for volumes, its mask through the slices; None if that has
+    no meaning. Its id is that of the filter and `IN_3D`; `kernelscope.filters` knows it by that."""
     resolve: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda source, given: given
     """Maps a source, as that of a `CpuTask` or as `Components`, and validated parameters to the
     parameters to plan with: values that depend on the data are filled in, those that do not go with
@@ -326,6 +332,16 @@ class FilterSpec:
                 return found
         raise LookupError(f"filter {self.id!r} has no implementation {kind.__name__}")
 
+    @property
+    def is_in_3d(self) -> bool:
+        """Whether it is the `in_3d` of a filter for pictures."""
+        return self.kind is Kind.VOLUME and self.id.endswith(IN_3D)
+
+    @property
+    def base_id(self) -> str:
+        """The id of the filter for pictures that it is in three dimensions, or its own."""
+        return self.id.removesuffix(IN_3D) if self.is_in_3d else self.id
+
     def unit_for(self, parameters: Mapping[str, Any]) -> Unit:
         """Return the unit of floats that these parameters suppose."""
         return self.unit if isinstance(self.unit, Unit) else self.unit(parameters)
@@ -378,10 +394,11 @@ class FilterSpec:
         """Copy the colours of `source` to the rim of `output` for border ``keep``.
 
         Both have shape (height, width, channels). The rim is the area within the radius of the
-        image's edge. Where the result has colours and the source is grey, it stays grey.
+        image's edge. Where the result has colours and the source is grey, it stays grey. The
+        kernels of volumes keep theirs themselves.
         """
         radius = self.radius(parameters)
-        if border is not Border.KEEP or radius == 0:
+        if border is not Border.KEEP or radius == 0 or self.kind is Kind.VOLUME:
             return
         height, width, channels = source.shape
         colours = output[:, :, : colour_count(output.shape[2])]

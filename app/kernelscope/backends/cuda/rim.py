@@ -9,6 +9,7 @@ import numpy as np
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
+from kernelscope.schema.samples import Kind
 
 SOURCE = "rim"
 """The ``.cu`` that has the kernel."""
@@ -36,8 +37,11 @@ def keep_rim(task: CudaTask, radius: int) -> Launch:
 
 
 def with_rim(spec: FilterSpec, task: CudaTask, plan: CudaPlan) -> tuple[CudaPlan, list[str]]:
-    """Return a plan that leaves the rim right, and the ``.cu`` of each of its launches."""
+    """Return a plan that leaves the rim right, and the ``.cu`` of each of its launches.
+
+    The kernels of volumes keep theirs themselves.
+    """
     files, radius = [spec.id] * len(plan.launches), spec.radius(task.parameters)
-    if task.border is not Border.KEEP or not radius:
+    if task.border is not Border.KEEP or not radius or spec.kind is Kind.VOLUME:
         return plan, files
     return replace(plan, launches=(*plan.launches, keep_rim(task, radius))), [*files, SOURCE]

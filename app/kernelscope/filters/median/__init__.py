@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kernelscope.filters.median import cpu, cuda
+from kernelscope.filters.median import cpu, cubes, cuda
 from kernelscope.filters.shared import uncompiled
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
@@ -68,6 +68,7 @@ SPEC = FilterSpec(
         ),
     ),
     radius=radius,
+    in_3d=cubes.SPEC,
     remedy=Remedy(disturbance=Disturbance.IMPULSES, values=_for_impulses),
     implementations={
         "cpu": Cpu(

@@ -266,6 +266,35 @@ def median_program(size: int) -> Program:
     )
 
 
+@functools.cache
+def cube_program(sides: tuple[int, int, int]) -> Program:
+    """Return the medians of boxes of voxels with these sides in two neighbouring rows, or in one.
+
+    As `median_program`, where each row of the window is as many lanes as there are slices: the
+    inputs are the lines of the first row, slice by slice, then those of the second one.
+    """
+    deep, tall, wide = sides
+    group = min(2, tall)
+    network = Network(deep * (tall + group - 1))
+    rows = [network.inputs[first : first + deep] for first in range(0, len(network.inputs), deep)]
+
+    def slid(
+        lines: Sequence[Sequence[ShiftedValue]],
+    ) -> tuple[list[ShiftedValue], list[ShiftedValue]]:
+        column = network.sort([lane for line in lines for lane in line])
+        return network.halves(column, wide) if wide > 1 else (column, [])
+
+    rank, spare = deep * tall * wide // 2, (group - 1) * deep * wide
+    core, rank = network.select(*slid(rows[group - 1 : tall]), rank, spare)
+    if group == 1:
+        return network.program([core[rank]])
+    medians = []
+    for added in (rows[:1], rows[tall:]):
+        merged, place = network.select(core, network.merge(*slid(added)), rank, 0)
+        medians.append(merged[place])
+    return network.program(medians)
+
+
 def dump(size: int) -> str:
     """Return the loops of `median_program` as text, one for each stage.
 

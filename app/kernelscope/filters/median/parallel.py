@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope.base.jit import Index, Line, Plane, Record, intrinsic, kernel
-from kernelscope.filters.median.networks import ShiftedValue, median_program
+from kernelscope.filters.median.networks import Program, ShiftedValue, median_program
 from kernelscope.filters.shared.border_kernels import fetch_row
 
 VECTOR = 32
@@ -41,9 +41,22 @@ def run_network(
     Emits the network for ``len(mask)`` as a loop over vectors for each of its stages. Its
     places begin at ``buffer[base[place]]``.
     """
+    emit_program(
+        context, builder, median_program(len(types[0])), types, (base, buffer, samples, channels)
+    )
+
+
+def emit_program(
+    context: Any, builder: Any, program: Program, types: Any, operands: tuple[Any, Any, Any, Any]
+) -> None:
+    """Emit a loop over vectors for each stage of a program.
+
+    - `types`: Numba's; the second and the third are those of `base` and `buffer`.
+    - `operands`: base, buffer, samples and channels of `run_network`.
+    """
     from llvmlite import ir  # type: ignore[import-untyped]
 
-    program = median_program(len(types[0]))
+    base, buffer, samples, channels = operands
     base = context.make_array(types[1])(context, builder, base).data
     buffer = context.make_array(types[2])(context, builder, buffer).data
     sample = buffer.type.pointee

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from kernelscope.filters.shared.rows_cuda import rows_launch, rows_pay_from
-from kernelscope.filters.sobel import directions
+from kernelscope.filters.sobel import cubes, directions
 from kernelscope.filters.sobel.cpu import FORMS, plan_cpu, uncompiled_passes
 from kernelscope.schema.explanation import EDGE, Cells, Example, Explanation, number, weighted
 from kernelscope.schema.filter import BenchDefaults, Cpu, FilterSpec, Unit
@@ -136,6 +136,7 @@ SPEC = FilterSpec(
     radius=radius,
     output_channels=output_channels,
     unit=Unit.WHITE,
+    in_3d=cubes.SPEC,
     implementations={
         "cpu": Cpu(plan_cpu, uncompiled=uncompiled_passes),
         "gpu": Cuda(plan_cuda, LEVELS, GAPS),

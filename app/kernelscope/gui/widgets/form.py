@@ -42,6 +42,7 @@ from kernelscope.schema.parameters import (
     Parameter,
     Radii,
     RadiiParameter,
+    SidesParameter,
     rounded,
 )
 
@@ -340,6 +341,7 @@ _EDITORS: Mapping[type[Parameter], Callable[[Any, QWidget], Editor]] = {
     ChoiceParameter: ChoiceEditor,
     NumbersParameter: NumbersEditor,
     RadiiParameter: RadiiEditor,
+    SidesParameter: RadiiEditor,
     MaskParameter: MaskEditor,
 }
 """The widget of each kind of parameter; a new kind needs a line here."""

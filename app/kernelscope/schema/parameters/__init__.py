@@ -8,6 +8,7 @@ One class for each kind of value::
         FloatParameter        a real number, which may be estimated from the picture
         NumbersParameter      none, one or several real numbers
         RadiiParameter        radii along x, y and z
+            SidesParameter    the sides of a mask of voxels
         ChoiceParameter       one of a few named values
         MaskParameter         a table of weights
 
@@ -26,6 +27,7 @@ from kernelscope.schema.parameters.numbers import (
     OddParameter,
     Radii,
     RadiiParameter,
+    SidesParameter,
     rounded,
 )
 from kernelscope.schema.parameters.numerals import read_number
@@ -43,6 +45,7 @@ __all__ = [
     "Parameter",
     "Radii",
     "RadiiParameter",
+    "SidesParameter",
     "read_number",
     "rounded",
 ]

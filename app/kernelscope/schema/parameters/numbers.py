@@ -293,17 +293,20 @@ class RadiiParameter(Parameter):
             problem = f"{len(numbers)} numbers are neither one nor three"
             raise self._refuse(problem, "Write one for all axes, or those along x, y and z.")
         for number in numbers:
-            if isinstance(number, bool) or not isinstance(number, int | np.integer):
-                raise self._refuse(f"{number!r} is not a whole number")
-            if not self.minimum <= number <= self.maximum:
-                raise self._refuse(
-                    f"{number} is out of range", f"Use {self.minimum} to {self.maximum}."
-                )
+            self._check(number)
         x, *others = map(int, numbers)
         if all(other == x for other in others):
             return x
         y, z = others
         return x, y, z
+
+    def _check(self, number: Any) -> None:
+        if isinstance(number, bool) or not isinstance(number, int | np.integer):
+            raise self._refuse(f"{number!r} is not a whole number")
+        if not self.minimum <= number <= self.maximum:
+            raise self._refuse(
+                f"{number} is out of range", f"Use {self.minimum} to {self.maximum}."
+            )
 
     def parse(self, text: str) -> int | Radii:
         """Read one or three numbers that are separated by commas, semicolons, spaces or ×."""
@@ -332,6 +335,39 @@ class RadiiParameter(Parameter):
     def along_axes(value: int | Radii) -> Radii:
         """Return the radii along x, y and z."""
         return (value, value, value) if isinstance(value, int) else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class SidesParameter(RadiiParameter):
+    """The sides of a mask of voxels along x, y and z: odd numbers, or one for all three.
+
+    A side of 1 keeps the mask within the slices, rows or columns.
+    """
+
+    unit: str = "voxels"
+    minimum: int = 1
+    sets_side = True
+
+    def _check(self, number: Any) -> None:
+        super()._check(number)
+        if number % 2 == 0:
+            raise self._refuse(
+                f"{number} is even", f"A mask needs a centre: use {number - 1} or {number + 1}."
+            )
+
+    def chip(self, value: int | Radii) -> str:
+        return "×".join(map(str, self.along_axes(value)))
+
+    def allowed(self) -> str:
+        return f"odd, {super().allowed()}"
+
+    def variants(self, value: int | Radii, count: int) -> tuple[int | Radii, ...]:
+        if not isinstance(value, int):
+            return ()
+        return neighbours(range(self.minimum, self.maximum + 1, 2), value, count)
+
+    def for_side(self, side: int, weights: Callable[[int], Any]) -> int | None:
+        return side if 1 < side <= self.maximum else None
 
 
 def rounded(estimate: Any) -> Any:
