@@ -204,6 +204,40 @@ def test_pictures_are_filtered_slice_by_slice(
     assert "9×8×7 voxels in " in capsys.readouterr().out
 
 
+def test_a_mask_goes_through_the_slices(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    line = "--dimensions 3d --size 5,1,3 --border mirror --save-recipe median.json"
+    assert apply(f"median T1.nii.gz out.nii.gz {line}") == 0
+    expected = ndimage.median_filter(scan(1), (5, 1, 3), mode="mirror")  # x first
+    np.testing.assert_array_equal(read("out.nii.gz"), expected)
+    assert "Median 3-D, mask size 5, 1, 3 voxels, mirror border" in capsys.readouterr().out
+    assert apply("--recipe median.json T1.nii.gz again.nii.gz") == 0
+    np.testing.assert_array_equal(read("again.nii.gz"), expected)
+    # Each step of a chain has its own.
+    chain = "negative T1.nii.gz chain.nii.gz --float : mean : mean --dimensions=3d --size 3"
+    assert apply(chain) == 0
+    flat = ndimage.uniform_filter(900.0 - scan(1), (3, 3, 1))
+    found = read("chain.nii.gz") - ndimage.uniform_filter(flat, 3)
+    assert np.ptp(found) < 1e-3  # the brightest voxel, which is white, is not 900
+
+
+def test_3d_is_for_volumes_and_for_filters_with_a_mask(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    PillowImage.fromarray(np.zeros((4, 4), np.uint8)).save("in.png")
+    assert apply("mean in.png out.png --dimensions 3d") == 1
+    error = capsys.readouterr().err
+    assert "mean --dimensions 3d is for volumes" in error
+    assert "Leave out --dimensions 3d" in error
+    assert apply("mean T1.nii.gz out.nii.gz --dimensions 3d --size 4") == 1
+    assert "4 is even" in capsys.readouterr().err
+    assert "unrecognized arguments" in wrong("nlm T1.nii.gz out.nii.gz --dimensions 3d", capsys)
+    assert "--axis" in wrong("mean T1.nii.gz out.nii.gz --dimensions 3d --axis x", capsys)
+    assert apply("mean in.png out.png --dimensions 2d") == 0
+    assert not Path("out.nii.gz").exists()
+
+
 def test_slices_lie_across_z_unless_told_otherwise() -> None:
     assert apply("mean T2.nii out.nii --float --save-recipe mean.json") == 0
     assert read("out.nii").dtype == np.float32

@@ -239,6 +239,23 @@ def test_the_axis_of_slices_is_kept() -> None:
     assert [step.axis for step in Recipe.from_json(recipe.to_json()).steps] == [2, 0]
 
 
+def test_a_mask_through_the_slices_is_kept() -> None:
+    step = Step.create("median_3d", {"size": (5, 3, 1)}, border=Border.KEEP)
+    written = Recipe((step, Step.create("median"))).to_json()
+    assert written.count('"dimensions": "3d"') == 1
+    assert "3d" not in written.replace('"dimensions": "3d"', "")
+    assert Recipe.from_json(written).steps == (step, Step.create("median"))
+    flat = Recipe.from_json(text({"filter": "median", "dimensions": "2d"}))
+    assert flat.steps == (Step.create("median"),)
+    for wrong, message in (
+        ({"filter": "nlm", "dimensions": "3d"}, "dimensions: Non-local means has no mask"),
+        ({"filter": "mean", "dimensions": "4d"}, "dimensions"),
+        ({"filter": "mean", "dimensions": "3d", "border": "valid"}, "no border “valid”"),
+    ):
+        with pytest.raises(InvalidRecipe, match=message):
+            Recipe.from_json(text(wrong))
+
+
 def test_what_is_estimated_where_nothing_is_set() -> None:
     """Requests keep source N's number, and so do recipes of version 1.
 

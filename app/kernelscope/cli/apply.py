@@ -157,4 +157,6 @@ def _refuse_picture(spec: FilterSpec, path: Path) -> None:
     if is_file and path.suffix.lower() in pictures - {".tif", ".tiff"}:
         others = [filter_name(each) for each in namesakes(spec, Kind.PICTURE)]
         hint = f"For pictures there is {' and '.join(others)}." if others else "Take a volume."
+        if spec.is_in_3d:
+            hint = "Leave out --dimensions 3d, or take a volume."
         raise InvalidParameter(f"“{path}” is a picture; {filter_name(spec)} is for volumes.", hint)

@@ -41,6 +41,7 @@ from kernelscope.cli.shared_options import (
     add_output_options,
     add_tls_options,
     escape,
+    in_dimensions,
     run_options,
     step_of,
 )
@@ -87,6 +88,7 @@ def parse(arguments: list[str]) -> ApplyCommand:
         if spec is None:
             parser.error(f"step {number}: {_unknown(segment)}")
         try:
+            spec = in_dimensions(spec, segment[1:])
             found = filter_parser(spec, levels).parse_intermixed_args(segment[1:])
             steps.append(step_of(spec, found))
         except AppError as error:

@@ -58,7 +58,7 @@ def _catalogue(backends: Mapping[str, Backend]) -> dict[str, Any]:
 
 
 def _filter_entry(spec: FilterSpec, backends: Mapping[str, Backend]) -> dict[str, Any]:
-    return {
+    entry = {
         "id": filter_name(spec),
         "kind": spec.kind,
         "name": spec.name,
@@ -72,6 +72,7 @@ def _filter_entry(spec: FilterSpec, backends: Mapping[str, Backend]) -> dict[str
             for backend in backends.values()
         },
     }
+    return entry | ({"in_3d": _filter_entry(spec.in_3d, backends)} if spec.in_3d else {})
 
 
 def _parameter_entry(parameter: Parameter) -> dict[str, Any]:
@@ -107,6 +108,8 @@ def _print_catalogue(catalogue: dict[str, Any]) -> None:
             print(f"    borders: {', '.join(entry['borders'])}")
         for device, levels in entry["levels"].items():
             print(f"    levels on {device}: {', '.join(levels) or 'none'}")
+        if "in_3d" in entry:
+            print("    of volumes also in 3-D: --dimensions 3d")
     for title in ("borders", "levels"):
         print(f"\n{title.capitalize()}")
         _print_table(catalogue[title])

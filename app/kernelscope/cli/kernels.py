@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernelscope.base.text import PROGRAM
 from kernelscope.cli.common import STATUS, Parser, every_filter, positive, thread_block
-from kernelscope.cli.shared_options import add_filter_options, escape, step_of
+from kernelscope.cli.shared_options import add_filter_options, escape, in_dimensions, step_of
 from kernelscope.schema.devices import Device
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.manual import filter_name
@@ -30,7 +30,7 @@ def filter_with_kernel(command: str, purpose: str, arguments: Sequence[str]) -> 
     specs = {filter_name(spec): spec for spec in every_filter().values() if spec.levels(Device.GPU)}
     spec = specs.get(arguments[0].replace("_", "-")) if arguments else None
     if spec is not None:
-        return spec
+        return in_dimensions(spec, arguments[1:])
     catalogue = "\n".join(f"  {name:24}{spec.summary}" for name, spec in specs.items())
     parser = Parser(
         prog=f"{PROGRAM} {command}",

@@ -20,7 +20,7 @@ from kernelscope.cli.common import (
 )
 from kernelscope.engine.area import Area
 from kernelscope.engine.options import Device, RunOptions
-from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.recipe import DIMENSIONS, Recipe
 from kernelscope.engine.step import ESTIMATE, Step, default_text
 from kernelscope.images.volume import AXES
 from kernelscope.schema.borders import Border
@@ -131,6 +131,26 @@ def add_axis_option(group: argparse._ActionsContainer) -> None:
     )
 
 
+def add_dimensions_option(group: argparse._ActionsContainer) -> None:
+    group.add_argument(
+        "--dimensions",
+        choices=DIMENSIONS,
+        default="2d",
+        help="of the mask on volumes: 2d, in each slice, or 3d, through the slices; 3d has its own "
+        "parameters: “--dimensions 3d --help” (default: 2d)",
+    )
+
+
+def in_dimensions(spec: FilterSpec, arguments: Sequence[str]) -> FilterSpec:
+    """Return the filter, or its form in 3-D if that is asked for: it has parameters of its own."""
+    if spec.in_3d is None:
+        return spec
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    add_dimensions_option(first)
+    found, _ = first.parse_known_args(arguments)
+    return spec.in_3d if found.dimensions == "3d" else spec
+
+
 def add_float_option(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--float",
@@ -223,13 +243,16 @@ def add_filter_options(parser: argparse.ArgumentParser, spec: FilterSpec) -> Non
                 const=choice.value,
                 help=f"the same as {option_of(parameter)} {choice.value}",
             )
-    if spec.kind is Kind.PICTURE:
+    if spec.in_3d or spec.is_in_3d:
+        add_dimensions_option(group)
+    if spec.kind is Kind.PICTURE or spec.is_in_3d:
         group.add_argument(
             "--border",
             choices=[str(border) for border in spec.borders],
             default=str(spec.borders[0]),
             help="treatment of cells outside the image (default: %(default)s)",
         )
+    if spec.kind is Kind.PICTURE:
         group.add_argument(
             "--grey", action="store_true", default=False, help="convert to greyscale first"
         )
@@ -249,9 +272,11 @@ def step_of(spec: FilterSpec, found: argparse.Namespace) -> Step:
     for parameter in typed:
         given |= parameter.implies
     given |= {parameter.name: getattr(found, _PREFIX + parameter.name) for parameter in typed}
-    if spec.kind is Kind.VOLUME:
+    if spec.kind is Kind.VOLUME and not spec.is_in_3d:
         return Step.create(spec.id, given)
     border = Border(found.border)
+    if spec.is_in_3d:
+        return Step.create(spec.id, given, border=border)
     return Step.create(spec.id, given, border=border, grey=found.grey, within=found.within)
 
 

@@ -26,6 +26,10 @@ VERSION = 3
 """Increases with every change that would give a file another result; see `Parameter.formerly`."""
 
 
+DIMENSIONS = ("2d", "3d")
+"""Of the mask of a filter for pictures on volumes: in each slice, or through them."""
+
+
 @dataclass(frozen=True)
 class Recipe:
     """Steps, each of which works on the output of the previous one."""
@@ -43,7 +47,8 @@ class Recipe:
             "version": VERSION,
             "steps": [
                 {
-                    "filter": step.filter.id.replace("_", "-"),
+                    "filter": step.filter.base_id.replace("_", "-"),
+                    **({"dimensions": "3d"} if step.filter.is_in_3d else {}),
                     "parameters": {
                         name: _plain(step.filter.parameter(name), value)
                         for name, value in step.values.items()
@@ -104,8 +109,15 @@ _NEWEST = 1000
 
 
 def _step(content: Field, version: int) -> Step:
-    content.only(("filter", "parameters", "border", "grey", "axis", "within"))
+    content.only(("filter", "dimensions", "parameters", "border", "grey", "axis", "within"))
     spec = content["filter"].from_text(filters.get)
+    if "dimensions" in content and content["dimensions"].one_of(DIMENSIONS) == "3d":
+        if spec.in_3d is None:
+            content["dimensions"].refuse(
+                f"{spec.name} has no mask in three dimensions.", "Leave it out."
+            )
+        assert spec.in_3d is not None
+        spec = spec.in_3d
     border = spec.borders[0]
     if "border" in content:
         content["border"].from_text(functools.partial(check_border, spec))

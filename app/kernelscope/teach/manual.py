@@ -64,11 +64,11 @@ def option_of(parameter: Parameter) -> str:
 
 def filter_name(spec: FilterSpec) -> str:
     """Return a filter's id as it is written on a command line."""
-    return spec.id.replace("_", "-")
+    return spec.base_id.replace("_", "-") + " --dimensions 3d" * spec.is_in_3d
 
 
 def filter_page(spec: FilterSpec) -> str:
-    return f"filter-{filter_name(spec)}"
+    return f"filter-{spec.base_id.replace('_', '-')}"
 
 
 def level_page(device: str, level_id: str) -> str:
@@ -134,14 +134,21 @@ def _section(spec: FilterSpec) -> str:
         f"[Formula, example and cost]({filter_page(spec)}.md).",
     ]
     if spec.parameters:
-        heading = ("option", "values", "default", "meaning")
-        parts.append(table(heading, map(_parameter, spec.parameters)))
+        parts.append(parameter_table(spec))
     cpu, gpu = spec.levels(Device.CPU), spec.levels(Device.GPU)
     facts = [f"CPU levels: {_names(cpu)}.", f"GPU levels: {_names(gpu)}." if gpu else "CPU only."]
     missing = [border for border in Border if border not in spec.borders]
     if missing and spec.kind is Kind.PICTURE:
         facts.append(f"Borders: all but {', '.join(f'`{border}`' for border in missing)}.")
+    if spec.in_3d:
+        facts.append(f"Of volumes also [in 3-D]({filter_page(spec)}.md#volumes-in-3-d).")
     return "\n\n".join([*parts, " ".join(facts)])
+
+
+def parameter_table(spec: FilterSpec) -> str:
+    """Return the parameters of a filter with their options and values."""
+    heading = ("option", "values", "default", "meaning")
+    return table(heading, map(_parameter, spec.parameters))
 
 
 def _parameter(parameter: Parameter) -> Sequence[str]:
