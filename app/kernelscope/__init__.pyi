@@ -765,7 +765,7 @@ def laplace(
     | None = None,
     cval: float = 0.0,
     channel_axis: int | str | None = None,
-    axes: tuple[int | str, int | str] | None = None,
+    axes: tuple[int | str, int | str] | tuple[int | str, int | str, int | str] | None = None,
     alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
@@ -819,8 +819,10 @@ def laplace(
         Value of the cells outside the image for border “constant”.
     channel_axis : int or str, optional
         Axis of the channels; by default the last of three, if it has at most 4.
-    axes : (int, int), optional
-        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    axes : (int, int) or (int, int, int), optional
+        Axes of the rows and the columns, or three: slices, rows and columns of volumes that the
+        mask goes through, as with scipy.ndimage. Pictures, or volumes, along all others are
+        filtered one by one.
     alpha : bool, default False
         The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
         effect.
@@ -1216,7 +1218,7 @@ def maximum(
 @overload
 def mean(
     *,
-    size: int | tuple[int, int] = 3,
+    size: int | tuple[int, int] | tuple[int, int, int] = 3,
     border: Literal[
         "reflect",
         "mirror",
@@ -1250,7 +1252,7 @@ def mean(
 def mean(
     image: ArrayLike,
     *,
-    size: int | tuple[int, int] = 3,
+    size: int | tuple[int, int] | tuple[int, int, int] = 3,
     border: Literal[
         "reflect",
         "mirror",
@@ -1276,7 +1278,7 @@ def mean(
     | None = None,
     cval: float = 0.0,
     channel_axis: int | str | None = None,
-    axes: tuple[int | str, int | str] | None = None,
+    axes: tuple[int | str, int | str] | tuple[int | str, int | str, int | str] | None = None,
     alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
@@ -1309,8 +1311,9 @@ def mean(
     image : array_like, shape (height, width) or (height, width, channels)
         Any array of real numbers; the result has its type. Every channel is filtered, see
         `alpha` and `channel_axis`. A stack with `axes` or `axis`.
-    size : int or (int, int), default 3
-        Side of the square that is averaged. Allowed: odd, 3 to 99 px.
+    size : int, (int, int) or (int, int, int), default 3
+        Side of the square that is averaged. Allowed: odd, 3 to 99 px. With three `axes` also a
+        side for each of them, 1 or an odd number.
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
@@ -1321,8 +1324,10 @@ def mean(
         Value of the cells outside the image for border “constant”.
     channel_axis : int or str, optional
         Axis of the channels; by default the last of three, if it has at most 4.
-    axes : (int, int), optional
-        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    axes : (int, int) or (int, int, int), optional
+        Axes of the rows and the columns, or three: slices, rows and columns of volumes that the
+        mask goes through, as with scipy.ndimage. Pictures, or volumes, along all others are
+        filtered one by one.
     alpha : bool, default False
         The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
         effect.
@@ -1374,7 +1379,7 @@ def mean(
 @overload
 def median(
     *,
-    size: int | tuple[int, int] = 3,
+    size: int | tuple[int, int] | tuple[int, int, int] = 3,
     border: Literal[
         "reflect",
         "mirror",
@@ -1408,7 +1413,7 @@ def median(
 def median(
     image: ArrayLike,
     *,
-    size: int | tuple[int, int] = 3,
+    size: int | tuple[int, int] | tuple[int, int, int] = 3,
     border: Literal[
         "reflect",
         "mirror",
@@ -1434,7 +1439,7 @@ def median(
     | None = None,
     cval: float = 0.0,
     channel_axis: int | str | None = None,
-    axes: tuple[int | str, int | str] | None = None,
+    axes: tuple[int | str, int | str] | tuple[int | str, int | str, int | str] | None = None,
     alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
@@ -1470,8 +1475,9 @@ def median(
     image : array_like, shape (height, width) or (height, width, channels)
         Any array of real numbers; the result has its type. Every channel is filtered, see
         `alpha` and `channel_axis`. A stack with `axes` or `axis`.
-    size : int or (int, int), default 3
-        Side of the square whose middle value is taken. Allowed: odd, 3 to 31 px.
+    size : int, (int, int) or (int, int, int), default 3
+        Side of the square whose middle value is taken. Allowed: odd, 3 to 31 px. With three
+        `axes` also a side for each of them, 1 or an odd number.
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
@@ -1482,8 +1488,10 @@ def median(
         Value of the cells outside the image for border “constant”.
     channel_axis : int or str, optional
         Axis of the channels; by default the last of three, if it has at most 4.
-    axes : (int, int), optional
-        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    axes : (int, int) or (int, int, int), optional
+        Axes of the rows and the columns, or three: slices, rows and columns of volumes that the
+        mask goes through, as with scipy.ndimage. Pictures, or volumes, along all others are
+        filtered one by one.
     alpha : bool, default False
         The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
         effect.
@@ -2817,7 +2825,7 @@ def sobel(
     | None = None,
     cval: float = 0.0,
     channel_axis: int | str | None = None,
-    axes: tuple[int | str, int | str] | None = None,
+    axes: tuple[int | str, int | str] | tuple[int | str, int | str, int | str] | None = None,
     alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
@@ -2875,8 +2883,10 @@ def sobel(
         Value of the cells outside the image for border “constant”.
     channel_axis : int or str, optional
         Axis of the channels; by default the last of three, if it has at most 4.
-    axes : (int, int), optional
-        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    axes : (int, int) or (int, int, int), optional
+        Axes of the rows and the columns, or three: slices, rows and columns of volumes that the
+        mask goes through, as with scipy.ndimage. Pictures, or volumes, along all others are
+        filtered one by one.
     alpha : bool, default False
         The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
         effect.
@@ -3564,7 +3574,7 @@ def vector_sum(
 @overload
 def weighted_mean(
     *,
-    size: int | tuple[int, int] = 3,
+    size: int | tuple[int, int] | tuple[int, int, int] = 3,
     border: Literal[
         "reflect",
         "mirror",
@@ -3598,7 +3608,7 @@ def weighted_mean(
 def weighted_mean(
     image: ArrayLike,
     *,
-    size: int | tuple[int, int] = 3,
+    size: int | tuple[int, int] | tuple[int, int, int] = 3,
     border: Literal[
         "reflect",
         "mirror",
@@ -3624,7 +3634,7 @@ def weighted_mean(
     | None = None,
     cval: float = 0.0,
     channel_axis: int | str | None = None,
-    axes: tuple[int | str, int | str] | None = None,
+    axes: tuple[int | str, int | str] | tuple[int | str, int | str, int | str] | None = None,
     alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
@@ -3657,8 +3667,9 @@ def weighted_mean(
     image : array_like, shape (height, width) or (height, width, channels)
         Any array of real numbers; the result has its type. Every channel is filtered, see
         `alpha` and `channel_axis`. A stack with `axes` or `axis`.
-    size : int or (int, int), default 3
-        Side of the square that is averaged. Allowed: odd, 3 to 15 px.
+    size : int, (int, int) or (int, int, int), default 3
+        Side of the square that is averaged. Allowed: odd, 3 to 15 px. With three `axes` also a
+        side for each of them, 1 or an odd number.
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
@@ -3669,8 +3680,10 @@ def weighted_mean(
         Value of the cells outside the image for border “constant”.
     channel_axis : int or str, optional
         Axis of the channels; by default the last of three, if it has at most 4.
-    axes : (int, int), optional
-        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    axes : (int, int) or (int, int, int), optional
+        Axes of the rows and the columns, or three: slices, rows and columns of volumes that the
+        mask goes through, as with scipy.ndimage. Pictures, or volumes, along all others are
+        filtered one by one.
     alpha : bool, default False
         The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
         effect.

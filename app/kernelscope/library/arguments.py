@@ -63,6 +63,10 @@ def literal(value: Any) -> str:
 
 _WHOLE = Annotation("int", "int")
 _SIDE = Annotation("int | tuple[int, int]", "int or (int, int)")
+_SIDES = Annotation(
+    "int | tuple[int, int] | tuple[int, int, int]", "int, (int, int) or (int, int, int)"
+)
+_CUBE_SIDES = " With three `axes` also a side for each of them, 1 or an odd number."
 _REAL = Annotation("float", "float")
 _REALS = Annotation("float | Sequence[float]", "float or sequence of float")
 _RADII = Annotation("int | tuple[int, int, int]", "int or (int, int, int)")
@@ -251,6 +255,20 @@ AXES_OF_PICTURES = Argument(
     None,
 )
 
+AXES_OF_CUBES = Argument(
+    "axes",
+    optional(
+        Annotation(
+            "tuple[int | str, int | str] | tuple[int | str, int | str, int | str]",
+            "(int, int) or (int, int, int)",
+        )
+    ),
+    "Axes of the rows and the columns, or three: slices, rows and columns of volumes "
+    "that the mask goes through, as with scipy.ndimage. Pictures, or volumes, along all others "
+    "are filtered one by one.",
+    None,
+)
+
 ALPHA = Argument(
     "alpha",
     _FLAG,
@@ -322,10 +340,12 @@ def _arguments(spec: FilterSpec) -> Iterator[Argument]:
     is_volume = spec.kind is Kind.VOLUME
     yield VOLUME if is_volume else IMAGE
     for parameter in spec.parameters:
+        cube = spec.in_3d and any(each.name == parameter.name for each in spec.in_3d.parameters)
+        is_side = cube and isinstance(parameter, OddParameter)
         yield Argument(
             parameter.name,
-            annotation_of(parameter),
-            _help(parameter),
+            _SIDES if is_side else annotation_of(parameter),
+            _help(parameter) + (_CUBE_SIDES if is_side else ""),
             default_of(parameter),
         )
     if is_volume:
@@ -333,7 +353,8 @@ def _arguments(spec: FilterSpec) -> Iterator[Argument]:
     else:
         if len(spec.borders) > 1:
             yield from (_border(spec), MODE, CVAL)
-        yield from (CHANNEL_AXIS, AXES_OF_PICTURES, ALPHA, GREY, WITHIN, AXIS)
+        axes = AXES_OF_CUBES if spec.in_3d else AXES_OF_PICTURES
+        yield from (CHANNEL_AXIS, axes, ALPHA, GREY, WITHIN, AXIS)
     if not isinstance(spec.unit, Unit) or spec.unit.knows_white:
         yield from (WHITE, BLACK)
     yield from (NAN, DEVICE, level_argument(spec), *CALLBACKS)
@@ -437,6 +458,23 @@ def _sides(size: Any) -> tuple[int, int] | None:
     ):
         return None
     return int(pair[0]), int(pair[1])
+
+
+def are_three(axes: Any) -> bool:
+    """Return whether an argument `axes` names three axes."""
+    return isinstance(axes, Sequence) and not isinstance(axes, str) and len(axes) == 3
+
+
+def along_axes(name: str, value: Any) -> Any:
+    """Return the sides of a mask along x, y and z, which are given in the order of the axes."""
+    if name == "size" and isinstance(value, tuple | list):
+        if len(value) != 3:
+            raise InvalidParameter(
+                f"size: {tuple(value)} are not three sides, and there are three axes.",
+                "Use one number, or one for each axis.",
+            )
+        return tuple(reversed(value))
+    return value
 
 
 def check_choice(name: str, value: Any, offered: Sequence[str]) -> None:

@@ -28,6 +28,8 @@ from kernelscope.library.arguments import (
     CALLBACKS,
     PICTURE_ARGUMENTS,
     Argument,
+    along_axes,
+    are_three,
     area_of,
     arguments_of,
     border_of,
@@ -190,6 +192,10 @@ class _Call:
 
     def step(self, own: Mapping[str, Any], given: Mapping[str, Any]) -> Step:
         """Return the step of the arguments that were given."""
+        if self.spec.in_3d and are_three(given.get("axes")):
+            spec = self.spec.in_3d
+            values = checked(spec, {name: along_axes(name, own[name]) for name in own})
+            return Step.create(spec.id, values, border=border_of(spec, given))
         spec, own = of_any_sides(self.spec, own)
         values = checked(spec, own)
         if spec.kind is Kind.VOLUME:

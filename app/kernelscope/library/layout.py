@@ -64,7 +64,7 @@ class Layout:
             channels = _last_axis(shape, dtype, name)
         left = [each for each in range(ndim) if each != channels]
         if axes is not None:
-            left = _pair(axes, ndim)
+            left = axes_of(axes, ndim, 2)
             if channels in left:
                 raise InvalidParameter("axes: the axis of the channels is one of them.")
         if len(left) != 2:
@@ -208,13 +208,16 @@ def _axis(value: Any, ndim: int, name: str) -> int:
     return number % ndim
 
 
-def _pair(axes: Any, ndim: int) -> list[int]:
+def axes_of(axes: Any, ndim: int, count: int) -> list[int]:
+    """Return the numbers of so many axes, or raise `InvalidParameter`."""
     try:
         found = [_axis(each, ndim, "axes") for each in axes]
     except TypeError:
         found = []
-    if len(set(found)) != 2:
+    if len(set(found)) != count or len(found) != count:
         raise InvalidParameter(
-            f"axes: {axes!r} are not two axes.", "Use the rows and the columns, such as (1, 2)."
+            f"axes: {axes!r} are not {'two' if count == 2 else 'three'} axes.",
+            "Use the rows and the columns, such as (1, 2); of volumes the slices as well: "
+            "(0, 1, 2).",
         )
     return found

@@ -27,9 +27,10 @@ from kernelscope.engine.step import Step
 from kernelscope.engine.steps import over_all, recipe_request
 from kernelscope.images.image import DTYPES, Image, can_hold, fill_nan
 from kernelscope.images.volume import AXES
-from kernelscope.library import arrays
-from kernelscope.library.arguments import check_common, cval_of, flag
+from kernelscope.library import arrays, cubes
+from kernelscope.library.arguments import are_three, check_common, cval_of, flag
 from kernelscope.library.containers import is_lazy, lazily, named_axis, unwrapped
+from kernelscope.library.cubes import rounded
 from kernelscope.library.device_arrays import device_array
 from kernelscope.library.layout import Layout
 from kernelscope.library.quick import is_plain
@@ -52,6 +53,11 @@ def filtered(recipe: Recipe, given: Mapping[str, Any]) -> Any:
     check_common(given)
     values, wrap = unwrapped(given["image"], "image", given["nan"])
     if given["axis"] is not None:
+        if given["axes"] is not None:
+            raise InvalidParameter(
+                "axis: beside axes it has no place.",
+                "Use axes alone: those of pictures, or three for a mask through the slices.",
+            )
         if given["out"] is not None:
             there = device_array(values, "image")
             of = arrays.host_array(values, "image") if there is None else there
@@ -60,6 +66,9 @@ def filtered(recipe: Recipe, given: Mapping[str, Any]) -> Any:
         made = run_steps(recipe, [("image", values)], given, as_volumes=True)[0]
         return _written(wrap(made), given["out"])
     named = {name: named_axis(given["image"], given[name]) for name in ("channel_axis", "axes")}
+    if are_three(named["axes"]):
+        made = cubes.filtered(recipe, values, {**given, **named})
+        return _written(wrap(made), given["out"])
     alpha = flag("alpha", given["alpha"]) or arrays.declares_alpha(values)
     given = {**given, "alpha": alpha}
     there = device_array(values, "image")
@@ -191,7 +200,7 @@ def _one(picture: NDArray[Any], step: Step, given: Mapping[str, Any]) -> NDArray
     is_grey = picture.ndim == 2 or picture.shape[2] == 1
     known = picture if dtype.kind == "f" or is_grey else _rounded_floats(picture)
     made = _as_it_is(known, recipe, given)
-    return made if made.dtype == dtype else _of_type(made, dtype)
+    return made if made.dtype == dtype else rounded(made, dtype)
 
 
 def _as_it_is(picture: NDArray[Any], recipe: Recipe, given: Mapping[str, Any]) -> NDArray[Any]:
@@ -281,18 +290,4 @@ def _in_wide_floats(picture: NDArray[Any], step: Step, given: Mapping[str, Any])
         made = made[:, :, 0]
     if holes is not None and made.shape == holes.shape:
         made[holes] = np.nan
-    return made if made.dtype == picture.dtype else _of_type(made, picture.dtype)
-
-
-def _of_type(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return values rounded, ties to even, and saturated to a type."""
-    if dtype.kind == "f":
-        return values.astype(dtype)
-    if dtype.kind == "b":
-        return np.asarray(np.rint(values) > 0)
-    limits = np.iinfo(dtype)
-    whole = np.rint(values)
-    made = np.asarray(whole.clip(limits.min, limits.max).astype(dtype))
-    if dtype.itemsize == 8:  # the largest is no float: converting it wraps
-        made[whole >= limits.max] = limits.max
-    return made
+    return made if made.dtype == picture.dtype else rounded(made, picture.dtype)

@@ -111,7 +111,7 @@ class Recipe:
         volume: bool = False,
         components: Sequence[ArrayLike] = (),
         channel_axis: int | str | None = None,
-        axes: tuple[int | str, int | str] | None = None,
+        axes: tuple[int | str, int | str] | tuple[int | str, int | str, int | str] | None = None,
         alpha: bool = False,
         white: float | None = None,
         black: float | None = None,
@@ -134,7 +134,8 @@ class Recipe:
         components : sequence of array_like, optional
             Up to 3 more volumes of the same head.
         channel_axis, axes, alpha, out : optional
-            As for the functions of filters for pictures.
+            As for the functions of filters for pictures; with three axes, all masks go through
+            the slices of volumes.
         white, black : float, optional
             Levels of floats and of volumes, to which amounts are relative.
         nan : float, optional

@@ -1,0 +1,197 @@
+"""Calls with three axes: the mask goes through the slices of volumes.
+
+::
+
+    ks.median(stack, size=3, axes=(0, 1, 2))             shape (depth, height, width)
+    ks.mean(series, size=(1, 5, 5), axes=(1, 2, 3))      a volume for each time
+
+uint8, uint16, int16 and float32 are filtered as they are, on any device. Other types are computed
+in 64-bit floats on the processor, and rounded to the type that they came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.base.errors import InvalidImage, InvalidParameter
+from kernelscope.engine.control import no_progress
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.request import Request
+from kernelscope.engine.scaling import SIGN, ignores_levels, keeping_sign
+from kernelscope.engine.step import Step
+from kernelscope.engine.steps import over_all
+from kernelscope.images.image import can_hold, fill_nan
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import DTYPES, Volume
+from kernelscope.library import arrays
+from kernelscope.library.arguments import cval_of, flag
+from kernelscope.library.containers import is_lazy
+from kernelscope.library.device_arrays import device_array
+from kernelscope.library.layout import axes_of
+from kernelscope.library.running import run_steps
+from kernelscope.library.session import session
+from kernelscope.schema.borders import Border
+from kernelscope.schema.parameters import SidesParameter
+
+_WHOLE = 2**53
+"""Up to here 64-bit floats hold every integer."""
+
+
+def filtered(recipe: Recipe, values: Any, given: Mapping[str, Any]) -> Any:
+    """Return the result of a recipe whose masks go through the slices of volumes."""
+    for name in ("alpha", "grey"):
+        if given.get(name) and flag(name, given[name]):
+            raise InvalidParameter(f"{name}: volumes have no colours.", "Leave it out.")
+    if given.get("within") is not None:
+        raise InvalidParameter("within: it is an area of pictures.", "Filter the whole volume.")
+    recipe = Recipe(tuple(step.in_3d for step in recipe.steps))
+    there = device_array(values, "image")
+    if is_lazy(values):
+        return _lazily(recipe, values, axes_of(given["axes"], len(values.shape), 3), given)
+    if there is None:
+        array = arrays.host_array(values, "image")
+        return _on_host(recipe, array, axes_of(given["axes"], array.ndim, 3), given)
+    from kernelscope.library import on_device
+
+    array = on_device.fetched(there)
+    made = _on_host(recipe, array, axes_of(given["axes"], array.ndim, 3), given)
+    return on_device.stored([made], there)[0]
+
+
+def _on_host(
+    recipe: Recipe, array: NDArray[Any], axes: list[int], given: Mapping[str, Any]
+) -> NDArray[Any]:
+    if not array.size:
+        raise InvalidImage("image: the volume has no voxels.")
+    others = [axis for axis in range(array.ndim) if axis not in axes]
+    moved = np.transpose(array, (*others, *axes))
+    made = np.empty(moved.shape, array.dtype)
+    count = moved[..., 0, 0, 0].size
+    parts, progress = over_all(given["progress"] or no_progress, count), given["progress"]
+    for number, index in enumerate(np.ndindex(moved.shape[:-3]), 1):
+        inner = {**given, "progress": progress and parts(number)}
+        made[index] = _of_volume(recipe, np.ascontiguousarray(moved[index]), inner)
+    places = np.argsort((*others, *axes)).tolist()
+    return np.ascontiguousarray(np.transpose(made, places))
+
+
+def _of_volume(recipe: Recipe, volume: NDArray[Any], given: Mapping[str, Any]) -> NDArray[Any]:
+    if "cval" in given and (cval := cval_of(given, recipe.steps[0].border)):
+        return _surrounded(recipe.steps[0], volume, cval, given)
+    if volume.dtype not in DTYPES and all(_is_wide(step, given) for step in recipe.steps):
+        return _in_wide_floats(recipe, volume, given)
+    return np.asarray(run_steps(recipe, [("image", volume)], given, as_volumes=True)[0])
+
+
+def radii_of(step: Step) -> tuple[int, int, int]:
+    """Return how far the mask of a step reaches along the three axes."""
+    for parameter in step.filter.parameters:
+        if isinstance(parameter, SidesParameter):
+            x, y, z = parameter.along_axes(step.parameters[parameter.name])
+            return z // 2, y // 2, x // 2
+    radius = step.filter.radius(step.parameters)
+    return radius, radius, radius
+
+
+def _surrounded(
+    step: Step, volume: NDArray[Any], cval: float, given: Mapping[str, Any]
+) -> NDArray[Any]:
+    """Return the result with cells of this value around the volume."""
+    if volume.dtype.kind != "f" and not can_hold(volume.dtype, cval):
+        raise InvalidParameter(
+            f"cval: samples of type {volume.dtype} have no value {cval:g}.",
+            "Convert the array to floats, or use another value.",
+        )
+    radii = radii_of(step)
+    padded = np.pad(
+        volume, [(each, each) for each in radii], constant_values=volume.dtype.type(cval)
+    )
+    inner = Recipe((replace(step, border=Border.NEAREST),))
+    made = _of_volume(inner, padded, {**given, "cval": 0.0})
+    return made[
+        tuple(slice(each, side - each) for each, side in zip(radii, made.shape, strict=True))
+    ]
+
+
+def _is_wide(step: Step, given: Mapping[str, Any]) -> bool:
+    """Return whether the kernels of the processor compute a step in 64-bit floats."""
+    levels = [each.id for each in step.filter.levels(Device.CPU)]
+    here = given["device"] in (Device.AUTO, Device.CPU) and given["level"] in (None, *levels)
+    return here and step.filter.is_in_3d and step.parameters.get(SIGN) != "offset"
+
+
+def _in_wide_floats(recipe: Recipe, volume: NDArray[Any], given: Mapping[str, Any]) -> NDArray[Any]:
+    """Return the result of kernels for 64-bit floats, rounded to the type of the volume."""
+    dtype = volume.dtype
+    values: NDArray[Any] = volume.astype(np.float64)
+    holes = None
+    if dtype.kind == "f":
+        if not np.isfinite(values).all():
+            values, holes, _ = fill_nan(values, "image", "voxels", given["nan"])
+    elif dtype.itemsize == 8 and np.abs(values).max() > _WHOLE:
+        raise InvalidImage(
+            "image: 64-bit floats, in which the filter computes, do not hold these integers.",
+            "Divide them, or convert them to floats.",
+        )
+    for step in recipe.steps:
+        if step.parameters.get(SIGN) == "clip" and (values < 0).any():
+            step = keeping_sign(step)
+        values = np.ascontiguousarray(values)[..., np.newaxis]
+        values.flags.writeable = False
+        stand_in = Volume(np.broadcast_to(np.float32(0), values.shape[:3]), title="image")
+        request = Request(Scan((stand_in,)), step, RunOptions(Device.CPU, given["level"]))
+        made = session().filtered(request, values, given["progress"], given["cancel"])
+        values = made[..., 0]
+        if dtype.kind != "f":
+            values = rounded(values, dtype).astype(np.float64)
+    if holes is not None:
+        values = np.where(holes, np.nan, values)
+    return rounded(values, dtype)
+
+
+def rounded(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return values rounded, ties to even, and saturated to a type."""
+    if dtype.kind == "f":
+        return values.astype(dtype)
+    if dtype.kind == "b":
+        return np.asarray(np.rint(values) > 0)
+    limits = np.iinfo(dtype)
+    whole = np.rint(values)
+    made = np.asarray(whole.clip(limits.min, limits.max).astype(dtype))
+    if dtype.itemsize == 8:  # the largest is no float: converting it wraps
+        made[whole >= limits.max] = limits.max
+    return made
+
+
+def _lazily(recipe: Recipe, values: Any, axes: list[int], given: Mapping[str, Any]) -> Any:
+    """Return the result as an array of Dask, which computes it in chunks with a halo."""
+    for step in recipe.steps:
+        radii = dict(zip(axes, radii_of(step), strict=True))
+        obstacle = ""
+        if not ignores_levels(step):
+            obstacle = "black, white and sign are those of the whole volume, not of a chunk"
+        elif any(values.shape[axis] < radius for axis, radius in radii.items()):
+            obstacle = "the volume is smaller than the mask"
+        if obstacle:
+            raise InvalidParameter(
+                f"{step.filter.name} cannot filter a Dask array in chunks: {obstacle}.",
+                "Compute the array first.",
+            )
+        alone: Callable[[NDArray[Any]], NDArray[Any]] = _chunk(Recipe((step,)), axes, given)
+        around = dict.fromkeys(axes, "periodic" if step.border is Border.WRAP else "none")
+        values = values.map_overlap(
+            alone, depth=radii, boundary=around, dtype=values.dtype, meta=values._meta
+        )
+    return values
+
+
+def _chunk(
+    recipe: Recipe, axes: list[int], given: Mapping[str, Any]
+) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    return lambda chunk: _on_host(recipe, chunk, axes, given)
