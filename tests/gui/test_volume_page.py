@@ -45,6 +45,7 @@ from kernelscope.gui.tools.phantom_dialog import PhantomDialog, PhantomOrder
 from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.pane import EARLIER
+from kernelscope.gui.widgets.form import ListEditor, RadiiEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.dock_list import DockName
@@ -53,6 +54,7 @@ from kernelscope.images.judging.volumes import judge_volume
 from kernelscope.images.phantom import Contrast, ScannerNoise, head
 from kernelscope.images.volume import Volume
 from kernelscope.schema.parameters import FloatParameter
+from kernelscope.schema.samples import Kind
 from tests.files.test_volumes_dicom import OTHER, pixels
 from tests.files.test_volumes_dicom import write as write_slice
 from tests.gui.helpers import (
@@ -321,6 +323,44 @@ def test_a_filter_of_pictures_runs_slice_by_slice(
     window.volumes.canvas.choose_plane(2)  # sagittal: across x
     run(qtbot, window)
     assert len(cpu.requests) == SHAPE[0] + SHAPE[2]
+
+
+def test_a_mask_goes_through_the_slices_if_that_is_chosen(
+    qtbot: QtBot, window: MainWindow, scan: Path, picture: Path, cpu: FakeCpu
+) -> None:
+    session, mask = window.session, window.findChild(ListEditor, "maskDimensions")
+    assert not mask.isVisibleTo(window)
+    open_scan(qtbot, window, scan)
+    assert not mask.isVisibleTo(window)  # MRI NLM has its own
+    session.set_filter("median")
+    session.set_values("median", {"size": 5})
+    assert mask.isVisibleTo(window)
+    run(qtbot, window)
+    flat = len(cpu.requests)
+    mask.set_value(True)
+    assert session.require().step == Step.create("median_3d", {"size": 5})
+    child(window, RadiiEditor, "size").setText("5, 5, 3")
+    run(qtbot, window)
+    assert len(cpu.requests) == flat + 1
+    assert cpu.requests[-1].step.parameters["size"] == (5, 5, 3)
+    assert caption(window).startswith("Output: CPU parallel, Median 3-D, mask size 5, 5, 3 voxels")
+    # Other filters follow, as far as they have a mask of voxels.
+    session.set_filter("sobel")
+    assert session.spec.id == "sobel_3d"
+    session.set_filter("nlm")
+    assert session.spec.id == "nlm"
+    assert not mask.isVisibleTo(window)
+    session.set_filter("median")
+    mask.set_value(False)
+    assert session.require().step == Step.create("median", {"size": 5})
+    # An earlier run brings its settings back.
+    session.show(RunSettings(Step.create("mean_3d", {"size": (1, 3, 3)})))
+    assert mask.value() is True
+    assert session.require().step == Step.create("mean_3d", {"size": (1, 3, 3)})
+    load(qtbot, window, picture)
+    assert not session.in_3d
+    assert session.spec.kind is Kind.PICTURE
+    assert not mask.isVisibleTo(window)
 
 
 def test_cancel_leaves_the_last_output(

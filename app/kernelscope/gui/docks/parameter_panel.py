@@ -27,7 +27,7 @@ from kernelscope.gui.session.subject import MOMENT, RESULT, Fields
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.controls import ChoiceBox
-from kernelscope.gui.widgets.form import Form, NumberEditor, NumbersEditor, shrink
+from kernelscope.gui.widgets.form import Form, ListEditor, NumberEditor, NumbersEditor, shrink
 from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
 from kernelscope.gui.widgets.mask_editor import MaskEditor
 from kernelscope.gui.widgets.parts import (
@@ -171,8 +171,23 @@ class ParameterPanel(QScrollArea):
         )
         self._problem = text_label("", "problem", parent=self._parameters)
         self._problem.hide()
-        rows = self._problem, in_row(1, self._reset)
+        self._make_dimensions()
+        mask = in_row(self._dimensions_label, (self._dimensions, 1))
+        rows = mask, self._problem, in_row(1, self._reset)
         self._form_space = in_column(*rows, of=self._parameters, margins=(9, 0, 9, 0))
+
+    def _make_dimensions(self) -> None:
+        """Make the list of volumes that says where masks extend."""
+        entries = ("2-D: in each slice", False), ("3-D: through the slices", True)
+        self._dimensions = dressed(ListEditor(entries, False, self), "maskDimensions", "Mask")
+        self._dimensions.setToolTip(
+            "Whether the mask of the filter lies in each slice, or is a cube of voxels. In 3-D the "
+            "filter has parameters of its own."
+        )
+        self._dimensions.changed.connect(
+            lambda: self._session.set_in_3d(bool(self._dimensions.value()))
+        )
+        self._dimensions_label = label_of("Mas&k", self._dimensions)
 
     def add_browser(self, action: QAction) -> None:
         """Put the button that opens the browser of filters beside the list."""
@@ -260,14 +275,18 @@ class ParameterPanel(QScrollArea):
     def _show_filter(self) -> None:
         spec = self._session.spec
         with QSignalBlocker(self._filter):
-            self._filter.setCurrentIndex(self._filter.findData(spec.id))
+            self._filter.setCurrentIndex(self._filter.findData(spec.base_id))
+        with QSignalBlocker(self._dimensions):
+            self._dimensions.set_value(spec.is_in_3d)
+        self._dimensions.setVisible(self._session.offers_3d)
+        self._dimensions_label.setVisible(self._session.offers_3d)
         if self._current is not None:
             self._current.hide()
         if spec.id not in self._forms:
             form = self._forms[spec.id] = FilterForm(spec, self._parameters)
             form.changed.connect(self._write)
             form.estimate_wanted.connect(self.estimate_wanted)
-            self._form_space.insertWidget(0, form)
+            self._form_space.insertWidget(1, form)
         self._current = self._forms[spec.id]
         self._put_into_tab_order(self._current)
         self._show_values()

@@ -69,7 +69,7 @@ def _levels(image: Image) -> dict[str, float]:
 
 def _words(step: Step) -> list[str]:
     """Return the filter and the options that make the parser of the command find `step`."""
-    words = [filter_name(step.filter)]
+    words = filter_name(step.filter).split()
     for name in _typed(step):
         parameter = step.filter.parameter(name)
         text = ESTIMATE if name in step.estimates else parameter.format(step.parameters[name])

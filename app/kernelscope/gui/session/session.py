@@ -126,6 +126,7 @@ class Session(Observed):
         self._wished = DEFAULT_OPTIONS
         self._wished_border = Border.REFLECT
         self._wishes_grey = False
+        self._wishes_3d = False
         self.refused: InvalidParameter | None = None
         """The reason why an option is no number at the moment."""
         self._within: Area | None = None
@@ -232,8 +233,19 @@ class Session(Observed):
 
     @property
     def spec(self) -> FilterSpec:
-        """The filter that is chosen."""
-        return filters.get(self.filter_id)
+        """The filter that is chosen; of volumes in 3-D, if that is."""
+        chosen = filters.get(self.filter_id)
+        return chosen.in_3d if chosen.in_3d and self.in_3d else chosen
+
+    @property
+    def offers_3d(self) -> bool:
+        """Whether the mask of the filter can go through the slices of what is open."""
+        return self.kind is Kind.VOLUME and filters.get(self.filter_id).in_3d is not None
+
+    @property
+    def in_3d(self) -> bool:
+        """Whether masks go through the slices of volumes."""
+        return self._wishes_3d and self.kind is Kind.VOLUME
 
     @property
     def border(self) -> Border:
@@ -258,7 +270,7 @@ class Session(Observed):
     @property
     def values(self) -> Values:
         """The parameters of the filter."""
-        return self.values_of(self.filter_id)
+        return self.values_of(self.spec.id)
 
     @property
     def automatic(self) -> tuple[str, ...]:
@@ -332,6 +344,20 @@ class Session(Observed):
                 self.filter_id = filter_id
                 self._settle()
 
+    def set_in_3d(self, in_3d: bool) -> None:
+        """Let masks go through the slices of volumes, or stay in them; what fits both is kept."""
+        if in_3d == self._wishes_3d:
+            return
+        with self.changing(FILTER):
+            before = self.values
+            self._wishes_3d = in_3d
+            numbers = dict(self.values.numbers)
+            for name in numbers.keys() & before.numbers.keys():
+                with contextlib.suppress(InvalidParameter):
+                    numbers[name] = self.spec.parameter(name).validate(before.numbers[name])
+            self._values[self.spec.id] = Values(numbers, self.values.automatic)
+            self._settle()
+
     def set_availability(self, availability: Mapping[str, Availability]) -> None:
         """Offer the devices that can be used; one that is not named is still looked for."""
         with self.changing(PLACES):
@@ -342,7 +368,7 @@ class Session(Observed):
         """Take the values that stand in the form of the filter."""
         if not self.values.same_as(values):
             with self.changing():
-                self._values[self.filter_id] = values
+                self._values[self.spec.id] = values
                 self._settle()
 
     def set_values(self, filter_id: str, numbers: Mapping[str, Any]) -> None:
@@ -406,14 +432,16 @@ class Session(Observed):
 
     def show(self, settings: RunSettings) -> None:
         """Take the settings of a run, as far as they are offered now."""
-        filter_id = settings.step.filter.id
+        step, options = settings.step, settings.options
+        filter_id = step.filter.base_id
         if filter_id not in _offered(self.kind):
             return
         with self.changing(VALUES, OPTIONS, REGION):
             if filter_id != self.filter_id:
                 self.set_filter(filter_id)
-            step, options = settings.step, settings.options
-            self._values[self.filter_id] = Values(step.parameters, step.estimates)
+            if self.offers_3d:
+                self.set_in_3d(step.filter.is_in_3d)
+            self._values[self.spec.id] = Values(step.parameters, step.estimates)
             place = RungPlace(options.device, options.level)
             if place == chosen_place(self._wished_place, self.rungs):
                 place = self._wished_place
@@ -437,8 +465,8 @@ class Session(Observed):
         """Check everything once, and note what is new."""
         before, offered = self.settings, (self.rungs, self.place)
         problem, self.problem = self.problem, None
-        if self._rungs_of != (self.filter_id, self._availability):
-            self._rungs_of = self.filter_id, self._availability
+        if self._rungs_of != (self.spec.id, self._availability):
+            self._rungs_of = self.spec.id, self._availability
             self.rungs = rungs(self.spec, self._backends, self._availability)
         self.place = chosen_place(self._wished_place, self.rungs)
         try:
@@ -456,7 +484,7 @@ class Session(Observed):
             if values.problem is not None:
                 raise values.problem
             step = Step.of_numbers(
-                self.filter_id,
+                self.spec.id,
                 values.numbers,
                 border=self.border,
                 grey=self.grey,

@@ -434,7 +434,7 @@ class Subject(Observed, Generic[Opened, Part]):
             if self.result is not None:
                 request = self.result.request
                 return RunSettings(request.step.closed, request.options)
-            return RunSettings(Step.create(self.session.filter_id))
+            return RunSettings(Step.create(self.session.spec.id))
         with contextlib.suppress(AppError):
             step = self.request(settings).step  # volumes have an axis
             return RunSettings(step.open, settings.options)

@@ -12,7 +12,6 @@ import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
-from kernelscope import filters
 from kernelscope.base.errors import AppError
 from kernelscope.bench.recorded import Recorded, RecordedTime, Wanted, with_cpu
 from kernelscope.engine.backend import Availability, Backend
@@ -350,7 +349,7 @@ class Companions:
         request = None
         with contextlib.suppress(AppError):  # explained without valid settings as well
             request = self.runner.create()
-        explained.show_entry(entry, filters.get(self.session.filter_id), request)
+        explained.show_entry(entry, self.session.spec, request)
         explained.show_in_front()
 
     @Action(

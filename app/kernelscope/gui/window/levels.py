@@ -17,7 +17,6 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from kernelscope import filters
 from kernelscope.base.durations import about
 from kernelscope.base.errors import AppError
 from kernelscope.bench.recorded import Recorded, Shown, Wanted
@@ -222,7 +221,7 @@ class LevelRunner(QObject):
             self._read()
         entries = self.entries()
         chosen = marked(self._session.place, self._session.rungs)
-        note = self._note or only_cpu(filters.get(self._session.filter_id))
+        note = self._note or only_cpu(self._session.spec)
         wanted = Wanted.by(request) if request is not None else None
         self.ladder.show_entries(entries, chosen, folds=_folds(entries, wanted), note=note)
 

@@ -285,7 +285,7 @@ class Runner(QObject):
     def _show_estimates(self, request: Request) -> None:
         """Show in their fields the numbers that were estimated for the request."""
         names = self._session.automatic
-        if request.step.filter.id == self._session.filter_id and names == request.step.estimates:
+        if request.step.filter.id == self._session.spec.id and names == request.step.estimates:
             values = {name: request.step.parameters[name] for name in names}
             self._session.set_estimates(request.step.filter.id, values)
 
