@@ -39,7 +39,7 @@ def page(spec: FilterSpec, *, computed: bool = True) -> str:
     parts += [_docstring(spec)]
     if about.formula:
         parts += _worked(spec, computed)
-    parts += [*_parameters(spec), *_cost(spec), *_borders(spec)]
+    parts += [*_parameters(spec), *_cost(spec), *_borders(spec), *_in_3d(spec)]
     parts += ["## Source", f"{spec.source}.", _command(spec)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -137,6 +137,10 @@ def nearest(spec: FilterSpec, device: str) -> dict[str, RecordedTime]:
 def _cost(spec: FilterSpec) -> Iterator[str]:
     """Yield the cost of the levels, by plan and as measured."""
     yield "## Levels and cost"
+    yield from _cost_by_device(spec)
+
+
+def _cost_by_device(spec: FilterSpec) -> Iterator[str]:
     unit = "voxel" if spec.kind is Kind.VOLUME else "sample"
     for device, name in _DEVICES.items():
         levels = spec.levels(device)
@@ -200,6 +204,23 @@ def _borders(spec: FilterSpec) -> Iterator[str]:
     )
 
 
+def _in_3d(spec: FilterSpec) -> Iterator[str]:
+    """Yield the section about masks of voxels."""
+    cube = spec.in_3d
+    if cube is None:
+        return
+    yield "## Volumes in 3-D"
+    yield (
+        "A volume is filtered slice by slice, unless the mask is to go through the slices: in the "
+        "window by *3-D* under *Mask*, on the command line by `--dimensions 3d`, in Python by "
+        "three `axes`."
+    )
+    yield f"{cube.summary} All borders but `valid` hold along all three axes."
+    yield manual.parameter_table(cube)
+    yield from _cost_by_device(cube)
+    yield f"`{command(cube)}`; `{call(cube)}`."
+
+
 def _command(spec: FilterSpec) -> str:
     return (
         f"[Command line](command-line.md): `{command(spec)}`. [Python](library.md): "
@@ -239,7 +260,10 @@ def command(spec: FilterSpec) -> str:
         for word in (manual.option_of(spec.parameter(key)), spec.parameter(key).format(value))
     ]
     return shlex.join(
-        ["kernelscope", "apply", manual.filter_name(spec), f"in.{name}", f"out.{name}", *options]
+        [
+            *("kernelscope", "apply", *manual.filter_name(spec).split()),
+            *(f"in.{name}", f"out.{name}", *options),
+        ]
     )
 
 
@@ -250,7 +274,8 @@ def call(spec: FilterSpec) -> str:
         f"{key}={spec.parameter(key).format(value) if isinstance(value, float) else repr(value)}"
         for key, value in _shown(spec).items()
     ]
-    return f"ks.{spec.id}({', '.join([image, *values])})"
+    axes = ["axes=(0, 1, 2)"] if spec.is_in_3d else []
+    return f"ks.{spec.base_id}({', '.join([image, *values, *axes])})"
 
 
 def _shown(spec: FilterSpec) -> Mapping[str, Any]:
