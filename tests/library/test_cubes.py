@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -89,15 +90,15 @@ def test_dask() -> None:
     dask = pytest.importorskip("dask.array")
     large = np.tile(VOLUME, (3, 3, 3))
     wanted = ndimage.median_filter(large, 3, mode="wrap")
-    lazy = ks.median(dask.from_array(large, chunks=(7, 13, 20)), axes=ALL, border="wrap")
+    lazy: Any = ks.median(dask.from_array(large, chunks=(7, 13, 20)), axes=ALL, border="wrap")
     np.testing.assert_array_equal(lazy.compute(scheduler="synchronous"), wanted)
     with pytest.raises(AppError, match="black, white and sign"):
         ks.laplace(dask.from_array(large), negative="clip", axes=ALL)
 
 
 def test_names_of_axes() -> None:
-    named = Labelled(VOLUME[:, np.newaxis], ("z", "t", "y", "x"), {})
-    made = ks.median(named, size=(3, 1, 5), axes=("z", "y", "x"))
+    named: Any = Labelled(VOLUME[:, np.newaxis], ("z", "t", "y", "x"), {})
+    made: Any = ks.median(named, size=(3, 1, 5), axes=("z", "y", "x"))
     assert made.dims == named.dims
     np.testing.assert_array_equal(made.data[:, 0], ndimage.median_filter(VOLUME, (3, 1, 5)))
 
@@ -168,3 +169,29 @@ def test_a_filter_without_a_mask_needs_none() -> None:
     negative: Any = ks.negative
     made: NDArray[Any] = negative(VOLUME, axes=ALL)
     np.testing.assert_array_equal(made, 255 - VOLUME)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"sigma_from": "local", "window_radius": 2},
+        {"sigma_from": "adaptive"},
+        {"sigma_from": "given", "sigma": 15.0, "search_radius": (3, 2, 1)},
+        {"dimensions": "2d"},
+    ],
+)
+def test_mri_nlm_gives_the_same_for_every_order_of_axes(parameters: dict[str, Any]) -> None:
+    """Neither to the result nor to the strength that it is estimated from, but for rounding."""
+    random = np.random.default_rng(0)
+    voxels = np.abs(random.normal(60, 15, (14, 19, 19))).astype(np.float32)
+    voxels[5:12, 6:15, 8:16] += 100
+    wanted = ks.mri_nlm(voxels, **parameters)
+    orders = [order for order in itertools.permutations(range(3)) if "dimensions" not in parameters]
+    for order in orders or [(0, 2, 1)]:
+        own = dict(parameters)
+        if "search_radius" in own:  # along x, y and z
+            radii = own["search_radius"][::-1]
+            own["search_radius"] = tuple(radii[axis] for axis in reversed(order))
+        made = ks.mri_nlm(np.ascontiguousarray(voxels.transpose(order)), **own)
+        np.testing.assert_allclose(made, wanted.transpose(order), atol=2e-3, err_msg=str(order))

@@ -242,8 +242,11 @@ def draw_voxels(
     - `count`: of voxels, at most.
     """
     shape = np.array(source.shape[:3])
+    order = axes_in_order(source, deep)
     # Some voxels are drawn twice, which does no harm.
-    places = np.random.default_rng(0).integers(0, shape, (_TRIES * count, 3))
+    drawn = np.random.default_rng(0).integers(0, shape[order], (_TRIES * count, 3))
+    places = np.empty_like(drawn)
+    places[:, order] = drawn
     noise = noise_at(places) ** 2
     steps = list(product((-1, 0, 1) if deep else (0,), (-1, 0, 1), (-1, 0, 1)))
     power = np.zeros_like(noise)
@@ -256,6 +259,23 @@ def draw_voxels(
             noise = np.where(has_signal, noise, 0)
     chosen = np.flatnonzero(noise.any(axis=1))[:count]
     return places[chosen], noise[chosen]
+
+
+def axes_in_order(source: Pixels, deep: bool) -> list[int]:
+    """Return the axes in an order that does not depend on how the volume is stored.
+
+    By their lengths, and by the voxels of the middle slice across them where these are equal: they
+    are added up by size, so that the sum is the same however they lie. Slices stay first unless
+    surroundings extend through them.
+    """
+
+    def key(axis: int) -> tuple[int, float]:
+        length = source.shape[axis]
+        if source.shape[:3].count(length) == 1:
+            return length, 0.0
+        return length, float(np.sort(source.take(length // 2, axis), axis=None).sum(dtype=float))
+
+    return sorted(range(3), key=key) if deep else [0, *sorted((1, 2), key=key)]
 
 
 def estimated_errors(
