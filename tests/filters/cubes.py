@@ -14,6 +14,11 @@ from kernelscope.schema.borders import Border
 CASES: dict[str, list[dict[str, Any]]] = {
     "mean_3d": [{"size": 3}, {"size": (5, 3, 1)}, {"size": (1, 1, 7)}, {"size": 9}],
     "weighted_mean_3d": [{"size": 3}, {"size": (3, 1, 5)}, {"size": 7}],
+    "gaussian_3d": [
+        {"sigma": 0.8, "truncate": 2.0},
+        {"sigma": 1.5, "truncate": 3.0},
+        {"sigma": 0.0},
+    ],
     "median_3d": [{"size": 3}, {"size": (5, 1, 3)}, {"size": (1, 3, 1)}, {"size": 7}],
     "sobel_3d": [{"form": "sum"}, {"form": "magnitude"}],
     "laplace_3d": [
@@ -48,6 +53,9 @@ def windows(
 
 def sides_of(filter_id: str, parameters: Mapping[str, Any]) -> tuple[int, int, int]:
     """Return the sides of the mask along z, y and x."""
+    if filter_id == "gaussian_3d":
+        side = 2 * int(parameters.get("truncate", 4.0) * parameters["sigma"] + 0.5) + 1
+        return side, side, side
     x, y, z = np.broadcast_to(parameters.get("size", 3), 3).tolist()
     return z, y, x
 
@@ -67,6 +75,13 @@ def oracle(
         weights = np.einsum("i,j,k->ijk", *rows).astype(volume.dtype)
         made = np.sum(cells * weights, axes, where=counted)
         made = made / np.sum(np.broadcast_to(weights, cells.shape), axes, where=counted)
+    elif filter_id == "gaussian_3d":
+        steps = np.arange(sides[0]) - sides[0] // 2
+        row = np.exp(-0.5 * (steps / (parameters["sigma"] or 1.0)) ** 2)
+        row /= row.sum()
+        weights = np.einsum("i,j,k->ijk", row, row, row)
+        made = np.einsum("zyxijk,ijk->zyx", np.where(counted, cells, 0), weights)
+        made = made / np.einsum("zyxijk,ijk->zyx", counted, weights)
     elif filter_id == "median_3d":
         listed = np.where(counted, cells, np.nan).reshape(*volume.shape, -1)
         ranks = (counted.sum(axes) - 1) // 2

@@ -41,6 +41,17 @@ def test_sums_are_those_of_scipy() -> None:
     np.testing.assert_array_equal(made, np.rint(total / 4**6))
 
 
+def test_the_gaussian_is_that_of_scipy() -> None:
+    floats = VOLUME.astype(float)
+    for border in ("reflect", "mirror", "nearest", "constant", "wrap"):
+        made = ks.gaussian(floats, sigma=1.3, axes=ALL, border=border)
+        wanted = ndimage.gaussian_filter(floats, 1.3, mode=border)
+        np.testing.assert_allclose(made, wanted, rtol=1e-12)
+    made = ks.gaussian(VOLUME, sigma=1.3, truncate=2.5, axes=ALL)
+    wanted = ndimage.gaussian_filter(floats, 1.3, truncate=2.5)
+    np.testing.assert_array_equal(made, np.rint(wanted))
+
+
 def test_other_axes_count_volumes() -> None:
     series = np.random.default_rng(1).integers(-900, 900, (2, 6, 9, 11))
     wanted = np.stack([np.rint(ndimage.uniform_filter(each.astype(float), 3)) for each in series])

@@ -20,8 +20,6 @@ from kernelscope.engine.area import Area
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.region import Region
 from kernelscope.engine.step import Step
-from kernelscope.filters.shared.correlation import NEGATIVE
-from kernelscope.filters.shared.cubes import MIDDLE, WHOLE
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
@@ -31,7 +29,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.chips import Chip
 from kernelscope.schema.crop import Box
 from kernelscope.schema.devices import Device
-from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.filter import MIDDLE, SIGN, WHOLE, FilterSpec
 from kernelscope.schema.samples import Kind, is_bytes
 
 _ids = itertools.count(1)
@@ -503,12 +501,12 @@ def _facts_of(volume: Volume, step: Step) -> dict[str, Any]:
     zero are not clipped where voxels are.
     """
     facts: dict[str, Any] = {WHOLE: volume.is_whole}
-    negative = step.parameters.get(NEGATIVE.name)
+    negative = step.parameters.get(SIGN)
     if negative == "offset":
         half = 128.0 if is_bytes(volume.voxels.dtype) else volume.levels.span / 2
         facts[MIDDLE] = half
     if negative == "clip" and volume.value_range[0] < 0:
-        facts[NEGATIVE.name] = "keep"
+        facts[SIGN] = "keep"
     return facts
 
 

@@ -26,14 +26,11 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
-from kernelscope.schema.filter import Unit
+from kernelscope.schema.filter import SIGN, Unit
 from kernelscope.schema.samples import UNIT, Pixels, colour_count, is_bytes
 
 _SMALL, _LARGE = 2.0**-20, 2.0**40
 """Between these peaks, float32 holds squares of samples and of their noise, and sums of those."""
-
-SIGN = "negative"
-"""Name of the parameter of filters that clip negative results."""
 
 Factors = tuple[float, ...]
 """The unit of a picture, or of each volume of a scan, in that which the filter supposes."""

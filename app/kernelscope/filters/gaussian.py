@@ -17,11 +17,16 @@ Source: Gonzalez and Woods, Digital Image Processing, chapter 3.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kernelscope.filters.shared import cubes
+from kernelscope.filters.shared.cubes_cuda import GAPS_IN_3D, cube_launch
 from kernelscope.filters.shared.separable import (
     SIGMA,
     TRUNCATE,
@@ -32,10 +37,11 @@ from kernelscope.filters.shared.separable import (
     weights_of,
 )
 from kernelscope.filters.shared.separable_cuda import separable_cuda
+from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec, Unit
-from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask
-from kernelscope.schema.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Scratch
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 
 
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
@@ -62,6 +68,97 @@ def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
     )
 
 
+def _row(parameters: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Return all weights along an axis."""
+    half = weights_of(parameters)
+    return np.concatenate([half[:0:-1], half])
+
+
+def _divisors(
+    task: CpuTask | CudaTask, places: Sequence[NDArray[np.int64]]
+) -> tuple[NDArray[np.float64], ...]:
+    """Return the divisors of voxels along each axis, of which the product counts: mostly 1."""
+    row = _row(task.parameters)
+    if task.border is Border.REDUCE:
+        return tuple(np.correlate((each >= 0).astype(np.float64), row) for each in places)
+    return tuple(np.ones(len(each) - len(row) + 1) for each in places)
+
+
+def _plan_cubes(task: CpuTask) -> Sequence[CpuPass]:
+    reach = radius(task.parameters)
+    radii, row = (reach, reach, reach), _row(task.parameters)
+    places = cubes.Places.of(task, radii)
+    divisors = _divisors(task, (places.z, places.y, places.x))
+    finish = cubes.facts_finish(task)
+    arguments = (task.source, task.output, (row, row, row), divisors, places, radii, finish)
+    if task.level == SERIAL.id:
+        return [CpuPass(cubes.weigh_axes_serial, arguments, task.output.shape[0])]
+    return [CpuPass(cubes.weigh_cubes_parallel, (*arguments, 0.0), cubes.units(task))]
+
+
+_BLOCKS = ((32, 1, 8), (32, 8, 1), (32, 4, 2))
+"""Threads of the passes along z, y and x: at level *shared* tiles are longest along their axis."""
+
+_SHARED_BYTES = 48 * 1024
+"""Shared memory of a block on every GPU."""
+
+_NOTICE = (
+    "Tiles for such a wide mask do not fit into shared memory: the kernels of level constant ran."
+)
+
+
+def _plan_cubes_cuda(task: CudaTask) -> CudaPlan:
+    """Return three launches, along z, y and x; ``gaussian_3d.cu`` explains them."""
+    reach, row = radius(task.parameters), _row(task.parameters)
+    sides = task.shape[:3]
+    places = [cubes.places_along(0, size, size, reach, task.border) for size in sides]
+    divisors = np.concatenate(_divisors(task, places))
+    voxels = Scratch(8 * task.out_row_pixels)
+    launches = []
+    for axis, name in enumerate("zyx"):
+        launch = cube_launch(
+            "gaussian_3d",
+            task,
+            (reach, reach, reach),
+            operations=0,
+            block=_BLOCKS[axis],
+            AXIS=axis,
+        )
+        tile = list(launch.block)
+        tile[2 - axis] += 2 * reach
+        in_constant = task.level != GLOBAL.id
+        launches.append(
+            replace(
+                launch,
+                kernel=f"{launch.kernel}_{name}",
+                tables=(divisors,) if in_constant else (row, divisors),
+                constants={"line_weights": row} if in_constant else {},
+                shared_bytes=8 * math.prod(tile) if task.level == SHARED.id else 0,
+                operations_per_sample=2.0 * len(row),
+                scratch=("along_z", "along_y"),
+            )
+        )
+    if max(launch.shared_bytes for launch in launches) > _SHARED_BYTES:
+        return replace(_plan_cubes_cuda(replace(task, level=CONSTANT.id)), notice=_NOTICE)
+    return CudaPlan(tuple(launches), {"along_z": voxels, "along_y": voxels})
+
+
+_IN_3D = cubes.CubeSpec(
+    id="gaussian_3d",
+    name="Gaussian 3-D",
+    category="Smoothing",
+    summary="Averages along all three axes with weights of a bell curve, of any width.",
+    source="as the Gaussian filter of pictures, in three dimensions",
+    parameters=(SIGMA, TRUNCATE),
+    radius=radius,
+    check=check,
+    averages=True,
+    implementations={
+        "cpu": Cpu(_plan_cubes),
+        "gpu": Cuda(_plan_cubes_cuda, (GLOBAL, CONSTANT, SHARED), GAPS_IN_3D),
+    },
+)
+
 SPEC = FilterSpec(
     id="gaussian",
     name="Gaussian",
@@ -73,6 +170,7 @@ SPEC = FilterSpec(
     radius=radius,
     check=check,
     averages=True,
+    in_3d=_IN_3D,
     unit=Unit.SQUARES,  # a sum of two cells is a float, too
     bench=BenchDefaults(variants=({"sigma": 1.0}, {"sigma": 4.0})),
     implementations={

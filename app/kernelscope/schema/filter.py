@@ -212,6 +212,14 @@ IN_3D = "_3d"
 """Ends the id of a filter for pictures whose mask goes through the slices of volumes."""
 
 
+WHOLE, MIDDLE = "whole", "middle"
+"""Names under which a run adds facts about its volume to the parameters of such a filter: whether
+its voxels are integers, and the value of mid-grey."""
+
+SIGN = "negative"
+"""Name of the parameter of filters that clip negative results."""
+
+
 class Disturbance(Enum):
     """Noise as one word, for the choice of a filter."""
 

@@ -20,7 +20,7 @@ from kernelscope.filters.median.selection import middle
 from kernelscope.filters.shared import cubes
 from kernelscope.filters.shared.cubes_cuda import GAPS_IN_3D, cube_launch
 from kernelscope.schema.borders import Border
-from kernelscope.schema.filter import Cpu, CpuPass, CpuTask
+from kernelscope.schema.filter import WHOLE, Cpu, CpuPass, CpuTask
 from kernelscope.schema.launch import Cuda, CudaTask, Launch
 from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED
 
@@ -185,7 +185,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
 
 def plan_cuda(task: CudaTask) -> Launch:
     radii = cubes.radii_of(task.parameters["size"])
-    bits = 17 if task.parameters.get(cubes.WHOLE) else 32
+    bits = 17 if task.parameters.get(WHOLE) else 32
     return cube_launch("median_3d", task, radii, operations=2 * bits, KEY_BITS=bits)
 
 

@@ -30,7 +30,7 @@ from kernelscope.filters.shared.correlation import Finish, settle
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Crop
-from kernelscope.schema.filter import CpuPass, CpuTask, FilterSpec
+from kernelscope.schema.filter import MIDDLE, WHOLE, CpuPass, CpuTask, FilterSpec
 from kernelscope.schema.parameters import SidesParameter
 from kernelscope.schema.samples import Kind
 
@@ -39,10 +39,6 @@ BORDERS = tuple(border for border in Border if border is not Border.VALID)
 
 CubeSpec = partial(FilterSpec, kind=Kind.VOLUME, borders=BORDERS, crop=Crop(boxes=True))
 """A `FilterSpec` with the fields that all filters with a cube as their mask share."""
-
-WHOLE, MIDDLE = "whole", "middle"
-"""Names under which a run adds facts about its volume to the parameters: whether its voxels are
-integers, and the value of mid-grey."""
 
 Sides = tuple[int, int, int]
 """Along z, y and x."""
@@ -55,6 +51,14 @@ def radii_of(sides: int | tuple[int, int, int]) -> Sides:
     """Return the radii along z, y and x of a mask, whose sides are given along x, y and z."""
     x, y, z = SidesParameter.along_axes(sides)
     return z // 2, y // 2, x // 2
+
+
+def places_along(
+    begin: int, count: int, size: int, radius: int, border: Border
+) -> NDArray[np.int64]:
+    """Return the indices of the voxels that stand for cells along an axis."""
+    cells = range(begin - radius, begin + count + radius)
+    return np.array([border_index.function(i, size, border.code) for i in cells], np.int64)
 
 
 class Places(NamedTuple):
@@ -79,9 +83,7 @@ class Places(NamedTuple):
         for begin, count, size, radius in zip(
             first, task.output.shape[:3], task.source.shape[:3], radii, strict=True
         ):
-            cells = range(begin - radius, begin + count + radius)
-            code = task.border.code
-            tables.append(np.array([border_index.function(i, size, code) for i in cells], np.int64))
+            tables.append(places_along(begin, count, size, radius, task.border))
             low, high = 0, count
             if task.border in limited:
                 low, high = max(radius - begin, 0), min(size - radius - begin, count)
@@ -286,6 +288,50 @@ def weigh_cubes_parallel(
                     totals[x] += centre * own_voxel(source, places, radii, z, y, x)
                 value = np.true_divide(totals[x], quotient * divisor[2][x])
                 output[z, y, x, 0] = settle(value, finish)
+            keep_row(source, output, places, radii, z, y)
+
+
+@kernel
+def weigh_axes_serial(
+    source: Voxels,
+    output: Voxels,
+    rows: Record,
+    divisor: Record,
+    places: Record,
+    radii: Record,
+    finish: Record,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Plain loops, one axis after the other: the sums of `weigh_cubes_parallel` in its order.
+
+    For weights that are no whole numbers, whose sums depend on the order.
+    """
+    no_simd()
+    tall, wide = places.y.size, places.x.size
+    along_z = np.empty((tall, wide))
+    along_y = np.empty(wide)
+    for z in range(start, stop):
+        for t in range(tall):
+            for u in range(wide):
+                total = 0.0
+                for s in range(rows[0].size):
+                    zz, yy, xx = places.z[z + s], places.y[t], places.x[u]
+                    if zz >= 0 and yy >= 0 and xx >= 0:
+                        total += rows[0][s] * source[zz, yy, xx, 0]
+                along_z[t, u] = total
+        for y in range(output.shape[1]):
+            for u in range(wide):
+                total = 0.0
+                for s in range(rows[1].size):
+                    total += rows[1][s] * along_z[y + s, u]
+                along_y[u] = total
+            for x in range(output.shape[2]):
+                total = 0.0
+                for s in range(rows[2].size):
+                    total += rows[2][s] * along_y[x + s]
+                quotient = divisor[0][z] * divisor[1][y] * divisor[2][x]
+                output[z, y, x, 0] = settle(np.true_divide(total, quotient), finish)
             keep_row(source, output, places, radii, z, y)
 
 

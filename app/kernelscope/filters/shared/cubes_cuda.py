@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.filters.shared.cubes import MIDDLE, WHOLE, Sides
+from kernelscope.filters.shared.cubes import Sides
 from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import MIDDLE, WHOLE
 from kernelscope.schema.launch import CudaTask, Launch
 from kernelscope.schema.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 
@@ -51,15 +52,18 @@ def cube_launch(
     operations: float,
     weights: NDArray[Any] | None = None,
     negative: str = "keep",
+    block: tuple[int, int, int] | None = None,
     **defines: int,
 ) -> Launch:
     """Return the launch of a level.
 
     - `operations`: for each cell of the mask.
+    - `block`: threads along x, y and z, unless the user asks for others.
     - `weights`: of the cells, shape (slices, rows, columns): whole numbers, of which float32 holds
       each. They are in constant memory but at level *global*.
     """
-    block = _block(task, radii)
+    if block is None or task.block is not None:
+        block = _block(task, radii)
     defines |= dict(zip(("RADIUS_Z", "RADIUS_Y", "RADIUS_X"), radii, strict=True))
     defines |= dict(zip(("BLOCK_X", "BLOCK_Y", "BLOCK_Z"), block, strict=True))
     whole = int(bool(task.parameters.get(WHOLE, False)))
