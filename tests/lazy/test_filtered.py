@@ -205,6 +205,42 @@ def test_blocks_of_slices(filter_id: str, dtype: str, compute: Compute) -> None:
             np.testing.assert_array_equal(joined(lazy, sides), wanted, f"{axis}, {sides}")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("filter_id", "parameters"),
+    [
+        ("median_3d", {"size": (5, 3, 1)}),
+        ("mean_3d", {"size": 5}),
+        ("gaussian_3d", {"sigma": 1.0, "truncate": 2.0}),
+        ("sobel_3d", {}),
+        ("laplace_3d", {"negative": "offset"}),
+    ],
+)
+def test_blocks_of_masks_through_slices(
+    filter_id: str, parameters: dict[str, Any], compute: Compute
+) -> None:
+    borders = filters.get(filter_id).borders
+    for border, dtype in all_pairs(borders, ("uint8", "uint16", "int16", "float32")):
+        voxels, step = voxels_of(dtype), Step.create(filter_id, parameters, border=border)
+        wanted = whole(Recipe((step,)), Scan((Volume.from_array(voxels),)), compute)
+        lazy = filtered(ArraySource(voxels, Kind.VOLUME), step, compute, cover=cover)
+        for sides in ((1, 13, 11), (3, 5, 2)):
+            found = joined(lazy, sides)
+            np.testing.assert_array_equal(found, wanted.volumes[0].voxels, f"{border}, {dtype}")
+            box = Box((0, 0, 0), sides)
+            assert lazy.working_bytes(box) > box.of(found).nbytes
+
+
+def test_a_mask_through_slices_needs_their_sign(compute: Compute) -> None:
+    source = ArraySource(voxels_of("int16"), Kind.VOLUME)
+    step = Step.create("laplace_3d", {"negative": "clip"})
+    with pytest.raises(InvalidParameter, match="clip negative samples"):
+        filtered(source, step, compute, cover=cover)
+    picture = ArraySource(np.zeros((5, 6, 1), np.uint8), Kind.PICTURE)
+    with pytest.raises(InvalidParameter, match="in blocks"):
+        filtered(picture, step, compute)
+
+
 def test_a_dark_volume_and_two_steps(compute: Compute) -> None:
     """White of the second step is the brightest voxel that the first one made."""
     for voxels in (voxels_of("int16"), np.full((3, 5, 4), -7, np.int16)):

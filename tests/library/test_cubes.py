@@ -166,7 +166,7 @@ def test_what_cannot_be(arguments: dict[str, Any], message: str) -> None:
 def test_filters_and_forms_without_three_dimensions() -> None:
     nlm: Any = ks.nlm
     for call, message in (
-        (lambda: nlm(VOLUME, axes=ALL), "no mask in three dimensions"),
+        (lambda: nlm(VOLUME, axes=ALL), "use MRI NLM"),
         (lambda: ks.sobel(VOLUME, form="angle", axes=ALL), "no “angle”"),
         (lambda: ks.sobel(VOLUME, form="single", direction="E", axes=ALL), "direction"),
         (lambda: ks.laplace(VOLUME, form="5x5", axes=ALL), "no “5x5”"),

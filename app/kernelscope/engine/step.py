@@ -13,6 +13,7 @@ from typing import Any
 
 from kernelscope import filters
 from kernelscope.base.errors import InvalidParameter
+from kernelscope.base.text import enumerated
 from kernelscope.engine.area import Area
 from kernelscope.schema.borders import Border
 from kernelscope.schema.chips import Chip
@@ -122,10 +123,16 @@ class Step:
         if spec.in_3d is None:
             if spec.kind is Kind.VOLUME or has_no_mask(self):
                 return self
-            offered = ", ".join(each.name.removesuffix(" 3-D") for each in filters.in_3d().values())
+            words = set(spec.id.split("_"))
+            kin = [
+                each.name
+                for each in filters.discover(Kind.VOLUME).values()
+                if words & set(each.id.split("_"))
+            ]
+            offered = kin or [each.name.removesuffix(" 3-D") for each in filters.in_3d().values()]
             raise InvalidParameter(
                 f"{spec.name} has no mask in three dimensions.",
-                f"Filter slice by slice, or use one of {offered}.",
+                f"Filter slice by slice, or use {enumerated(offered, 'or')}.",
             )
         if self.within is not None:
             raise InvalidParameter(

@@ -37,7 +37,6 @@ from kernelscope.library.layout import axes_of
 from kernelscope.library.running import run_steps
 from kernelscope.library.session import session
 from kernelscope.schema.borders import Border
-from kernelscope.schema.parameters import SidesParameter
 
 _WHOLE = 2**53
 """Up to here 64-bit floats hold every integer."""
@@ -89,16 +88,6 @@ def _of_volume(recipe: Recipe, volume: NDArray[Any], given: Mapping[str, Any]) -
     return np.asarray(run_steps(recipe, [("image", volume)], given, as_volumes=True)[0])
 
 
-def radii_of(step: Step) -> tuple[int, int, int]:
-    """Return how far the mask of a step reaches along the three axes."""
-    for parameter in step.filter.parameters:
-        if isinstance(parameter, SidesParameter):
-            x, y, z = parameter.along_axes(step.parameters[parameter.name])
-            return z // 2, y // 2, x // 2
-    radius = step.filter.radius(step.parameters)
-    return radius, radius, radius
-
-
 def _surrounded(
     step: Step, volume: NDArray[Any], cval: float, given: Mapping[str, Any]
 ) -> NDArray[Any]:
@@ -108,7 +97,7 @@ def _surrounded(
             f"cval: samples of type {volume.dtype} have no value {cval:g}.",
             "Convert the array to floats, or use another value.",
         )
-    radii = radii_of(step)
+    radii = step.filter.radii(step.parameters)
     padded = np.pad(
         volume, [(each, each) for each in radii], constant_values=volume.dtype.type(cval)
     )
@@ -172,7 +161,7 @@ def rounded(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 def _lazily(recipe: Recipe, values: Any, axes: list[int], given: Mapping[str, Any]) -> Any:
     """Return the result as an array of Dask, which computes it in chunks with a halo."""
     for step in recipe.steps:
-        radii = dict(zip(axes, radii_of(step), strict=True))
+        radii = dict(zip(axes, step.filter.radii(step.parameters), strict=True))
         obstacle = ""
         if not ignores_levels(step):
             obstacle = "black, white and sign are those of the whole volume, not of a chunk"

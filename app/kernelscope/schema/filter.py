@@ -27,7 +27,7 @@ from kernelscope.schema.chips import Chip
 from kernelscope.schema.crop import HALO_ONLY, Box, Crop
 from kernelscope.schema.explanation import NO_EXPLANATION, Explanation
 from kernelscope.schema.levels import CPU_LEVELS, GPU_LEVELS, Level
-from kernelscope.schema.parameters import Parameter, rounded
+from kernelscope.schema.parameters import Parameter, SidesParameter, rounded
 from kernelscope.schema.samples import Kind, Pixels, colour_count
 
 
@@ -344,6 +344,15 @@ class FilterSpec:
     def is_in_3d(self) -> bool:
         """Whether it is the `in_3d` of a filter for pictures."""
         return self.kind is Kind.VOLUME and self.id.endswith(IN_3D)
+
+    def radii(self, parameters: Mapping[str, Any]) -> tuple[int, int, int]:
+        """Return how far a mask of voxels reaches along z, y and x."""
+        for each in self.parameters:
+            if isinstance(each, SidesParameter):
+                x, y, z = each.along_axes(parameters[each.name])
+                return z // 2, y // 2, x // 2
+        radius = self.radius(parameters)
+        return radius, radius, radius
 
     @property
     def base_id(self) -> str:

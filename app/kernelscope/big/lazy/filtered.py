@@ -30,6 +30,7 @@ from kernelscope.engine.steps import prepared
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
+from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Box
 from kernelscope.schema.filter import Unit
 from kernelscope.schema.samples import UNIT, Kind, Levels, levels_between, levels_from
@@ -76,6 +77,8 @@ def filtered(
     voxels, if they are known: the source is not covered for them.
     """
     spec = step.filter
+    if spec.is_in_3d and source.kind is Kind.VOLUME:
+        return FilteredCubes(source, step, execute, options, cover, levels)
     if spec.kind is Kind.VOLUME or (
         source.kind is Kind.PICTURE and spec.uncroppable(step.parameters)
     ):
@@ -260,6 +263,67 @@ class FilteredSlices:
         pixels = np.ascontiguousarray(voxels.squeeze(axis))
         with _without_nan(self.title):
             return self._unit.picture(pixels, self.title)
+
+
+class FilteredCubes:
+    """A filter whose mask goes through the slices of a volume."""
+
+    kind = Kind.VOLUME
+
+    def __init__(
+        self,
+        source: LazySource,
+        step: Step,
+        execute: Execute,
+        options: RunOptions,
+        cover: Cover,
+        levels: Levels | None = None,
+    ) -> None:
+        self._source, self.step = source, step
+        self._execute, self._options = execute, options
+        self.title, self.dtype = source.title, source.dtype
+        self.shape, self.grain = source.shape, source.grain
+        stand_in = Volume(np.broadcast_to(source.dtype.type(0), source.shape), title=source.title)
+        request = Request(Scan((stand_in,)), step, options)
+        self.levels: Levels | None = None
+        negative = step.parameters.get(SIGN)
+        if negative in ("clip", "offset") and source.dtype != np.uint8:
+            self.levels = levels or levels_from(*extremes(source, cover(source)))
+            if negative == "clip" and self.levels.black < 0:
+                raise _loses_sign(step, self.levels.black)
+        self.description = request.describe()
+
+    def read(self, box: Box) -> NDArray[Any]:
+        ranges = self._ranges(box)
+        voxels = take(self._source, ranges)
+        if voxels.dtype.kind == "f" and not np.isfinite(voxels).all():
+            raise _not_finite(self.title)
+        voxels.flags.writeable = False
+        volume = Volume(voxels, title=self.title, given_levels=self.levels)
+        result = self._execute(Request(Scan((volume,)), self.step, self._options, live=True))
+        first = [start - part.start for start, part in zip(box.first, ranges, strict=True)]
+        inside = Box((first[0], first[1], first[2]), box.sides)
+        return np.ascontiguousarray(inside.of(result.scan.volumes[0].voxels))
+
+    def working_bytes(self, box: Box) -> int:
+        z, y, x = map(len, self._ranges(box))
+        needed, size = Box((0, 0, 0), (z, y, x)), self.dtype.itemsize
+        return max(
+            self._source.working_bytes(needed),
+            needed.pixels * (2 * size + 2 * 4) + box.pixels * size,
+        )
+
+    def _ranges(self, box: Box) -> tuple[range, range, range]:
+        """Return the places along z, y and x that a box of the result needs."""
+        radii = self.step.filter.radii(self.step.parameters)
+        wraps = self.step.border is Border.WRAP
+        found = [
+            range(start - radius, start + count + radius)
+            if wraps
+            else range(max(0, start - radius), min(side, start + count + radius))
+            for start, count, side, radius in zip(*box, self.shape, radii, strict=True)
+        ]
+        return found[0], found[1], found[2]
 
 
 def _window(region: Region, shape: Sides, step: Step) -> NeededPart:
