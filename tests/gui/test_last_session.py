@@ -13,7 +13,8 @@ from kernelscope.files import SAMPLES
 from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.gui.window.last_session import Kept
 from tests.gui.helpers import Opener, load, run, settle, write_picture
-from tests.gui.test_open_pictures import documents, drop
+from tests.gui.test_drops import drop
+from tests.gui.test_open_pictures import documents
 
 
 def test_the_session_before_is_opened_again_with_its_steps(

@@ -21,14 +21,14 @@ from kernelscope.engine.control import Progress
 from kernelscope.engine.cropping import crop_of
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
-from kernelscope.engine.scaling import SIGN, keeping_sign
+from kernelscope.engine.scaling import keeping_sign
 from kernelscope.engine.stabilising import for_slices
 from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box
-from kernelscope.schema.filter import Unit
+from kernelscope.schema.filter import SIGN, Unit
 from kernelscope.schema.samples import UNIT, Levels, is_bytes
 
 STAGE = "slices"

@@ -23,7 +23,7 @@ from kernelscope.engine.control import no_progress
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
-from kernelscope.engine.scaling import SIGN, ignores_levels, keeping_sign
+from kernelscope.engine.scaling import ignores_levels, keeping_sign
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import over_all
 from kernelscope.images.image import can_hold, fill_nan
@@ -37,6 +37,7 @@ from kernelscope.library.layout import axes_of
 from kernelscope.library.running import run_steps
 from kernelscope.library.session import session
 from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import SIGN
 
 _WHOLE = 2**53
 """Up to here 64-bit floats hold every integer."""

@@ -20,13 +20,12 @@ from kernelscope.engine.control import no_progress
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request, naming
-from kernelscope.engine.scaling import SIGN
 from kernelscope.engine.stabilising import finds_noise, needs_steps, with_noise
 from kernelscope.engine.steps import over_all, placed, prepared, recipe_request
 from kernelscope.images.image import DTYPES, MAX_SAMPLES, Image
 from kernelscope.library.device_arrays import DeviceArray
 from kernelscope.library.session import PolledToken, session
-from kernelscope.schema.filter import Unit
+from kernelscope.schema.filter import SIGN, Unit
 from kernelscope.schema.levels import Level
 from kernelscope.schema.samples import UNIT, Kind, levels_between, levels_of
 

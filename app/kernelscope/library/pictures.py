@@ -22,7 +22,7 @@ from kernelscope.engine.control import no_progress
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request, naming
-from kernelscope.engine.scaling import SIGN, keeping_sign
+from kernelscope.engine.scaling import keeping_sign
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import over_all, recipe_request
 from kernelscope.images.image import DTYPES, Image, can_hold, fill_nan
@@ -37,7 +37,7 @@ from kernelscope.library.quick import is_plain
 from kernelscope.library.running import run_steps
 from kernelscope.library.session import session
 from kernelscope.schema.borders import Border
-from kernelscope.schema.filter import Unit
+from kernelscope.schema.filter import SIGN, Unit
 
 _logger = logging.getLogger(__name__)
 

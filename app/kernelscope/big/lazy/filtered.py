@@ -23,7 +23,6 @@ from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.region import NeededPart, Region, window
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.engine.scaling import SIGN
 from kernelscope.engine.slices import SliceUnit, step_of
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import prepared
@@ -32,7 +31,7 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Box
-from kernelscope.schema.filter import Unit
+from kernelscope.schema.filter import SIGN, Unit
 from kernelscope.schema.samples import UNIT, Kind, Levels, levels_between, levels_from
 
 Execute = Callable[[Request], Result]

@@ -130,6 +130,7 @@ class FigureDialog(ToolWindow):
     def _options(changes: tuple[View, ...], *, deep: bool) -> tuple[Option, ...]:
         usual, part = FigureStyle(), FigurePart
         whole = "slice" if deep else "picture"
+        parts: tuple[tuple[str, FigurePart], ...]
         parts = (f"The whole {whole}", part.WHOLE), ("The part in view", part.VIEW)
         parts += (("All three planes", part.PLANES),) * deep
         letters = (Tick("figureLetters", "&Letters of directions", True),) * deep
