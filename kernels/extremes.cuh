@@ -1,31 +1,86 @@
 // Minimum and maximum: the filter for the cells around a pixel, and level tuned. LOWEST has to be defined.
 //
-// Tuned: a block reads its tile into shared memory as level shared does, and writes behind it the extremes of
+// Tuned, squares: a block reads its tile into shared memory as level shared does, and writes behind it the extremes of
 // the SIZE cells of each column; each thread then compares SIZE of those. Border reduce is nearest there: a cell
 // outside the image repeats one that counts.
 #ifndef KERNELSCOPE_EXTREMES
 #define KERNELSCOPE_EXTREMES
 #include "levels.cuh"
+#ifndef MASKED
+#define MASKED 0  // whether a mask says which cells count
+#endif
+#if MASKED
+#include "footprint.cuh"
+#endif
 
 __device__ inline Sample extreme(Sample a, Sample b) { return (a < b) == LOWEST ? a : b; }
+
+// The extreme of the cells that count, and of `found`.
+template <typename Cells>
+__device__ inline Sample extreme_of(const Cells& cells, Sample found)
+{
+#pragma unroll Cells::ROWS
+    for (int s = -RADIUS; s <= RADIUS; ++s) {
+        const auto row = cells.row(s);
+#pragma unroll Cells::COLUMNS
+        for (int t = -RADIUS; t <= RADIUS; ++t)
+            if (row.counts(t)) found = extreme(found, row[t]);
+    }
+    return found;
+}
 
 struct Extreme {
     template <typename Cells>
     __device__ inline Sample operator()(const Cells& cells) const
     {
-        Sample found = cells.row(0)[0];
-#pragma unroll Cells::ROWS
-        for (int s = -RADIUS; s <= RADIUS; ++s) {
-            const auto row = cells.row(s);
-#pragma unroll Cells::COLUMNS
-            for (int t = -RADIUS; t <= RADIUS; ++t)
-                if (row.counts(t)) found = extreme(found, row[t]);
-        }
-        return found;
+        return extreme_of(cells, cells.row(0)[0]);
     }
 };
 
+#if MASKED
+#if SAMPLE_BITS == 32
+#define HIGHEST_SAMPLE 3.402823466e38f
+#define LOWEST_SAMPLE (-HIGHEST_SAMPLE)
+#else
+#define HIGHEST_SAMPLE SAMPLE_MAX
+#define LOWEST_SAMPLE 0
+#endif
+#define NEUTRAL ((Sample)(LOWEST ? HIGHEST_SAMPLE : LOWEST_SAMPLE))
+
+// The extreme of a mask's cells; the pixel itself where `reduce` leaves none.
+struct MaskedExtreme {
+    const unsigned* rows;
+
+    template <typename Cells>
+    __device__ inline Sample operator()(const Cells& cells) const
+    {
+        const Masked<Cells> masked{cells, rows};
+        if (Cells::CUT && masked.count() == 0) return cells.row(0)[0];
+        return extreme_of(masked, NEUTRAL);
+    }
+
 #if TUNED
+    __device__ inline void operator()(const Sample* corner, Sample* results) const
+    {
+#pragma unroll
+        for (int r = 0; r < STRIP; ++r) results[r] = NEUTRAL;
+#pragma unroll 1
+        for (int s = 0; s < SIZE + STRIP - 1; ++s) {
+            const StripBits mask(s);
+#pragma unroll 4
+            for (int t = 0; t < SIZE; ++t) {
+                const Sample cell = corner[s * StripTile::PITCH + t];
+#pragma unroll
+                for (int r = 0; r < STRIP; ++r)
+                    if (mask.counts(r, t)) results[r] = extreme(results[r], cell);
+            }
+        }
+    }
+#endif
+};
+#endif
+
+#if TUNED && !MASKED
 __device__ inline void by_columns(const Sample* source, Sample* output, const Geometry& g)
 {
     extern __shared__ __align__(16) unsigned char memory[];

@@ -1,15 +1,20 @@
 // Median:
 //
 //   g(y, x) = the middle of the sorted SIZE x SIZE neighbourhood of (y, x); of an even number of cells
-//   (which happens under `reduce`) the lower of the two in the middle
+//   (which happens under `reduce`) the lower of the two in the middle; or, see median_masked.cuh, of the cells
+//   in it that a mask has
 //
-// level         demonstrates                                       image
-// single_block  one multiprocessor at work, the others idle        global
-// global        many blocks, everything from global memory         global
-// selection     each thread sorts a copy of its window in part     global, copy shared
-// shared        a block reads its tile and halo just once          shared
-// texture       the texture unit fetches and treats borders        texture
-// tuned         sorting in registers; large masks: bits in words   global
+// level         demonstrates                                       mask      image
+// single_block  one multiprocessor at work, the others idle        global    global
+// global        many blocks, everything from global memory         global    global
+// selection     each thread sorts a copy of its window in part     constant  global, copy shared
+// constant      one read of the mask serves all threads of a warp  constant  global
+// shared        a block reads its tile and halo just once          constant  shared
+// texture       the texture unit fetches and treats borders        constant  texture
+// tuned         squares: sorting in registers; bits in words                 global
+//               masks: a cell is read once for four pixels         constant  shared
+//
+// A square needs no mask in memory but at level constant, which shows what one costs.
 //
 // Launch: blocks of 32 x 4 threads stride over the output, a thread a pixel at a time (single_block: one
 // block of 32 x 32; selection: smaller blocks where windows are large).
@@ -29,6 +34,12 @@
 #include "levels.cuh"
 #include "median_cut.cuh"
 #include "median_search.cuh"
+#ifndef MASKED
+#define MASKED 0  // whether a mask says which cells count
+#endif
+#if MASKED
+#include "median_masked.cuh"
+#endif
 
 // The largest mask that is sorted by a network. One of 15 x 15 has no room in registers, but is still twice as
 // fast where samples have more bits to search for.
@@ -48,7 +59,7 @@
 #define GREY_BYTES 0
 #endif
 
-#if !TUNED
+#if !TUNED && !MASKED
 extern "C" __global__ void __launch_bounds__(1024)
     median_single_block(const Sample* source, Sample* output, Geometry g)
 {
@@ -80,6 +91,54 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     median_texture(cudaTextureObject_t source, Sample* output, Geometry g)
 {
     compute(source, output, g, Median());
+}
+
+#elif !TUNED
+extern "C" __global__ void __launch_bounds__(1024)
+    median_single_block_masked(const Sample* source, Sample* output, const unsigned* rows, Geometry g)
+{
+    compute(source, output, g, MaskedMedian{rows});
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    median_global_masked(const Sample* source, Sample* output, const unsigned* rows, Geometry g)
+{
+    compute(source, output, g, MaskedMedian{rows});
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    median_selection_masked(const Sample* source, Sample* output, Geometry g)
+{
+    extern __shared__ __align__(16) unsigned char memory[];
+    const int thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
+    const Selection selection{(Sample*)memory + thread, threads};
+    compute(source, output, g, MaskedSelection{constant_rows, selection});
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    median_constant(const Sample* source, Sample* output, Geometry g)
+{
+    compute(source, output, g, MaskedMedian{constant_rows});
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    median_shared_masked(const Sample* source, Sample* output, Geometry g)
+{
+    extern __shared__ __align__(16) unsigned char memory[];
+    compute(Tiles{source, memory}, output, g, MaskedMedian{constant_rows});
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    median_texture_masked(cudaTextureObject_t source, Sample* output, Geometry g)
+{
+    compute(source, output, g, MaskedMedian{constant_rows});
+}
+
+#elif MASKED
+extern "C" __global__ void __launch_bounds__(THREADS)
+    median_tuned_masked(const Sample* source, Sample* output, Geometry g)
+{
+    compute_strips(source, output, g, MaskedMedian{constant_rows});
 }
 
 #elif THRESHOLDS

@@ -28,27 +28,33 @@ __device__ inline Sample from_key(unsigned key)
 #endif
 }
 
+// The cell that `rank` others lie below, bit by bit.
+template <typename Cells>
+__device__ inline Sample ranked(const Cells& cells, int rank)
+{
+    unsigned key = 0;
+#pragma unroll 1
+    for (unsigned bit = 1u << (SAMPLE_BITS - 1); bit != 0; bit >>= 1) {
+        const unsigned candidate = key | bit;
+        int below = 0;
+#pragma unroll Cells::ROWS
+        for (int s = -RADIUS; s <= RADIUS; ++s) {
+            const auto row = cells.row(s);
+#pragma unroll Cells::COLUMNS
+            for (int t = -RADIUS; t <= RADIUS; ++t)
+                below += row.counts(t) && to_key(row[t]) < candidate;
+        }
+        if (below <= rank) key = candidate;
+    }
+    return from_key(key);
+}
+
 // The median of the cells around a pixel, bit by bit.
 struct Median {
     template <typename Cells>
     __device__ inline Sample operator()(const Cells& cells) const
     {
-        const int rank = (cells.count() - 1) / 2;
-        unsigned key = 0;
-#pragma unroll 1
-        for (unsigned bit = 1u << (SAMPLE_BITS - 1); bit != 0; bit >>= 1) {
-            const unsigned candidate = key | bit;
-            int below = 0;
-#pragma unroll Cells::ROWS
-            for (int s = -RADIUS; s <= RADIUS; ++s) {
-                const auto row = cells.row(s);
-#pragma unroll Cells::COLUMNS
-                for (int t = -RADIUS; t <= RADIUS; ++t)
-                    below += row.counts(t) && to_key(row[t]) < candidate;
-            }
-            if (below <= rank) key = candidate;
-        }
-        return from_key(key);
+        return ranked(cells, (cells.count() - 1) / 2);
     }
 };
 
@@ -60,7 +66,7 @@ struct Selection {
     int step;  // from a cell of it to the next: those of other threads lie between them
 
     template <typename Cells>
-    __device__ inline Sample operator()(const Cells& cells) const
+    __device__ inline int copy(const Cells& cells) const
     {
         int count = 0;
         for (int s = -RADIUS; s <= RADIUS; ++s) {
@@ -68,7 +74,19 @@ struct Selection {
             for (int t = -RADIUS; t <= RADIUS; ++t)
                 if (row.counts(t)) window[count++ * step] = row[t];
         }
-        const int rank = (count - 1) / 2;
+        return count;
+    }
+
+    template <typename Cells>
+    __device__ inline Sample operator()(const Cells& cells) const
+    {
+        const int count = copy(cells);
+        return select(count, (count - 1) / 2);
+    }
+
+    // The cell of the window, which holds `count`, that `rank` others lie below.
+    __device__ inline Sample select(int count, int rank) const
+    {
         for (int low = 0, high = count - 1; low < high;) {
             const Sample pivot = window[rank * step];
             int i = low, j = high;

@@ -1063,6 +1063,7 @@ def mask(
 def maximum(
     *,
     size: int | tuple[int, int] = 3,
+    footprint: Literal["square", "disk", "cross"] | ArrayLike = "square",
     border: Literal[
         "reflect",
         "mirror",
@@ -1097,6 +1098,7 @@ def maximum(
     image: ArrayLike,
     *,
     size: int | tuple[int, int] = 3,
+    footprint: Literal["square", "disk", "cross"] | ArrayLike = "square",
     border: Literal[
         "reflect",
         "mirror",
@@ -1134,6 +1136,7 @@ def maximum(
         "parallel",
         "single-block",
         "global",
+        "constant",
         "shared",
         "texture",
         "tuned",
@@ -1156,7 +1159,10 @@ def maximum(
         Any array of real numbers; the result has its type. Every channel is filtered, see
         `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     size : int or (int, int), default 3
-        Side of the square whose largest value is taken. Allowed: odd, 3 to 31 px.
+        Side of the mask whose largest value is taken. Allowed: odd, 3 to 31 px.
+    footprint : {'square', 'disk', 'cross'} or array_like of bool, default 'square'
+        The cells of the mask that count. 'square': All cells. 'disk': Those within half of the
+        mask size. 'cross': Those of the middle row and the middle column.
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
@@ -1184,8 +1190,8 @@ def maximum(
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
         Where to compute. Integers have the same result on all of them.
-    level : {'serial', 'parallel', 'single-block', 'global', 'shared', 'texture', 'tuned'},
-            optional
+    level : {'serial', 'parallel', 'single-block', 'global', 'constant', 'shared', 'texture',
+            'tuned'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
@@ -1382,6 +1388,7 @@ def mean(
 def median(
     *,
     size: int | tuple[int, int] | tuple[int, int, int] = 3,
+    footprint: Literal["square", "disk", "cross"] | ArrayLike = "square",
     border: Literal[
         "reflect",
         "mirror",
@@ -1416,6 +1423,7 @@ def median(
     image: ArrayLike,
     *,
     size: int | tuple[int, int] | tuple[int, int, int] = 3,
+    footprint: Literal["square", "disk", "cross"] | ArrayLike = "square",
     border: Literal[
         "reflect",
         "mirror",
@@ -1456,6 +1464,7 @@ def median(
         "single-block",
         "global",
         "selection",
+        "constant",
         "shared",
         "texture",
         "tuned",
@@ -1478,8 +1487,11 @@ def median(
         Any array of real numbers; the result has its type. Every channel is filtered, see
         `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     size : int, (int, int) or (int, int, int), default 3
-        Side of the square whose middle value is taken. Allowed: odd, 3 to 31 px. With three
+        Side of the mask whose middle value is taken. Allowed: odd, 3 to 31 px. With three
         `axes` also a side for each of them, 1 or an odd number.
+    footprint : {'square', 'disk', 'cross'} or array_like of bool, default 'square'
+        The cells of the mask that count. 'square': All cells. 'disk': Those within half of the
+        mask size. 'cross': Those of the middle row and the middle column.
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
@@ -1510,7 +1522,7 @@ def median(
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
         Where to compute. Integers have the same result on all of them.
     level : {'serial', 'serial-bubble', 'serial-huang', 'parallel', 'single-block', 'global',
-            'selection', 'shared', 'texture', 'tuned'}, optional
+            'selection', 'constant', 'shared', 'texture', 'tuned'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
@@ -1547,6 +1559,7 @@ def median(
 def minimum(
     *,
     size: int | tuple[int, int] = 3,
+    footprint: Literal["square", "disk", "cross"] | ArrayLike = "square",
     border: Literal[
         "reflect",
         "mirror",
@@ -1581,6 +1594,7 @@ def minimum(
     image: ArrayLike,
     *,
     size: int | tuple[int, int] = 3,
+    footprint: Literal["square", "disk", "cross"] | ArrayLike = "square",
     border: Literal[
         "reflect",
         "mirror",
@@ -1618,6 +1632,7 @@ def minimum(
         "parallel",
         "single-block",
         "global",
+        "constant",
         "shared",
         "texture",
         "tuned",
@@ -1640,7 +1655,10 @@ def minimum(
         Any array of real numbers; the result has its type. Every channel is filtered, see
         `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     size : int or (int, int), default 3
-        Side of the square whose smallest value is taken. Allowed: odd, 3 to 31 px.
+        Side of the mask whose smallest value is taken. Allowed: odd, 3 to 31 px.
+    footprint : {'square', 'disk', 'cross'} or array_like of bool, default 'square'
+        The cells of the mask that count. 'square': All cells. 'disk': Those within half of the
+        mask size. 'cross': Those of the middle row and the middle column.
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
@@ -1668,8 +1686,8 @@ def minimum(
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
         Where to compute. Integers have the same result on all of them.
-    level : {'serial', 'parallel', 'single-block', 'global', 'shared', 'texture', 'tuned'},
-            optional
+    level : {'serial', 'parallel', 'single-block', 'global', 'constant', 'shared', 'texture',
+            'tuned'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.

@@ -224,7 +224,7 @@ def test_has_an_oracle_and_cases(spec: FilterSpec) -> None:
     for parameter in spec.parameters:
         if isinstance(parameter, ChoiceParameter):
             tried = {spec.validate(case)[parameter.name] for case in module.CASES}
-            assert tried == {choice.value for choice in parameter.choices}
+            assert tried >= {choice.value for choice in parameter.choices}
 
 
 class Oracle:

@@ -14,17 +14,15 @@ from kernelscope import filters
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
 from tests.filters import apply
-from tests.oracle import windows
+from tests.filters.test_minimum import CASES as CASES
+from tests.oracle import extremes, footprint_of
 
 EXTREMES = {"maximum": ndimage.maximum_filter, "minimum": ndimage.minimum_filter}
 both = pytest.mark.parametrize("spec", [*map(filters.get, EXTREMES)], ids=[*EXTREMES])
 
-CASES: list[dict[str, Any]] = [{"size": 3}, {"size": 7}]
-
 
 def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
-    cells, counted = windows(source, parameters["size"] // 2, border)
-    return np.where(counted, cells, cells.min()).max(axis=(-2, -1))
+    return extremes(source, footprint_of(parameters), border, lowest=False)
 
 
 @both

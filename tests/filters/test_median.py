@@ -30,10 +30,15 @@ from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import Cpu, CpuTask
 from kernelscope.schema.levels import PARALLEL, SERIAL, TUNED
-from tests.oracle import windows
+from tests.oracle import OWN_FOOTPRINT, footprint_of, masked_windows
 from tests.pairs import in_turn
 
-CASES: list[dict[str, Any]] = [{"size": size} for size in (3, 5, 13, 17)]
+CASES: list[dict[str, Any]] = [
+    *({"size": size} for size in (3, 5, 13, 17)),
+    {"size": 7, "footprint": "disk"},
+    {"size": 3, "footprint": "cross"},
+    {"footprint": OWN_FOOTPRINT},
+]
 
 
 def slow_levels(parameters: Mapping[str, Any]) -> tuple[str, ...]:
@@ -49,13 +54,18 @@ FLOAT_LEVELS = [level for level in LEVELS if level != HUANG.id]
 
 
 def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
-    """Sort every window, cells that do not count at the end, and take the (lower) middle."""
-    cells, counted = windows(source, parameters["size"] // 2, border)
+    """Sort every window, cells that do not count at the end, and take the middle.
+
+    Of an even number of cells that is the lower one of squares, and the upper one of other masks.
+    """
+    table = footprint_of({"footprint": "square", **parameters})
+    cells, counted = masked_windows(source, table, border)
     cells = cells.astype(np.float64)
     cells[~counted] = np.inf
     ordered = np.sort(cells.reshape(*cells.shape[:3], -1), axis=-1)
     count = counted.sum(axis=(-2, -1))
-    return np.take_along_axis(ordered, (count[..., None] - 1) // 2, axis=-1)[..., 0]
+    rank = (count - 1) // 2 if table.all() else count // 2
+    return np.take_along_axis(ordered, rank[..., None], axis=-1)[..., 0]
 
 
 @pytest.fixture
@@ -295,7 +305,7 @@ def test_bubble_sort_in_strips(
 
 def test_a_unit_of_bubble_sort_ends_in_time() -> None:
     source = np.zeros((40, 30_000, 1), np.uint8)
-    task = CpuTask(source, source.copy(), {"size": 31}, Border.WRAP, BUBBLE.id)
+    task = CpuTask(source, source.copy(), SPEC.validate({"size": 31}), Border.WRAP, BUBBLE.id)
     widths = [
         last - first
         for first, last in (p.arguments[-1] for p in SPEC.implementation(Cpu).plan(task))

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.schema.borders import Border
-from tests.oracle import windows
+from tests.oracle import OWN_FOOTPRINT, extremes, footprint_of
 
-CASES: list[dict[str, Any]] = [{"size": 3}, {"size": 7}]
+CASES: list[dict[str, Any]] = [
+    {"size": 3},
+    {"size": 7},
+    {"size": 7, "footprint": "disk"},
+    {"size": 3, "footprint": "cross"},
+    {"footprint": OWN_FOOTPRINT},
+]
 
 
 def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
-    cells, counted = windows(source, parameters["size"] // 2, border)
-    return np.where(counted, cells, cells.max()).min(axis=(-2, -1))
+    return extremes(source, footprint_of(parameters), border, lowest=True)

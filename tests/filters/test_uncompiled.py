@@ -12,7 +12,10 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import Cpu, CpuTask, FilterSpec
 from kernelscope.schema.levels import PARALLEL
 from tests.filters import apply
+from tests.oracle import OWN_FOOTPRINT
 from tests.pairs import in_turn
+
+MASKS = [{"size": 7, "footprint": "disk"}, {"footprint": OWN_FOOTPRINT}]
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "gaussian": [{}, {"sigma": 2.3, "truncate": 3.0}],
@@ -24,15 +27,15 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"mask": ((-1, 0, 1),) * 3, "divisor": "count", "negative": "absolute"},
         {"mask": ((0, 0.5, 0), (0, 0, 2), (0, 0, 0)), "divisor": "sum"},
     ],
-    "maximum": [{}, {"size": 7}],
+    "maximum": [{}, {"size": 7}, *MASKS],
     "mean": [{}, {"size": 17}],
-    "median": [{}, {"size": 5}, {"size": 13}],
+    "median": [{}, {"size": 5}, {"size": 13}, *MASKS],
     "nlm": [
         {"search_radius": 3, "filter_sigma": 0.3},
         {"search_radius": 2, "patch": 3, "colour": "separate", "filter_sigma": 0.2},
         {"search_radius": 2, "patch": 5, "weights": "gaussian", "filter_sigma": 0.4},
     ],
-    "minimum": [{}, {"size": 7}],
+    "minimum": [{}, {"size": 7}, *MASKS],
     "negative": [{}],
     "rotating_mask": [{}],
     "sobel": [

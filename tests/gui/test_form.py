@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from pytestqt.qtbot import QtBot
 
+from kernelscope import filters
+from kernelscope.gui.docks.parameter_panel import FilterForm
+from kernelscope.gui.session.session import Values
 from kernelscope.gui.widgets.form import Form, Listed, Real, Text, Tick, Whole
 from kernelscope.schema.devices import Device
 
@@ -78,3 +81,22 @@ def test_a_value_that_is_not_offered_now_stays_in_the_state(qtbot: QtBot) -> Non
     assert form.values["n"] == 2
     form.offer("n", [("one", 1), ("two", 2)])
     assert form.editors["n"].currentText() == "two"
+
+
+def test_the_shape_of_a_mask_is_a_list_that_also_shows_a_table(qtbot: QtBot) -> None:
+    """One comes with a recipe; the size of the mask has no effect then."""
+    spec = filters.get("median")
+    form = FilterForm(spec)
+    qtbot.addWidget(form)
+    box, size = form.editors["footprint"], form.editors["size"]
+    assert [box.itemText(place) for place in range(box.count())] == ["Square", "Disk", "Cross"]
+    box.setCurrentIndex(1)
+    assert form.state().numbers["footprint"] == "disk"
+    assert size.isEnabled()
+    table = ((0, 1), (1, 1))
+    form.show_state(Values(spec.validate({"footprint": table}), ()))
+    assert box.currentText() == "Own of 2×2"
+    assert form.state().numbers["footprint"] == table
+    assert not size.isEnabled()
+    box.setCurrentIndex(0)
+    assert form.state().numbers["footprint"] == "square"

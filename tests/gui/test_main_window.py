@@ -673,7 +673,7 @@ def test_blocks_are_offered_where_they_have_an_effect(qtbot: QtBot, open_window:
 
 @pytest.mark.parametrize(
     ("filter_id", "gaps"),
-    [("median", {"constant"}), ("nlm", {"single-block"})],
+    [("mean", {"constant"}), ("nlm", {"single-block"})],
 )
 def test_levels_that_do_not_apply_stand_in_their_places(
     qtbot: QtBot, open_window: Opener, filter_id: str, gaps: set[str]

@@ -24,6 +24,7 @@ from kernelscope import filters
 from kernelscope.library import names
 from kernelscope.library.stub import FILE, text
 from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.parameters import FootprintParameter
 from kernelscope.schema.samples import Kind
 from tests.paths import ROOT
 from tests.patience import PATIENCE
@@ -182,6 +183,8 @@ def test_function_has_the_parameters_of_its_spec(spec: FilterSpec) -> None:
     for parameter in spec.parameters:
         if parameter.named_values():
             values = typing.get_args(hints[parameter.name])
+            if isinstance(parameter, FootprintParameter):  # or an array
+                values = typing.get_args(values[0])
             assert values == tuple(each.value for each in parameter.named_values())
     assert pickle.loads(pickle.dumps(found)) is found
     assert max(map(len, documentation.splitlines())) <= 96

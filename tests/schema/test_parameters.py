@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelscope.base.errors import InvalidParameter
 from kernelscope.schema.parameters import (
     Choice,
     ChoiceParameter,
     FloatParameter,
+    FootprintParameter,
     IntParameter,
     MaskParameter,
     MaskPreset,
@@ -40,7 +42,11 @@ CHOICE = ChoiceParameter(
 MASK = MaskParameter(
     **TEXTS, default=ONES, minimum=3, maximum=9, presets=(MaskPreset("Box", lambda side: ONES),)
 )
-KINDS = (INT, ODD, FLOAT, NUMBERS, RADII, SIDES, CHOICE, MASK)
+CROSS = ((0, 1, 0), (1, 1, 1), (0, 1, 0))
+FOOTPRINT = FootprintParameter(
+    **TEXTS, default="all", choices=(Choice("all", "Square"), Choice("disk", "Disk")), maximum=5
+)
+KINDS = (INT, ODD, FLOAT, NUMBERS, RADII, SIDES, CHOICE, FOOTPRINT, MASK)
 each_kind = pytest.mark.parametrize("parameter", KINDS, ids=lambda each: type(each).__name__)
 
 
@@ -65,6 +71,7 @@ def test_every_kind_is_here():
         (RADII, "1 to 7 px, or three along x, y and z"),
         (SIDES, "odd, 1 to 7 px, or three along x, y and z"),
         (CHOICE, "a, b, c"),
+        (FOOTPRINT, "all, disk, or rows of 0 and 1, up to 5×5"),
         (MASK, "3×3 to 9×9"),
     ],
 )
@@ -76,15 +83,18 @@ def test_allowed_values_are_given_in_words(parameter: Parameter, text: str):
 def test_limits_are_those_of_the_declaration(parameter: Any):
     if parameter is CHOICE:
         assert parameter.limits() == {"choices": ["a", "b", "c"]}
+    elif parameter is FOOTPRINT:
+        assert parameter.limits() == {"choices": ["all", "disk"], "maximum": 5}
     else:
         assert parameter.limits() == {"minimum": parameter.minimum, "maximum": parameter.maximum}
 
 
 @each_kind
 def test_only_choices_have_named_values_and_only_masks_presets(parameter: Parameter):
-    assert parameter.named_values() == (CHOICE.choices if parameter is CHOICE else ())
+    choices = parameter.choices if isinstance(parameter, ChoiceParameter) else ()
+    assert parameter.named_values() == choices
     assert parameter.preset_names() == (("Box",) if parameter is MASK else ())
-    assert parameter.stored_as_text == (parameter is MASK)
+    assert parameter.stored_as_text == (parameter in (MASK, FOOTPRINT))
 
 
 @pytest.mark.parametrize(
@@ -98,6 +108,8 @@ def test_only_choices_have_named_values_and_only_masks_presets(parameter: Parame
         (RADII, (1, 2, 3), "value 1, 2, 3 px", "Value 1, 2, 3 px", "value 1, 2, 3"),
         (CHOICE, "a", "first", "First", "value a"),
         (CHOICE, "b", "NLM", "NLM", "value b"),
+        (FOOTPRINT, "disk", "disk", "Disk", "value disk"),
+        (FOOTPRINT, CROSS[:2], "own of 2×3", "Own of 2×3", "value own of 2×3"),
         (MASK, ONES, "3×3 weights", "Value 1 1 1; 1 1 1; 1 1 1", "3×3"),
     ],
 )
@@ -120,6 +132,8 @@ def test_texts(parameter: Parameter, value: Any, chip: str, caption: str, brief:
         (SIDES, 5, (3, 5, 7)),
         (SIDES, (1, 3, 5), ()),
         (CHOICE, "a", ("a", "b", "c")),
+        (FOOTPRINT, "all", ("all", "disk")),
+        (FOOTPRINT, CROSS, ("all", "disk", CROSS)),
         (MASK, ONES, ()),
     ],
 )
@@ -169,9 +183,52 @@ def test_the_side_of_a_mask_is_set_within_its_limits(parameter: Parameter):
 
 @each_kind
 def test_the_time_depends_on_whole_numbers_and_choices(parameter: Parameter):
-    assert parameter.affects_time == (parameter in (INT, ODD, RADII, SIDES, CHOICE))
+    assert parameter.affects_time == (parameter in (INT, ODD, RADII, SIDES, CHOICE, FOOTPRINT))
 
 
 def test_an_estimated_size_stays_a_whole_number() -> None:
     assert ODD.format(rounded(7)) == "7"
     assert rounded((0.123456, 3)) == (0.1235, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "cells"),
+    [
+        ("0 1 0; 1 1 1; 0 1 0", CROSS),
+        ("0,1,0\n1,1,1\n0,1,0\n", CROSS),
+        ("1 0", ((1, 0),)),
+        (np.array(CROSS, bool), CROSS),
+        (np.array(CROSS, float) * -0.5, CROSS),
+        ([[True, False]], ((1, 0),)),
+        ("disk", "disk"),
+        (" disk ", "disk"),
+    ],
+)
+def test_a_footprint_is_a_name_or_rows_of_cells(given: Any, cells: Any):
+    read = FOOTPRINT.parse(given) if isinstance(given, str) else FOOTPRINT.validate(given)
+    assert read == cells
+    assert FOOTPRINT.parse(FOOTPRINT.format(read)) == read
+    assert hash(read) == hash(cells)
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        (np.zeros((3, 3)), "no cell belongs to it"),
+        (np.ones((6, 2)), "6×2 cells are too many"),
+        (np.ones(3), "1 axes"),
+        (np.ones((2, 2, 2)), "3 axes"),
+        (7, "0 axes"),
+        ([[1, 0], [1]], "differ in length"),
+        ([[]], "no cells"),
+        ([["1", "x"]], "row 1, column 1"),
+        ("0 0; 0 0", "no cell belongs to it"),
+        ("1 2; 2 1", "there is no “1 2; 2 1”"),
+        ("blob", "Use one of all, disk"),
+        ("", "there is no “”"),
+    ],
+)
+def test_what_is_no_footprint_is_refused(given: Any, part: str):
+    with pytest.raises(InvalidParameter) as caught:
+        FOOTPRINT.parse(given) if isinstance(given, str) else FOOTPRINT.validate(given)
+    assert part in str(caught.value)

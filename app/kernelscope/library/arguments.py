@@ -26,6 +26,7 @@ from kernelscope.schema.filter import FilterSpec, Unit
 from kernelscope.schema.parameters import (
     ChoiceParameter,
     FloatParameter,
+    FootprintParameter,
     IntParameter,
     MaskParameter,
     NumbersParameter,
@@ -72,7 +73,14 @@ _REALS = Annotation("float | Sequence[float]", "float or sequence of float")
 _RADII = Annotation("int | tuple[int, int, int]", "int or (int, int, int)")
 _TABLE = Annotation("ArrayLike", "array_like, square, or str")
 
+
+def _footprint(parameter: FootprintParameter) -> Annotation:
+    named = one_of(each.value for each in parameter.choices)
+    return Annotation(f"{named.text} | ArrayLike", f"{named.words} or array_like of bool")
+
+
 _KINDS: Mapping[type[Parameter], Callable[[Any], Annotation]] = {
+    FootprintParameter: lambda parameter: _footprint(parameter),
     ChoiceParameter: lambda parameter: one_of(each.value for each in parameter.choices),
     OddParameter: lambda parameter: _SIDE,
     IntParameter: lambda parameter: _WHOLE,

@@ -2,19 +2,21 @@
 
 For a window of n cells in ascending order, v(0) <= v(1) <= ... <= v(n - 1), the result is
 v((n - 1) / 2), rounded down: an even number of cells, which only `Border.REDUCE` makes, has two
-middle values, of which the lower counts. For example:
+middle values, of which the lower counts. (Of masks that are no squares it is the upper, see
+``masked``.) For example:
 
     10 12 11                                                   a speck of 255 that is
     13 255 12    in order: 10 11 11 12 12 13 13 14 255 -> 12   gone from the result
     11 14 13
 
-Source: Korčuška 2013, chapters 1 and 5. Six ways to find the middle value, a module each:
+Source: Korčuška 2013, chapters 1 and 5. The ways to find the middle value, a module each:
 
 ``selection``   Hoare's quickselect, or bubble sort, of each window
 ``huang``       a histogram that moves along the row
 ``networks``    minima and maxima of whole rows, planned here and run by ``parallel``
 ``smallest``    the same for 3x3 of bytes, without rows in between
 ``counting``    histograms of columns, added up along the row
+``masked``      the ways for masks that are no squares
 ``cuda``        the search bit by bit, and the others, in ``kernels/median.cu``
 """
 
@@ -25,19 +27,20 @@ from typing import Any
 
 from kernelscope.filters.median import cpu, cubes, cuda
 from kernelscope.filters.shared import uncompiled
+from kernelscope.filters.shared.footprints import (
+    FOOTPRINT,
+    radius_of,
+    size_parameter,
+    table_of,
+)
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import BenchDefaults, Cpu, Disturbance, FilterSpec, Remedy
 from kernelscope.schema.launch import Cuda
-from kernelscope.schema.parameters import OddParameter
-
-
-def radius(parameters: Mapping[str, Any]) -> int:
-    return int(parameters["size"]) // 2
 
 
 def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
-    cells = sorted(window.ravel().tolist())
+    cells = sorted(window[table_of(parameters)].tolist())
     middle = (len(cells) - 1) // 2
     listed = " ".join(map(number, cells))
     return f"in order: {listed}; value {middle + 1} of {len(cells)} = {number(cells[middle])}"
@@ -57,24 +60,17 @@ SPEC = FilterSpec(
     source="Korčuška 2013, chapters 1 and 5; counting after Huang, Yang and Tang 1979 and "
     "Perreault and Hébert 2007, networks after Batcher 1968 and Adams 2021",
     parameters=(
-        OddParameter(
-            name="size",
-            label="Mask size",
-            help="Side of the square whose middle value is taken.",
-            default=3,
-            minimum=3,
-            maximum=31,
-            slider=(3, 9),
-        ),
+        size_parameter("Side of the mask whose middle value is taken.", (3, 9)),
+        FOOTPRINT,
     ),
-    radius=radius,
+    radius=radius_of,
     in_3d=cubes.SPEC,
     remedy=Remedy(disturbance=Disturbance.IMPULSES, values=_for_impulses),
     implementations={
         "cpu": Cpu(
             cpu.plan_cpu, cpu.LEVELS, uncompiled=uncompiled.by_numpy(uncompiled.median_rows)
         ),
-        "gpu": Cuda(cuda.plan_cuda, cuda.LEVELS, cuda.GAPS),
+        "gpu": Cuda(cuda.plan_cuda, cuda.LEVELS),
     },
     # OpenCV has no other border.
     bench=BenchDefaults(border=Border.NEAREST),

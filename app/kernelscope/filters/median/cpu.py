@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernelscope.base.errors import InvalidImage
+from kernelscope.filters.median import masked
 from kernelscope.filters.median.counting import median_counting
 from kernelscope.filters.median.huang import median_huang
 from kernelscope.filters.median.networks import median_program
@@ -15,6 +16,7 @@ from kernelscope.filters.median.parallel import VECTOR, median_parallel
 from kernelscope.filters.median.selection import median_frame, median_serial
 from kernelscope.filters.median.smallest import Medians
 from kernelscope.filters.shared import groups
+from kernelscope.filters.shared.footprints import Table, is_full, table_of
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import PARALLEL, SERIAL, Level
@@ -58,13 +60,17 @@ HUANG = Level(
 LEVELS = (PLAIN, BUBBLE, HUANG, PARALLEL)
 
 
-def plan_serial(task: CpuTask, size: int) -> Iterator[CpuPass]:
+def plan_serial(task: CpuTask, table: Table) -> Iterator[CpuPass]:
     """Plan the levels that run on one thread."""
+    size, is_square = len(table), is_full(table)
     arguments = (task.source, task.output, size // 2, task.border.code)
     rows, width = task.output.shape[:2]
     if task.level != HUANG.id:
         bubble = task.level == BUBBLE.id
-        step = max(1, EXCHANGES // size**4) if bubble else width
+        step = max(1, EXCHANGES // int(table.sum()) ** 2) if bubble else width
+        if not is_square:
+            yield from masked.plan_serial(task, table, step, bubble)
+            return
         for first in range(0, width, step):
             columns = (first, min(first + step, width))
             yield CpuPass(median_serial, (*arguments, bubble, columns), rows)
@@ -73,15 +79,19 @@ def plan_serial(task: CpuTask, size: int) -> Iterator[CpuPass]:
             "Values with fractions cannot be counted one by one, as Huang's histogram does.",
             "Choose another level, or a picture of 8 or 16 bits.",
         )
+    elif not is_square:
+        yield masked.plan_huang(task, table)
     else:
         yield CpuPass(median_huang, (*arguments, 4 * task.source.itemsize), rows)
 
 
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
-    size = task.parameters["size"]
-    rows = task.output.shape[0]
+    table = table_of(task.parameters)
+    size, rows = len(table), task.output.shape[0]
     if task.level != PARALLEL.id:
-        return list(plan_serial(task, size))
+        return list(plan_serial(task, table))
+    if not is_full(table):
+        return masked.plan_parallel(task, table)
     if size == 3 and groups.applies(task.output):
         grouped = (task.source, task.output, Medians(), task.border.code)
         passes = [CpuPass(groups.sweep_rows, grouped, rows)]

@@ -5,6 +5,9 @@ counts how many cells of its window lie below the value found so far with the ne
 keeps the bit unless more than half do. *Tuned* runs a network of minima and maxima for masks up to
 13 x 13 or 15 x 15, of which neighbours share parts up to 11 x 11, and for larger ones searches bit
 planes. Larger masks of bytes count with 32 thresholds at once, unless the picture is small.
+
+Masks that are no squares are searched bit by bit at all levels but *selection*; a thread of *tuned*
+does that for four pixels at a time.
 """
 
 from __future__ import annotations
@@ -12,6 +15,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from kernelscope.filters.shared.footprints import (
+    Table,
+    footprint_launch,
+    is_full,
+    masked,
+    table_of,
+)
 from kernelscope.filters.shared.rows_cuda import QUAD, rows_launch
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import CudaPlan, CudaTask, Launch, by_size, is_small, level_launch
@@ -26,11 +36,7 @@ SELECTION = Level(
     "multiprocessor.",
     source="Source F, chapter 5.",
 )
-LEVELS = (SINGLE_BLOCK, GLOBAL, SELECTION, SHARED, TEXTURE, TUNED)
-GAPS = {
-    CONSTANT.id: "There are no weights, and a table of comparisons for sorting the largest "
-    "mask would take 75 KiB: constant memory has 64."
-}
+LEVELS = (SINGLE_BLOCK, GLOBAL, SELECTION, CONSTANT, SHARED, TEXTURE, TUNED)
 
 _WINDOWS = 48 * 1024
 """Bytes of shared memory for the windows of a block, which every GPU has."""
@@ -183,8 +189,23 @@ def _columns_block(size: int, bits: int, steps: int) -> tuple[tuple[int, int], t
     return (_COLUMNS_THREADS, 1), (columns, 2 * steps * (1 if bits == 32 else 2))
 
 
+def _masked_launch(task: CudaTask, table: Table) -> Launch:
+    """Return the launch for a mask that is no square, or that lies in constant memory."""
+    bits, cells = 8 * task.dtype.itemsize, int(table.sum())
+    if task.level != SELECTION.id:
+        block = (32, 8) if task.level == TUNED.id else _BLOCKS[0]
+        return masked(footprint_launch("median", task, table, bits * cells, block=block), task)
+    window = cells * task.dtype.itemsize
+    usual = next(block for block in _BLOCKS if math.prod(block) * window <= _WINDOWS)
+    launch = masked(footprint_launch("median", task, table, 4 * cells, block=usual), task)
+    return replace(launch, shared_bytes=math.prod(launch.block) * window)
+
+
 def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
-    size = int(task.parameters["size"])
+    table = table_of(task.parameters)
+    if not is_full(table) or task.level == CONSTANT.id:
+        return _masked_launch(task, table)
+    size = len(table)
     bits = 8 * task.dtype.itemsize
     of_bytes = task.level == TUNED.id and bits == 8 and size >= _THRESHOLDS_FROM
     if of_bytes and not is_small(task, task.shape[2] * _SMALL_THRESHOLDS):

@@ -23,10 +23,9 @@ from kernelscope.filters.shared.plain import cell, interior, no_simd
 
 
 @inlined
-def middle(cells: Line, count: Index) -> Any:
-    """Return the (lower) median of ``cells[:count]``, which it reorders (Hoare's quickselect)."""
+def ranked(cells: Line, count: Index, rank: Index) -> Any:
+    """Return number `rank` of ``cells[:count]`` in order; reorders them (Hoare's quickselect)."""
     no_simd()
-    rank = (count - 1) // 2
     low = 0
     high = count - 1
     while low < high:
@@ -60,13 +59,26 @@ def exchange(cells: Line, i: Index, j: Index) -> None:
 
 
 @inlined
-def sorted_middle(cells: Line, count: Index) -> Any:
-    """As `middle`, after sorting all cells by exchanging neighbours (bubble sort)."""
+def middle(cells: Line, count: Index) -> Any:
+    """Return the (lower) median of ``cells[:count]``, which it reorders."""
+    return ranked(cells, count, (count - 1) // 2)
+
+
+@inlined
+def sort(cells: Line, count: Index) -> None:
+    """Sort ``cells[:count]`` by exchanging neighbours (bubble sort)."""
     no_simd()
     for last in range(count - 1, 0, -1):
         for i in range(last):
             if cell(cells, i) > cell(cells, i + 1):
                 exchange(cells, i, i + 1)
+
+
+@inlined
+def sorted_middle(cells: Line, count: Index) -> Any:
+    """As `middle`, after sorting all cells."""
+    no_simd()
+    sort(cells, count)
     return cell(cells, (count - 1) // 2)
 
 

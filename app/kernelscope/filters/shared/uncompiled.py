@@ -10,6 +10,7 @@ mask cell, so that a filter is a few dozen calls of NumPy::
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.correlation import Divisor, Finish
+from kernelscope.filters.shared.footprints import Table, is_full, table_of
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import CpuPass, CpuTask
 
@@ -73,6 +75,18 @@ class Cells(NamedTuple):
         for s in range(side):
             for t in range(side):
                 yield array[s : s + rows, t : t + columns]
+
+    def windows_of(self, table: Table, of: NDArray[Any] | None = None) -> Iterator[NDArray[Any]]:
+        """Yield `windows` of the cells that a mask has."""
+        return itertools.compress(self.windows(of), table.ravel())
+
+    def where_counted(self, table: Table, border: Border, made: NDArray[Any]) -> NDArray[Any]:
+        """Return results, and the pixel itself where the border leaves no cell of a mask."""
+        if border is not Border.REDUCE or self.inside is None:
+            return made
+        counted = functools.reduce(np.logical_or, self.windows_of(table, self.inside))
+        pixels = self.samples[self.radius :, self.radius :][: made.shape[0], : made.shape[1]]
+        return np.where(counted, made, pixels)
 
 
 def cells(
@@ -198,35 +212,41 @@ def mean_rows(reach: Callable[[CpuTask], float] = lambda task: np.inf) -> Rows:
 
 
 def extreme_rows(lowest: bool) -> Rows:
-    """Return the smallest or the largest sample of a square."""
+    """Return the smallest or the largest sample of a mask."""
     combine = np.minimum if lowest else np.maximum
 
     def rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
-        side = int(task.parameters["size"])
+        table = table_of(task.parameters)
+        side = len(table)
         high = np.finfo(np.float32).max if task.source.dtype.kind == "f" else 0
         outside: float = 0
         if task.border is Border.REDUCE:
             ends = (-high, high) if high else (0, np.iinfo(task.source.dtype).max)
             outside = float(ends[lowest])
         found = cells(task, side // 2, start, stop, outside=outside)
-        return along_both(found.samples, side, combine)
+        if is_full(table):
+            return along_both(found.samples, side, combine)
+        made = functools.reduce(combine, found.windows_of(table))
+        return found.where_counted(table, task.border, made)
 
     return rows
 
 
 def median_rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
-    """Return the median of a square; of an even number of cells the lower one."""
-    side = int(task.parameters["size"])
+    """Return the median of a mask, whichever of an even number of cells the compiled code takes."""
+    table = table_of(task.parameters)
+    side, is_square = len(table), is_full(table)
     reduces, dtype = task.border is Border.REDUCE, task.source.dtype
     # Outside cells sort to the end, and do not count.
     high = float(np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max)
     found = cells(task, side // 2, start, stop, outside=high if reduces else 0)
-    columns = np.stack(list(found.windows()), axis=-1)
-    middle = side * side // 2
+    columns = np.stack(list(found.windows_of(table)), axis=-1)
+    middle = columns.shape[-1] // 2
     if not reduces or found.inside is None:
         columns.partition(middle, axis=-1)
         return np.asarray(columns[..., middle])
     columns.sort(axis=-1)
-    counted = sum(each.astype(np.intp) for each in found.windows(found.inside))
-    places = np.broadcast_to((counted - 1) // 2, columns.shape[:-1])
-    return np.take_along_axis(columns, places[..., None], -1)[..., 0]
+    counted = sum(each.astype(np.intp) for each in found.windows_of(table, found.inside))
+    places = np.broadcast_to((counted - is_square) // 2, columns.shape[:-1])
+    made = np.take_along_axis(columns, np.minimum(places, columns.shape[-1] - 1)[..., None], -1)
+    return found.where_counted(table, task.border, made[..., 0])

@@ -35,6 +35,7 @@ from kernelscope.gui.widgets.parts import dressed, in_column, in_row, label_of, 
 from kernelscope.schema.parameters import (
     ChoiceParameter,
     FloatParameter,
+    FootprintParameter,
     IntParameter,
     MaskParameter,
     NumbersParameter,
@@ -325,7 +326,9 @@ class ChoiceEditor(ListEditor):
 
     def __init__(self, parameter: ChoiceParameter, parent: QWidget | None = None) -> None:
         choices = parameter.choices
-        super().__init__([(c.label, c.value) for c in choices], parameter.default, parent)
+        entries = [(c.label, c.value) for c in choices]
+        own = parameter.caption if isinstance(parameter, FootprintParameter) else None
+        super().__init__(entries, parameter.default, parent, own)
         for place, choice in enumerate(choices):
             self.setItemData(place, choice.help, Qt.ItemDataRole.ToolTipRole)
 
@@ -339,6 +342,7 @@ _EDITORS: Mapping[type[Parameter], Callable[[Any, QWidget], Editor]] = {
     IntParameter: NumberEditor,
     FloatParameter: NumberEditor,
     ChoiceParameter: ChoiceEditor,
+    FootprintParameter: ChoiceEditor,
     NumbersParameter: NumbersEditor,
     RadiiParameter: RadiiEditor,
     SidesParameter: RadiiEditor,

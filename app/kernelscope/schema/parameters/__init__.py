@@ -10,6 +10,7 @@ One class for each kind of value::
         RadiiParameter        radii along x, y and z
             SidesParameter    the sides of a mask of voxels
         ChoiceParameter       one of a few named values
+            FootprintParameter    or a table of cells
         MaskParameter         a table of weights
 
 The window makes an editor of each, the command line an option and the documentation a row. They
@@ -18,7 +19,7 @@ widget of each one.
 """
 
 from kernelscope.schema.parameters.base import Choice, Parameter
-from kernelscope.schema.parameters.choices import ChoiceParameter
+from kernelscope.schema.parameters.choices import ChoiceParameter, FootprintParameter
 from kernelscope.schema.parameters.masks import Mask, MaskParameter, MaskPreset
 from kernelscope.schema.parameters.numbers import (
     FloatParameter,
@@ -36,6 +37,7 @@ __all__ = [
     "Choice",
     "ChoiceParameter",
     "FloatParameter",
+    "FootprintParameter",
     "IntParameter",
     "Mask",
     "MaskParameter",
