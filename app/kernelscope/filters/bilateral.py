@@ -1,0 +1,329 @@
+"""Bilateral filter: an average of near pixels with similar values, which keeps edges.
+
+A cell counts the less, the farther it is from the pixel and the more it differs from it:
+
+    w = exp(-distance² / (2 sigma_space²)) exp(-difference² / (2 sigma_range²))
+
+A row beside an edge, with the cells of the pixel in brackets, sigma_space 1 and sigma_range 10:
+
+    10 12 11 [10] 90 91    weights .01 .13 .60 1 0 0
+                           (.01 10 + .13 12 + .60 11 + 1 10) / 1.74 = 10.5
+
+Integers have integer weights, of 16 bits for masks up to 15 x 15 and of 14 for larger ones: their
+sums are exact, and results the same on every device. Differences of 16-bit samples and of floats
+are looked up in a table of 1025 entries, and interpolated. Colours are filtered one by one.
+
+Source: Tomasi and Manduchi, ICCV 1998.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.base.jit import Index, Like, Line, Number, Plane, Record, inlined, kernel
+from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index, fetch_row
+from kernelscope.filters.shared.footprints import in_strips
+from kernelscope.filters.shared.plain import interior, no_simd
+from kernelscope.schema.explanation import Cells, Example, Explanation, number
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec, Unit
+from kernelscope.schema.launch import Cuda, CudaTask, Launch, level_launch
+from kernelscope.schema.levels import (
+    CONSTANT,
+    GLOBAL,
+    SERIAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    TUNED,
+)
+from kernelscope.schema.parameters import FloatParameter, OddParameter
+
+_MOST = 65534
+"""The largest factor of a weight of integers: 32 bits hold a product of two, and half a unit of 14
+bits."""
+
+_BYTES, _FINE = 256, 1025
+"""Entries of the table of differences: for bytes one for each, and else."""
+
+_NOTHING = 5.0
+"""Differences of so many sigmas have no weight: 16 bits round it to 0."""
+
+
+class Tables(NamedTuple):
+    """The factors of weights; of integers all are whole."""
+
+    space: NDArray[np.float64]
+    """For each cell of the mask, row by row."""
+    range: NDArray[np.float64]
+    """For differences of 0, 1, 2 ... steps."""
+    scale: float
+    """Steps for a difference of 1; of integers a power of two."""
+    fraction: float
+    """What makes weights of so many bits out of products of factors; 0 for floats."""
+
+
+def tables_of(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> Tables:
+    size, is_float = parameters["size"], dtype.kind == "f"
+    away = np.arange(size) - size // 2
+    squares = np.add.outer(away**2, away**2) / parameters["sigma_space"] ** 2
+    space = np.exp(-squares / 2).ravel()
+    white = 1.0 if is_float else float(np.iinfo(dtype).max)
+    sigma = parameters["sigma_range"] / 100 * white
+    step = _NOTHING * sigma / (_FINE - 1) if is_float else 1.0
+    while dtype.itemsize == 2 and (_FINE - 1) * step < min(_NOTHING * sigma, white + 1):
+        step *= 2
+    entries = _BYTES + 1 if dtype.itemsize == 1 else _FINE
+    factors = np.exp(-((np.arange(entries) * step / sigma) ** 2) / 2)
+    if is_float:
+        return Tables(space, factors, 1 / step, 0.0)
+    bits = 16 if size**2 <= 256 else 14
+    return Tables(np.rint(_MOST * space), np.rint(_MOST * factors), 1 / step, 2.0 ** (bits - 32))
+
+
+@inlined
+def weight_of(space: Number, difference: Number, tables: Record) -> Any:
+    """Return the weight of a cell. Floats of 64 bits hold all integers and steps on the way."""
+    place = abs(difference) * tables.scale
+    if not place < tables.range.size - 1:
+        return 0.0
+    entry = np.int64(place)
+    below, above = tables.range[np.uintp(entry)], tables.range[np.uintp(entry + 1)]
+    factor = below + (place - np.float64(entry)) * (above - below)
+    if tables.fraction == 0:
+        return space * factor
+    return math.floor(space * math.floor(factor + 0.5) * tables.fraction + 0.5)
+
+
+@inlined
+def mean_of(total: Number, weights: Number, like: Like) -> Any:
+    """Return the sample for a sum: of integers to nearest, ties to even."""
+    value = total / weights
+    return value if like.dtype.type(0.5) != 0 else np.rint(value)
+
+
+@kernel
+def bilateral_serial(
+    source: Plane,
+    output: Plane,
+    tables: Record,
+    radius: Index,
+    border: Index,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Plain loops: for every sample, every cell of the mask."""
+    no_simd()
+    height, width, channels = source.shape
+    inset = 0 if border == VALID else radius
+    side = 2 * radius + 1
+    for y in range(start, stop):
+        first, last = interior(y, radius, height, width, border)
+        for x in range(output.shape[1]):
+            is_inside = first <= x < last
+            for c in range(channels):
+                centre = np.float64(source[y + radius - inset, x + radius - inset, c])
+                total = weights = 0.0
+                for s in range(side):
+                    row = y + s - inset
+                    if not is_inside:
+                        row = border_index(row, height, border)
+                    for t in range(side):
+                        column = x + t - inset
+                        if not is_inside:
+                            column = border_index(column, width, border)
+                        value = 0.0
+                        if row >= 0 and column >= 0:
+                            value = np.float64(source[row, column, c])
+                        elif border == REDUCE:
+                            continue
+                        weight = weight_of(
+                            tables.space[np.uintp(s * side + t)], value - centre, tables
+                        )
+                        total += weight * value
+                        weights += weight
+                output[y, x, c] = mean_of(total, weights, output)
+
+
+@kernel
+def add_cells(
+    cells: Line, centres: Line, space: Number, tables: Record, totals: Line, weights: Line
+) -> None:
+    """Add one cell of the mask of each sample of a row."""
+    for x in range(totals.size):
+        weight = weight_of(space, cells[x] - centres[x], tables)
+        totals[x] += weight * cells[x]
+        weights[x] += weight
+
+
+@kernel
+def bilateral_parallel(
+    source: Plane,
+    output: Plane,
+    tables: Record,
+    radius: Index,
+    border: Index,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Add a cell of the mask to all samples of a row at once, from a ring of padded rows."""
+    channels = source.shape[2]
+    side, length = 2 * radius + 1, output.shape[1] * channels
+    ring = np.empty((side, length + 2 * radius * channels))
+    totals, weights = np.empty(length), np.empty(length)
+    for row in range(start, stop + side - 1):
+        fetch_row(source, row, radius, border, ring[row % side])
+        y = row - side + 1
+        if y < start:
+            continue
+        totals[:] = 0
+        weights[:] = 0
+        centres = ring[(y + radius) % side][radius * channels :][:length]
+        for s in range(side):
+            if border == REDUCE and not 0 <= y + s - radius < source.shape[0]:
+                continue
+            cells = ring[(y + s) % side]
+            for t in range(side):
+                first, last = 0, length
+                if border == REDUCE:  # cells inside the picture alone
+                    first = min(max(0, (radius - t) * channels), length)
+                    last = max(first, min(length, length - (t - radius) * channels))
+                shifted = cells[t * channels :][first:last]
+                space = tables.space[s * side + t]
+                add_cells(
+                    shifted,
+                    centres[first:last],
+                    space,
+                    tables,
+                    totals[first:last],
+                    weights[first:last],
+                )
+        results = output[y].reshape(length)
+        for x in range(length):
+            results[x] = mean_of(totals[x], weights[x], output)
+
+
+def radius(parameters: Mapping[str, Any]) -> int:
+    return int(parameters["size"]) // 2
+
+
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
+    tables = tables_of(task.parameters, task.source.dtype)
+    sweep = bilateral_serial if task.level == SERIAL.id else bilateral_parallel
+    arguments = (task.source, task.output, tables, radius(task.parameters), task.border.code)
+    return [CpuPass(sweep, arguments, task.output.shape[0])]
+
+
+_OPERATIONS = 8
+"""For each cell, about."""
+
+
+def plan_cuda(task: CudaTask) -> Launch:
+    size, tables = int(task.parameters["size"]), tables_of(task.parameters, task.dtype)
+    kind = np.float32 if task.dtype.kind == "f" else np.uint32
+    space, factors = tables.space.astype(kind), tables.range.astype(kind)
+    if task.dtype.itemsize == 1:
+        factors = factors[:_BYTES]
+    scale = np.array([tables.scale], np.float32)
+    if task.dtype.kind != "f":
+        scale = np.array([-math.log2(tables.scale)]).astype(np.int32)
+    in_global = task.level in (SINGLE_BLOCK.id, GLOBAL.id)
+    own = {} if in_global else {"constant_space": space, "constant_range": factors}
+    launch = level_launch(
+        "bilateral",
+        task,
+        size // 2,
+        _OPERATIONS * size * size,
+        tables=(space, factors) if in_global else (),
+        arguments={"scale": scale, **own},
+        SIZE=size,
+    )
+    if task.level == TUNED.id:
+        launch = in_strips(launch, task, size)
+    if task.level not in (SHARED.id, TUNED.id):
+        return launch
+    tile = -(-launch.shared_bytes // 16) * 16
+    return replace(launch, shared_bytes=tile + factors.nbytes)
+
+
+def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
+    tables = tables_of(parameters, np.dtype(np.float64))
+    centre = float(window[len(window) // 2, len(window) // 2])
+    sigma = parameters["sigma_range"] / 100 * 255
+    weights = np.exp(-(((window - centre) / sigma) ** 2) / 2).ravel() * tables.space
+    total, result = float(weights.sum()), float((weights * window.ravel()).sum())
+    return f"sum of w u = {number(result)}; {number(result)} / {number(total)} = " + number(
+        result / total
+    )
+
+
+def _weights(parameters: Mapping[str, Any]) -> Mapping[str, Cells]:
+    space = tables_of(parameters, np.dtype(np.float64)).space
+    return {"space": space.reshape(parameters["size"], -1).round(3)}
+
+
+SPEC = FilterSpec(
+    id="bilateral",
+    name="Bilateral",
+    category="Smoothing",
+    summary="Averages near pixels with similar values: smooths and keeps edges.",
+    synonyms=("edge-preserving", "denoise", "smooth", "tomasi"),
+    source="Tomasi and Manduchi, Bilateral filtering for gray and color images, ICCV 1998",
+    parameters=(
+        OddParameter(
+            name="size",
+            label="Mask size",
+            help="Side of the square that is averaged.",
+            default=5,
+            minimum=3,
+            maximum=31,
+            slider=(3, 15),
+        ),
+        FloatParameter(
+            name="sigma_space",
+            label="Sigma of space",
+            symbol="σ space",
+            help="Distance at which a weight falls to 61 %.",
+            default=1.5,
+            minimum=0.1,
+            maximum=100.0,
+            slider=(0.5, 10.0),
+            geometric=True,
+            unit="px",
+        ),
+        FloatParameter(
+            name="sigma_range",
+            label="Sigma of range",
+            symbol="σ range",
+            help="Difference at which a weight falls to 61 %, in percent of white: 10 % are 25.5 "
+            "of 255 levels.",
+            default=10.0,
+            minimum=0.01,
+            maximum=1000.0,
+            slider=(0.5, 100.0),
+            geometric=True,
+            unit="%",
+        ),
+    ),
+    radius=radius,
+    unit=Unit.WHITE,
+    implementations={
+        "cpu": Cpu(plan_cpu),
+        "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),
+    },
+    explanation=Explanation(
+        formula=r"g(p) = \frac{\sum_q w(p, q)\, u(q)}{\sum_q w(p, q)}"
+        "\n"
+        r"w(p, q) = \exp\left(-\frac{|p - q|^2}{2 \sigma_s^2}"
+        r" - \frac{(u(p) - u(q))^2}{2 \sigma_r^2}\right)",
+        use="To smooth noise that is weaker than the edges, at once and without blurring them.",
+        avoid="Specks stay, as nothing near is similar: use the median. Strong noise becomes "
+        "patches; non-local means and collaborative filtering remove it better.",
+        example=Example(masks=_weights, working=_working),
+    ),
+)
