@@ -108,15 +108,15 @@ __device__ inline const Sample* row_of(const Tile& tile, const Geometry& g, int 
 }
 
 // output = filter(cells) for this thread's pixel.
-template <typename Source, typename Filter>
+template <typename Source, typename Target, typename Filter>
 __device__ inline void compute_pixel(
-    const Source& source, Sample* output, const Geometry& g, Place place, Filter filter)
+    const Source& source, Target* output, const Geometry& g, Place place, Filter filter)
 {
     const int y = place.y, x = place.x, rim = rim_of(source, g);
 #pragma unroll 1
     for (int c = 0; c < CHANNELS; ++c) {
         const int v = y + SHIFT, u = x + SHIFT;  // of the source
-        Sample* target =
+        Target* target =
             output + (unsigned)(((y - g.output_row) * g.out_width + x) * CHANNELS + c);
         if (rim <= x && x < g.out_width - rim && rim <= y && y < min(g.last, g.height - rim))
             *target = filter(inside(source, g, v, u, c));
@@ -146,8 +146,8 @@ __device__ inline void end(const Tile&) { __syncthreads(); }
 
 // output = filter(cells) for the pixel of this thread; where the grid is smaller than the output (one block
 // only, say) also for those that lie a grid further down and right. All threads of a block take part.
-template <typename Source, typename Filter>
-__device__ inline void compute(const Source& source, Sample* output, const Geometry& g, Filter filter)
+template <typename Source, typename Target, typename Filter>
+__device__ inline void compute(const Source& source, Target* output, const Geometry& g, Filter filter)
 {
     const int right = g.out_width + threadIdx.x, bottom = g.last + threadIdx.y;
     for (int x = blockIdx.x * blockDim.x + threadIdx.x; x < right; x += gridDim.x * blockDim.x)

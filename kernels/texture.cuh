@@ -5,6 +5,11 @@
 #define KERNELSCOPE_TEXTURE
 #include "cells.cuh"
 
+// The type that a texture holds: floats where it is one of a buffer between two launches.
+#ifndef TEXEL
+#define TEXEL Sample
+#endif
+
 // These two address modes exist for coordinates from 0 to 1 only.
 #define NORMALISED (BORDER == BORDER_REFLECT || BORDER == BORDER_WRAP)
 
@@ -20,7 +25,7 @@ struct Texels : Inside<REACH, STEP> {
 
         __device__ inline Sample operator[](int t) const
         {
-            return tex2D<Sample>(texels.texture, (texels.x + t * STEP) * texels.x_scale, y);
+            return (Sample)tex2D<TEXEL>(texels.texture, (texels.x + t * STEP) * texels.x_scale, y);
         }
         __device__ inline bool counts(int t) const { return true; }
     };
@@ -52,7 +57,7 @@ __device__ inline TexelRow row_of(cudaTextureObject_t texture, const Geometry& g
 
 __device__ inline Sample read(const TexelRow& row, int column)
 {
-    return tex2D<Sample>(row.texture, column + 0.5f, row.y);
+    return (Sample)tex2D<TEXEL>(row.texture, column + 0.5f, row.y);
 }
 
 #endif

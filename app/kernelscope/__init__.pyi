@@ -1895,6 +1895,190 @@ def minimum(
     """
 
 @overload
+def morphology(
+    *,
+    operation: Literal[
+        "opening",
+        "closing",
+        "gradient",
+        "white-top-hat",
+        "black-top-hat",
+    ] = "opening",
+    size: int | tuple[int, int] = 3,
+    footprint: Literal["square", "disk", "cross"] | ArrayLike = "square",
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "reduce",
+        "keep",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
+def morphology(
+    image: ArrayLike,
+    *,
+    operation: Literal[
+        "opening",
+        "closing",
+        "gradient",
+        "white-top-hat",
+        "black-top-hat",
+    ] = "opening",
+    size: int | tuple[int, int] = 3,
+    footprint: Literal["square", "disk", "cross"] | ArrayLike = "square",
+    border: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "valid",
+        "reduce",
+        "keep",
+    ] = "reflect",
+    mode: Literal[
+        "reflect",
+        "mirror",
+        "nearest",
+        "constant",
+        "wrap",
+        "grid-mirror",
+        "symmetric",
+        "edge",
+        "grid-constant",
+        "grid-wrap",
+    ]
+    | None = None,
+    cval: float = 0.0,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+    nan: float | None = None,
+    device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
+    level: Literal[
+        "serial",
+        "parallel",
+        "single-block",
+        "global",
+        "constant",
+        "shared",
+        "texture",
+        "tuned",
+    ]
+    | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
+    cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Return the result of the filter Morphology.
+
+    Opens, closes or shows edges and small parts by the extremes of a mask.
+
+    To remove specks of one kind and keep the size of all else, to even out a background (white
+    top-hat with a mask larger than the objects), or to find edges.
+
+    Parameters
+    ----------
+    image : array_like, shape (height, width) or (height, width, channels)
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
+    operation : {'opening', 'closing', 'gradient', 'white-top-hat', 'black-top-hat'}, default
+            'opening'
+        How erosion and dilation are combined. 'opening': Removes bright parts that are narrower
+        than the mask. 'closing': Removes dark parts that are narrower than the mask.
+        'gradient': Shows edges. 'white-top-hat': Shows the bright parts that opening removes.
+        'black-top-hat': Shows the dark parts that closing removes.
+    size : int or (int, int), default 3
+        Side of the mask. Allowed: odd, 3 to 31 px.
+    footprint : {'square', 'disk', 'cross'} or array_like of bool, default 'square'
+        The cells of the mask that count. 'square': All cells. 'disk': Those within half of the
+        mask size. 'cross': Those of the middle row and the middle column.
+    border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
+            default 'reflect'
+        Treatment of cells outside the image.
+    mode : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'grid-mirror', 'symmetric',
+            'edge', 'grid-constant', 'grid-wrap'}, optional
+        The border under the name that scipy.ndimage or numpy.pad has for it.
+    cval : float, default 0.0
+        Value of the cells outside the image for border “constant”.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
+    grey : bool, default False
+        Convert to greyscale first (ITU-R 601).
+    within : str, optional
+        Filter only there and keep the rest: “rectangle 12,8 52,38”, “ellipse 12,8 52,38” or
+        “polygon 0,0 40,0 20,30”, in pixels to the right and down.
+    axis : {'z', 'y', 'x'}, optional
+        Read the array as a volume of shape (depth, height, width) and filter its slices
+        perpendicular to this axis.
+    nan : float, optional
+        Filter NaN as this number; the result has NaN there again.
+    device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
+        Where to compute. Integers have the same result on all of them.
+    level : {'serial', 'parallel', 'single-block', 'global', 'constant', 'shared', 'texture',
+            'tuned'}, optional
+        Way of computing; by default the fastest of the device.
+    progress : callable or bar of tqdm, optional
+        Called with a stage and the fraction of it that is done, 0 to 1.
+    cancel : callable, optional
+        Called often, on any thread; the function raises `Cancelled` soon after it returned
+        True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
+
+    Returns
+    -------
+    ndarray
+        A new array of the type of `image`.
+
+    Raises
+    ------
+    AppError
+        For every problem that the caller can correct; the message names the argument.
+    Cancelled
+        If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.morphology(image, operation='gradient', border='mirror')
+
+    References
+    ----------
+    Gonzalez and Woods, Digital Image Processing, chapter 9.
+    """
+
+@overload
 def negative(
     *,
     grey: bool = False,

@@ -229,7 +229,9 @@ def _surrounded(
     picture: NDArray[Any], step: Step, cval: float, given: Mapping[str, Any]
 ) -> tuple[NDArray[Any], Step]:
     """Return a picture with constant cells around it, and the step that computes its inside."""
-    if Border.VALID not in step.filter.borders or given["alpha"] or step.within is not None:
+    several = step.filter.passes(step.parameters) > 1  # which would see results around the picture
+    is_whole = not (given["alpha"] or step.within is not None or several)
+    if Border.VALID not in step.filter.borders or not is_whole:
         raise InvalidParameter(
             f"cval: {step.filter.name} has no value but 0 outside a picture, nor has any filter "
             "with alpha or within.",

@@ -271,6 +271,9 @@ class FilterSpec:
     rectangle: Callable[[int, int], tuple[str, Mapping[str, Any]]] | None = None
     """Maps the height and width of a mask, even ones too, to the filter that has such masks, and
     its parameters. The centre of n cells is number n // 2, as SciPy has it."""
+    passes: Callable[[Mapping[str, Any]], int] = lambda parameters: 1
+    """Maps validated parameters to how often cells outside of a picture are read: before each pass
+    again, if there are several."""
     borders: tuple[Border, ...] = tuple(Border)
     """The borders that make sense for the filter."""
     check: Callable[[Mapping[str, Any]], None] = lambda parameters: None
