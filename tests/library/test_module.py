@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 import kernelscope as ks
 from kernelscope import filters
-from kernelscope.library import names
-from kernelscope.library.stub import FILE, text
+from kernelscope.library import names, reference, stub
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.parameters import FootprintParameter
 from kernelscope.schema.samples import Kind
@@ -200,6 +199,17 @@ def test_example_of_the_docstring_runs(spec: FilterSpec) -> None:
     assert variables["result"].shape[0] in (image.shape[0], 4)
 
 
-def test_stub_is_that_of_the_specs() -> None:
+@pytest.mark.parametrize("made", [reference, stub], ids=lambda made: made.FILE.name)
+def test_generated_files_are_those_of_the_specs(made: Any) -> None:
     """If not: python -m kernelscope.library."""
-    assert FILE.read_text(encoding="utf-8") == text()
+    assert made.FILE.read_text(encoding="utf-8") == made.text()
+
+
+def test_the_reference_has_every_member_and_argument() -> None:
+    page = reference.text()
+    for name in names():
+        assert f"### {name}\n" in page or f"| `ks.{name}` |" in page, name
+    for spec in SPECS:
+        section = page.partition(f"### {spec.id}\n")[2].partition("\n### ")[0]
+        for parameter in inspect.signature(function(spec.id)).parameters:
+            assert f"`{parameter}`" in section or parameter in ("image", "volume", "components")

@@ -1,7 +1,7 @@
 """``python -m kernelscope.library``: write the files that are generated from the specs again."""
 
-from kernelscope.library import manifest, stub
+from kernelscope.library import manifest, reference, stub
 
 if __name__ == "__main__":
-    for each in (manifest, stub):
+    for each in (manifest, reference, stub):
         each.FILE.write_text(each.text(), encoding="utf-8")

@@ -36,6 +36,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "command-line",
             "cluster",
             "library",
+            "api",
             "filters",
             "gpu-levels",
             "volumes",
