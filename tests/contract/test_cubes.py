@@ -197,6 +197,25 @@ def test_several_volumes_are_filtered_one_by_one(cpu: CpuBackend) -> None:
     assert done[-1] == 1
 
 
+def test_tiles_fit_into_the_shared_memory_of_every_card() -> None:
+    """The widest masks get smaller blocks, or the kernels of level constant."""
+    largest = {"mean_3d": 15, "weighted_mean_3d": 11, "median_3d": 11}
+    wide: list[tuple[str, dict[str, Any]]] = [
+        *((filter_id, {"size": size}) for filter_id, size in largest.items()),
+        *(("gaussian_3d", {"sigma": sigma}) for sigma in (1.0, 10.0, 30.0)),
+    ]
+    for filter_id, case in wide:
+        spec, dtype = SPECS[filter_id], np.dtype(np.float32)
+        values = spec.validate(case)
+        task, plan = planned(spec, (40, 50, 60, 1), dtype, values, Border.REFLECT, "shared")
+        assert all(launch.shared_bytes <= 48 * 1024 for launch in plan.launches), case
+        falls_back = case.get("sigma") == 30
+        assert bool(plan.notice) is falls_back
+        assert all(("constant" in launch.kernel) is falls_back for launch in plan.launches)
+        own = planned(spec, task.shape, dtype, values, Border.REFLECT, "global", (16, 8))[1]
+        assert all(launch.block == (16, 8, 1) for launch in own.launches)
+
+
 def test_it_is_for_volumes_and_no_filter_of_its_own() -> None:
     for filter_id, spec in SPECS.items():
         assert filters.get(spec.base_id).in_3d is spec
