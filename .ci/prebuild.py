@@ -133,7 +133,7 @@ def main() -> None:
         export(options.only, options.out, options.usual)
         return
     chosen = options.only or [
-        each for each in filters.discover() if filters.get(each).levels("cpu")
+        each for each in (*filters.discover(), *filters.in_3d()) if filters.get(each).levels("cpu")
     ]
     out = (options.out or jit.PREBUILT).resolve() / jit.portable_name()
     out.mkdir(parents=True, exist_ok=True)
