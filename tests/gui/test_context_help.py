@@ -19,8 +19,8 @@ from kernelscope.gui.widgets.help_place import HELP_ROLE, place_of, set_help
 from kernelscope.gui.window.dock_list import DOCKS
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.schema.samples import Kind
-from kernelscope.teach import handbook, manual
-from kernelscope.teach.manual import filter_page
+from kernelscope.teach import handbook
+from kernelscope.teach.manual import anchor_of, filter_page
 from tests.gui.helpers import Opener, load
 
 PICTURE = RESOURCES / "camera.bmp"
@@ -75,7 +75,7 @@ def test_every_control_of_every_filter_opens_a_page(open_window: Opener) -> None
                     QWidget, parameter.name
                 )
                 assert editor is not None
-                own = f"{filter_page(spec)}#{manual.anchor_of(parameter.label)}"
+                own = f"{filter_page(spec)}#{anchor_of(parameter.label)}"
                 assert {place_of(each) for each in (editor, *controls(editor))} == {own}
     assert len(seen) > 60
 

@@ -40,7 +40,7 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.later import Later
 from kernelscope.images.image import Image
 from tests.bench.made_up import row
-from tests.gui.helpers import FakeCpu, Opener, child, load, press, write_picture
+from tests.gui.helpers import FakeCpu, Opener, child, load, press, wait_until, write_picture
 from tests.gui.test_volume_page import voxels, write
 from tests.patience import PATIENCE
 
@@ -558,3 +558,21 @@ def test_the_badge_has_the_room_that_its_text_needs(
     settled(qtbot, window)
     qtbot.waitUntil(lambda: window.live.badge.text() == "● up to date")
     assert window.live.badge.isVisible()
+
+
+def test_numpy_shows_the_output_and_the_code_computes_it_once_more(
+    qtbot: QtBot, real_window: MainWindow, picture: Path
+) -> None:
+    window, shown = real_window, []
+    if not window.session.live:
+        window.live.toggle()
+    subject = window.session.pictures
+    subject.follow(lambda _: shown.append(subject.result))
+    load(qtbot, window, picture)
+    wait_until(qtbot, lambda: subject.result is not None and not subject.result.uncompiled)
+    results = list(dict.fromkeys(each for each in shown if each is not None))
+    assert [each.uncompiled for each in results] == [True, False]
+    early, later = (each.image.pixels for each in results)
+    np.testing.assert_array_equal(early, later)
+    assert window.session.freshness is Freshness.EXACT
+    assert not subject.history.undo_name, "it is the same step"

@@ -86,7 +86,7 @@ def metric_of(parameters: Mapping[str, Any], dtype: np.dtype[Any], group: int) -
 
 def uncompiled_passes(task: CpuTask) -> Sequence[CpuPass]:
     """Return the passes of NumPy; none where the whole image is searched, which takes minutes."""
-    return () if whole(task.parameters) else uncompiled.by_numpy(_rows)(task)
+    return () if whole(task.parameters) else uncompiled.by_numpy(_rows, step=32)(task)
 
 
 def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
@@ -111,11 +111,13 @@ def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
     weights = np.zeros((rows, columns, colours // group), np.float32)
     for dy in range(-reach, reach + 1):
         for dx in range(-reach, reach + 1):
-            squares = (patch - part(found, dy, dx, half)) ** 2
+            squares = patch - part(found, dy, dx, half)
+            squares *= squares
             if group > 1:
                 squares = squares.sum(-1, keepdims=True)
             apart = uncompiled.weighted_along_both(squares, metric.profile)
-            weight = np.exp2(metric.scale * np.maximum(apart - metric.floor, np.float32(0)))
+            apart -= metric.floor
+            weight = np.exp2(metric.scale * np.maximum(apart, 0, out=apart), out=apart)
             if counted is not None:
                 weight *= part(counted, dy, dx)
             weights += weight

@@ -36,9 +36,10 @@ _OUTSIDE = (Border.CONSTANT, Border.REDUCE)
 
 
 class NumpyKernel(NamedTuple):
-    """A kernel that is ready at once."""
+    """A kernel that is ready at once; its units of work are bands of `step` rows."""
 
     rows: Rows
+    step: int
 
     def compile(self, *arguments: Any) -> bool:
         return False
@@ -47,13 +48,15 @@ class NumpyKernel(NamedTuple):
         return self.__call__
 
     def __call__(self, task: CpuTask, start: int, stop: int) -> None:
-        task.output[start:stop] = self.rows(task, start, stop)
+        for first in range(self.step * start, self.step * stop, self.step):
+            last = min(first + self.step, task.output.shape[0])
+            task.output[first:last] = self.rows(task, first, last)
 
 
-def by_numpy(rows: Rows) -> Callable[[CpuTask], Sequence[CpuPass]]:
+def by_numpy(rows: Rows, step: int = 16) -> Callable[[CpuTask], Sequence[CpuPass]]:
     """Return a plan of one pass that needs no compiled code."""
-    kernel = NumpyKernel(rows)
-    return lambda task: [CpuPass(kernel, (task,), task.output.shape[0])]
+    kernel = NumpyKernel(rows, step)
+    return lambda task: [CpuPass(kernel, (task,), -(-task.output.shape[0] // step))]
 
 
 class Cells(NamedTuple):
@@ -173,22 +176,29 @@ def correlation(
 
 def along_both(array: NDArray[Any], side: int, combine: np.ufunc) -> NDArray[Any]:
     """Combine the cells of squares, along one axis after the other."""
-    for axis in (0, 1):
-        length = array.shape[axis] - side + 1
-        found = array.take(range(length), axis)
-        for shift in range(1, side):
-            combine(found, array.take(range(shift, shift + length), axis), out=found)
-        array = found
-    return array
+    length = len(array) - side + 1
+    found = array[:length].copy()
+    for shift in range(1, side):
+        combine(found, array[shift : shift + length], out=found)
+    length = found.shape[1] - side + 1
+    result = found[:, :length].copy()
+    for shift in range(1, side):
+        combine(result, found[:, shift : shift + length], out=result)
+    return result
 
 
 def weighted_along_both(array: NDArray[Any], profile: NDArray[Any]) -> NDArray[Any]:
     """Return the sums of squares, weighted by a profile along one axis after the other."""
-    for axis in (0, 1):
-        length = array.shape[axis] - len(profile) + 1
-        parts = (array.take(range(i, i + length), axis) * each for i, each in enumerate(profile))
-        array = functools.reduce(np.add, parts)
-    return array
+    side = len(profile)
+    length = len(array) - side + 1
+    found = array[:length] * profile[0]
+    for i in range(1, side):
+        found += array[i : i + length] * profile[i]
+    length = found.shape[1] - side + 1
+    result = found[:, :length] * profile[0]
+    for i in range(1, side):
+        result += found[:, i : i + length] * profile[i]
+    return result
 
 
 def mean_rows(reach: Callable[[CpuTask], float] = lambda task: np.inf) -> Rows:

@@ -283,6 +283,9 @@ class Live(QObject):
             return
         if known and shown is not None and shown.region is None and request.reduction > 1:
             return
+        self._submit(request)
+
+    def _submit(self, request: Request) -> None:
         self._failed = None
         task = self._task = self.runner.tasks.submit(replace(request, live=True), Priority.LIVE)
         task.finished.connect(self._on_finished)
@@ -356,9 +359,16 @@ class Live(QObject):
             self.pace.record(part.request, part.seconds, uncompiled=part.uncompiled)
 
     def use_compiled(self) -> None:
-        """Compute with code that has become ready what was too slow without it."""
+        """Compute with code that has become ready, also what is shown and did without."""
         self.pace.forget_uncompiled()
-        self._follow()
+        subject = self.session.subject
+        result, wanted = subject.result, subject.wanted()
+        early = result is not None and result.uncompiled and wanted is not None
+        if early and self.session.live and self._at_work is None and self._has(wanted):
+            self._same_step = True
+            self._submit(wanted)
+        else:
+            self._follow()
 
     def _expect_run(self, request: Request) -> float | None:
         """Return the seconds that a run should take; none where only a bound is known."""

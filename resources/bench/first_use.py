@@ -1,0 +1,94 @@
+"""The first live result of each filter on a computer that has no code of it yet.
+
+    python resources/bench/first_use.py --json resources/bench/cpu-first-use.json
+
+Each filter and type of samples has a process of its own with an empty cache, in which the program
+is loaded already. The clock runs from a live request for the part of a picture that a window of
+1920 x 1080 shows until its result; *by* says what computed it. The goal is issue 37's: a second.
+*cpu* is the processor time of the process by then, which other programs disturb less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from kernelscope import filters
+from kernelscope.base import machine
+
+GOAL = 1.0
+DTYPES = ("uint8", "uint16", "float32")
+PART = (700, 700)
+
+CHILD = """
+import json, os, sys, time
+import numpy as np
+from dataclasses import replace
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine.request import Request
+from kernelscope.engine.region import Region
+from kernelscope.engine.run import execute
+from kernelscope.images.image import Image
+from kernelscope.schema.devices import Device
+name, dtype, height, width = json.loads(sys.argv[1])
+white = 1 if dtype == "float32" else np.iinfo(dtype).max
+noise = np.random.default_rng(0).random((1024, 1024), np.float32)
+picture = Image.from_array((noise * white).astype(dtype), "noise")
+backend = CpuBackend()
+backend.on_ready = lambda _: None
+request = Request.create(picture, name, device=Device.CPU)
+croppable = not request.step.filter.uncroppable(request.step.parameters)
+region = Region(99, 99, height, width) if croppable else None
+begun, before = time.perf_counter(), time.process_time()
+result = execute(replace(request, region=region, live=True), {"cpu": backend})
+seconds, spent = time.perf_counter() - begun, time.process_time() - before
+print(json.dumps([seconds, spent, result.uncompiled]), flush=True)
+os._exit(0)
+"""
+
+
+def first_result(name: str, dtype: str) -> tuple[float, float, bool]:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
+        environment = os.environ | {"XDG_CACHE_HOME": cache}
+        environment["PYTHONPATH"] = str(Path(__file__).parents[2] / "app")
+        done = subprocess.run(
+            [sys.executable, "-c", CHILD, json.dumps([name, dtype, *PART])],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        raise SystemExit(f"{name} failed:\n{done.stderr}")
+    seconds, spent, uncompiled = json.loads(done.stdout)
+    return seconds, spent, uncompiled
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--only", default="", help="filters that contain this")
+    options = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    for name in filters.discover():
+        for dtype in DTYPES if options.only in name else ():
+            seconds, spent, uncompiled = first_result(name, dtype)
+            by = "NumPy" if uncompiled else "compiled code"
+            rows.append(
+                {"filter": name, "type": dtype, "s": round(seconds, 2), "cpu": round(spent, 2)}
+            )
+            rows[-1] |= {"by": by, "met": seconds <= GOAL}
+            print(f"{name:22} {dtype:8} {seconds:6.2f} s, {spent:6.2f} s of processor, {by}")
+            if options.json:  # rows are kept if the rest is cut off
+                content = {"machine": machine.facts(), "goal": GOAL, "rows": rows}
+                options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
