@@ -16,7 +16,7 @@ from tests.filters.test_nlm import tolerance as nlm_tolerance
 from tests.oracle import OWN_FOOTPRINT
 from tests.pairs import in_turn
 
-MASKS = [{"size": 7, "footprint": "disk"}, {"footprint": OWN_FOOTPRINT}]
+MASKS: list[dict[str, Any]] = [{"size": 7, "footprint": "disk"}, {"footprint": OWN_FOOTPRINT}]
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "gaussian": [{}, {"sigma": 2.3, "truncate": 3.0}],

@@ -363,8 +363,9 @@ class Live(QObject):
         self.pace.forget_uncompiled()
         subject = self.session.subject
         result, wanted = subject.result, subject.wanted()
-        early = result is not None and result.uncompiled and wanted is not None
-        if early and self.session.live and self._at_work is None and self._has(wanted):
+        early = result is not None and result.uncompiled
+        idle = self.session.live and self._at_work is None
+        if early and idle and wanted is not None and self._has(wanted):
             self._same_step = True
             self._submit(wanted)
         else:
