@@ -19,6 +19,7 @@ from tests.pairs import in_turn
 MASKS: list[dict[str, Any]] = [{"size": 7, "footprint": "disk"}, {"footprint": OWN_FOOTPRINT}]
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "bilateral": [{}, {"size": 3, "sigma_range": 0.5}, {"size": 17, "sigma_range": 40.0}],
     "gaussian": [{}, {"sigma": 2.3, "truncate": 3.0}],
     "greyscale": [{}, {"rounding": "floor"}],
     "laplace": [{}, {"form": "5x5", "negative": "clip"}, {"form": "8", "negative": "offset"}],
@@ -37,6 +38,13 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"search_radius": 2, "patch": 5, "weights": "gaussian", "filter_sigma": 0.4},
     ],
     "minimum": [{}, {"size": 7}, *MASKS],
+    "morphology": [
+        {"operation": "opening", "size": 5, "footprint": "disk"},
+        {"operation": "closing", "footprint": OWN_FOOTPRINT},
+        {"operation": "gradient", "footprint": OWN_FOOTPRINT},
+        {"operation": "white-top-hat", "footprint": OWN_FOOTPRINT},
+        {"operation": "black-top-hat", "size": 3},
+    ],
     "negative": [{}],
     "rotating_mask": [{}],
     "sobel": [

@@ -27,9 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Index, Like, Line, Number, Plane, Record, inlined, kernel
+from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index, fetch_row
 from kernelscope.filters.shared.footprints import in_strips
 from kernelscope.filters.shared.plain import interior, no_simd
+from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec, Unit
 from kernelscope.schema.launch import Cuda, CudaTask, Launch, level_launch
@@ -219,6 +221,29 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     return [CpuPass(sweep, arguments, task.output.shape[0])]
 
 
+def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
+    """Return the rows of a band, by NumPy."""
+    tables, reach = tables_of(task.parameters, task.source.dtype), radius(task.parameters)
+    found = uncompiled.cells(task, reach, start, stop, np.float64)
+    centres = found.samples[reach:, reach:][: stop - start, : task.output.shape[1]]
+    total: Any = 0.0
+    weights: Any = 0.0
+    inside = [None] * len(tables.space) if found.inside is None else found.windows(found.inside)
+    for space, cell, counts in zip(tables.space, found.windows(), inside, strict=True):
+        place = np.minimum(np.abs(cell - centres) * tables.scale, len(tables.range) - 1)
+        entry = np.minimum(place.astype(np.intp), len(tables.range) - 2)
+        below, above = tables.range[entry], tables.range[entry + 1]
+        factor = below + (place - entry) * (above - below)
+        factor = np.where(place < len(tables.range) - 1, factor, 0.0)
+        weight = space * factor
+        if tables.fraction:
+            weight = np.floor(space * np.floor(factor + 0.5) * tables.fraction + 0.5)
+        if counts is not None and task.border is Border.REDUCE:
+            weight = weight * counts
+        total, weights = total + weight * cell, weights + weight
+    return uncompiled.finished(task, total / weights)
+
+
 _OPERATIONS = 8
 """For each cell, about."""
 
@@ -313,7 +338,7 @@ SPEC = FilterSpec(
     radius=radius,
     unit=Unit.WHITE,
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled.by_numpy(_rows)),
         "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),
     },
     explanation=Explanation(

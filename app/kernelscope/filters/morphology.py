@@ -23,13 +23,14 @@ Source: Gonzalez and Woods, Digital Image Processing, chapter 9.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernelscope.base.jit import Flag, Index, Like, Line, Number, Plane, inlined, kernel
+from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.extremes import cpu_passes, extremes_launch
 from kernelscope.filters.shared.footprints import (
     FOOTPRINT,
@@ -44,7 +45,7 @@ from kernelscope.filters.shared.footprints import (
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
-from kernelscope.schema.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
+from kernelscope.schema.filter import BenchDefaults, Cpu, CpuKernel, CpuPass, CpuTask, FilterSpec
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch, Scratch
 from kernelscope.schema.levels import (
     CONSTANT,
@@ -56,6 +57,7 @@ from kernelscope.schema.levels import (
     TUNED,
 )
 from kernelscope.schema.parameters import Choice, ChoiceParameter
+from kernelscope.schema.samples import Pixels
 
 OPENING, CLOSING, GRADIENT = "opening", "closing", "gradient"
 WHITE, BLACK = "white-top-hat", "black-top-hat"
@@ -129,30 +131,82 @@ def subtract_parallel(
             subtract_lines(own, other, results)
 
 
-def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
+class _Ways(NamedTuple):
+    """How extremes are taken, and how pictures are subtracted."""
+
+    extremes: Callable[[CpuTask, Pixels, Pixels, Table, bool], list[CpuPass]]
+    """Maps a task, a source, an output, a mask and whether the lowest are wanted to passes."""
+    subtract: CpuKernel
+    """Gets the arguments of `subtract_serial`."""
+
+
+def _passes(task: CpuTask, ways: _Ways) -> list[CpuPass]:
     operation, table = task.parameters["operation"], table_of(task.parameters)
     source, output, rows = task.source, task.output, task.output.shape[0]
     inset = len(table) // 2 if task.border is Border.VALID else 0
-    subtraction = subtract_serial if task.level == SERIAL.id else subtract_parallel
     if operation == GRADIENT:
         eroded = np.empty_like(output)
         return [
-            *cpu_passes(task, source, output, flipped(table), lowest=False),
-            *cpu_passes(task, source, eroded, table, lowest=True),
-            CpuPass(subtraction, (output, eroded, output, 0, False), rows),
+            *ways.extremes(task, source, output, flipped(table), False),
+            *ways.extremes(task, source, eroded, table, True),
+            CpuPass(ways.subtract, (output, eroded, output, 0, False), rows),
         ]
     height, width, channels = source.shape
     middle = np.empty((height - 2 * inset, width - 2 * inset, channels), source.dtype)
     erode = erodes_first(operation)
     masks = {True: table, False: flipped(table)}
     passes = [
-        *cpu_passes(task, source, middle, masks[erode], erode),
-        *cpu_passes(task, middle, output, masks[not erode], not erode),
+        *ways.extremes(task, source, middle, masks[erode], erode),
+        *ways.extremes(task, middle, output, masks[not erode], not erode),
     ]
     if operation in _TOP_HATS:
         arguments = (source, output, output, 2 * inset, operation == BLACK)
-        passes.append(CpuPass(subtraction, arguments, rows))
+        passes.append(CpuPass(ways.subtract, arguments, rows))
     return passes
+
+
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
+    subtraction = subtract_serial if task.level == SERIAL.id else subtract_parallel
+    return _passes(task, _Ways(cpu_passes, subtraction))
+
+
+def _extremes_by_numpy(
+    task: CpuTask, source: Pixels, output: Pixels, table: Table, lowest: bool
+) -> list[CpuPass]:
+    part = replace(task, source=source, output=output)
+    return list(uncompiled.by_numpy(uncompiled.extreme_rows(lowest, table))(part))
+
+
+class _Subtract:
+    """As `subtract_serial`, by NumPy."""
+
+    def compile(self, *arguments: Any) -> bool:
+        return False
+
+    def entry(self, *arguments: Any) -> Callable[..., Any]:
+        return self.__call__
+
+    def __call__(
+        self,
+        first: Pixels,
+        second: Pixels,
+        output: Pixels,
+        inset: int,
+        reverse: bool,
+        start: int,
+        stop: int,
+    ) -> None:
+        width = output.shape[1]
+        pair = first[start + inset : stop + inset, inset : inset + width], second[start:stop]
+        a, b = pair[::-1] if reverse else pair
+        if output.dtype.kind == "f":
+            output[start:stop] = a - b
+        else:
+            output[start:stop] = np.where(a > b, a - b, 0)
+
+
+def plan_uncompiled(task: CpuTask) -> Sequence[CpuPass]:
+    return _passes(task, _Ways(_extremes_by_numpy, _Subtract()))
 
 
 def _step(task: CudaTask, table: Table, name: str, **defines: Any) -> Launch:
@@ -284,7 +338,7 @@ SPEC = FilterSpec(
     restores=False,
     passes=lambda parameters: 1 if parameters["operation"] == GRADIENT else 2,
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=plan_uncompiled),
         "gpu": Cuda(plan_cuda, (SINGLE_BLOCK, GLOBAL, CONSTANT, SHARED, TEXTURE, TUNED)),
     },
     bench=BenchDefaults(variants=({"operation": OPENING}, {"operation": GRADIENT})),

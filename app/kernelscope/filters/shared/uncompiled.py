@@ -221,12 +221,12 @@ def mean_rows(reach: Callable[[CpuTask], float] = lambda task: np.inf) -> Rows:
     return rows
 
 
-def extreme_rows(lowest: bool) -> Rows:
-    """Return the smallest or the largest sample of a mask."""
+def extreme_rows(lowest: bool, mask: Table | None = None) -> Rows:
+    """Return the smallest or the largest sample of a mask, by default that of the parameters."""
     combine = np.minimum if lowest else np.maximum
 
     def rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
-        table = table_of(task.parameters)
+        table = table_of(task.parameters) if mask is None else mask
         side = len(table)
         high = np.finfo(np.float32).max if task.source.dtype.kind == "f" else 0
         outside: float = 0
