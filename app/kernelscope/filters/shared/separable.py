@@ -16,7 +16,7 @@ gets, is added up in float64.
 
 Under ``reduce`` each pass divides by the weights inside the picture, added up in the same order.
 
-A third pass, along the slices of a volume, is one more `weigh_line` of the same kind.
+A third pass, along the slices of a volume, is `sum_columns` with its slices as rows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from kernelscope.filters.shared.border_kernels import (
 )
 from kernelscope.filters.shared.correlation import Finish, Work
 from kernelscope.filters.shared.plain import cell, no_simd
-from kernelscope.filters.shared.vectors import blank_row, padded_row
+from kernelscope.filters.shared.vectors import blank_row
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
@@ -48,8 +48,11 @@ from kernelscope.schema.parameters import FloatParameter
 Sharpening = tuple[float, float]
 """Amount, and the least difference that counts, in the unit of the samples."""
 
-_TILE = 1024
+_TILE = 4096
 """Samples summed at a time: totals and the lines they come from stay in the L1 cache."""
+
+_GROUP = 8192
+"""Samples of rows that are summed as one line: narrow rows take as long to begin as to sum up."""
 
 
 MOST_RADIUS = 200
@@ -149,33 +152,50 @@ def is_cut(i: Index, count: Index, weights: Line) -> Any:
 
 
 @kernel
+def line_at(samples: Line, row: Index, height: Index, border: Index, blank: Line) -> Any:
+    """Return the samples from a row on, as the border has it; `blank`, a row, outside the image."""
+    y = border_index(row, height, border)
+    return samples[y * blank.size :] if y >= 0 else blank
+
+
+@kernel
 def sum_columns(
-    source: Plane, y: Index, weights: Line, border: Index, blank: Line, sums: Line
+    samples: Line,
+    row: Index,
+    height: Index,
+    weights: Line,
+    border: Index,
+    blank: Line,
+    sums: Line,
 ) -> None:
-    """Write the sums down the columns for output row `y`."""
+    """Write the sums down the columns around a row of the source, and those below it.
+
+    `sums` has room for a row, or for several whose masks lie inside the image.
+    """
     radius = weights.size - 1
     for left in range(0, sums.size, _TILE):
         totals = sums[left : left + _TILE]
-        middle = padded_row(source, y + radius, radius, border, blank)
-        begin(middle[left:], weights[0], totals)
+        begin(line_at(samples, row, height, border, blank)[left:], weights[0], totals)
         k = 1
         while k + 1 <= radius:
-            a = padded_row(source, y + radius - k, radius, border, blank)
-            b = padded_row(source, y + radius + k, radius, border, blank)
-            c = padded_row(source, y + radius - k - 1, radius, border, blank)
-            d = padded_row(source, y + radius + k + 1, radius, border, blank)
-            weight, next_weight = weights[k], weights[k + 1]
-            add_two_pairs(a[left:], b[left:], c[left:], d[left:], weight, next_weight, totals)
+            a = line_at(samples, row - k, height, border, blank)[left:]
+            b = line_at(samples, row + k, height, border, blank)[left:]
+            c = line_at(samples, row - k - 1, height, border, blank)[left:]
+            d = line_at(samples, row + k + 1, height, border, blank)[left:]
+            add_two_pairs(a, b, c, d, weights[k], weights[k + 1], totals)
             k += 2
         if k <= radius:
-            a = padded_row(source, y + radius - k, radius, border, blank)
-            b = padded_row(source, y + radius + k, radius, border, blank)
-            add_pair(a[left:], b[left:], weights[k], totals)
+            a = line_at(samples, row - k, height, border, blank)[left:]
+            b = line_at(samples, row + k, height, border, blank)[left:]
+            add_pair(a, b, weights[k], totals)
 
 
 @kernel
 def sum_row(cells: Line, weights: Line, channels: Index, totals: Line) -> None:
-    """Write the sums along a row; `cells` has the radius more pixels on both sides."""
+    """Write the sums along a row, or along several with the cells between them as well.
+
+    `cells` has the radius more pixels on both sides of each.
+    """
     radius = weights.size - 1
     for left in range(0, totals.size, _TILE):
         tile = totals[left : left + _TILE]
@@ -240,14 +260,6 @@ def divide_row(totals: Line, width: Index, channels: Index, weights: Line) -> No
 
 
 @kernel
-def own_samples(source: Plane, y: Index, radius: Index, border: Index, size: Index) -> Any:
-    """Return the samples in the place of an output row."""
-    inset = radius if border == VALID else 0
-    samples = source[y + inset].reshape(source.shape[1] * source.shape[2])
-    return samples[inset * source.shape[2] :][:size]
-
-
-@kernel
 def separable_parallel(
     source: Plane,
     output: Plane,
@@ -259,7 +271,7 @@ def separable_parallel(
     start: Index,
     stop: Index,
 ) -> None:
-    """Whole rows at a time, which vectorises.
+    """Lines of rows at a time, which vectorises.
 
     - `blank`: a row of zeros.
     - `weights`: shape (radius + 1,), from the middle outwards, of the type of the sums.
@@ -267,23 +279,38 @@ def separable_parallel(
     """
     height, width, channels = source.shape
     radius = weights.size - 1
-    margin = 0 if border == VALID else radius * channels
-    size = output.shape[1] * channels
-    cells = np.empty(size + 2 * radius * channels, weights.dtype)
-    sums = cells[margin : margin + width * channels]
-    totals = np.empty(size, weights.dtype)
-    for y in range(start, stop):
-        sum_columns(source, y, weights, border, blank, sums)
-        if border == REDUCE and is_cut(y, height, weights):
-            inside = weight_inside(y, height, weights)
-            for x in range(sums.size):
+    inset = radius if border == VALID else 0
+    margin = (radius - inset) * channels
+    pitch, size = blank.size, output.shape[1] * channels
+    padded = size + 2 * radius * channels
+    most = max(1, _GROUP // padded)
+    samples = source.reshape(source.size)
+    sums = np.empty(most * pitch, weights.dtype)
+    cells = np.empty(most * padded, weights.dtype)
+    totals = np.empty(most * padded, weights.dtype)
+    one = weights.dtype.type(1)
+    y = start
+    while y < stop:
+        row, rows = y + inset, 1
+        if row >= radius:
+            rows = max(1, min(most, min(stop - y, height - radius - row)))
+        sum_columns(samples, row, height, weights, border, blank, sums[: rows * pitch])
+        if border == REDUCE and is_cut(row, height, weights):
+            inside = weight_inside(row, height, weights)
+            for x in range(pitch):
                 sums[x] = np.true_divide(sums[x], inside)
-        pad_columns(cells, radius, channels, border)
-        sum_row(cells, weights, channels, totals)
-        if border == REDUCE:
-            divide_row(totals, width, channels, weights)
-        samples = own_samples(source, y, radius, border, size)
-        finish_samples(totals, samples, sharpening, finish, output[y].reshape(size))
+        for i in range(rows):
+            line = cells[i * padded : (i + 1) * padded]
+            begin(sums[i * pitch :], one, line[margin : margin + pitch])
+            pad_columns(line, radius, channels, border)
+        sum_row(cells, weights, channels, totals[: rows * padded - 2 * radius * channels])
+        for i in range(rows):
+            means = totals[i * padded :][:size]
+            if border == REDUCE:
+                divide_row(means, width, channels, weights)
+            own = samples[(row + i) * pitch + inset * channels :][:size]
+            finish_samples(means, own, sharpening, finish, output[y + i].reshape(size))
+        y += rows
 
 
 @inlined
