@@ -19,6 +19,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
 RESOURCES = ROOT / "resources"
+SCRIPTS = ROOT / ".ci" / "site"
 sys.path.insert(0, str(ROOT / "app"))
 
 from kernelscope import filters  # noqa: E402  (of this checkout)
@@ -80,6 +81,8 @@ def on_files(files: Files, config: Any) -> Files:
         files.append(File.generated(config, uri, content=handbook.page(name)))
         generated = files.get_file_from_path(uri)
         _place(generated, generated.dest_uri.removeprefix("docs/"))
+    for script in sorted(SCRIPTS.glob("*.js")):
+        files.append(File.generated(config, f"assets/{script.name}", abs_src_path=str(script)))
     wanted = [(RESOURCES / page).resolve() for pages in OTHERS.values() for page in pages]
     pages = [*_uris, *wanted]
     for path in pages:  # grows on the way
