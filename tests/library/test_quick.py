@@ -145,6 +145,7 @@ def test_strided_and_foreign_arrays_go_the_usual_way() -> None:
 
 def test_threads_share_a_longer_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quick, "_SHARED_SECONDS", 0.0)
+    monkeypatch.setattr(quick, "_SURELY_SHARED_SECONDS", 0.0)
     image = pixels((301, 200), "uint8", 6)
     expected = ks.mean(image, size=9, progress=lambda stage, fraction: None)
     for _ in range(5):

@@ -1,15 +1,16 @@
 """The first calls of a process: NumPy filters small pictures, with the same bytes.
 
 Numba takes a second to load, and its code to be read, which a call that takes a millisecond does
-not repay. So it waits until NumPy has worked for as long as that is worth: a script of a few calls
-never loads it.
+not repay. So it waits for a call that comes a third time, or until NumPy has worked for as long as
+loading is worth: a script of a few calls never loads it.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,15 +29,22 @@ _MOST_SECONDS = 0.3
 _MOST_CELLS = 2**22
 """Cells of all masks of a picture that NumPy takes a tenth of a second for."""
 
+_MOST_ALIKE = 2
+"""Calls with the same arguments, type and shape: more are a loop, which compiled code is for."""
+
 _spent = 0.0
+_alike: Counter[Hashable] = Counter()
 
 
 def by_numpy(
-    step: Step, given: Mapping[str, Any], arguments: Sequence[Argument]
+    step: Step, given: Mapping[str, Any], arguments: Sequence[Argument], key: Hashable
 ) -> NDArray[Any] | None:
-    """Return the result of NumPy; None if compiled code is there, or pays."""
+    """Return the result of NumPy; None if compiled code is there, or pays.
+
+    `key`: equal for calls that are alike.
+    """
     global _spent
-    if "numba" in sys.modules or _spent > _MOST_SECONDS:
+    if "numba" in sys.modules or _spent > _MOST_SECONDS or _alike[key] >= _MOST_ALIKE:
         return None
     array: NDArray[Any] = given[arguments[0].name]
     if given["level"] is not None or given["device"] not in (Device.AUTO, Device.CPU):
@@ -59,5 +67,6 @@ def by_numpy(
     for sweep in passes:
         sweep.kernel(*sweep.arguments, 0, sweep.rows)
     spec.keep_rim(source, output, step.parameters, step.border)
+    _alike[key] += 1
     _spent += time.perf_counter() - begun
     return output.reshape(wanted) if passes else None

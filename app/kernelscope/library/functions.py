@@ -129,7 +129,7 @@ class _Call:
                 check_choice("level", given["level"], self.levels)
             step = self.step(own, given)
             if key is not None and self.spec.kind is Kind.PICTURE:
-                made = by_numpy(step, given, self.arguments)
+                made = by_numpy(step, given, self.arguments, (self.spec.id, key))
                 if made is not None:
                     return made
             made = self._run(step, given)

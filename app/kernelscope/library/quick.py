@@ -35,6 +35,9 @@ _MOST_SECONDS = 0.02
 _SHARED_SECONDS = 40e-6
 """From here on a second thread saves more than it costs, which is 5 to 10 µs."""
 
+_SURELY_SHARED_SECONDS = 1e-3
+"""From here on it is so even if the machine was busy when the time was taken."""
+
 _ENOUGH = 8
 """Runs from which on the least time counts: others may have waited for a busy machine."""
 
@@ -92,7 +95,9 @@ class Quick:
         source.flags.writeable = False
         task = CpuTask(source, output, step.parameters, step.border, self._level)
         cpu = _session().cpu()
-        threads = self._threads if self._runs and self._seconds > _SHARED_SECONDS else 1
+        # The time on one thread decides: that on several contains what sharing costs.
+        least = _SHARED_SECONDS if self._runs >= _ENOUGH else _SURELY_SHARED_SECONDS
+        threads = self._threads if self._runs and self._seconds > least else 1
         begun = time.perf_counter()
         if not cpu.compute(step.filter, task, threads):
             return False
