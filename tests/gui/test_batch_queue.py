@@ -150,7 +150,7 @@ def test_a_recipe_in_a_line() -> None:
     first = Step.create("median", {"size": 5}, border=Border.WRAP)
     second = Step.create("nlm", {"filter_sigma": ESTIMATE})
     text = described(Recipe((first, second)))
-    assert text.startswith("Median 5×5, wrap border → ")
+    assert text.startswith("Median: 5×5, wrap border → ")
     assert "estimated" in text
 
 

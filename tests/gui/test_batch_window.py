@@ -227,7 +227,7 @@ def test_a_folder_with_the_results_of_another_recipe_is_not_touched(
     write_recipe(Recipe((Step.create("median", {"size": 5}),)), path)
     press(batch, "batchOpenRecipe")
     choose_files(dialog(qtbot, batch, QFileDialog), path)
-    assert batch.form.description.full_text == "Median 5×5"
+    assert batch.form.description.full_text == "Median: 5×5"
     run(qtbot, batch)
     box = dialog(qtbot, batch, ErrorDialog)
     assert "belongs to another recipe" in box.text()
@@ -443,10 +443,10 @@ def test_the_menu_opens_it_with_the_steps_of_the_window(
     load(qtbot, window, picture)
     window.session.set_filter("median")
     batch = opened(window)
-    assert batch.form.description.full_text == "Median 3×3"
+    assert batch.form.description.full_text == "Median: 3×3"
     window.session.set_values("median", {"size": 5})
     batch.refresh()
-    assert batch.form.description.full_text == "Median 5×5"
+    assert batch.form.description.full_text == "Median: 5×5"
     fill(qtbot, batch, folder)
     run(qtbot, batch)
     assert set(states(batch)) == {FileState.DONE}

@@ -164,7 +164,7 @@ def test_a_disabled_command_says_why_and_is_not_run(
     qtbot: QtBot, palette: CommandPalette, window: MainWindow
 ) -> None:
     type_(qtbot, "save output")
-    why = "There is no output yet: run a filter first."
+    why = "Open a picture or a volume first."
     assert line(palette)[1] == note(palette) == why
     hit(qtbot, Key.Key_Return)
     settle(qtbot, window)

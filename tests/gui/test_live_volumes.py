@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from kernelscope.gui.model.freshness import MOVING, RESTING, Freshness, Pace, ne
 from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.model.slice_previews import SlicePreviews, place_of
+from kernelscope.gui.session.subject import PART
+from kernelscope.gui.session.volume_subject import VolumeSubject
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.window.main_window import MainWindow
@@ -380,6 +383,32 @@ def test_a_part_of_a_slice_has_the_voxels_of_the_whole(backends: dict[str, CpuBa
         assert shown is not None
         assert shown.part == box
         np.testing.assert_array_equal(box.of(shown.volumes[0].voxels), box.of(whole))
+
+
+def test_a_preview_knows_the_sigma_of_the_whole(backends: dict[str, CpuBackend]) -> None:
+    noisy = np.random.default_rng(0).normal(500, 20, (12, 24, 24)).astype(np.float32)
+    source = Scan((Volume.from_array(noisy, "v"),))
+    step = Step.of_numbers("mri_nlm", {"noise": "gaussian", "search_radius": 2})
+    whole = execute(Request(source, step), backends)
+    box = Box.slice_of(noisy.shape, 0, 5)
+    part = execute(Request(source, step, region=box), backends)
+    assert part.estimates == whole.estimates
+    (sigma,) = part.estimates["sigma"]
+    assert sigma == pytest.approx(20, rel=0.1)
+
+
+def test_sigma_stands_in_its_field_as_soon_as_a_preview_knows_it(
+    qtbot: QtBot, window: MainWindow, scan: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_scan(qtbot, window, scan)
+    subject = window.session.volumes
+    qtbot.waitUntil(lambda: bool(subject.previews_in_view))
+    assert subject.result is None
+    preview = subject.previews_in_view[-1]
+    known = replace(preview, result=replace(preview.result, estimates={"sigma": (12.5,)}))
+    monkeypatch.setattr(VolumeSubject, "previews_in_view", [known])
+    subject.note(PART)
+    assert editor(window, "sigma").placeholderText() == "12.5 (estimated)"
 
 
 def test_an_unknown_slice_of_a_filter_for_pictures_is_tried_with_a_part() -> None:

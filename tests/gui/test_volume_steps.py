@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +17,18 @@ from kernelscope.base.errors import SeveralVolumes
 from kernelscope.files.volumes import read_volume
 from kernelscope.gui.docks.volume_step_bar import VolumeStepBar
 from kernelscope.gui.model import volume_series
+from kernelscope.gui.model.colour_maps import ColourMap
+from kernelscope.gui.model.displays import automatic_of
+from kernelscope.gui.model.slice_drawing import composite
 from kernelscope.gui.model.volume_series import VolumeSeries
 from kernelscope.gui.session.session import FIRST_FILTER
 from kernelscope.gui.session.subject import SHOWN, Fields
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.planes import planes_of
+from kernelscope.images.source import Channel
+from kernelscope.images.volume import Volume
 from tests.gui.helpers import Opener, child, dialog, press, settle
 from tests.gui.test_volume_page import SHAPE, add, open_scan, titles, voxels, write
 
@@ -92,6 +99,59 @@ def test_channels_have_names_and_micrometres(
     qtbot.waitUntil(lambda: bar.text == "Channel  2 / 3  GFP")
     assert window.session.volumes.part.channel.name == "GFP"
     assert window.session.volumes.history.undo_name == "Channel 2 of cells.ome.tif"
+    press(qtbot, window, "Alt+,")  # back to the first
+    window.actions_["openComposite"].trigger()
+    qtbot.waitUntil(lambda: window.session.pictures.source is not None)
+    made = window.session.pictures.source
+    assert made is not None
+    assert made.channels == 3
+    assert "DAPI in" in made.notices[0]
+    assert "GFP in" in made.notices[0]
+
+
+def test_a_series_of_times_has_no_composite(qtbot: QtBot, window: MainWindow, file: Path) -> None:
+    open_scan(qtbot, window, file)
+    window.actions_["openComposite"].trigger()
+    qtbot.waitUntil(lambda: "has no channels" in window.statusBar().currentMessage())
+    assert window.session.pictures.source is None
+
+
+@pytest.mark.parametrize(
+    ("colour", "expected"),
+    [
+        ("", ColourMap.GREY),
+        ("ff0000", ColourMap.RED),
+        ("00c800", ColourMap.GREEN),
+        ("0000ff", ColourMap.BLUE),
+        ("00ffff", ColourMap.CYAN),
+        ("ee00ee", ColourMap.MAGENTA),
+        ("f0f010", ColourMap.YELLOW),
+        ("ffffff", ColourMap.GREY),
+        ("000000", ColourMap.GREY),
+    ],
+)
+def test_a_channel_is_drawn_in_the_map_nearest_to_its_colour(
+    colour: str, expected: ColourMap
+) -> None:
+    volume = replace(Volume.from_array(voxels()), channel=Channel("DAPI", colour))
+    assert automatic_of(volume).colour_map is expected
+
+
+def test_a_composite_adds_the_channels_up() -> None:
+    first, second = np.zeros((2, 4, 4, 4), np.uint8)
+    first[1, 0], second[1, :, 0] = 255, 255
+    volumes = [
+        replace(Volume.from_array(each, "cells"), channel=Channel(name, colour))
+        for each, name, colour in ((first, "DAPI", "0000ff"), (second, "GFP", "00ff00"))
+    ]
+    plane = planes_of(volumes[0])[0]
+    made = composite(volumes, plane, 1).pixels
+    expected = np.zeros((4, 4, 3), np.uint8)
+    expected[..., 2] = plane.cut(first, 1)
+    expected[..., 1] = plane.cut(second, 1)
+    np.testing.assert_array_equal(made, expected)
+    unknown = [replace(each, channel=Channel()) for each in volumes]
+    np.testing.assert_array_equal(composite(unknown, plane, 1).pixels[..., 0], plane.cut(first, 1))
 
 
 def test_steps_are_one_for_undo_and_a_run_ends_them(

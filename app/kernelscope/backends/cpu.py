@@ -218,8 +218,7 @@ class CpuBackend:
             if box is not None:
                 shape = (*box.sides, *shape[3:])
             output = np.empty(shape, source.dtype)
-            given = request.resolved or parameters
-            parameters = request.resolved or spec.resolve(source, parameters)
+            given, parameters = parameters, request.resolved or spec.resolve(source, parameters)
             context.log.estimates |= spec.estimates(given, parameters)
             task = CpuTask(source, output, parameters, border, level.id, request.origin, box)
             compiled = spec.implementation(Cpu).plan(task)

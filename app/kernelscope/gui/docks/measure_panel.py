@@ -120,7 +120,7 @@ class MeasurePanel(QWidget):
         self._background = dressed(
             ChoiceBox(self), "snrRegion", "Region whose noise SNR takes", tip=_HELP["SNR"]
         )
-        self._rician = dressed(QCheckBox("Rician", self), "snrRician", tip=_RICIAN)
+        self._rician = dressed(QCheckBox("Rician", self), "snrRician", "Rician noise", tip=_RICIAN)
         for box in (self._against, self._background):
             box.currentIndexChanged.connect(lambda _: self.wanted.emit())
         self._background.currentIndexChanged.connect(self._rician.setEnabled)
@@ -160,8 +160,7 @@ class MeasurePanel(QWidget):
             box.currentText() if box.currentIndex() > 0 else ""
             for box in (self._against, self._background)
         )
-        rician = self._rician.isChecked() and self._rician.isEnabled()
-        return Against(cnr, background, rician)
+        return Against(cnr, background, bool(background) and self._rician.isChecked())
 
     def suppose_rician(self, rician: bool) -> None:
         """Take the noise of backgrounds for that of magnitude images, until the user does not."""

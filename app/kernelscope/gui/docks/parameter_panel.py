@@ -23,7 +23,7 @@ from kernelscope.gui.docks.levels_form import LevelsForm
 from kernelscope.gui.docks.run_options import RunOptionsForm
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.session.session import FILTER, KIND, VALUES, Session, Values
-from kernelscope.gui.session.subject import MOMENT, RESULT, Fields
+from kernelscope.gui.session.subject import MOMENT, PART, RESULT, Fields
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.controls import ChoiceBox
@@ -146,8 +146,8 @@ class ParameterPanel(QScrollArea):
         self._browse_button: QToolButton | None = None
         self._title = text_label("", "filterTitle", "title", parent=content)
         self._title.hide()
-        parts = self._browse, self._title, self._parameters, self._summary
-        in_column(*parts, run_box, 1, of=content, spacing=6)
+        parts = self._browse, self._title, self._parameters, run_box, self._summary
+        in_column(*parts, 1, of=content, spacing=6)
         self.setWidget(content)  # which also filters the events of the content
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -268,8 +268,10 @@ class ParameterPanel(QScrollArea):
             self._show_filter()
         elif VALUES in fields:
             self._show_values()
-        if fields & {MOMENT, RESULT} and self._session.kind is Kind.VOLUME:
-            self._show_estimates(self._session.subject.result)
+        if fields & {MOMENT, RESULT, PART} and self._session.kind is Kind.VOLUME:
+            subject = self._session.subject
+            previews = subject.previews_in_view  # which know the estimates of the whole as well
+            self._show_estimates(previews[-1].result if previews else subject.result)
         self._show_problem()
 
     def _show_filter(self) -> None:

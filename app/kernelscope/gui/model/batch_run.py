@@ -142,7 +142,7 @@ def default_out(inputs: Sequence[Path]) -> Path:
 
 
 def described(recipe: Recipe) -> str:
-    """Return a recipe in a line: ``Median 5×5 → Mean 3×3, wrap border``."""
+    """Return a recipe in a line: ``Median: 5×5 → Mean: 3×3, wrap border``."""
     return " → ".join(_described(step) for step in recipe.steps)
 
 
@@ -150,4 +150,5 @@ def _described(step: Step) -> str:
     """Return a step with its main settings, usual ones too."""
     usual = step.filter.chips(step.parameters)
     texts = [chip.text for chip in usual if chip.usual and chip.name not in step.estimates]
-    return f"{step.name} {', '.join(filter(None, (*texts, step.caption)))}".rstrip()
+    settings = ", ".join(filter(None, (*texts, step.caption)))
+    return f"{step.name}: {settings}" if settings else step.name

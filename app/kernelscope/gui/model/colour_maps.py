@@ -20,6 +20,12 @@ class ColourMap(StrEnum):
     VIRIDIS = "Viridis"
     MAGMA = "Magma"
     DIVERGING = "Blue to red"
+    RED = "Red"
+    GREEN = "Green"
+    BLUE = "Blue"
+    CYAN = "Cyan"
+    MAGENTA = "Magenta"
+    YELLOW = "Yellow"
 
     @property
     def is_grey(self) -> bool:
@@ -27,8 +33,19 @@ class ColourMap(StrEnum):
         return self in (ColourMap.GREY, ColourMap.INVERTED)
 
 
+_OF_CHANNELS = {
+    ColourMap.RED: "ff0000",
+    ColourMap.GREEN: "00ff00",
+    ColourMap.BLUE: "0000ff",
+    ColourMap.CYAN: "00ffff",
+    ColourMap.MAGENTA: "ff00ff",
+    ColourMap.YELLOW: "ffff00",
+    ColourMap.GREY: "ffffff",
+}
+"""For the channels of microscopes: from black to a colour, so that several add up."""
+
 _ANCHORS = {
-    ColourMap.GREY: ("000000", "ffffff"),
+    **{each: ("000000", colour) for each, colour in _OF_CHANNELS.items()},
     ColourMap.INVERTED: ("ffffff", "000000"),
     # Seventeen equally spaced colours of Matplotlib's maps: no step is off by more than 2 of 255.
     ColourMap.VIRIDIS: (
@@ -46,6 +63,19 @@ _ANCHORS = {
         *("8a3a1e", "d95f30", "ff9d66", "ffe9d6"),
     ),
 }
+
+
+def map_of(colour: str) -> ColourMap:
+    """Return the map of a channel nearest to its colour, six digits; grey where none is known."""
+    if not colour.strip("0"):
+        return ColourMap.GREY
+    wanted = np.array(list(bytes.fromhex(colour)), float)
+    wanted *= 255 / wanted.max()
+
+    def distance(each: ColourMap) -> float:
+        return float(np.abs(wanted - list(bytes.fromhex(_OF_CHANNELS[each]))).sum())
+
+    return min(_OF_CHANNELS, key=distance)
 
 
 @functools.cache

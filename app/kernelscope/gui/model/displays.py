@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from kernelscope.gui.model.colour_maps import map_of
 from kernelscope.gui.model.display import Display
 from kernelscope.images.image import Image
 from kernelscope.images.planes import sampled
@@ -32,7 +33,8 @@ def automatic_of(image: Shown) -> Display:
     """Return the display with which a picture or a volume is well seen."""
     if isinstance(image, Image):
         return Display.automatic(image.planes)
-    return Display.between_percentiles(sampled(image.voxels), image.value_range)
+    display = Display.between_percentiles(sampled(image.voxels), image.value_range)
+    return replace(display, colour_map=map_of(image.channel.colour))
 
 
 def full_of(image: Shown) -> Display:

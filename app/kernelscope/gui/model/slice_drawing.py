@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.gui.model.colour_maps import ColourMap, table
+from kernelscope.gui.model.colour_maps import ColourMap, map_of, table
 from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.displays import automatic_of
 from kernelscope.gui.model.projection import Projection
 from kernelscope.images.image import Image
 from kernelscope.images.planes import Plane
@@ -54,6 +56,26 @@ class Look:
         seen = (np.abs(change) >= self.threshold) & (change != 0)
         result[..., 3] = np.rint(255 * self.opacity * size * seen)
         return result
+
+
+_DYES = (ColourMap.RED, ColourMap.GREEN, ColourMap.BLUE, ColourMap.GREY)
+"""Of channels whose colours are not known, in their order."""
+
+
+def composite(volumes: Sequence[Volume], plane: Plane, index: int) -> Image:
+    """Return a slice of all channels of a file, each in its colour and contrast, added up."""
+    known = [map_of(each.channel.colour) for each in volumes]
+    maps = known if len(set(known)) == len(known) else [_DYES[n % 4] for n in range(len(known))]
+    total: NDArray[np.float32] = np.zeros((1, 1, 3), np.float32)
+    for volume, colours in zip(volumes, maps, strict=True):
+        steps = automatic_of(volume).steps(plane.cut(volume.voxels, index))
+        total = total + table(colours)[steps].astype(np.float32)
+    names = [each.channel.name or f"channel {n}" for n, each in enumerate(volumes, 1)]
+    title = f"{volumes[0].title}, {plane.name.lower()} {index + 1}"
+    pairs = zip(names, maps, strict=True)
+    notice = f"{', '.join(f'{name} in {each.value.lower()}' for name, each in pairs)}."
+    pixels = np.minimum(total, 255).astype(np.uint8)
+    return Image.from_array(pixels, title, notices=(notice,))
 
 
 def drawn_slice(volume: Volume, plane: Plane, index: int, display: Display) -> Image:

@@ -217,7 +217,7 @@ _REST_MS = 250  # without a change for so long, the sheet is computed
 _COMPILING_MS = 1000
 """Compiling that is worth a word: kernels in the cache on the disk are loaded in less."""
 
-_NO_SCORES = "No dB: there is no reference, and {}. Edit > Reference > Choose sets one."
+_NO_SCORES = "No dB: there is no reference, and {}. Edit > Reference > Choose Reference sets one."
 
 
 @dataclass(frozen=True)

@@ -130,16 +130,15 @@ class FigureDialog(ToolWindow):
     def _options(changes: tuple[View, ...], *, deep: bool) -> tuple[Option, ...]:
         usual, part = FigureStyle(), FigurePart
         whole = "slice" if deep else "picture"
-        parts: tuple[tuple[str, FigurePart], ...]
-        parts = (f"The whole {whole}", part.WHOLE), ("The part in view", part.VIEW)
-        parts += (("All three planes", part.PLANES),) * deep
+        parts = [(f"The whole {whole}", part.WHOLE), ("The part in view", part.VIEW)]
+        parts += [("All three planes", part.PLANES)] * deep
         letters = (Tick("figureLetters", "&Letters of directions", True),) * deep
         return (
             Listed(
                 *("figureThird", "&Next to input and output", None),
                 entries=(("Nothing more", None), *((v.value.capitalize(), v) for v in changes)),
             ),
-            Listed("figurePart", "Sho&w", part.WHOLE, entries=parts),
+            Listed("figurePart", "Sho&w", part.WHOLE, entries=tuple(parts)),
             Listed("figureWidths", "&Usual widths", usual.width, entries=tuple(WIDTHS.items())),
             Real("figureWidth", "W&idth", usual.width, low=40, high=400, unit="mm"),
             Real("figurePoints", "T&ext", usual.points, low=4, high=24, unit="pt"),

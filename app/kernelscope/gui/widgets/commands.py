@@ -63,7 +63,7 @@ OUTPUT = Need(lambda state: state.output, "There is no output yet: run a filter 
 COMPONENTS = Need(lambda state: state.components > 1, "The output is not several volumes.")
 REFERENCE = Need(
     lambda state: state.reference,
-    "There is no reference: Edit > Reference > Choose sets one.",
+    "There is no reference: Edit > Reference > Choose Reference sets one.",
 )
 DIFFERENCE = Need(lambda state: state.difference, "Show the residual or the difference first.")
 PICTURE = Need(lambda state: state.source and not state.volumes, "Open a picture first.")

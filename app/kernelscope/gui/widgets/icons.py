@@ -70,8 +70,6 @@ class _Engine(QIconEngine):
         role = QPalette.ColorRole.ButtonText
         if mode is QIcon.Mode.Selected:  # the line of a menu that is pointed at
             role = QPalette.ColorRole.HighlightedText
-        if state is QIcon.State.On and not off:  # a switch that is on is filled
-            role = QPalette.ColorRole.HighlightedText
         colour = palette.color(group, role).name()
         plain = off or mode is QIcon.Mode.Selected
         accent = colour if plain else _ACCENTS[theme.is_dark(palette)]

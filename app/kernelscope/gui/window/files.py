@@ -74,6 +74,8 @@ class Files(QObject):
         self._show_status, self._report = show_status, report
         self.members = VolumeSteps(volumes, scans, background, dialogs.ask_nan, self._report_member)
         dialogs.series_found.connect(self.members.remember)
+        self.members.composed.connect(self._open)
+        self.members.announced.connect(show_status)
         dialogs.loaded.connect(self._open)
         dialogs.scan_loaded.connect(scans.open)
         dialogs.each_loaded.connect(scans.open_each)
@@ -238,7 +240,7 @@ class Files(QObject):
 
     @Action(
         "chooseReference",
-        "&Choose…",
+        "&Choose Reference…",
         need=commands.SOURCE,
     )
     def choose_reference(self) -> None:

@@ -319,7 +319,7 @@ class MainWindow(Frame):
 
     @Action(
         "inputAsReference",
-        "Use &Input",
+        "Use &Input as Reference",
         need=commands.SOURCE,
     )
     def use_input_as_reference(self) -> None:
@@ -329,7 +329,7 @@ class MainWindow(Frame):
 
     @Action(
         "clearReference",
-        "C&lear",
+        "C&lear Reference",
         need=commands.SOURCE,
     )
     def clear_reference(self) -> None:

@@ -308,7 +308,7 @@ class RunShelf(QObject):
 
     @Action(
         "clearRuns",
-        "C&lear List",
+        "C&lear List of Runs",
         tip="Forget the runs in the list and their pictures",
         need=commands.RUNS,
     )
@@ -379,7 +379,7 @@ class RunShelf(QObject):
 
     @Action(
         "copyRuns",
-        "C&opy Table",
+        "C&opy Table of Runs",
         tip="Copy the table of runs as text, cells separated by tabs",
         need=commands.RUNS,
     )

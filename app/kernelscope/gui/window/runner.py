@@ -161,8 +161,9 @@ class Runner(QObject):
 
         def show(values: dict[str, float]) -> None:
             self._session.set_estimates(request.step.filter.id, values)
-            label = request.step.filter.parameter(name).label
-            self.show_status(f"{label} {values[name]:.4g}, estimated from {request.source.title}.")
+            parameter, value = request.step.filter.parameter(name), values[name]
+            text = f"{parameter.label} {value:.4g}{parameter.behind(value)}"
+            self.show_status(f"{text}, estimated from {request.source.title}.")
 
         self.show_status("Estimating…")
         self._background.start(

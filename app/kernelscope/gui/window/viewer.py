@@ -20,7 +20,13 @@ _MAPS = {
     ColourMap.INVERTED: "Grey, &inverted",
     ColourMap.VIRIDIS: "&Viridis",
     ColourMap.MAGMA: "&Magma",
-    ColourMap.DIVERGING: "&Blue to red",
+    ColourMap.DIVERGING: "Blue to r&ed",
+    ColourMap.RED: "&Red",
+    ColourMap.GREEN: "Gree&n",
+    ColourMap.BLUE: "&Blue",
+    ColourMap.CYAN: "&Cyan",
+    ColourMap.MAGENTA: "Magen&ta",
+    ColourMap.YELLOW: "&Yellow",
 }
 
 _ARRANGEMENT, _UNITS, _PROBE = "viewer/arrangement", "viewer/units", "viewer/probe"

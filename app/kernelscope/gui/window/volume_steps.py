@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from kernelscope.base.errors import NotANumber
 from kernelscope.base.text import one_line
 from kernelscope.gui.docks.volume_step_bar import VolumeStepBar
+from kernelscope.gui.model.slice_drawing import composite
 from kernelscope.gui.model.volume_series import VolumeSeries
 from kernelscope.gui.session.subject import SHOWN
 from kernelscope.gui.widgets import commands
@@ -22,6 +23,7 @@ from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.page import Page
 from kernelscope.gui.window.scans import Scans
 from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 
@@ -33,6 +35,9 @@ _TOPIC = "member"
 
 class VolumeSteps(QObject):
     """Conducts the bar below the slices."""
+
+    composed = Signal(object)  # `Image`: It is to be opened
+    announced = Signal(str)  # one line for the status bar
 
     def __init__(
         self,
@@ -100,6 +105,29 @@ class VolumeSteps(QObject):
     def play(self) -> None:
         """Show the volumes one after the other, or stop."""
         self.bar.set_playing(not self.bar.playing)
+
+    @Action(
+        "openComposite",
+        "Open Co&mposite of Channels",
+        tip="Open the slice that was clicked last as a picture of all channels in their colours",
+        need=commands.MEMBERS,
+        help="volumes",
+    )
+    def open_composite(self) -> None:
+        """Open the slice that was clicked last, of all channels of the file, as a picture."""
+        series, _, _ = self._place()
+        subject = self._page.subject
+        if series is None or series.what != "channel":
+            self.announced.emit("This file has no channels: its volumes are times or components.")
+            return
+        view = subject.view
+        plane = view.planes[view.active_plane]
+
+        def work() -> Image:
+            volumes = [series.kept(n) or series.read(n) for n in range(series.count)]
+            return composite(volumes, plane, view.position[plane.axis])
+
+        self._background.start("composite", work, self.composed.emit, self._report)
 
     def _keep(self, volume: Volume, series: VolumeSeries, index: int) -> None:
         self._members[volume] = series, index
