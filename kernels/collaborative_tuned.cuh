@@ -534,18 +534,14 @@ __device__ inline void groups(
                 const int last = min(f.row(min((ti + 1) * TILE_ROWS, rows.bottom) - 1) + REACH + SIDE, f.height);
                 int* own = tiles + f.tile(ti, tj, c) * 2 * REGION;
                 for (int n = thread; n < SUMS; n += 32 * GROUP_WARPS) sums[n] = 0;
-                for (int n = REGION_ROWS * PIXEL_PITCH + thread; n < PIXELS; n += 32 * GROUP_WARPS) {
-                    if (WIENER || !BYTES) pixels[n] = 0.0f;
-                }
-                if (BYTES)
-                    for (int n = REGION_ROWS * BYTE_PITCH + thread; n < (REGION_ROWS + SIDE) * BYTE_PITCH; n += 32 * GROUP_WARPS)
-                        bytes[n] = 0;
-                for (int n = thread; n < REGION; n += 32 * GROUP_WARPS) {
-                    const int r = n / REGION_COLUMNS, s = n % REGION_COLUMNS, y = y0 + r, x = x0 + s;
-                    own[REGION + n] = 0;
-                    if (y < first || y >= last || x < 0 || x >= f.width) continue;
-                    if (WIENER || !BYTES) pixels[r * PIXEL_PITCH + s] = (WIENER ? guides : planes)[f.at(y, x, c)];
-                    if (BYTES) bytes[r * BYTE_PITCH + s] = (unsigned char)planes[f.at(y, x, c)];
+                for (int n = thread; n < REGION; n += 32 * GROUP_WARPS) own[REGION + n] = 0;
+                for (int n = thread; n < (REGION_ROWS + SIDE) * BYTE_PITCH; n += 32 * GROUP_WARPS) {
+                    const int r = n / BYTE_PITCH, s = n % BYTE_PITCH, y = y0 + r, x = x0 + s;
+                    const bool is_there = y >= first && y < last && x >= 0 && x < f.width && s < REGION_COLUMNS;
+                    const size_t at = is_there ? f.at(y, x, c) : 0;
+                    if ((WIENER || !BYTES) && s < PIXEL_PITCH)
+                        pixels[r * PIXEL_PITCH + s] = is_there ? (WIENER ? guides : planes)[at] : 0.0f;
+                    if (BYTES) bytes[n] = is_there ? (unsigned char)planes[at] : 0;
                 }
                 __syncthreads();
                 const long long corner = ((long long)(y0 - f.first_row) * f.colours + c) * f.width + x0;
