@@ -572,7 +572,7 @@ __device__ inline void removed(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) collaborative_guide(
+extern "C" __global__ void __launch_bounds__(256, 4) collaborative_guide(
     const Sample*, Sample*, const float* planes, const int* tiles, float* guides, float* cells, Geometry g)
 {
     const Frame f(g);
@@ -580,14 +580,19 @@ extern "C" __global__ void __launch_bounds__(256) collaborative_guide(
     for (int top = rows.first + blockIdx.y * MEAN_ROWS; top < rows.last; top += gridDim.y * MEAN_ROWS)
         for (int left = blockIdx.x * 32; left < f.width; left += gridDim.x * 32)
             for (int c = 0; c < f.colours; ++c) {
-                Real taken[EACH];
-                removed(tiles, f, rows, top, left, c, taken);
                 const int x = left + threadIdx.x;
+                Real taken[EACH], before[EACH];  // read at once, as early as can be
+#pragma unroll
+                for (int i = 0; i < EACH; ++i) {
+                    const int y = top + threadIdx.y + 8 * i;
+                    before[i] = {y < rows.last && x < f.width ? planes[f.at(y, x, c)] : 0.0f};
+                }
+                removed(tiles, f, rows, top, left, c, taken);
 #pragma unroll
                 for (int i = 0; i < EACH; ++i) {
                     const int y = top + threadIdx.y + 8 * i;
                     if (y >= rows.last || x >= f.width) continue;
-                    const Real value = Real{planes[f.at(y, x, c)]} - taken[i];
+                    const Real value = before[i] - taken[i];
                     guides[f.at(y, x, c)] = value.value;
                     if (c > 0) continue;
                     float cell = cell_of(value, f.colours).value;

@@ -1,8 +1,8 @@
 // tuned: collaborative filtering with lists and stacks in registers; the same results as at the other levels.
 //
-// match   A thread has two blocks of bytes, one below the other, as words in registers, and goes down the columns of
-//         places around them; of the words of a place, which lie below those of the last one, it reads three. Differences
-//         are |a|^2 + |b|^2 - 2 a b, four products at a time; of those both blocks have five rows in common. A key is (difference, place), so that the order is that of the other levels. What is
+// match   A thread has a block of bytes as words in registers, and that below it if they are near, and goes down the
+//         columns of places around them; of the words of a place, which lie below those of the last one, it reads three. Differences
+//         are |a|^2 + |b|^2 - 2 a b, four products at a time; rows that both blocks have are multiplied once. A key is (difference, place), so that the order is that of the other levels. What is
 //         near enough waits in a queue of a thread; when one is full, all sort theirs and merge them into their lists.
 //
 // groups  A lane has a block of the stack in 64 registers while it is transformed along y and x; then it has one of 32
@@ -14,7 +14,7 @@
 //
 // Loops over arrays in registers have fixed lengths: with others the arrays would lie in slow memory.
 //
-// Launch: *match*: blocks of 32 x 4 threads; *groups*: of 32 x GROUP_WARPS threads. Tiles are those of other levels.
+// Launch: *match*: blocks of 32 x 4 threads, or 32 x 8 without pairs; *groups*: of 32 x GROUP_WARPS threads. Tiles are those of other levels.
 #ifndef KERNELSCOPE_COLLABORATIVE_TUNED
 #define KERNELSCOPE_COLLABORATIVE_TUNED
 
@@ -31,10 +31,13 @@ constexpr int TILE_WORDS = (31 * GRID_STEP + 2 * REACH + SIDE + 7) / 4;  // of f
 // blocks are a step apart, read neighbouring norms.
 constexpr int LINE = (31 * GRID_STEP + 2 * REACH + GRID_STEP) / GRID_STEP;
 constexpr int NORMS_ACROSS = LINE * GRID_STEP;
-constexpr int PAIR_ROWS = SIDE + GRID_STEP;    // of two blocks, one below the other
-constexpr int TALL = CELL_ROWS + GRID_STEP;    // rows of the tile: the last block has one below it as well
+// A thread has two blocks, one below the other, if they have more rows in common than not.
+constexpr bool PAIRS = GRID_STEP < SIDE / 2;
+constexpr int OWN_ROWS = PAIRS ? SIDE + GRID_STEP : SIDE;
+constexpr int TALL = CELL_ROWS + GRID_STEP;  // rows of the tile: the last block has one below it as well
 constexpr int NORM_ROWS = TALL - SIDE + 1;
-constexpr int MATCH_THREADS = 128;
+constexpr int MATCH_THREADS = PAIRS ? 128 : 256;
+constexpr int COMING = PAIRS ? OWN_ROWS / 2 + 1 : 4;  // places that are seen until queues are asked for room again
 
 __device__ inline int column_at(int x) { return x % GRID_STEP * LINE + x / GRID_STEP; }
 
@@ -112,10 +115,10 @@ struct List {
         waiting = 0;
         limit = min(tolerance, (int)(keys[MOST - 1] >> 11)) - norm;
     }
-    // All threads of a warp take theirs when one has no room for as many as come until it is asked again.
-    __device__ inline void make_room(int coming)
+    // All threads of a warp take theirs when one has no room for those to come.
+    __device__ inline void make_room()
     {
-        if (__ballot_sync(~0u, waiting > QUEUE - coming)) take();
+        if (__ballot_sync(~0u, waiting > QUEUE - COMING)) take();
     }
     __device__ inline void write(unsigned short* places, int* count)
     {
@@ -132,13 +135,13 @@ struct List {
     }
 };
 
-// Compare two blocks, one below the other, with all places; rows that both have are multiplied once. They begin at row
-// y and column x of the tile; `upper` and `lower` are in use if their tolerance is not negative.
-__device__ inline void match_pair(const unsigned* words, const int* norms, int y, int x, List& upper, List& lower)
+// Compare a block, and that below it, with all places; rows that both have are multiplied once. They begin at row y and
+// column x of the tile; `upper` and `lower` are in use if their tolerance is not negative.
+__device__ inline void match_blocks(const unsigned* words, const int* norms, int y, int x, List& upper, List& lower)
 {
-    unsigned own[2 * PAIR_ROWS];
+    unsigned own[2 * OWN_ROWS];
 #pragma unroll
-    for (int k = 0; k < PAIR_ROWS; ++k) eight_bytes(words + (y + k) * TILE_WORDS, x, own[2 * k], own[2 * k + 1]);
+    for (int k = 0; k < OWN_ROWS; ++k) eight_bytes(words + (y + k) * TILE_WORDS, x, own[2 * k], own[2 * k + 1]);
 #pragma unroll 1
     for (int turn = 0; turn < ACROSS; ++turn) {
         // From the middle to both sides: near places are alike, and the lists are soon good.
@@ -146,33 +149,33 @@ __device__ inline void match_pair(const unsigned* words, const int* norms, int y
         const int column = x - REACH + dx;
         const unsigned* first = words + (y - REACH) * TILE_WORDS;
         const int* others = norms + (y - REACH) * NORMS_ACROSS + column_at(column);
-        unsigned place[2 * PAIR_ROWS];
+        unsigned place[2 * OWN_ROWS];
 #pragma unroll
-        for (int k = 0; k < PAIR_ROWS - 1; ++k)
+        for (int k = 0; k < OWN_ROWS - 1; ++k)
             eight_bytes(first + k * TILE_WORDS, column, place[2 * k], place[2 * k + 1]);
 #pragma unroll 1
-        for (int base = 0; base < ACROSS; base += PAIR_ROWS) {
+        for (int base = 0; base < ACROSS; base += OWN_ROWS) {
 #pragma unroll
-            for (int u = 0; u < PAIR_ROWS; ++u) {
+            for (int u = 0; u < OWN_ROWS; ++u) {
                 const int dy = base + u;
                 if (dy >= ACROSS) break;
-                constexpr int LAST = PAIR_ROWS - 1;
-                unsigned* next = place + 2 * ((u + LAST) % PAIR_ROWS);
+                constexpr int LAST = OWN_ROWS - 1;
+                unsigned* next = place + 2 * ((u + LAST) % OWN_ROWS);
                 eight_bytes(first + (dy + LAST) * TILE_WORDS, column, next[0], next[1]);
                 unsigned above = 0, both = 0, below = 0;
 #pragma unroll
-                for (int k = 0; k < PAIR_ROWS; ++k) {
+                for (int k = 0; k < OWN_ROWS; ++k) {
                     unsigned& sum = k < GRID_STEP ? above : k < SIDE ? both : below;
-                    sum = __dp4a(own[2 * k], place[2 * ((u + k) % PAIR_ROWS)], sum);
-                    sum = __dp4a(own[2 * k + 1], place[2 * ((u + k) % PAIR_ROWS) + 1], sum);
+                    sum = __dp4a(own[2 * k], place[2 * ((u + k) % OWN_ROWS)], sum);
+                    sum = __dp4a(own[2 * k + 1], place[2 * ((u + k) % OWN_ROWS) + 1], sum);
                 }
                 const int number = dy * ACROSS + dx;
+                const bool is_time = u % COMING == COMING - 1 || u == LAST || u == (ACROSS - 1) % OWN_ROWS;
                 upper.see(others[dy * NORMS_ACROSS] - 2 * (int)(above + both), number);
+                if (is_time) upper.make_room();
+                if (!PAIRS) continue;
                 lower.see(others[(dy + GRID_STEP) * NORMS_ACROSS] - 2 * (int)(both + below), number);
-                if (u == LAST / 2 || u == LAST || u == (ACROSS - 1) % PAIR_ROWS) {
-                    upper.make_room(PAIR_ROWS / 2 + 1);
-                    lower.make_room(PAIR_ROWS / 2 + 1);
-                }
+                if (is_time) lower.make_room();
             }
         }
     }
@@ -218,19 +221,19 @@ __device__ inline void match(const float* cells, unsigned short* places, int* co
             __syncthreads();
             const int j = left + threadIdx.x, x = f.column(min(j, f.across - 1)) - x0;
             const int tolerance = (int)ceilf(numbers[0]) - 1;
-            const int begin = max(top + 2 * (int)threadIdx.y, rows.top);
-            const int end = min(top + 2 * (int)threadIdx.y + 2, rows.bottom);
+            const int each = 1 + PAIRS, mine = top + each * (int)threadIdx.y;
+            const int begin = max(mine, rows.top), end = min(mine + each, rows.bottom);
 #pragma unroll 1
             for (int i = begin; i < end;) {
                 // The last row of blocks may be nearer to the one above it.
-                const bool is_pair = i + 1 < end && f.row(i + 1) - f.row(i) == GRID_STEP;
+                const bool is_pair = PAIRS && i + 1 < end && f.row(i + 1) - f.row(i) == GRID_STEP;
                 const int y = f.row(i) - y0, middle = y * NORMS_ACROSS + column_at(x);
                 List upper, lower;
                 upper.begin(queue, norms[middle], j < f.across ? tolerance : -1);
                 lower.begin(
                     queue + QUEUE * MATCH_THREADS, norms[middle + GRID_STEP * NORMS_ACROSS],
                     j < f.across && is_pair ? tolerance : -1);
-                match_pair(words, norms, y, x, upper, lower);
+                match_blocks(words, norms, y, x, upper, lower);
                 if (j < f.across) {
                     const size_t at = f.group(i, j);
                     upper.write(places + at * MOST_PLACES, counts + at);
@@ -575,7 +578,7 @@ __device__ inline void groups(
 
 }  // namespace tuned
 
-extern "C" __global__ void __launch_bounds__(tuned::MATCH_THREADS, 3) collaborative_tuned_match(
+extern "C" __global__ void __launch_bounds__(tuned::MATCH_THREADS, tuned::PAIRS ? 3 : 2) collaborative_tuned_match(
     const Sample*, Sample*, const float* cells, unsigned short* places, int* counts, Geometry g)
 {
     extern __shared__ __align__(16) unsigned char memory[];

@@ -37,9 +37,6 @@ MEAN = (32, 32)
 WARPS = 4
 """Of a block of threads of *groups*: the macro."""
 
-_MATCH_BLOCK = (32, 4)
-"""Threads of the tuned *match*, each of which has two blocks."""
-
 _GROUP_WARPS = 8
 """The same at level *tuned*: two such blocks share a multiprocessor."""
 
@@ -145,7 +142,8 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
                 match,
                 kernel="collaborative_tuned_match",
                 defines=quick,
-                block=_MATCH_BLOCK,
+                # A thread has two blocks that have more rows in common than not.
+                block=(32, 4) if step < SIDE / 2 else (32, 8),
                 shared_bytes=match_bytes,
             )
         return match, groups
