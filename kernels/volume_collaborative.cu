@@ -6,8 +6,7 @@
 //   add      every cube to the sums of its voxels, as whole numbers: their order does not matter
 //
 // The volume is stabilised first, so that sigma is 1, and extended by 4 voxels; that is the domain, in which all cubes
-// lie. A warp has a reference. To match, each lane compares a place in turn, or of a tile a line of them, and keeps one
-// of the 32 best; then each
+// lie. A warp has a reference. To match, each lane compares a place in turn, and keeps one of the 32 best; then each
 // lane has the cube it kept, in registers, and cubes meet by shuffles. Every float has the bytes of the CPU.
 //
 // level   demonstrates                                    cells that are compared
@@ -85,12 +84,11 @@ struct Best {
     float distance;
     int place, count;  // the number of its offset; and how many there are
 
-    // Take a place that all lanes know. Of those that are equally alike that of the lower number comes first.
+    // Take a place that all lanes know.
     __device__ inline void insert(float other, int other_place)
     {
         const int lane = threadIdx.x;
-        const bool is_before = distance < other || (distance == other && place < other_place);
-        const int at = __popc(__ballot_sync(ALL, is_before));
+        const int at = __popc(__ballot_sync(ALL, distance <= other));
         const float before = __shfl_up_sync(ALL, distance, 1);
         const int place_before = __shfl_up_sync(ALL, place, 1);
         if (at >= GROUP) return;
@@ -103,18 +101,6 @@ struct Best {
         }
         count = min(count + 1, GROUP);
     }
-
-    // Take the places of all lanes, each of which has one, that are near enough.
-    __device__ inline void insert_all(float own, int own_place, float alike)
-    {
-        const float worst = __shfl_sync(ALL, distance, GROUP - 1);
-        const int last = __shfl_sync(ALL, place, GROUP - 1);
-        const bool is_near = own <= alike && (own < worst || (own == worst && own_place < last));
-        for (unsigned found = __ballot_sync(ALL, is_near); found; found &= found - 1) {
-            const int from = __ffs((int)found) - 1;
-            insert(__shfl_sync(ALL, own, from), __shfl_sync(ALL, own_place, from));
-        }
-    }
 };
 
 struct Box {
@@ -126,36 +112,22 @@ struct Box {
     }
 };
 
-#define FAR __int_as_float(0x7f800000)
-#define OWN (PLACES * PLACES * PLACES / 2)
-
-__device__ inline void read_reference(const Cells& cells, Real (&reference)[CELLS])
+__device__ inline Best match(const Cells& cells, const Box& box, float alike)
 {
+    const int lane = threadIdx.x, own = (PLACES * PLACES * PLACES) / 2;
+    Real reference[CELLS];
 #pragma unroll
     for (int k = 0; k < CELLS; ++k)
         reference[k] = {cells.first[(k >> 4) * cells.slice + (k >> 2 & 3) * cells.row + (k & 3)]};
-}
-
-__device__ inline Real add_square(Real a, Real b, Real sum)
-{
-    const Real difference = a - b;
-    return fused(difference, difference, sum);
-}
-
-// Each lane compares a place.
-__device__ inline Best match(const Cells& cells, const Box& box, float alike)
-{
-    const int lane = threadIdx.x;
-    Real reference[CELLS];
-    read_reference(cells, reference);
-    Best best = {lane ? FAR : -1.0f, OWN, 1};
+    const float far = __int_as_float(0x7f800000);
+    Best best = {lane ? far : -1.0f, own, 1};
 #pragma unroll 1
     for (int begin = 0; begin < PLACES * PLACES * PLACES; begin += 32) {
         const int number = begin + lane;
         const int dz = number / (PLACES * PLACES) - SEARCH, dy = number / PLACES % PLACES - SEARCH;
         const int dx = number % PLACES - SEARCH;
-        float distance = FAR;
-        if (number != OWN && box.has(dz, dy, dx)) {
+        float distance = far;
+        if (number != own && box.has(dz, dy, dx)) {
             const float* other = cells.first + dz * cells.slice + dy * cells.row + dx;
             Real columns[SIDE] = {{0.0f}, {0.0f}, {0.0f}, {0.0f}};
 #pragma unroll
@@ -163,47 +135,16 @@ __device__ inline Best match(const Cells& cells, const Box& box, float alike)
 #pragma unroll
                 for (int x = 0; x < SIDE; ++x) {
                     const Real cell = {other[(n >> 2) * cells.slice + (n & 3) * cells.row + x]};
-                    columns[x] = add_square(reference[SIDE * n + x], cell, columns[x]);
+                    const Real difference = reference[SIDE * n + x] - cell;
+                    columns[x] = columns[x] + difference * difference;
                 }
             distance = (columns[0] + columns[1] + columns[2] + columns[3]).value;
         }
-        best.insert_all(distance, number, alike);
-    }
-    return best;
-}
-
-// Each lane compares a line of places along x: a column of cells, read once, belongs to up to four of them.
-__device__ inline Best match_lines(const Cells& cells, const Box& box, float alike)
-{
-    const int lane = threadIdx.x;
-    Real reference[CELLS];
-    read_reference(cells, reference);
-    Best best = {lane ? FAR : -1.0f, OWN, 1};
-#pragma unroll 1
-    for (int begin = 0; begin < PLACES * PLACES; begin += 32) {
-        const int line = min(begin + lane, PLACES * PLACES - 1);
-        const int dz = line / PLACES - SEARCH, dy = line % PLACES - SEARCH;
-        const bool is_there = begin + lane == line && box.has(dz, dy, 0);
-        const float* first = cells.first + (is_there ? dz * cells.slice + dy * cells.row : 0) - SEARCH;
-        Real parts[SIDE];  // of the places that this column and those before it belong to
-#pragma unroll
-        for (int x = 0; x < PLACES + SIDE - 1; ++x) {
-            Real cell[SIDE * SIDE];
-#pragma unroll
-            for (int n = 0; n < SIDE * SIDE; ++n)
-                cell[n] = {first[(n >> 2) * cells.slice + (n & 3) * cells.row + x]};
-#pragma unroll
-            for (int k = SIDE - 1; k >= 0; --k) {
-                if (x < k || x - k >= PLACES) continue;
-                Real column = {0.0f};
-#pragma unroll
-                for (int n = 0; n < SIDE * SIDE; ++n) column = add_square(reference[SIDE * n + k], cell[n], column);
-                parts[k] = k ? parts[k - 1] + column : column;
-            }
-            const int dx = x - (SIDE - 1) - SEARCH, number = line * PLACES + dx + SEARCH;
-            if (x < SIDE - 1) continue;
-            const bool is_place = is_there && number != OWN && dx >= box.low_x && dx <= box.high_x;
-            best.insert_all(is_place ? parts[SIDE - 1].value : FAR, number, alike);
+        const float worst = __shfl_sync(ALL, best.distance, GROUP - 1);
+        unsigned found = __ballot_sync(ALL, distance <= alike && distance < worst);
+        for (; found; found &= found - 1) {
+            const int from = __ffs((int)found) - 1;
+            best.insert(__shfl_sync(ALL, distance, from), begin + from);
         }
     }
     return best;
@@ -248,13 +189,13 @@ struct Cube {
     __device__ inline void pair_up(int step)
     {
         const int turn = threadIdx.x & (2 * step - 1);
+        const float sign = turn == step ? -1.0f : 1.0f;
         const bool meets = turn == 0 || turn == step;
-        // Other lanes keep theirs.
-        const Real factor = {!meets ? 1.0f : turn ? -ROOT : ROOT}, of_other = {meets ? ROOT : 0.0f};
 #pragma unroll
         for (int k = 0; k < CELLS; ++k) {
-            const Real other = {__shfl_xor_sync(ALL, values[k].value, step)};
-            values[k] = fused(values[k], factor, other * of_other);
+            const Real own = values[k], other = {__shfl_xor_sync(ALL, own.value, step)};
+            const Real both = (other + own * sign) * ROOT;
+            if (meets) values[k] = both;
         }
     }
 
@@ -298,7 +239,7 @@ __device__ inline Real multiply(Cube& cube, const Cube& guide)
 #pragma unroll
     for (int k = 0; k < CELLS; ++k) {
         const Real ratio = guide.values[k] * numbers[3];
-        const Real sum = fused(ratio, ratio, one);
+        const Real sum = ratio * ratio + one;
         const Real gain = one - (sum.value > 1e30f ? Real{0.0f} : near_quotient(one, sum));
         cube.values[k] = cube.values[k] * gain;
         total += (int)(gain * gain * SHARES + Real{0.5f}).value;
@@ -310,21 +251,6 @@ __device__ inline Real multiply(Cube& cube, const Cube& guide)
 __device__ inline void add_whole(Whole* sum, float value)
 {
     atomicAdd(sum, (Whole)(long long)rintf(value));
-}
-
-// Of four lanes with four numbers each, give lane k the numbers k of all.
-__device__ inline void turn_fours(float (&row)[SIDE])
-{
-#pragma unroll
-    for (int step = 1; step < SIDE; step *= 2) {
-        const bool is_second = threadIdx.x & step;
-#pragma unroll
-        for (int k = 0; k < SIDE; ++k) {
-            if (k & step) continue;
-            const float other = __shfl_xor_sync(ALL, is_second ? row[k] : row[k + step], step);
-            (is_second ? row[k] : row[k + step]) = other;
-        }
-    }
 }
 
 template <bool WIENER>
@@ -354,26 +280,15 @@ __device__ inline void filter_group(
     }
     cube.haar_back(count);
     cube.transform_back();
-    if (is_one) add_whole(weights.row(z, c, y) + x, (weight * UNITS).value);
+    if (!is_one) return;
+    add_whole(weights.row(z, c, y) + x, (weight * UNITS).value);
+    Whole* first = sums.row(z, c, y) + x;
     const size_t slice = (size_t)sums.components * sums.rows * sums.columns;
-    // Four lanes add a row of four cells of one cube, which lie side by side, then that of the next one.
-    const int lane = threadIdx.x, corner = lane & ~3;
-    Whole* const own = sums.row(z, c, y) + x;
-    Whole* firsts[SIDE];
 #pragma unroll
-    for (int m = 0; m < SIDE; ++m)
-        firsts[m] = (Whole*)__shfl_sync(ALL, (unsigned long long)own, corner + m) + (lane & 3);
-#pragma unroll
-    for (int n = 0; n < SIDE * SIDE; ++n) {
-        float row[SIDE];
-#pragma unroll
-        for (int k = 0; k < SIDE; ++k)
-            row[k] = (cube.values[SIDE * n + k] * weight * (Real{window[SIDE * n + k]} * UNITS)).value;
-        turn_fours(row);
-#pragma unroll
-        for (int m = 0; m < SIDE; ++m)
-            if (corner + m < count) add_whole(firsts[m] + (n >> 2) * slice + (n & 3) * sums.columns, row[m]);
-    }
+    for (int k = 0; k < CELLS; ++k)
+        add_whole(
+            first + (k >> 4) * slice + (k >> 2 & 3) * sums.columns + (k & 3),
+            (cube.values[k] * weight * (Real{window[k]} * UNITS)).value);
 }
 
 // ---- References ----
@@ -421,12 +336,11 @@ __device__ inline Cells load_tile(
     __syncthreads();  // before the next tile takes the place of this one
     for (int n = threadIdx.y; n < TILE_Y * TILE_Y; n += WARPS) {
         const int s = n / TILE_Y, r = n % TILE_Y, zz = z - SEARCH + s, yy = y - SEARCH + r;
-        const bool is_row = zz >= -PAD && zz < g.depth + PAD && yy >= -PAD && yy < g.height + PAD;
-        const float* row = from.row(is_row ? zz : z, c, is_row ? yy : y);
+        if (zz < -PAD || zz >= g.depth + PAD || yy < -PAD || yy >= g.height + PAD) continue;
+        const float* row = from.row(zz, c, yy);
         for (int t = threadIdx.x; t < TILE_X; t += 32) {
             const int xx = x - SEARCH + t;
-            const bool is_there = is_row && xx >= -PAD && xx < g.width + PAD;
-            memory.cells[s * TILE_SLICE + r * TILE_ROW + t] = is_there ? row[xx] : 0.0f;
+            if (xx >= -PAD && xx < g.width + PAD) memory.cells[s * TILE_SLICE + r * TILE_ROW + t] = row[xx];
         }
     }
     __syncthreads();
@@ -473,8 +387,7 @@ __device__ inline void stage(
                     const Box box = {max(-SEARCH, -PAD - z), min(SEARCH, g.depth - z),
                                      max(-SEARCH, -PAD - y), min(SEARCH, g.height - y),
                                      max(-SEARCH, -PAD - x), min(SEARCH, g.width - x)};
-                    const Best best =
-                        SHARED ? match_lines(cells, box, numbers[WIENER]) : match(cells, box, numbers[WIENER]);
+                    const Best best = match(cells, box, numbers[WIENER]);
                     filter_group<WIENER>(best, volume, guide, sums, weights, z, c, y, x);
                 }
 }

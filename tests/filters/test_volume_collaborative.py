@@ -62,10 +62,11 @@ def distances(area: NDArray[Any], cube: NDArray[Any]) -> NDArray[Any]:
 
     Columns of cubes first, then these: mirrored cubes are equally alike but for the last digits.
     """
-    squares = np.square(area - cube, dtype=np.float64)  # exact: they are rounded with their sum
+    squares = np.square(area - cube)
+    assert squares.dtype == np.float32
     columns = np.zeros((*squares.shape[:3], 4), np.float32)
     for z, y in itertools.product(range(4), range(4)):
-        columns = (columns + squares[..., z, y, :]).astype(np.float32)
+        columns += squares[..., z, y, :]
     return columns[..., 0] + columns[..., 1] + columns[..., 2] + columns[..., 3]
 
 

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelscope.base.jit import Array, Flag, Index, Line, Number, Record, kernel
-from kernelscope.filters.shared.fused import fused
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.volume_noise import (
     copy_slices,
@@ -140,8 +139,8 @@ def pair_up(cubes: Line, first: Index, second: Index) -> None:
     for k in range(CELLS):
         i, j = np.uintp(first + k), np.uintp(second + k)
         a, b = cubes[i], cubes[j]
-        cubes[i] = fused(a, ROOT, b * ROOT)
-        cubes[j] = fused(b, -ROOT, a * ROOT)
+        cubes[i] = (a + b) * ROOT
+        cubes[j] = (a - b) * ROOT
 
 
 @kernel
@@ -184,7 +183,7 @@ def shrink_wiener(cubes: Line, guides: Line, count: Index, inverse: Number, plai
     for k in range(CELLS * count):
         i = np.uintp(k)
         ratio = guides[i] * inverse
-        gain = ONE - np.true_divide(ONE, fused(ratio, ratio, ONE))
+        gain = ONE - np.true_divide(ONE, ratio * ratio + ONE)
         cubes[i] *= gain
         total += np.int32(gain * gain * SHARES + half)
     return np.true_divide(ONE, max(np.true_divide(np.float32(total), SHARES), ONE))
@@ -236,7 +235,7 @@ def differences(volume: Line, own: Index, other: Index, pitch: Record, line: Lin
         p, q = np.uintp(own + row), np.uintp(other + row)
         for x in range(PITCH):
             difference = volume[p + np.uintp(x)] - volume[q + np.uintp(x)]
-            line[np.uintp(x)] = fused(difference, difference, line[np.uintp(x)])
+            line[np.uintp(x)] += difference * difference
 
 
 @kernel
