@@ -15,6 +15,7 @@ from kernelscope.backends.cuda.strips import strip
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.filters.gaussian import SPEC
 from kernelscope.schema.borders import Border
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask
 from tests.backends import emulated
 from tests.backends.emulated import needs_compiler
 from tests.filters import apply
@@ -204,6 +205,21 @@ def test_every_level_of_a_card_has_the_bits_of_the_processor(level: Any, border:
         source = pixels(dtype, shape)
         actual = emulated.run("gaussian", source, {"sigma": sigma}, level.id, border)
         assert actual.tobytes() == apply(SPEC, source, {"sigma": sigma}, border).tobytes()
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_a_wide_halo_takes_no_more_shared_memory_than_any_card_has() -> None:
+    """Level *tuned*, four channels: from sigma 19 on tiles have fewer rows."""
+    shape = (512, 512, 4)
+    for sigma in (1.0, 12.0, 18.7, 19.0, 48.7):
+        values = SPEC.validate({"sigma": sigma})
+        task = CudaTask(shape, shape, DTYPES[0], values, Border.REFLECT, "tuned")
+        for launch in CudaPlan.of(SPEC.implementation(Cuda).plan(task)).launches:
+            assert launch.shared_bytes <= 64 * 1024, sigma
+    source = pixels(DTYPES[0], (21, 67, 4))
+    actual = emulated.run("gaussian", source, {"sigma": 20.0}, "tuned")
+    np.testing.assert_array_equal(actual, apply(SPEC, source, {"sigma": 20.0}))
 
 
 # Parameters ---------------------------------------------------------------------------

@@ -28,6 +28,10 @@ _FUSED_HALO = 48
 columns of its halo as well, 96 for 256 here; with two launches the sums go to memory and back, 8
 bytes a sample. A bound from these counts: it was not measured."""
 
+_WIDE_HALO, _LOW_ROWS = 300, 8
+"""A wider halo has tiles of so few rows, which 64 KiB of shared memory hold up to 782: all cards
+have as much."""
+
 
 def separable_cuda(
     filter_id: str,
@@ -115,9 +119,13 @@ def _tuned(
         shared_bytes=0,
         scratch=("sums",),
     )
+    rows = _LOW_ROWS if halo > _WIDE_HALO else _TILE_ROWS
     second = replace(
         launch,
         kernel=f"{launch.kernel}_rows",
+        defines={**launch.defines, "TILE_ROWS": str(rows)},
+        tile=(across, rows),
+        shared_bytes=4 * rows * (width + width // RUN),
         bytes_per_sample=size + 4.0,
         operations_per_sample=sums + operations,
         scratch=("sums",),
