@@ -60,23 +60,29 @@ typedef Sample Cell;
 // picture between the launches, which `valid` makes smaller.
 __device__ inline int buffer_row(const Geometry& g) { return g.output_row + SHIFT - RADIUS; }
 
-// The geometry of the first launch, whose output is the buffer. Under `wrap` rows beyond the picture are computed
-// again, as strips of a picture do not have those on its other side.
-__device__ inline Geometry to_buffer(Geometry g)
+// The first launch: body(geometry) for the rows of the buffer. Under `wrap` those beyond the picture are its rows
+// on the other side, computed again, as a strip of a picture does not have them.
+template <typename Body>
+__device__ inline void over_buffer(const Geometry& g, const Body& body)
 {
+    const int first = g.first + SHIFT - RADIUS, last = g.last + SHIFT + RADIUS;
     const int height = g.height - 2 * SHIFT;
-    g.output_row = buffer_row(g);
-    g.first += SHIFT - RADIUS;
-    g.last += SHIFT + RADIUS;
-    if (BORDER != BORDER_WRAP) {
-        g.first = max(g.first, 0);
-        g.last = min(g.last, height);
+    Geometry part = g;
+    part.out_width = g.width - 2 * SHIFT;
+    int at = 0;  // the row that row 0 of the picture is
+#if BORDER == BORDER_WRAP
+#pragma unroll 1
+    for (at = first - (first % height + height) % height; at < last; at += height)
+#endif
+    {
+        part.first = max(first - at, 0);
+        part.last = min(last - at, height);
+        part.output_row = buffer_row(g) - at;
+        body(part);
     }
-    g.out_width = g.width - 2 * SHIFT;
-    return g;
 }
 
-// That of the second one, whose source is the buffer.
+// The geometry of the second launch, whose source is the buffer.
 __device__ inline Geometry from_buffer(Geometry g)
 {
     g.source_row = buffer_row(g);
@@ -177,7 +183,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     morphology_single_block_first(const Sample* source, Sample* output,
         const unsigned* rows, Cell* middle, Geometry g)
 {
-    compute(source, middle, to_buffer(g), MaskedExtreme{rows});
+    over_buffer(g, [&](const Geometry& part) { compute(source, middle, part, MaskedExtreme{rows}); });
 }
 
 extern "C" __global__ void __launch_bounds__(1024)
@@ -198,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     morphology_global_first(const Sample* source, Sample* output,
         const unsigned* rows, Cell* middle, Geometry g)
 {
-    compute(source, middle, to_buffer(g), MaskedExtreme{rows});
+    over_buffer(g, [&](const Geometry& part) { compute(source, middle, part, MaskedExtreme{rows}); });
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -218,7 +224,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 extern "C" __global__ void __launch_bounds__(THREADS)
     morphology_constant_first(const Sample* source, Sample* output, Cell* middle, Geometry g)
 {
-    compute(source, middle, to_buffer(g), MaskedExtreme{constant_rows});
+    over_buffer(g, [&](const Geometry& part) { compute(source, middle, part, MaskedExtreme{constant_rows}); });
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -239,7 +245,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     morphology_shared_first(const Sample* source, Sample* output, Cell* middle, Geometry g)
 {
     extern __shared__ __align__(16) unsigned char memory[];
-    compute(Tiles{source, memory}, middle, to_buffer(g), MaskedExtreme{constant_rows});
+    over_buffer(g, [&](const Geometry& part) { compute(Tiles{source, memory}, middle, part, MaskedExtreme{constant_rows}); });
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -261,7 +267,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 extern "C" __global__ void __launch_bounds__(THREADS)
     morphology_texture_first(cudaTextureObject_t source, Sample* output, Cell* middle, Geometry g)
 {
-    compute(source, middle, to_buffer(g), MaskedExtreme{constant_rows});
+    over_buffer(g, [&](const Geometry& part) { compute(source, middle, part, MaskedExtreme{constant_rows}); });
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -285,7 +291,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 extern "C" __global__ void __launch_bounds__(THREADS)
     morphology_tuned_first(const Sample* source, Sample* output, Sample* middle, Geometry g)
 {
-    EXTREMES(source, middle, to_buffer(g));
+    over_buffer(g, [&](const Geometry& part) { EXTREMES(source, middle, part); });
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) morphology_tuned_second(
