@@ -176,6 +176,13 @@ def test_filters_and_forms_without_three_dimensions() -> None:
             call()
 
 
+def test_defaults_of_other_forms_do_no_harm() -> None:
+    made = ks.median(VOLUME, footprint="square", axes=ALL)
+    np.testing.assert_array_equal(made, ks.median(VOLUME, axes=ALL))
+    with pytest.raises(AppError, match="no parameter “footprint”"):
+        ks.median(VOLUME, footprint="disk", axes=ALL)
+
+
 def test_a_filter_without_a_mask_needs_none() -> None:
     negative: Any = ks.negative
     made: NDArray[Any] = negative(VOLUME, axes=ALL)

@@ -194,7 +194,14 @@ class _Call:
         """Return the step of the arguments that were given."""
         if self.spec.in_3d and are_three(given.get("axes")):
             spec = self.spec.in_3d
-            values = checked(spec, {name: along_axes(name, own[name]) for name in own})
+            names = {each.name for each in spec.parameters}
+            sides = {
+                name: along_axes(name, value)
+                for name, value in own.items()
+                # A word that says what is so anyway, as footprint="square", does no harm.
+                if name in names or not isinstance(value, str) or value != self.defaults[name]
+            }
+            values = checked(spec, sides)
             return Step.create(spec.id, values, border=border_of(spec, given))
         spec, own = of_any_sides(self.spec, own)
         values = checked(spec, own)

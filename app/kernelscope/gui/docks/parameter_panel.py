@@ -295,6 +295,8 @@ class ParameterPanel(QScrollArea):
         self._current.show()
         for widget in (self._filter, self._parameters, self._summary):
             set_help(widget, filter_page(spec))
+        if self._session.offers_3d:
+            set_help(self._dimensions, f"{filter_page(spec)}#volumes-in-3-d")
         self._title.setText(spec.name)
         self._summary.setText(spec.summary)
         self._summary.setToolTip(f"Source: {spec.source}")
