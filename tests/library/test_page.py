@@ -55,7 +55,7 @@ def test_examples_print_what_the_page_says(here: Path, monkeypatch: pytest.Monke
     text = PAGE.read_text(encoding="utf-8")
     outputs = run_page(text)
     # One more needs a GPU, see test_on_device.py.
-    assert len(outputs) == text.count("```python\n") - 1 == 12
+    assert len(outputs) == text.count("```python\n") - 1 == 13
     for expected, printed in outputs:
         assert printed == expected
     with Image.open("library-denoise.png") as made, Image.open(PICTURE) as shown:
