@@ -133,8 +133,8 @@ def test_means_of_2() -> None:
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("size", [3, 5])
-def test_extremes(dtype: str, size: int) -> None:
+@pytest.mark.parametrize("size", [3, 5, 2, 4, (3, 5), (1, 6)])
+def test_extremes(dtype: str, size: Any) -> None:
     small = SMALL > 4 if dtype == "bool" else SMALL.astype(dtype)
     for image in (samples(dtype), small):
         for mode in MODES:
@@ -145,8 +145,8 @@ def test_extremes(dtype: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("size", [3, 5, 7])
-def test_medians(dtype: str, size: int) -> None:
+@pytest.mark.parametrize("size", [3, 5, 7, 2, 4, (3, 5), (1, 6)])
+def test_medians(dtype: str, size: Any) -> None:
     small = SMALL > 4 if dtype == "bool" else SMALL.astype(dtype)
     for image in (samples(dtype), small, samples(dtype, (1, 9)), samples(dtype, (9, 1))):
         for mode in MODES:

@@ -296,7 +296,7 @@ def test_arrays_on_other_devices_are_refused(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"size": 4}, "median(): size: 4 is even. A mask needs a centre"),
+        ({"size": 40}, "median(): size: a mask of 40×40 cells is too large. Use sides"),
         ({"size": "5"}, "median(): size: '5' is not a whole number."),
         ({"border": "none"}, "median(): border: there is no “none”. Use one of reflect,"),
         ({"border": 3}, "median(): border: there is no “3”."),
