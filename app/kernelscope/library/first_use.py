@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.engine.step import Step
-from kernelscope.library.arguments import Argument
+from kernelscope.library.arguments import Argument, check_common
 from kernelscope.library.arrays import MOST_CHANNELS
 from kernelscope.library.quick import is_usual, shapes_of
 from kernelscope.schema.devices import Device
@@ -51,6 +51,7 @@ def by_numpy(
         return None
     if array.dtype.kind != "u" or not is_usual(step, given, arguments):
         return None
+    check_common(given)
     spec = step.filter
     side = 2 * spec.radius(step.parameters) + 1
     if min(array.shape[:2]) < max(side, MOST_CHANNELS + 1):  # or the usual way asks for the axes
