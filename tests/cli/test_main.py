@@ -573,3 +573,25 @@ def test_commands_leave_no_handlers(tmp_path: Path) -> None:
     for _ in range(2):
         assert main(line) == 1
     assert [each.handlers for each in loggers] == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["medan", "a.png", "b.png"], "did you mean median or mean?"),
+        (["median", "--size", "4", "a.png", "b.png"], "4 is even"),
+        (["median", "a.png"], "give two files"),
+    ],
+)
+def test_an_error_imports_no_other_filter(arguments: list[str], message: str) -> None:
+    """That takes longer than finding the error."""
+    program = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules));"
+        f"from kernelscope.cli.main import main; sys.exit(main({['apply', *arguments]}))"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert message in done.stderr
+    loaded = {name for name in done.stdout.split() if name.startswith("kernelscope.filters.")}
+    own = ("kernelscope.filters.median", "kernelscope.filters.shared")
+    assert all(name.startswith(own) for name in loaded), loaded

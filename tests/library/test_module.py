@@ -199,6 +199,10 @@ def test_example_of_the_docstring_runs(spec: FilterSpec) -> None:
     assert variables["result"].shape[0] in (image.shape[0], 4)
 
 
+def test_names_of_filters_are_known_without_an_import() -> None:
+    assert filters.names() == {spec.id for spec in SPECS}
+
+
 @pytest.mark.parametrize("made", [reference, stub], ids=lambda made: made.FILE.name)
 def test_generated_files_are_those_of_the_specs(made: Any) -> None:
     """If not: python -m kernelscope.library."""

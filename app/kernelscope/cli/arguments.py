@@ -14,7 +14,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from kernelscope import filters
 from kernelscope.base.errors import AppError
@@ -56,6 +56,14 @@ from kernelscope.teach.manual import filter_name
 
 SEPARATOR = ":"  # stands between the steps of a chain
 
+_USAGE = (
+    f"{PROGRAM} apply FILTER INPUT OUTPUT [options] [{SEPARATOR} FILTER [options]] ...\n"
+    f"       {PROGRAM} apply --recipe FILE INPUT OUTPUT [options]"
+)
+
+_WITHOUT_FILTER = ("-h", "--help", "--recipe")
+"""Options of a command that names no filter."""
+
 _LEVELS = ("white", "black")
 
 _FIELDS = frozenset(each.name for each in fields(ApplyCommand)) - {"recipe"}
@@ -76,17 +84,19 @@ example:
 
 def parse(arguments: list[str]) -> ApplyCommand:
     segments = _split(arguments)
-    parser = apply_parser()
     specs = [_filter(segment) for segment in segments]
     if specs[0] is None:
-        return _parse_recipe(parser, segments)
+        named = segments[0][:1] and not segments[0][0].startswith("-")
+        if named and not any(each.startswith(_WITHOUT_FILTER) for each in segments[0]):
+            _refuse(_unknown(segments[0]))
+        return _parse_recipe(apply_parser(), segments)
     levels = levels_of(spec for spec in specs if spec)
     shared: dict[str, Any] = {}
     files: list[Path] = []
     steps: list[Step] = []
     for number, (spec, segment) in enumerate(zip(specs, segments, strict=True), 1):
         if spec is None:
-            parser.error(f"step {number}: {_unknown(segment)}")
+            _refuse(f"step {number}: {_unknown(segment)}")
         try:
             spec = in_dimensions(spec, segment[1:])
             found = filter_parser(spec, levels).parse_intermixed_args(segment[1:])
@@ -98,9 +108,9 @@ def parse(arguments: list[str]) -> ApplyCommand:
         files += found.files
         for name in _SHARED & vars(found).keys():
             if name in shared:
-                parser.error(f"argument --{name.replace('_', '-')}: give it once, for all steps")
+                _refuse(f"argument --{name.replace('_', '-')}: give it once, for all steps")
             shared[name] = getattr(found, name)
-    _check(parser, shared, files)
+    _check(shared, files)
     return _command(Recipe(tuple(steps)), shared, files)
 
 
@@ -117,27 +127,32 @@ def _parse_recipe(
         parser.error(f"argument --recipe: no steps can follow it after “{SEPARATOR}”")
     found = parser.parse_intermixed_args(segments[0])
     shared = vars(found)
-    _check(parser, shared, found.files)
+    _check(shared, found.files)
     return _command(read_recipe(found.recipe), shared, found.files)
 
 
-def _check(parser: argparse.ArgumentParser, shared: dict[str, Any], files: Sequence[Path]) -> None:
+def _refuse(message: str) -> NoReturn:
+    """End the program with status 2, below the usage. No filter is imported for it."""
+    Parser(prog=f"{PROGRAM} apply", usage=_USAGE).error(message)
+
+
+def _check(shared: dict[str, Any], files: Sequence[Path]) -> None:
     """Refuse options that exclude each other, and files that would be written twice."""
     from kernelscope.files.write_errors import resolved
 
     if len(files) != 2:
         names = ", ".join(map(str, files)) or "none"
-        parser.error(f"give two files, INPUT and OUTPUT; found: {names}")
+        _refuse(f"give two files, INPUT and OUTPUT; found: {names}")
     if "difference" in shared and not shared.get("reference"):
-        parser.error("argument --difference: only with --reference")
+        _refuse("argument --difference: only with --reference")
     if "quiet" in shared and "json" in shared:
-        parser.error("argument --quiet: not allowed with argument --json")
+        _refuse("argument --quiet: not allowed with argument --json")
     if "quiet" in shared and "verbose" in shared:
-        parser.error("argument --quiet: not allowed with argument --verbose")
+        _refuse("argument --quiet: not allowed with argument --verbose")
     written = [files[1], *map(shared.get, ("residual", "difference", "save_recipe"))]
     targets = [resolved(path) for path in written if path not in (None, PIPE)]
     if len(set(targets)) < len(targets):
-        parser.error("OUTPUT, --residual, --difference and --save-recipe must be different files")
+        _refuse("OUTPUT, --residual, --difference and --save-recipe must be different files")
 
 
 def _command(recipe: Recipe, shared: dict[str, Any], files: Sequence[Path]) -> ApplyCommand:
@@ -177,17 +192,19 @@ def _split(arguments: Iterable[str]) -> list[list[str]]:
 
 def _filter(segment: Sequence[str]) -> FilterSpec | None:
     name = segment[0] if segment else ""
-    return every_filter().get(name.replace("-", "_"))
+    return filters.find(name.replace("-", "_"))
 
 
 def _unknown(segment: Sequence[str]) -> str:
-    names = list(map(filter_name, every_filter().values()))
-    problem, hint = "the filter is missing", f"choose from {', '.join(names)}"
+    problem, alike = "the filter is missing", list[str]()
     if segment:
         problem = f"there is no filter “{segment[0]}”"
+        names = [name.replace("_", "-") for name in sorted(filters.names())]
         alike = difflib.get_close_matches(segment[0], names, n=3)
-        if alike:
-            hint = f"did you mean {' or '.join(alike)}? See “kernelscope list”"
+    if alike:
+        hint = f"did you mean {' or '.join(alike)}? See “kernelscope list”"
+    else:
+        hint = f"choose from {', '.join(map(filter_name, every_filter().values()))}"
     return f"argument FILTER: {problem}; {hint}"
 
 
@@ -208,8 +225,7 @@ def apply_parser() -> argparse.ArgumentParser:
     )
     parser = Parser(
         prog=f"{PROGRAM} apply",
-        usage=f"{PROGRAM} apply FILTER INPUT OUTPUT [options] [{SEPARATOR} FILTER [options]] ...\n"
-        f"       {PROGRAM} apply --recipe FILE INPUT OUTPUT [options]",
+        usage=_USAGE,
         description="Filters INPUT into OUTPUT. “apply FILTER --help” lists a filter's options.\n\n"
         + _CHAINS,
         epilog=f"{catalogue}\n\n{STATUS}",

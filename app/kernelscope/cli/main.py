@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import kernelscope
-from kernelscope.base import desktop, memory, screen
+from kernelscope.base import memory
 from kernelscope.base.errors import AppError, Cancelled, ImageReadError, UnknownName
 from kernelscope.base.text import PROGRAM, one_line
 from kernelscope.cli.common import (
@@ -128,6 +128,8 @@ def _window(arguments: list[str]) -> int:
         log_to_stderr()
     if options.log is not None:
         log_to_file(options.log)
+    from kernelscope.base import screen
+
     screen.check_installed()
     screen.check()
     try:
@@ -160,6 +162,8 @@ def _refuse_misspelt(arguments: list[str]) -> None:
 
 def _menu_entry(wanted: bool) -> int:
     """Add the program to the desktop's menu, or remove it."""
+    from kernelscope.base import desktop
+
     if wanted:
         print(f"{desktop.install()}: starts {' '.join(desktop.command())}")
         return 0

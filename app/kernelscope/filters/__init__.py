@@ -22,9 +22,12 @@ from kernelscope.schema.samples import Kind
 
 
 @once
-def _names() -> frozenset[str]:
-    """Return the names of the modules of this package."""
-    return frozenset(module_info.name for module_info in pkgutil.iter_modules(__path__))
+def names() -> frozenset[str]:
+    """Return the names of the modules of this package: the ids of filters, which are not imported.
+
+    A module that has no filter is only called ``shared``.
+    """
+    return frozenset(each.name for each in pkgutil.iter_modules(__path__)) - {"shared"}
 
 
 @once
@@ -40,7 +43,7 @@ def _of_module(name: str) -> FilterSpec | None:
 @once
 def _all() -> Mapping[str, FilterSpec]:
     """Return every filter by its id: each module of this package that has a ``SPEC``."""
-    specs = [spec for spec in map(_of_module, sorted(_names())) if spec is not None]
+    specs = [spec for spec in map(_of_module, sorted(names())) if spec is not None]
     return MappingProxyType({spec.id: spec for spec in sorted(specs, key=lambda spec: spec.name)})
 
 
@@ -60,10 +63,10 @@ def in_3d() -> Mapping[str, FilterSpec]:
 def find(filter_id: str) -> FilterSpec | None:
     """Return the filter with this id, of any kind, or None."""
     base = filter_id.removesuffix(IN_3D)
-    if filter_id not in _names() and base != filter_id and base in _names():
+    if filter_id not in names() and base != filter_id and base in names():
         spec = _of_module(base)
         return spec.in_3d if spec else None
-    return _of_module(filter_id) if filter_id in _names() else None
+    return _of_module(filter_id) if filter_id in names() else None
 
 
 def get(filter_id: str) -> FilterSpec:
