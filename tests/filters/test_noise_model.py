@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import convolve, gaussian_filter
 from scipy.stats import norm, poisson
 from skimage import data
 
@@ -42,6 +42,17 @@ def blurred(picture: Picture, sigma: float = 20 / 255) -> Picture:
     noise = np.random.default_rng(3).normal(0, 1, picture.shape)
     noise = gaussian_filter(noise, (0.7, 0.7, 0), mode="wrap")
     return picture + noise * (sigma / noise.std())
+
+
+def demosaiced(picture: Picture, photons: float) -> Picture:
+    """Return a photo of which each pixel had one colour, in the curve of a screen."""
+    linear, random = picture**2.2, np.random.default_rng(7)
+    linear = (random.poisson(linear * photons) + random.normal(0, 2, linear.shape)) / photons
+    y, x = np.indices(linear.shape[:2]) % 2
+    sites = np.stack([(y == 0) & (x == 0), y != x, (y == 1) & (x == 1)], -1)
+    mask = np.array([[1, 2, 1], [2, 4, 2], [1, 2, 1]])[..., None] / 4
+    shares = convolve(sites * 1.0, mask, mode="mirror")
+    return np.clip(convolve(linear * sites, mask, mode="mirror") / shares, 0, 1) ** (1 / 2.2)
 
 
 def in_type(samples: Picture, dtype: Any) -> Picture:
@@ -77,6 +88,25 @@ def test_white_noise_is_not_taken_for_another(picture: str, sigma: float) -> Non
     """Not even beside texture, whose spectrum falls as that of correlated noise does."""
     noisy = white(clean(picture), sigma / 255).astype(F)
     assert find_noise(noisy).kind == NoiseKind.WHITE
+
+
+@pytest.mark.parametrize("picture", ["astronaut", "coffee", "retina"])
+@pytest.mark.parametrize("photons", [100, 400])
+def test_noise_of_demosaiced_photos_is_correlated(picture: str, photons: float) -> None:
+    """It depends on the brightness as well, so that blocks differ as those of texture do."""
+    photo = in_type(demosaiced(clean(picture), photons), np.uint8)
+    found = find_noise(photo)
+    assert found.kind == NoiseKind.CORRELATED
+    without = in_type(demosaiced(clean(picture), 1e9), np.uint8)
+    actual = float((photo / 255 - without / 255).std())
+    assert found.sigma == pytest.approx(actual, rel=0.45)  # near black there is most of it
+
+
+@pytest.mark.parametrize("picture", ["coffee", "chelsea", "immunohistochemistry", "moon", "brick"])
+def test_texture_of_photos_without_noise_is_not_taken_for_correlated_noise(picture: str) -> None:
+    found = find_noise(in_type(clean(picture), np.uint8))
+    assert found.kind != NoiseKind.CORRELATED
+    assert found.sigma < 1 / 255
 
 
 def test_clipping_does_not_hide_the_variance_of_light() -> None:

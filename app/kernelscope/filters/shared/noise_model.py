@@ -10,7 +10,9 @@ but the power of noise is the same in all blocks, and that of texture is not:
 
     spread = variance of the blocks' power in the middle frequencies / that of a chi-squared number
 
-is 1 for noise, 3 to 12 for texture. For the noise of a camera, blocks are sorted by brightness; a
+is 1 for noise, 3 to 12 for texture. Where correlated noise depends on the brightness as well, as in
+demosaiced pictures, the spread is 1 within parts of equal brightness alone. For the noise of a
+camera, blocks are sorted by brightness; a
 line through the low quantiles of the variance of each twelfth gives a and b. Samples clipped at
 black or white have less variance and another mean, which is taken back by those of a clipped normal
 distribution.
@@ -25,6 +27,7 @@ transform-domain collaborative filtering", SPIE 6812, 2008.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -145,11 +148,21 @@ def find_noise(pixels: Pixels, kind: NoiseKind | None = None) -> NoiseModel:
         return replace(white_noise, sigmas=sigmas, sure=False)
     clips = pixels.dtype.kind == "u"
     blocks /= white
+    measured = _spectra(blocks, clips, 1)
     if kind is not NoiseKind.CAMERA:
-        found = _correlated(blocks, clips, must=kind is not None)
+        found = _correlated(measured, 0 if kind is not None else _COLOURED)
         if found is not None or kind is not None:
             return found or _white(pixels)
-    return _camera(blocks, clips, must=kind is not None) or _white(pixels)
+    found = _camera(blocks, clips, must=kind is not None)
+    if found is not None:
+        return found
+    if kind is None and blocks.shape[1] >= _PARTS * _FEWEST:
+        found = _correlated(_spectra(blocks, clips, _PARTS), _CLEARLY)
+        if found is not None:
+            return replace(found, sure=False)
+    white_noise = _white(pixels)
+    hidden = any(each.ratio > _HIDDEN for each in measured)
+    return replace(white_noise, sure=white_noise.sure and not hidden)
 
 
 def _white(pixels: Pixels) -> NoiseModel:
@@ -185,14 +198,22 @@ _EVEN = _LOW & (np.add.outer(_K, _K) % 2 == 0)
 """Low frequencies are measured in the blocks whose other low ones are weakest: those by which
 blocks are chosen would come out too small."""
 
-_FLATTEST = 0.1
-"""Share of the blocks of least power in low frequencies."""
+_FLATTEST, _PARTS = 0.1, 6
+"""Share of the blocks of least power in low frequencies, of all or of parts by brightness."""
 
 _COLOURED, _SPREAD, _SURE = 2.0, 1.75, 1.4
 """Noise is correlated if its middle frequencies have this many times the power of the highest for
 each unit of the spread, which is limited. On 13 pictures with noise of sigma 5 to 50 of 255: white
 noise 0.4 to 1.6, blurred by 0.7 pixels 4 to 21. From clean texture and up to the last spread, the
 kind is sure."""
+
+_CLEARLY = 5.0
+"""So many times where the spread is that of parts: demosaiced noise 5 to 60, white noise and
+pictures without noise up to 3."""
+
+_HIDDEN = 10
+"""White noise is not sure where middle frequencies have this many times the power of the highest
+even in flat blocks: that may be texture, or noise that scaling or demosaicing made smooth."""
 
 _ENOUGH, _FEW_CLIPPED = 256, 0.1
 """With fewer blocks of which no sample is clipped, blocks count of which this share is."""
@@ -220,16 +241,28 @@ def opponent_variances(variances: Any) -> Numbers:
     return np.array([(red + green + blue) / 3, (red + blue) / 2, (red + 4 * green + blue) / 6])
 
 
-def _correlated(blocks: NDArray[np.float32], clips: bool, must: bool) -> NoiseModel | None:
-    """Return correlated noise, unless it is white in all planes."""
+def _spectra(blocks: NDArray[np.float32], clips: bool, parts: int) -> list[_Spectrum]:
+    """Return what is measured in each plane; nothing if too few blocks have whole noise.
+
+    - `parts`: by brightness; each has its own flattest blocks.
+    """
     blocks = _unclipped(blocks, clips)
     if blocks.shape[1] < _FEWEST:
-        return None
+        return []
+    order = np.argsort(blocks.mean((0, 2, 3), dtype=np.float64), kind="stable")
     planes = opponents(blocks[:, :, 1:-1, 1:-1])
-    measured = [_spectrum(plane) for plane in planes]
-    if any(not each.power.any() for each in measured):
+    measured = [_spectrum(plane, np.array_split(order, parts)) for plane in planes]
+    return measured if all(each.power.any() for each in measured) else []
+
+
+def _correlated(measured: Sequence[_Spectrum], least: float) -> NoiseModel | None:
+    """Return correlated noise, unless it is white in all planes.
+
+    - `least`: ratio for each unit of the spread from which on it is not; 0 if it never is.
+    """
+    if not measured:
         return None
-    found = [must or each.is_coloured for each in measured]
+    found = [not least or each.is_coloured(least) for each in measured]
     if not any(found):
         return None
     common = np.mean(
@@ -273,36 +306,43 @@ class _Spectrum(NamedTuple):
     ratio: float
     spread: float
 
-    @property
-    def is_coloured(self) -> bool:
-        return self.spread < _SPREAD and self.ratio > _COLOURED * self.spread
+    def is_coloured(self, least: float) -> bool:
+        return self.spread < _SPREAD and self.ratio > least * self.spread
 
 
-def _spectrum(plane: NDArray[np.float32]) -> _Spectrum:
+def _spectrum(plane: NDArray[np.float32], parts: Sequence[NDArray[np.intp]]) -> _Spectrum:
     scale = float(np.abs(plane).max())
     if not scale:
         return _Spectrum(np.zeros((SIDE, SIDE)), 1.0, 1.0)
     squares = (COSINES @ (plane / scale).astype(np.float64) @ COSINES.T) ** 2
 
-    def flattest(mask: NDArray[np.bool_]) -> Numbers:
-        activity = squares[:, mask].mean(1)
-        count = max(int(len(activity) * _FLATTEST), 16)
-        return squares[np.argpartition(activity, min(count, len(activity) - 1))[:count]]
+    def flattest(mask: NDArray[np.bool_]) -> list[Numbers]:
+        activity, found = squares[:, mask].mean(1), []
+        for part in parts:
+            count = min(max(int(len(part) * _FLATTEST), 16), len(part) - 1)
+            found.append(squares[part[np.argpartition(activity[part], count)[:count]]])
+        return found
 
     flat = flattest(_LOW)
-    power = flat.mean(0)
+    power = np.median([each.mean(0) for each in flat], axis=0)
     if not power[_MIDDLE].all() or not power[_HIGH].any():
         return _Spectrum(np.zeros((SIDE, SIDE)), 1.0, 1.0)
     ratio = float(power[_MIDDLE].mean() / power[_HIGH].mean())
-    middle = (flat[:, _MIDDLE] / power[_MIDDLE]).mean(1)
-    spread = float(middle.var() * _MIDDLE.sum() / 2)
+    spread = float(np.median([_spread(each[:, _MIDDLE]) for each in flat]))
     for mask, other in ((_EVEN, _LOW & ~_EVEN), (_LOW & ~_EVEN, _EVEN)):
-        power[mask] = np.median(flattest(other)[:, mask], axis=0) / _NORMAL_POWER
+        calm = np.concatenate(flattest(other))
+        power[mask] = np.median(calm[:, mask], axis=0) / _NORMAL_POWER
     next_ones = (power[0, 2] + power[1, 1] + power[2, 0]) / 3
     for place in ((0, 1), (1, 0)):
         power[place] = min(power[place], _STEEPEST * next_ones)
     power[0, 0] = max(power[0, 1], power[1, 0])
     return _Spectrum(power * scale**2, ratio, spread)
+
+
+def _spread(squares: Numbers) -> float:
+    """Return how much more blocks differ than noise does."""
+    sums = (squares / np.maximum(squares.mean(0), 1e-300)).mean(1)
+    return float(sums.var(ddof=1)) * squares.shape[1] / 2
 
 
 # Brightness ---------------------------------------------------------------------------
