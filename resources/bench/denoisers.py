@@ -20,6 +20,8 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.steps import estimate
+from kernelscope.files import write_image
+from kernelscope.filters.shared.flat_noise import flat_sigma
 from kernelscope.images.image import Image
 from kernelscope.schema.samples import UNIT
 
@@ -46,6 +48,9 @@ COLOUR_REFERENCES = {"bm3d 4.0.3": (41.10, 37.63, 34.25, 32.27, 29.98)}
 non-commercial use only, and nothing here needs it."""
 
 PAGE = Path(__file__).with_name("denoisers.md")
+PICTURE = Path(__file__).with_name("denoised.png")
+SHOWN = ("coffee", 30)
+"""The picture and sigma of `PICTURE`: noisy, and by non-local means and collaborative filtering."""
 
 Pixels = NDArray[np.float32]
 
@@ -56,6 +61,12 @@ def picture(name: str) -> Pixels:
     top, left = (max(0, side - SIDE) // 2 for side in image.shape[:2])
     part = image[top : top + SIDE, left : left + SIDE]
     return np.ascontiguousarray(part, np.float32) / np.float32(255)
+
+
+def with_noise(name: str, sigma: float) -> Pixels:
+    clean = picture(name)
+    random = np.random.default_rng(zlib.crc32(f"{name}{sigma}".encode()))
+    return (clean + random.normal(0, sigma / 255, clean.shape)).astype(np.float32)
 
 
 def psnr(pixels: Pixels, clean: Pixels) -> float:
@@ -92,9 +103,7 @@ def main() -> None:
         clean = picture(name)
         found: dict[int, list[float]] = {}
         for sigma in SIGMAS:
-            random = np.random.default_rng(zlib.crc32(f"{name}{sigma}".encode()))
-            noise = random.normal(0, sigma / 255, clean.shape)
-            noisy = (clean + noise).astype(np.float32)
+            noisy = with_noise(name, sigma)
             results = (
                 noisy,
                 estimated(noisy, "nlm", {}),
@@ -110,6 +119,11 @@ def main() -> None:
             print(name, sigma, *(f"{value:.2f}" for value in found[sigma]), flush=True)
         return found
 
+    noisy = with_noise(*SHOWN)
+    shown = (noisy, *(estimated(noisy, each, {}) for each in ("nlm", "collaborative")))
+    gap = np.ones((SIDE, 8, noisy.shape[2]), np.float32)
+    row = np.hstack([each for part in shown for each in (part, gap)][:-1])
+    write_image(Image.from_array(np.rint(row.clip(0, 1) * 255).astype(np.uint8)), PICTURE)
     found = {name: judge(name) for name in (*GREY, *COLOUR)}
     backends["cpu"].close()
     PAGE.write_text(page(found), encoding="utf-8")
@@ -122,6 +136,12 @@ PSNR in dB of results between 0 and 1, with white noise of sigma of 255 that is 
 pictures are the middle {SIDE}×{SIDE} of those of scikit-image. scikit-image's non-local means
 and the columns without *estimate* know sigma.
 `python resources/bench/denoisers.py` writes this page.
+
+![A noisy picture, and the same by non-local means and by collaborative filtering](denoised.png)
+
+*{SHOWN[0]}* with sigma {
+        SHOWN[1]
+    }, by non-local means and by collaborative filtering, which estimated all.
 
 ## Means of {len(GREY)} grey pictures
 
@@ -143,6 +163,22 @@ It is for non-commercial use only, and nothing here needs it.
             COLUMNS,
         )
     }
+
+{estimates()}"""
+
+
+def estimates() -> str:
+    """Return a section about the estimate of sigma."""
+    rows = [
+        [flat_sigma(with_noise(name, sigma)) * 255 / sigma for sigma in SIGMAS]
+        for name in (*GREY, *COLOUR)
+    ]
+    return f"""## The estimate of sigma
+
+Over the sigma that was added, the mean of the channels. The noise that a picture has already counts
+as well, at sigma 5 most: *astronaut* and *gravel* have some.
+
+{table((*GREY, *COLOUR), rows, [str(sigma) for sigma in SIGMAS]).replace("sigma", "picture", 1)}
 """
 
 

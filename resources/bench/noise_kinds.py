@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from denoisers import picture, psnr
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import convolve, gaussian_filter
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.request import Request
@@ -21,6 +21,7 @@ from kernelscope.engine.steps import estimate
 from kernelscope.images.image import Image
 
 PICTURES = ("camera", "coins", "moon", "grass", "astronaut")
+COLOUR = ("astronaut", "coffee", "chelsea", "retina")
 FILTERS = {"nlm": "NLM", "sliding_dct": "sliding DCT", "collaborative": "collaborative"}
 CHOICES = {"white": "white", "auto": "found"}
 
@@ -43,10 +44,38 @@ def correlated(clean: Picture, sigma: float) -> Picture:
     return clean + noise * (sigma / 255 / noise.std())
 
 
+_GREEN = np.array([[0, 1, 0], [1, 4, 1], [0, 1, 0]]) / 4
+_OTHERS = np.array([[1, 2, 1], [2, 4, 2], [1, 2, 1]]) / 4
+
+
+def demosaiced(clean: Picture, photons: float) -> Picture:
+    """Return the photo of a camera: one colour at each pixel, interpolated, in the curve of sRGB.
+
+    The read-out noise is of two photons. Infinitely many photons are a photo without noise.
+    """
+    linear = np.where(clean <= 0.04045, clean / 12.92, ((clean + 0.055) / 1.055) ** 2.4)
+    if np.isfinite(photons):
+        random = np.random.default_rng(7)
+        linear = random.poisson(linear * photons) + random.normal(0, 2, clean.shape)
+        linear = linear / photons
+    y, x = np.indices(clean.shape[:2]) % 2
+    sites = ((y == 0) & (x == 0), y != x, (y == 1) & (x == 1))
+    masks = (_OTHERS, _GREEN, _OTHERS)
+    planes = [
+        convolve(linear[..., c] * site, mask, mode="mirror")
+        for c, (site, mask) in enumerate(zip(sites, masks, strict=True))
+    ]
+    found = np.clip(np.stack(planes, -1), 0, 1)
+    curve: Picture = np.where(found <= 0.0031308, 12.92 * found, 1.055 * found ** (1 / 2.4) - 0.055)
+    return curve
+
+
 KINDS: Mapping[str, tuple[Callable[[Picture, float], Picture], float]] = {
     "camera, 20 photons": (camera, 20),
     "camera, 100 photons": (camera, 100),
     "correlated, sigma 20": (correlated, 20),
+    "demosaiced, 100 photons": (demosaiced, 100),
+    "demosaiced, 400 photons": (demosaiced, 400),
 }
 
 
@@ -56,9 +85,11 @@ def main() -> None:
     lines = [f"| noise | picture | noisy | {' | '.join(heads)} |"]
     lines.append("|---|---|" + "--:|" * (len(heads) + 1))
     for kind, (make, amount) in KINDS.items():
-        for name in PICTURES:
-            clean = picture(name)
+        for name in COLOUR if make is demosaiced else PICTURES:
+            clean: Picture = picture(name)
             noisy = np.clip(np.rint(make(clean, amount) * 255), 0, 255).astype(np.uint8)
+            if make is demosaiced:
+                clean = demosaiced(clean, np.inf).astype(np.float32)
             found = [psnr(noisy / np.float32(255), clean)]
             for filter_id in FILTERS:
                 for choice in CHOICES:
@@ -81,7 +112,10 @@ def page(table: str) -> str:
 PSNR in dB, of pictures in bytes, clipped at black and white: the middle 256×256 of those of
 scikit-image. Everything is estimated from the noisy picture: under *white* one sigma, under *found*
 (`noise=auto`) the kind as well. White of the camera is 20 or 100 photons, with a read-out noise of
-one; correlated noise was blurred by 0.7 pixels.
+one; correlated noise was blurred by 0.7 pixels. Demosaiced pictures have one colour at each pixel,
+in Bayer's pattern, with photons and a read-out noise of two, and were interpolated and brought into
+the curve of sRGB: their noise is correlated and depends on the brightness. The picture without
+noise is interpolated as well.
 `python resources/bench/noise_kinds.py` writes this page.
 
 {table}
