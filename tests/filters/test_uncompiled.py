@@ -21,6 +21,8 @@ MASKS: list[dict[str, Any]] = [{"size": 7, "footprint": "disk"}, {"footprint": O
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "bilateral": [{}, {"size": 3, "sigma_range": 0.5}, {"size": 17, "sigma_range": 40.0}],
     "gaussian": [{}, {"sigma": 2.3, "truncate": 3.0}],
+    "dot_product": [{}],
+    "gaussian_noise": [{}, {"sigma": 0.2, "seed": 5}],
     "greyscale": [{}, {"rounding": "floor"}],
     "laplace": [{}, {"form": "5x5", "negative": "clip"}, {"form": "8", "negative": "offset"}],
     "mask": [
@@ -46,13 +48,19 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"operation": "black-top-hat", "size": 3},
     ],
     "negative": [{}],
+    "poisson_noise": [{}, {"photons": 5}],
+    "rician_noise": [{}],
     "rotating_mask": [{}],
+    "salt_and_pepper_noise": [{}],
     "sobel": [
         *({"form": form} for form in ("sum", "magnitude", "directions")),
         *({"form": "single", "direction": name} for name in ("N", "SE", "W", "NE")),
     ],
+    "speckle_noise": [{}],
     "threshold_mean": [{}, {"size": 5, "threshold": 60.0}],
     "unsharp": [{}, {"sigma": 2.0, "threshold": 9.0}],
+    "turned_tiles": [{}],
+    "vector_sum": [{}],
     "weighted_mean": [{}, {"size": 9}],
 }
 CASES = [(name, values) for name, several in SETTINGS.items() for values in several]
@@ -83,13 +91,15 @@ def picture(dtype: str, shape: tuple[int, int, int]) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("case", "dtype", "border"),
-    in_turn(CASES, ["uint8", "uint16", "float32"], list(Border), every=4),
+    in_turn(CASES, ["uint8", "uint16", "float32"], list(Border), every=9),
 )
 def test_numpy_gives_the_bytes_of_the_compiled_code(
     case: tuple[str, dict[str, Any]], dtype: str, border: Border
 ) -> None:
     name, values = case
     spec = filters.get(name)
+    if border not in spec.borders:
+        return
     for channels in (1, 3):
         source = picture(dtype, (31, 23, channels))
         actual = by_numpy(spec, source, values, border)
@@ -117,18 +127,13 @@ def test_sums_of_one_order_have_the_same_bits(name: str, dtype: str, border: Bor
 def test_pictures_smaller_than_the_mask(name: str, values: dict[str, Any]) -> None:
     spec = filters.get(name)
     for border in Border:
-        if border is Border.VALID:
+        if border is Border.VALID or border not in spec.borders:
             continue
         source = picture("uint8", (4, 3, 1))
         actual = by_numpy(spec, source, values, border)
         np.testing.assert_array_equal(actual, apply(spec, source, values, border))
 
 
-def test_the_common_filters_have_such_a_form() -> None:
-    usual = {"Smoothing", "Edges", "Linear", "Morphology", "Colour"}
-    lacking = [
-        name
-        for name, spec in filters.discover().items()
-        if spec.category in usual and name not in SETTINGS
-    ]
-    assert lacking == []
+def test_nearly_all_filters_have_such_a_form() -> None:
+    lacking = set(filters.discover()) - set(SETTINGS)
+    assert lacking == {"bilateral", "collaborative", "morphology", "ripple", "sliding_dct"}

@@ -12,10 +12,13 @@ Source: Salari 2019, chapter 3, with a tree of sums in shared memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.jit import Index, Plane, kernel
+from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.border_kernels import divide_round
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.schema.crop import Crop
@@ -70,6 +73,20 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     return [CpuPass(dot_product_integer, (task.source, task.output, white), rows)]
 
 
+def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
+    """Return the results of a band by NumPy."""
+    source = task.source[start:stop]
+    width = source.shape[1]
+    if source.dtype.kind == "f":
+        means = np.square(source, dtype=np.float64).sum(1, keepdims=True) / width
+    else:
+        totals = np.square(source, dtype=np.int64).sum(1, keepdims=True)
+        divisor = width * int(white_level(source.dtype))
+        means, rest = np.divmod(totals, divisor)
+        means += (2 * rest > divisor) | ((2 * rest == divisor) & (means % 2 == 1))
+    return np.broadcast_to(means, source.shape)
+
+
 def plan_cuda(task: CudaTask) -> Launch:
     alone = task.level == GLOBAL.id
     return Launch(
@@ -92,7 +109,7 @@ SPEC = TeachingSpec(
     crop=Crop(rows=True),
     unit=Unit.WHITE,
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled.by_numpy(_rows)),
         "gpu": Cuda(
             plan_cuda,
             (GLOBAL, SHARED, TUNED),

@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.filters.shared.correlation import settle
-from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
+from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise, uncompiled_noise
 from kernelscope.schema.explanation import EDGE, Example, Explanation
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Unit
 from kernelscope.schema.parameters import FloatParameter
@@ -50,6 +51,13 @@ def sigma_of(parameters: Mapping[str, Any]) -> float:
 
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     return plan_noise(task, gaussian, sigma_of(task.parameters) * white_level(task.source.dtype))
+
+
+def _draw(
+    stream: np.random.RandomState, row: NDArray[np.float64], task: CpuTask
+) -> NDArray[np.float64]:
+    sigma = sigma_of(task.parameters) * white_level(task.source.dtype)
+    return row + sigma * stream.standard_normal(row.shape)
 
 
 SPEC = NoiseSpec(
@@ -88,7 +96,7 @@ SPEC = NoiseSpec(
         SEED,
     ),
     unit=Unit.WHITE,
-    implementations={"cpu": Cpu(plan_cpu), "gpu": NO_GPU},
+    implementations={"cpu": Cpu(plan_cpu, uncompiled=uncompiled_noise(_draw)), "gpu": NO_GPU},
     explanation=Explanation(
         formula=r"g = u + \sigma n, \quad n \sim \mathcal{N}(0, 1)",
         use="To try a denoiser on noise of known strength: the picture before is the reference.",

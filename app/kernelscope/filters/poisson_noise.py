@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.filters.shared.correlation import settle
-from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
+from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise, uncompiled_noise
 from kernelscope.schema.explanation import EDGE, Example, Explanation
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Unit
 from kernelscope.schema.parameters import IntParameter
@@ -55,6 +56,17 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     )
 
 
+def _draw(
+    stream: np.random.RandomState, row: NDArray[np.float64], task: CpuTask
+) -> NDArray[np.float64]:
+    photons, white = float(task.parameters["photons"]), white_level(task.source.dtype)
+    expected = np.maximum(row, 0.0) * photons / white
+    countable = expected < _COUNTABLE
+    counts = np.where(countable, expected, 0)
+    counts[countable] = stream.poisson(expected[countable])
+    return np.where(countable, counts, expected) * white / photons
+
+
 SPEC = NoiseSpec(
     id="poisson_noise",
     name="Poisson noise",
@@ -75,7 +87,7 @@ SPEC = NoiseSpec(
         SEED,
     ),
     unit=Unit.LEVELS,
-    implementations={"cpu": Cpu(plan_cpu), "gpu": NO_GPU},
+    implementations={"cpu": Cpu(plan_cpu, uncompiled=uncompiled_noise(_draw)), "gpu": NO_GPU},
     explanation=Explanation(
         formula=r"g = \frac{k}{N}, \quad k \sim \operatorname{Poisson}(N u)",
         use="To try a denoiser on the noise of low light, which is stronger where it is bright.",

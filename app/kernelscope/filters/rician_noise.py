@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.filters.shared.correlation import settle
-from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
+from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise, uncompiled_noise
 from kernelscope.schema.explanation import EDGE, Example, Explanation
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Unit
 from kernelscope.schema.parameters import FloatParameter
@@ -47,6 +48,15 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     return plan_noise(task, rician, task.parameters["sigma"] * white_level(task.source.dtype))
 
 
+def _draw(
+    stream: np.random.RandomState, row: NDArray[np.float64], task: CpuTask
+) -> NDArray[np.float64]:
+    sigma = task.parameters["sigma"] * white_level(task.source.dtype)
+    pairs = sigma * stream.standard_normal((*row.shape, 2))
+    real, imaginary = row + pairs[..., 0], pairs[..., 1]
+    return np.sqrt(real * real + imaginary * imaginary)
+
+
 SPEC = NoiseSpec(
     id="rician_noise",
     name="Rician noise",
@@ -69,7 +79,7 @@ SPEC = NoiseSpec(
         SEED,
     ),
     unit=Unit.WHITE,
-    implementations={"cpu": Cpu(plan_cpu), "gpu": NO_GPU},
+    implementations={"cpu": Cpu(plan_cpu, uncompiled=uncompiled_noise(_draw)), "gpu": NO_GPU},
     explanation=Explanation(
         formula=r"g = \sqrt{(u + \sigma n_1)^2 + (\sigma n_2)^2}, \quad n_1, n_2 \sim"
         r" \mathcal{N}(0, 1)",

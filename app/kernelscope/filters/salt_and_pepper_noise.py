@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
-from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
+from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise, uncompiled_noise
 from kernelscope.schema.explanation import EDGE, Example, Explanation
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Unit
 from kernelscope.schema.parameters import FloatParameter
@@ -51,6 +52,14 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     )
 
 
+def _draw(
+    stream: np.random.RandomState, row: NDArray[np.float64], task: CpuTask
+) -> NDArray[np.float64]:
+    density, chance = task.parameters["density"], stream.random_sample(row.shape)
+    noisy = np.where(chance < density, white_level(task.source.dtype), row)
+    return np.where(chance < density / 2, 0, noisy)
+
+
 SPEC = NoiseSpec(
     id="salt_and_pepper_noise",
     name="Salt and pepper noise",
@@ -72,7 +81,7 @@ SPEC = NoiseSpec(
         SEED,
     ),
     unit=Unit.LEVELS,
-    implementations={"cpu": Cpu(plan_cpu), "gpu": NO_GPU},
+    implementations={"cpu": Cpu(plan_cpu, uncompiled=uncompiled_noise(_draw)), "gpu": NO_GPU},
     explanation=Explanation(
         formula=r"g = \begin{cases} 0 & \text{if } r < p / 2 \\ 1 & \text{if } p / 2 \le r < p \\"
         r" u & \text{otherwise} \end{cases}, \quad r \sim \mathcal{U}(0, 1)",

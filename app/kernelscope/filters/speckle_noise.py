@@ -12,10 +12,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.filters.shared.correlation import settle
-from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise
+from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise, uncompiled_noise
 from kernelscope.schema.explanation import EDGE, Example, Explanation
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask
 from kernelscope.schema.parameters import FloatParameter
@@ -46,6 +47,13 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     return plan_noise(task, speckle, math.sqrt(task.parameters["variance"]))
 
 
+def _draw(
+    stream: np.random.RandomState, row: NDArray[np.float64], task: CpuTask
+) -> NDArray[np.float64]:
+    noise = math.sqrt(task.parameters["variance"]) * stream.standard_normal(row.shape)
+    return row + row * noise
+
+
 SPEC = NoiseSpec(
     id="speckle_noise",
     name="Speckle noise",
@@ -67,7 +75,7 @@ SPEC = NoiseSpec(
         ),
         SEED,
     ),
-    implementations={"cpu": Cpu(plan_cpu), "gpu": NO_GPU},
+    implementations={"cpu": Cpu(plan_cpu, uncompiled=uncompiled_noise(_draw)), "gpu": NO_GPU},
     explanation=Explanation(
         formula=r"g = u\, (1 + \sigma n), \quad n \sim \mathcal{N}(0, 1)",
         use="To try filters on the noise of radar and ultrasound, which grows with the brightness.",

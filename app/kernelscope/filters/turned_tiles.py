@@ -14,7 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kernelscope.base.jit import Index, Plane, kernel
+from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.schema.crop import Crop
 from kernelscope.schema.explanation import EDGE, Example, Explanation
@@ -59,6 +63,18 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     return [CpuPass(turn, (task.source, task.output, TILE), task.output.shape[0])]
 
 
+def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
+    """Return the results of a band by NumPy."""
+
+    def turned(places: NDArray[np.intp], length: int) -> NDArray[np.intp]:
+        first = places // TILE * TILE
+        return first + np.minimum(first + TILE, length) - 1 - places
+
+    height, width, _ = task.source.shape
+    rows = turned(np.arange(start, stop), height)
+    return task.source[rows][:, turned(np.arange(width), width)]
+
+
 def plan_cuda(task: CudaTask) -> Launch:
     alone = task.level == GLOBAL.id
     return Launch(
@@ -81,7 +97,7 @@ SPEC = TeachingSpec(
     radius=radius,
     crop=Crop(grid=TILE),
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled.by_numpy(_rows)),
         "gpu": Cuda(
             plan_cuda,
             (NO_BARRIER, GLOBAL, SHARED),

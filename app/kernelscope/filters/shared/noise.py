@@ -12,12 +12,15 @@ results are rounded and saturated as usual; float32 results are not clipped to [
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.jit import JitKernel
+from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Crop
@@ -55,6 +58,26 @@ def plan_noise(task: CpuTask, kernel: JitKernel, *amounts: float) -> Sequence[Cp
     seeds = np.random.SeedSequence(task.parameters["seed"]).generate_state(first + height)[first:]
     finish = Finish.of(source.dtype, np.float64)
     return [CpuPass(kernel, (source, task.output, colours, seeds, finish, *amounts), height)]
+
+
+Draw = Callable[[np.random.RandomState, NDArray[np.float64], CpuTask], NDArray[Any]]
+"""Maps the numbers of a row, its samples (width, colours) and the task to the noisy samples."""
+
+
+def uncompiled_noise(draw: Draw) -> Callable[[CpuTask], Sequence[CpuPass]]:
+    """Return the plan of the same noise by NumPy, whose numbers Numba draws too."""
+
+    def rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
+        source, first = task.source, task.origin[0]
+        seeds = np.random.SeedSequence(task.parameters["seed"]).generate_state(first + stop)[first:]
+        output, colours = source[start:stop].copy(), colour_count(source.shape[2])
+        for y in range(start, stop):
+            row = source[y, :, :colours].astype(np.float64)
+            noisy = draw(np.random.RandomState(seeds[y]), row, task)
+            output[y - start, :, :colours] = uncompiled.finished(task, noisy)
+        return output
+
+    return uncompiled.by_numpy(rows)
 
 
 NoiseSpec = partial(
