@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 from types import TracebackType
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
 from kernelscope.backends import GPU_VARIABLE, create_backends, gpu_numbers
@@ -24,7 +24,7 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work import crash_log
 from kernelscope.gui.work.crash_log import CrashLog
-from kernelscope.gui.work.garbage import GarbageCollector
+from kernelscope.gui.work.garbage import INTERVAL, GarbageCollector
 
 SWITCH_INTERVAL = 0.0005
 """Seconds that other threads wait for the interpreter at most while the window is busy.
@@ -89,7 +89,7 @@ def run(path: Path | None = None, screen: StartScreen | None = None) -> int:
     window.preparing.wanted = True
     window.open_first(path)
     garbage = GarbageCollector()
-    garbage.start()
+    QTimer.singleShot(INTERVAL, garbage.start)  # going through all objects would hold the picture
     if crashes:
         messages.show_crash(window, crashes)
     status = QApplication.exec()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
@@ -71,6 +72,7 @@ def _drawn(path: Path | None, palette: QPalette, font: QFont) -> QPixmap:
 def show_start(path: Path | None) -> StartScreen:
     """Create the application and show that it starts."""
     memory.share_arenas()
+    gc.disable()  # from now on `GarbageCollector` collects, once the window stands
     application = create_application()
     stylist().apply(Appearance.load(Settings()))
     screen = StartScreen(path, application.palette(), application.font())

@@ -69,7 +69,9 @@ class Preparing(QWidget):
             self.hide()
             return
         left = f", {about(done.left)} left" if done.left else ""
-        self._label.set_full_text(f"Compiling {done.next}{left}")
+        text = f"Compiling {done.next}{left}"
+        self._label.set_full_text(text)
+        self._label.setFixedWidth(self._label.fontMetrics().horizontalAdvance(text) + 4)
         self._bar.setRange(0, done.of)
         self._bar.setValue(done.number)
         self.show()
