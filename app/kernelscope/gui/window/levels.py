@@ -51,6 +51,9 @@ _EMULATED = "They check, count and X-ray kernels."
 WORTH_SAYING = 1.0
 """Expected seconds of a level from which they are shown before it runs."""
 
+_SOON_MS = 600
+"""The wait before the recorded figures are read, which takes half a second of the processor."""
+
 
 class Race:
     """The levels that run one after the other.
@@ -80,7 +83,12 @@ class LevelRunner(QObject):
         self.limit = LIMIT
         self._state = LadderModel()
         self._recorded: Recorded | None = None
-        self._reading = False
+        self._waiting: list[Callable[[], None]] = []
+        """To be called once the figures have been read."""
+        self._read_soon = QTimer(self)
+        self._read_soon.setSingleShot(True)
+        self._read_soon.setInterval(_SOON_MS)
+        self._read_soon.timeout.connect(lambda: self._with_recorded(lambda: None))
         self.race: Race | None = None
         self._note = ""
         self._remarks: dict[RungPlace, str] = {}
@@ -107,6 +115,7 @@ class LevelRunner(QObject):
     def close(self) -> None:
         """Start nothing any more: the window closes."""
         self._closed = True
+        self._read_soon.stop()
         self._limit.stop()
         self._next.stop()
         self._refresh.cancel()
@@ -236,23 +245,28 @@ class LevelRunner(QObject):
         if self._recorded is not None:
             then()
             return
+        self._waiting.append(then)
+        if len(self._waiting) > 1:
+            return  # they are being read
 
         def keep(recorded: Recorded) -> None:
-            self._recorded, self._reading = recorded, False
+            self._recorded = recorded
             self.recorded_read.emit(recorded)
             self.refresh()
-            then()
+            waiting, self._waiting = self._waiting, []
+            for each in waiting:
+                each()
 
         def failed(error: Exception) -> None:
             _logger.error("Recorded figures could not be read", exc_info=error)
             keep(Recorded())
 
-        self._reading = True
         self._background.start("recorded", Recorded.read, keep, failed)
 
     def _read(self) -> None:
-        if not self._reading:
-            self._with_recorded(lambda: None)
+        """Read the figures soon: at the start the picture and the output come first."""
+        if not self._read_soon.isActive() and not self._waiting:
+            self._read_soon.start()
 
     # --- results ---
 
