@@ -137,3 +137,11 @@ def test_pictures_smaller_than_the_mask(name: str, values: dict[str, Any]) -> No
 def test_nearly_all_filters_have_such_a_form() -> None:
     lacking = set(filters.discover()) - set(SETTINGS)
     assert lacking == {"bilateral", "collaborative", "morphology", "ripple", "sliding_dct"}
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum", "median", "mean", "negative", "sobel"])
+def test_doubles_beyond_the_floats(name: str) -> None:
+    spec, source = filters.get(name), picture("float32", (12, 11, 1)).astype(np.float64) * 1e50
+    actual = by_numpy(spec, source, {}, Border.REDUCE)
+    wanted = apply(spec, source, {}, Border.REDUCE)
+    np.testing.assert_allclose(actual, wanted, rtol=1e-12)

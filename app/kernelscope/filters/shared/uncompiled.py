@@ -228,10 +228,11 @@ def extreme_rows(lowest: bool, mask: Table | None = None) -> Rows:
     def rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
         table = table_of(task.parameters) if mask is None else mask
         side = len(table)
-        high = np.finfo(np.float32).max if task.source.dtype.kind == "f" else 0
+        dtype = task.source.dtype
+        high = np.finfo(dtype).max if dtype.kind == "f" else 0
         outside: float = 0
         if task.border is Border.REDUCE:
-            ends = (-high, high) if high else (0, np.iinfo(task.source.dtype).max)
+            ends = (-high, high) if high else (0, np.iinfo(dtype).max)
             outside = float(ends[lowest])
         found = cells(task, side // 2, start, stop, outside=outside)
         if is_full(table):
