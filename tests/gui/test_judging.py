@@ -339,6 +339,8 @@ def test_difference_needs_a_reference(qtbot: QtBot, window: MainWindow, picture:
     load(qtbot, window, picture)
     original = window.pictures.canvas.input.shown
     press(qtbot, window, "F4")
+    assert window.session.view == "output"
+    window.set_view("difference")  # as it was left with another picture
     assert child(window, QLabel, "outputHint").text() == "Press Run (F5)"
     run(qtbot, window)
     hint = child(window, QLabel, "outputHint")

@@ -299,6 +299,8 @@ def test_a_run_shows_output_residual_and_timing(
     child(window, QListWidget, "componentList").setCurrentRow(1)
     assert window.volumes.canvas.output.shown is window.session.volumes.result.scan.volumes[1]
     press(qtbot, window, "F4")
+    assert caption(window).startswith("Residual"), "there is no reference"
+    window.set_view(View.DIFFERENCE)  # as it was left with another scan
     assert child(window, QLabel, "volumeOutputHint").text() == comparison.NO_REFERENCE
 
 
