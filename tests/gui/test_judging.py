@@ -606,8 +606,8 @@ def test_a_run_is_judged_drawn_and_followed_by_the_actions_once(
     judged = counted(monkeypatch, picture_subject, "judge_both")
     spread = counted(monkeypatch, Histogram, "of")
     drawn = counted(monkeypatch, picture_subject, "draw")
+    window.session.set_filter("median")  # which offers other actions
     followed = counted(monkeypatch, Actions, "refresh")
-    window.session.set_filter("median")
     press(qtbot, window, "F5")
     qtbot.waitUntil(lambda: figures(window)["PSNR"][1] != "–")
     qtbot.waitUntil(lambda: len(spread) == 2 and len(drawn) == 1)  # histograms of both pictures
