@@ -60,7 +60,7 @@ def test_others_wait_for_the_code(backend: CpuBackend) -> None:
     backend.on_ready = lambda name: None
     backend._compiled.clear()
     assert not execute(request, {"cpu": backend}).uncompiled, "Run is measured"
-    without = replace(Request.create(PICTURE, "gaussian_noise", device=Device.CPU), live=True)
+    without = replace(Request.create(PICTURE, "ripple", device=Device.CPU), live=True)
     assert not execute(without, {"cpu": backend}).uncompiled, "it has no such form"
 
 

@@ -15,7 +15,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +37,7 @@ COMMON = (
     "mean",
     "weighted_mean",
     "sobel",
+    "gaussian",
     "mask",
     "laplace",
     "minimum",
@@ -52,8 +53,12 @@ COMMON = (
 DTYPES = ("uint8", "uint16", "float32")
 
 _SIDE = 40
-_SIZES = (5,)
-"""Sizes of masks beside the default that have code of their own."""
+_MORE: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "median": ({"size": 5}, {"size": 7}),
+    "mean": ({"size": 31},),
+    "nlm": ({"patch": 3}, {"patch": 5}),
+}
+"""Values beside the defaults that have code of their own."""
 
 
 class Piece(NamedTuple):
@@ -116,9 +121,7 @@ def _requests(piece: Piece) -> Iterator[Request]:
     spec = filters.get(piece.filter_id)
     white = 1 if piece.dtype == "float32" else np.iinfo(piece.dtype).max
     noise = np.random.default_rng(0).random((_SIDE, _SIDE, 3))
-    settings: list[dict[str, Any]] = [{}]
-    if any(each.name == "size" for each in spec.parameters):
-        settings += [{"size": size} for size in _SIZES]
+    settings = ({}, *_MORE.get(piece.filter_id, ()))
     for channels, values in itertools.product((1, 3), settings):
         pixels = (noise[:, :, :channels] * white).astype(piece.dtype)
         image = Image.from_array(pixels.squeeze())
