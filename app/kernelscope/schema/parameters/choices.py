@@ -81,7 +81,7 @@ class FootprintParameter(ChoiceParameter):
     """The longest side of a table."""
 
     placeholder = "SHAPE"
-    form = "or rows of 0 and 1, like “0 1 0; 1 1 1; 0 1 0”"
+    form = "such as “0 1 0; 1 1 1; 0 1 0”"
     stored_as_text = True  # JSON would have a line for each cell
 
     def validate(self, value: Any) -> Any:
