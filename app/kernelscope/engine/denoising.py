@@ -1,7 +1,7 @@
 """The filter that is proposed for a noisy picture or volume.
 
 black and white specks    the remedy for impulses, at a size that suits their share
-anything else             the remedy for noise with the best results, which estimates the rest
+anything else             the remedy for noise with the best results of those that suit its kind
 """
 
 from __future__ import annotations
@@ -38,14 +38,24 @@ def propose(image: Image | None) -> Proposal:
     if image is None:
         best, *others = remedies(Disturbance.NOISE, Kind.VOLUME)
         why = "closest to heads of MRI without noise"
-    elif share := impulse_share(_middle(image)):
+    elif share := impulse_share(_in_unit(pixels := _middle(image), image)):
         best, *others = remedies(Disturbance.IMPULSES, Kind.PICTURE)
         why = f"specks in {100 * share:.2g} % of the pixels"
     else:
-        best, *others = remedies(Disturbance.NOISE, Kind.PICTURE)
+        known, *others = remedies(Disturbance.NOISE, Kind.PICTURE)
+        assert known.noise is not None
+        samples = pixels if pixels.dtype.kind == "u" else _in_unit(pixels, image)
+        model = known.noise.find(samples, known.noise.found)
+        best, *others = sorted((known, *others), key=lambda spec: not _suits(spec, model))
         why = "no specks, so noise in all samples"
+        if best is not known:
+            why = f"correlated noise, for which it is better than {known.name.lower()}"
     assert best.remedy is not None
     return Proposal(best, best.remedy.values(share), f"{best.name}: {why}", tuple(others))
+
+
+def _suits(spec: FilterSpec, model: Any) -> bool:
+    return spec.remedy is not None and spec.remedy.suits(model)
 
 
 def remedies(disturbance: Disturbance, kind: Kind) -> list[FilterSpec]:
@@ -63,8 +73,8 @@ _ENOUGH = 2**21
 samples and not in time, so that a picture has the same proposal on every machine."""
 
 
-def _middle(image: Image) -> NDArray[np.float32]:
-    """Return the colours of the middle of a picture, where black is 0 and white is 1."""
+def _middle(image: Image) -> NDArray[Any]:
+    """Return the colours of the middle of a picture."""
     planes = colours(image.planes)
     height, width, channels = planes.shape
     pixels = _ENOUGH // channels
@@ -73,7 +83,11 @@ def _middle(image: Image) -> NDArray[np.float32]:
     tall = max(side, pixels // max(width, 1)) if width < side else side
     wide = max(side, pixels // max(height, 1)) if height < side else side
     top, left = max(0, height - tall) // 2, max(0, width - wide) // 2
-    planes = planes[top : top + tall, left : left + wide]
+    return planes[top : top + tall, left : left + wide]
+
+
+def _in_unit(samples: NDArray[Any], image: Image) -> NDArray[np.float32]:
+    """Return samples of a picture where black is 0 and white is 1."""
     levels = image.levels
-    made: NDArray[np.float32] = ((planes - levels.black) / levels.span).astype(np.float32)
+    made: NDArray[np.float32] = ((samples - levels.black) / levels.span).astype(np.float32)
     return made
