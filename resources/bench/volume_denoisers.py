@@ -31,7 +31,7 @@ PACKAGES = {
         "DIPY, best": (42.87, 37.33, 34.96, 33.23, 31.95, 30.77, 38.31, 33.09),
     },
 }
-"""For each of `NOISES`. Measured once, on the same voxels with the same noise, whose sigma was given:
+"""For each of `NOISES`. Measured once, on the same voxels and noise, whose sigma was given:
 bm4d 4.2.5 of the authors, which is for non-commercial use only, and the best of nlmeans (classic,
 blockwise) and adaptive soft matching of DIPY 1.12.1. The package bm4d has no transform for Rician
 noise: it ran between a transform of ours that makes its variance equal, and the exact inverse of
