@@ -15,7 +15,7 @@ Cases are theirs, expectations come from a definition or from the library itself
   one border for both axes.
 - ``test_laplace*``, ``test_generic_laplace01``: `test_laplace`. There are no other derivatives.
 - ``test_filter_axes``, ``test_filter_invalid_axes``, ``test_correlate_convolve_axes``: `test_axes`.
-  One axis alone, or three, are no picture.
+  One axis alone is no picture; three have tests of their own.
 - ``test_zero_size``, ``test_edge_cases``, ``test_input_validation``: `test_nothing_and_little`.
 - ``*_overlap``: `test_result_over_its_input`.
 - Not here: ``test_gauss*``, as the Gaussian has tests of its own; ``test_prewitt*``,
@@ -250,7 +250,7 @@ def test_axes(name: str, theirs: str) -> None:
         size = [3 if axis in places else 1 for axis in range(4)]
         expected = getattr(ndimage, theirs)(array, size)
         np.testing.assert_allclose(getattr(ks, name)(array, axes=axes), expected, rtol=1e-12)
-    for wrong in ((0, 4), (0, -5), (0,), (0, 1, 2), (0.5, 1)):
+    for wrong in ((0, 4), (0, -5), (0,), (0, 1, 2, 3), (0.5, 1)):
         with pytest.raises(ks.AppError, match="axes"):
             getattr(ks, name)(array, axes=wrong)
 

@@ -33,7 +33,7 @@ _MOST_SECONDS = 0.02
 """Longer runs can be cancelled, as those of the usual way."""
 
 _SHARED_SECONDS = 40e-6
-"""From here on a second thread saves more than it costs, which is 5 to 10 µs."""
+"""From here on a second thread may save more than it costs, which is 5 to 15 µs: it is tried."""
 
 _SURELY_SHARED_SECONDS = 1e-3
 """From here on it is so even if the machine was busy when the time was taken."""
@@ -69,18 +69,18 @@ class Quick:
         self._step, self._level, self._threads = step, level, threads
         self._dtype, self._is_float = array.dtype, array.dtype.kind == "f"
         self._shape, self._made, self._given = shapes_of(step, array)
-        self._runs, self._seconds = 0, math.inf  # the least of all threads together
+        self._runs, self._alone, self._shared = 0, math.inf, math.inf  # least times, in seconds
         self._code: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+        self._calls_code = False
 
     def __call__(self, array: NDArray[Any]) -> NDArray[Any] | None:
         """Return the result; None if the usual way has to make it, or to say why there is none."""
-        is_measured = self._runs >= _ENOUGH
-        if is_measured and self._seconds > _MOST_SECONDS:
+        if self._alone > _MOST_SECONDS and self._runs >= _ENOUGH:
             return None
         if self._is_float and not is_finite(array):
             return None
         source, output = array.reshape(self._shape), np.empty(self._made, self._dtype)
-        if is_measured and self._code is not None and self._seconds <= _SHARED_SECONDS:
+        if self._calls_code and self._code is not None:
             code, others = self._code
             code(source, output, *others)
         elif not self._compute(source, output):
@@ -91,21 +91,36 @@ class Quick:
 
     def _compute(self, source: NDArray[Any], output: NDArray[Any]) -> bool:
         """Compute, and note the time; return False if a kernel is not compiled yet."""
-        step = self._step
+        step, shares = self._step, self._shares()
         source.flags.writeable = False
         task = CpuTask(source, output, step.parameters, step.border, self._level)
         cpu = _session().cpu()
-        # The time on one thread decides: that on several contains what sharing costs.
-        least = _SHARED_SECONDS if self._runs >= _ENOUGH else _SURELY_SHARED_SECONDS
-        threads = self._threads if self._runs and self._seconds > least else 1
         begun = time.perf_counter()
-        if not cpu.compute(step.filter, task, threads):
+        if not cpu.compute(step.filter, task, self._threads if shares else 1):
             return False
-        self._seconds = min(self._seconds, (time.perf_counter() - begun) * threads)
+        seconds = time.perf_counter() - begun
+        if shares:
+            self._shared = min(self._shared, seconds)
+        else:
+            self._alone = min(self._alone, seconds)
         self._runs += 1
         if self._runs == _ENOUGH:
             self._code = cpu.code_of(step.filter, task)
+        self._calls_code = self._runs >= _ENOUGH and not self._shares()
         return True
+
+    def _shares(self) -> bool:
+        """Return whether the next run is for several threads: tried after runs on one, then known.
+
+        Where other programs are busy a second thread may cost more than it saves.
+        """
+        if self._threads == 1 or self._runs == 0:
+            return False
+        if self._runs < _ENOUGH:
+            return self._alone > _SURELY_SHARED_SECONDS
+        if self._runs < 2 * _ENOUGH:
+            return self._alone > _SHARED_SECONDS
+        return self._shared < self._alone
 
 
 def quick(step: Step, given: Mapping[str, Any], arguments: Sequence[Argument]) -> Quick | None:
