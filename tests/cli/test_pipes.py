@@ -97,3 +97,31 @@ def test_other_input_is_refused(
     assert main(["apply", "median", "-", "out.png", *options]) == status
     assert message in capsys.readouterr().err
     assert not list(here.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["median", "-", "-"], "standard output: Median, mask size 3 px"),
+        (["median", "in.png", "-"], "standard output: Median, mask size 3 px"),
+        (["median", "-", "made.png"], "made.png: Median, mask size 3 px"),
+        (["mri-nlm", "-", "-"], "error: “standard input” is a picture; mri-nlm is for volumes."),
+        (["median", "-", "-", "--axis", "y"], "error: --axis is for volumes; standard input is a"),
+    ],
+)
+def test_lines_name_pipes_and_no_private_file(
+    arguments: list[str],
+    line: str,
+    picture: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Stream(picture.read_bytes()))
+    output = Stream()
+    if arguments[2] == "-":
+        monkeypatch.setattr(sys, "stdout", output)
+    main(["apply", *arguments])
+    captured = capsys.readouterr()
+    said = captured.err + captured.out
+    assert said.startswith(line)
+    assert "kernelscope-" not in said

@@ -11,6 +11,7 @@ import numpy as np
 from kernelscope.base.errors import Incomparable, InvalidParameter, LossyFormat
 from kernelscope.cli.command import INPUT, ApplyCommand
 from kernelscope.cli.common import Speaker, StatusLine
+from kernelscope.cli.pipes import PIPE
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
 from kernelscope.images.image import Image
@@ -122,7 +123,8 @@ class PictureFiles:
             write_image(results[0].image, path, lossy=lossy, quality=self._command.quality)
         record = record_of(path, *(each.output for each in results))
         say.notices(record.losses)
-        say.results(str(path), results)
+        piped = self._command.named is not None and self._command.named[1] == PIPE
+        say.results("standard output" if piped else str(path), results)
         for picture in self._differences(results[0]):
             write_image(picture.image, picture.path, lossy=lossy)
             say.line(picture.describe())

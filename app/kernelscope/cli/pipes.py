@@ -2,6 +2,7 @@
 
 A picture is read as a whole into a private file, because readers go back and forth in it; its first
 bytes say which format it has. The result has the same one, and lines for the user go to stderr.
+None of them names the private files.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from kernelscope.base.errors import ImageReadError, UnknownName
+from kernelscope.base.errors import AppError, ImageReadError, UnknownName
 from kernelscope.cli.command import ApplyCommand
 
 PIPE = Path("-")
@@ -38,7 +39,13 @@ def piped(command: ApplyCommand) -> Iterator[ApplyCommand]:
         result = Path(folder) / f"output{source.suffix}" if writes else command.result
         if writes:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
-        yield replace(command, source=source, result=result, named=named)
+        try:
+            yield replace(command, source=source, result=result, named=named)
+        except AppError as error:
+            for path, pipe in ((source, "standard input"), (result, "standard output")):
+                if path.parent == Path(folder):
+                    error.message = error.message.replace(str(path), pipe)
+            raise
         stack.close()
         if writes:
             sys.stdout.buffer.write(result.read_bytes())
