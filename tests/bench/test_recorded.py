@@ -142,6 +142,10 @@ def test_a_figure_is_described_by_its_mask_and_by_what_differs(
         ("nlm", {}, {"patch": 5, "search_radius": 11}, False, "patch size 7, search radius 10"),
         ("nlm", {"filter_sigma": "0.1"}, {}, True, "patch size 7, search radius 10"),
         ("greyscale", {}, {}, True, ""),
+        ("collaborative", {}, {}, True, ""),
+        ("sliding_dct", {}, {"noise": "white"}, True, "noise auto"),
+        ("turned_tiles", {}, {}, True, ""),
+        ("volume_collaborative", {}, {}, True, ""),
     ],
 )  # fmt: skip
 def test_the_settings_of_other_filters(

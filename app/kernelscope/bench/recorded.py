@@ -163,7 +163,8 @@ class Wanted:
         spec, values = self.step.filter, self.step.parameters
         side = 2 * spec.radius(recorded) + 1
         has_side = any(each.sets_side for each in spec.parameters)
-        words = [] if has_side or side == 1 or _measures(spec) else [f"mask {side}×{side}"]
+        has_mask = side > 1 and spec.category not in _WITHOUT_MASK
+        words = [f"mask {side}×{side}"] if has_mask and not (has_side or _measures(spec)) else []
         for parameter in spec.parameters:
             value, name = recorded[parameter.name], parameter.name
             if not parameter.matters(recorded) or parameter.is_absent(value):
@@ -183,6 +184,10 @@ class Wanted:
 
     def _has_type_of(self, figure: RecordedTime) -> bool:
         return self.dtype in (None, _SAMPLES.get(len(figure.row.asked)))
+
+
+_WITHOUT_MASK = ("Denoising", "Teaching")
+"""Categories whose filters reach as far as they search, or as a tile: that is no mask."""
 
 
 def _measures(spec: FilterSpec) -> frozenset[str]:
