@@ -15,6 +15,7 @@ from tests.filters import apply
 from tests.filters.test_nlm import tolerance as nlm_tolerance
 from tests.oracle import OWN_FOOTPRINT
 from tests.pairs import in_turn
+from tests.paths import ROOT
 
 MASKS: list[dict[str, Any]] = [{"size": 7, "footprint": "disk"}, {"footprint": OWN_FOOTPRINT}]
 
@@ -136,7 +137,12 @@ def test_pictures_smaller_than_the_mask(name: str, values: dict[str, Any]) -> No
 
 def test_nearly_all_filters_have_such_a_form() -> None:
     lacking = set(filters.discover()) - set(SETTINGS)
-    assert lacking == {"bilateral", "collaborative", "morphology", "ripple", "sliding_dct"}
+    assert lacking == {"collaborative", "ripple", "sliding_dct"}
+
+
+def test_the_manual_names_those_that_have_none() -> None:
+    page = " ".join((ROOT / "resources" / "docs" / "window.md").read_text("utf-8").split())
+    assert "Collaborative filtering, sliding DCT and ripple wait for it." in page
 
 
 @pytest.mark.parametrize("name", ["maximum", "minimum", "median", "mean", "negative", "sobel"])
