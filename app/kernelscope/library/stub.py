@@ -7,7 +7,8 @@ file with the specs.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import kernelscope
@@ -38,6 +39,9 @@ from numpy.typing import ArrayLike, NDArray
 
 '''
 
+_NAMED = {"border": "_Border", "mode": "_Mode", "level": "_Level"}
+"""Arguments whose texts take a line each: those of most filters have a name in the stub."""
+
 _ONE = "NDArray[Any]"
 _SEVERAL = "tuple[NDArray[Any], ...]"
 
@@ -54,53 +58,82 @@ def text() -> str:
         for name in names
         for line in (f"from {module} import {name} as {name}",)
     ]
-    functions = (
-        definition
+    specs = [
+        spec
         for kind in Kind
         for spec in sorted(filters.discover(kind).values(), key=lambda spec: spec.id)
-        for definition in _definitions(spec)
-    )
-    return _HEAD + "\n".join(lines) + "\n\n__version__: str\n\n" + "\n".join(functions)
+    ]
+    names = _names(specs)
+    lines += ["", "__version__: str", ""]
+    for literal, name in names.items():
+        lines += _broken(f"{name} = {literal}", "")
+    functions = "\n".join(made for spec in specs for made in _definitions(spec, names))
+    return _HEAD + "\n".join([*lines, "", functions])
 
 
-def _definitions(spec: FilterSpec) -> Iterator[str]:
+def _names(specs: Sequence[FilterSpec]) -> dict[str, str]:
+    """Return the name of the type that most filters have for each argument of `_NAMED`."""
+    given = [each for spec in specs for each in arguments_of(spec)]
+    return {
+        Counter(
+            each.annotation.text.removesuffix(" | None") for each in given if each.name == argument
+        ).most_common(1)[0][0]: name
+        for argument, name in _NAMED.items()
+    }
+
+
+def _definitions(spec: FilterSpec, names: Mapping[str, str]) -> Iterator[str]:
     """Yield the declaration of a function, or one for each type that it returns."""
+
+    def function(arguments: Sequence[Argument], returned: str, docstring: str) -> str:
+        made = _function(spec.id, arguments, returned, docstring, names)
+        return f"@overload\n{made}"
+
     arguments = arguments_of(spec)
     docstring = docstring_of(spec, arguments)
-    step = _function(spec.id, step_arguments(spec), "Recipe", "Return a step of a recipe.")
-    yield "@overload\n" + step
+    yield function(step_arguments(spec), "Recipe", "Return a step of a recipe.")
     if spec.kind is Kind.PICTURE:
-        yield "@overload\n" + _function(spec.id, arguments, _ONE, docstring)
+        yield function(arguments, _ONE, docstring)
         return
     alone = [each for each in arguments if each is not COMPONENTS]
     together = [_required(each) if each is COMPONENTS else each for each in arguments]
-    yield "@overload\n" + _function(spec.id, alone, _ONE, docstring)
-    yield "@overload\n" + _function(spec.id, together, _SEVERAL, docstring)
+    yield function(alone, _ONE, docstring)
+    yield function(together, _SEVERAL, docstring)
 
 
 def _required(argument: Argument) -> Argument:
     return Argument(argument.name, argument.annotation, argument.help, NO_DEFAULT)
 
 
-def _function(name: str, arguments: Sequence[Argument], returned: str, docstring: str) -> str:
+def _function(
+    name: str,
+    arguments: Sequence[Argument],
+    returned: str,
+    docstring: str,
+    names: Mapping[str, str],
+) -> str:
     given = [each for each in arguments if not each.named]
     named = [each for each in arguments if each.named]
     lines = [f"def {name}(", *(f"    {each.declaration}," for each in given)]
     if named:
         lines.append("    *,")
     for argument in named:
-        lines += _declared(argument)
+        declaration = argument.declaration
+        for literal, short in names.items():
+            declaration = declaration.replace(literal, short)
+        lines += _broken(f"    {declaration},", "    ")
     body = textwrap.indent(f'"""{docstring}"""', "    ", lambda line: line.strip() != "")
     return "\n".join([*lines, f") -> {returned}:", body, ""])
 
 
-def _declared(argument: Argument) -> list[str]:
-    """Return the lines of an argument, with a line for each text if they are too many for one."""
-    line = f"    {argument.declaration},"
+def _broken(line: str, indent: str) -> list[str]:
+    """Return a declaration, with a line for each text if they are too many for one."""
     if len(line) <= _WIDTH:
         return [line]
-    before, _, rest = argument.declaration.partition("[")
+    before, _, rest = line.partition("[")
     inside, _, after = rest.partition("]")
-    cells = [f"        {cell}," for cell in inside.split(", ")]
-    end = f"    ]{after}," if not after.startswith(" |") else f"    ]\n    {after.strip()},"
-    return [f"    {before}[", *cells, *end.split("\n")]
+    cells = [f"{indent}    {cell}," for cell in inside.split(", ")]
+    end = [f"{indent}]{after}"]
+    if after.startswith(" |"):
+        end = [f"{indent}]", f"{indent}{after.strip()}"]
+    return [f"{before}[", *cells, *end]
