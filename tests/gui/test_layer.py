@@ -175,6 +175,7 @@ def test_large_pictures_are_drawn_aliased_until_they_are_averaged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(reduction, "_compiled", set())
+    monkeypatch.setattr(reduction, "_FRAME", 0)  # as if it were large
     pixels = RANDOM.integers(0, 256, (120, 120), np.uint8)
     image = Image.from_array(pixels)
     pyramid = Pyramid(image.planes)

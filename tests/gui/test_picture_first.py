@@ -360,7 +360,7 @@ def test_a_level_that_a_filter_lacks_names_the_filter_that_shows_it(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
     load(qtbot, window, picture)
-    window.session.set_filter("median")
+    window.session.set_filter("mean")
     window.find_gpu()
 
     def constant() -> str:

@@ -23,9 +23,13 @@ _MOST_UNCOMPILED = 1 << 22
 """Samples that NumPy reduces sooner than code for it is loaded: 30 ms for each million."""
 
 
-def is_compiled(dtype: np.dtype[Any]) -> bool:
-    """Return whether `reduced` needs no compiling for pictures of this type."""
-    return dtype in _compiled
+_FRAME = 1 << 18
+"""Samples that NumPy reduces within a frame."""
+
+
+def is_quick(planes: NDArray[Any]) -> bool:
+    """Return whether `reduced` needs no compiling for this picture, or a few milliseconds."""
+    return planes.dtype in _compiled or (planes.size <= _FRAME and planes.shape[2] in (1, 3))
 
 
 def reduced(planes: NDArray[Any], factor: int) -> NDArray[Any]:

@@ -44,7 +44,7 @@ class Pyramid:
 
     def is_ready(self, level: int) -> bool:
         """Return whether `samples` has the answer at hand, or within a frame."""
-        quick = reduction.is_compiled(self.planes.dtype) and self.planes.nbytes <= _MOST_AT_ONCE
+        quick = self.planes.nbytes <= _MOST_AT_ONCE and reduction.is_quick(self.planes)
         return level in self._levels or quick
 
     def samples(self, level: int) -> NDArray[Any]:

@@ -44,7 +44,7 @@ from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.parts import in_column
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.images.reduction import is_compiled
+from kernelscope.images.reduction import is_quick
 from kernelscope.images.volume import Volume
 
 _MARKED = frozenset({KIND, SETTINGS, MOMENT, RESULT, SHOWN, PART, SLICES})
@@ -280,7 +280,7 @@ class Page(QWidget, Generic[Opened, Part]):
         if result is None:
             return True
         small = math.prod(result.output.shape[:2]) <= _AT_ONCE
-        reduces = scale <= 1 / 2 and not is_compiled(result.image.pixels.dtype)
+        reduces = scale <= 1 / 2 and not is_quick(result.image.planes)
         return self._session.view is View.OUTPUT and small and not reduces
 
     # --- commands ---
