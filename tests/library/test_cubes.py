@@ -138,13 +138,13 @@ def test_out_and_progress() -> None:
 
 def refusals() -> list[tuple[dict[str, Any], str]]:
     return [
-        ({"axes": (0, 1, 1)}, "are not three axes"),
+        ({"axes": (0, 1, 1)}, "does not name three axes"),
         ({"axes": (0, 1, 5)}, "has no axis 5"),
         ({"axes": (0, 1)}, ""),
         ({"axes": ALL, "size": 31}, "31 is out of range"),
         ({"axes": ALL, "size": (3, 3)}, "are not three sides"),
         ({"axes": ALL, "size": (2, 3, 3)}, "2 is even"),
-        ({"axes": (1, 2), "size": (1, 3, 5)}, "is no square"),
+        ({"axes": (1, 2), "size": (1, 3, 5)}, "are not two sides"),
         ({"axes": ALL, "border": "valid"}, "there is no “valid”"),
         ({"axes": ALL, "alpha": True}, "alpha: volumes have no colours"),
         ({"axes": ALL, "level": "tuned", "device": "emulated"}, "no level “tuned”"),

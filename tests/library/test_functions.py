@@ -322,7 +322,7 @@ def test_errors_name_the_argument(arguments: dict[str, Any], message: str) -> No
     ("array", "message"),
     [
         ("photo.png", "median(): image: an object of type str does not hold real numbers."),
-        (np.zeros((4, 4), complex), "median(): image: an object of type ndarray does not hold"),
+        (np.zeros((4, 4), complex), "median(): image: an array of type complex128 does not hold"),
         ([[1, 2], [3]], "median(): image: this is no array"),
         (
             np.zeros((4, 4, 3), np.int64),
@@ -444,3 +444,11 @@ def test_denoise_gives_the_bytes_of_the_filter_that_suits() -> None:
     assert np.array_equal(ks.denoise(pixels, border="mirror"), ks.median(pixels, border="mirror"))
     with pytest.raises(ks.AppError, match=r"denoise\(\): image"):
         ks.denoise("text")
+
+
+def test_denoise_names_the_functions_for_a_volume() -> None:
+    volume = np.zeros((5, 6, 7), np.uint8)
+    with pytest.raises(ks.AppError, match=r"; of a volume, all three\.$"):
+        ks.denoise(volume)
+    with pytest.raises(ks.AppError, match=r"Use ks\.volume_collaborative\(volume\) or ks"):
+        ks.denoise(volume, axes=(0, 1, 2))

@@ -418,7 +418,12 @@ def _checked(parameter: Parameter, value: Any) -> Any:
 
 def _side(name: str, sides: Sequence[Any]) -> Any:
     """Return the side of a square that is given as a pair."""
-    if len(sides) != 2 or sides[0] != sides[1]:
+    if len(sides) != 2:
+        raise InvalidParameter(
+            f"{name}: {tuple(sides)} are not two sides, and a picture has two axes.",
+            "Use one number, or a height and a width.",
+        )
+    if sides[0] != sides[1]:
         raise InvalidParameter(
             f"{name}: {tuple(sides)} is no square, and the mask is one.",
             "Use one number; ks.mean averages over any rectangle, ks.mask over any cells.",
@@ -470,7 +475,7 @@ def _sides(size: Any) -> tuple[int, int] | None:
 
 def are_three(axes: Any) -> bool:
     """Return whether an argument `axes` names three axes."""
-    return isinstance(axes, Sequence) and not isinstance(axes, str) and len(axes) == 3
+    return isinstance(axes, Sequence | np.ndarray) and not isinstance(axes, str) and len(axes) == 3
 
 
 def along_axes(name: str, value: Any) -> Any:

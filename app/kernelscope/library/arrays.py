@@ -52,10 +52,16 @@ def host_array(values: ArrayLike, name: str) -> NDArray[Any]:
         raise InvalidImage(f"{name}: this is no array ({error}).") from error
     if array.dtype.kind not in "biuf":
         raise InvalidImage(
-            f"{name}: an object of type {type(values).__name__} does not hold real numbers.",
+            f"{name}: {_kind_of(values)} does not hold real numbers.",
             "Give an array of integers, booleans or floats.",
         )
     return array
+
+
+def _kind_of(values: Any) -> str:
+    if isinstance(values, np.ndarray):
+        return f"an array of type {values.dtype}"
+    return f"an object of type {type(values).__name__}"
 
 
 def _without_palette(values: Any, name: str) -> Any:

@@ -20,7 +20,7 @@ from typing import Any, Literal  # noqa: F401
 
 from numpy.typing import ArrayLike, NDArray
 
-from kernelscope.base.errors import AppError
+from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.images.volume import AXES
@@ -249,6 +249,10 @@ def denoise(image: ArrayLike, **arguments: Any) -> NDArray[Any]:
     from kernelscope.library import pictures
 
     with named_errors("denoise"):
+        if are_three(arguments.get("axes")):
+            best = propose(None)
+            ways = [f"ks.{each.id}(volume)" for each in (best.filter, *best.others)]
+            raise InvalidParameter("axes: three make a volume.", f"Use {' or '.join(ways)}.")
         usual = {each.name: each.default for each in (*PICTURE_ARGUMENTS, *CALLBACKS)}
         proposal = propose(pictures.sample_picture({**usual, **arguments, "image": image}))
     function = function_of(proposal.filter)

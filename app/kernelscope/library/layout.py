@@ -71,7 +71,7 @@ class Layout:
             raise InvalidImage(
                 f"{name}: an array of shape {shape} is not a picture.",
                 "Use up to 4 channels, or say which axis they are: channel_axis=0. Of a stack, "
-                "name the axes of its pictures: axes=(1, 2).",
+                "name the axes of its pictures: axes=(1, 2); of a volume, all three.",
             )
         layout = cls(ndim, left[0], left[1], channels, alpha)
         if alpha and (channels is None or shape[channels] not in _WITH_ALPHA):
@@ -216,7 +216,7 @@ def axes_of(axes: Any, ndim: int, count: int) -> list[int]:
         found = []
     if len(set(found)) != count or len(found) != count:
         raise InvalidParameter(
-            f"axes: {axes!r} are not {'two' if count == 2 else 'three'} axes.",
+            f"axes: {axes!r} does not name {'two' if count == 2 else 'three'} axes.",
             "Use the rows and the columns, such as (1, 2); of volumes the slices as well: "
             "(0, 1, 2).",
         )

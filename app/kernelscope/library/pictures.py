@@ -134,9 +134,11 @@ def _check_out(given: Mapping[str, Any], values: Any, recipe: Recipe, layout: La
     wanted = layout.result_shape(shape, made[:2], channels)
     dtype = getattr(given["image"], "dtype", values.dtype)  # of the library that it is of
     if getattr(out, "shape", None) != wanted or getattr(out, "dtype", None) != dtype:
-        found = f"{getattr(out, 'shape', None)} and type {getattr(out, 'dtype', None)}"
+        found = f"an object of type {type(out).__name__}"
+        if hasattr(out, "shape") and hasattr(out, "dtype"):
+            found = f"an array of shape {out.shape} and type {out.dtype}"
         raise InvalidParameter(
-            f"out: an array of shape {found} cannot hold the result.",
+            f"out: {found} cannot hold the result.",
             f"Give one of shape {wanted} and type {dtype}.",
         )
     if isinstance(out, np.ndarray) and not out.flags.writeable:
