@@ -466,6 +466,31 @@ def test_window_without_the_libraries_of_qt(
     assert "libEGL.so.1" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        [],
+        ["denoise"],
+        ["info"],
+        ["list"],
+        ["phantom"],
+        ["warm-up"],
+        ["completion"],
+        ["apply", "mean"],
+    ],
+    ids=" ".join,
+)
+def test_help_fits_into_80_columns(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main([*command, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    wide = [line for line in lines if len(line) > 80 and "{" not in line]  # choices do not wrap
+    assert wide == []
+
+
 def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])

@@ -72,13 +72,13 @@ _SHARED = _FIELDS | {*RUN, *_LEVELS}
 """Options that hold for all steps and may be given once, with any step."""
 
 _CHAINS = """\
-A lone “:” separates several filters, each of which works on the result of the
-previous one. INPUT and OUTPUT are written once, with any of them; so are all options
-but a filter's parameters, --border and --grey, and they hold for every step. After a
-lone “--”, arguments that begin with “-” are names of files, not options. For
-example:
+A lone “:” separates several filters, each of which works on the result of
+the previous one. INPUT and OUTPUT are written once, with any of them; so are
+all options but a filter's parameters, --border and --grey, and they hold for
+every step. After a lone “--”, arguments that begin with “-” are names of
+files, not options. For example:
 
-  kernelscope apply gaussian-noise in.png out.png : median --size 5 --reference input
+  kernelscope apply gaussian-noise in.png out.png : median --reference input
 """
 
 
@@ -402,9 +402,9 @@ def _add_comparison_options(group: argparse._ArgumentGroup) -> None:
 def _add_volume_options(parser: argparse.ArgumentParser, *kinds: Kind) -> None:
     group = parser.add_argument_group(
         "volumes",
-        "INPUT may be a NIfTI file, a TIFF stack, a NumPy array, or a DICOM series or pictures "
-        "of equal size in a folder."
-        + (" Filters of pictures go through it slice by slice." if Kind.PICTURE in kinds else ""),
+        "INPUT may be a NIfTI file, a TIFF stack, a NumPy array, or a DICOM series or\n"
+        "pictures of equal size in a folder."
+        + ("\nFilters of pictures go through it slice by slice." if Kind.PICTURE in kinds else ""),
     )
     if Kind.PICTURE in kinds:
         add_axis_option(group)

@@ -40,11 +40,10 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 2**62  # larger than any memory, and still a number that the system's interfaces accept
 
-STATUS = (
-    "Exit status: 0 on success; 1 for an error that you can correct (a file, a value out of range) "
-    "or something that this machine lacks (a GPU); 2 for wrong usage, such as an unknown name; 130 "
-    "after Ctrl+C."
-)
+STATUS = """\
+Exit status: 0 on success; 1 for an error that you can correct (a file, a value
+out of range) or something that this machine lacks (a GPU); 2 for wrong usage,
+such as an unknown name; 130 after Ctrl+C."""
 
 
 def file_path(text: str) -> Path:

@@ -46,7 +46,7 @@ complete -o filenames -F _{program} {program}
 
 
 def completion(arguments: list[str]) -> int:
-    """Print a script that completes commands, filters and options in a shell."""
+    """Print a script that completes commands and options in a shell."""
     parser = Parser(
         prog=f"{PROGRAM} completion",
         description="Prints a script that completes commands, filters and options in a shell.",

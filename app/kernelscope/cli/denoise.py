@@ -13,7 +13,7 @@ from kernelscope.teach.manual import filter_name, option_of
 
 
 def denoise(arguments: list[str]) -> int:
-    """Remove noise from a picture or a volume, by the filter that suits it."""
+    """Remove noise by the filter that suits the picture or the volume."""
     parser = Parser(
         prog=f"{PROGRAM} denoise",
         usage=f"{PROGRAM} denoise INPUT OUTPUT [options of apply]",

@@ -35,7 +35,7 @@ _PURPOSE = "Prints the CUDA source of FILTER and the compiler's report on it, wi
 
 
 def kernel(arguments: list[str]) -> int:
-    """Print a filter's CUDA source and the compiler's report; needs no GPU."""
+    """Print a filter's CUDA source and compiler report; needs no GPU."""
     spec = filter_with_kernel("kernel", _PURPOSE, arguments)
     options = _parser(spec).parse_args(arguments[1:])
 

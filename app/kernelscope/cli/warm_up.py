@@ -10,7 +10,7 @@ from kernelscope.cli.common import Parser, show
 
 
 def warm_up(arguments: list[str]) -> int:
-    """Compile the code of the common filters now, which the window does in the background."""
+    """Compile the code of the common filters now, so that no run waits."""
     Parser(
         prog=f"{PROGRAM} warm-up",
         description="Compiles the code of the common filters for the CPU, for 8 bit, 16 bit and "
