@@ -140,7 +140,7 @@ def test_without_a_compiler_the_gpu_that_is_missing_names_the_extra() -> None:
         ),
         (RungPlace(GPU, "shared"), "mean", NO_GPU, AUTO, AUTO),
         (RungPlace(GPU, "shared"), "gaussian_noise", HERE, AUTO, AUTO),
-        (RungPlace(GPU, "constant"), "median", HERE, RungPlace(GPU), RungPlace(GPU, "tuned")),
+        (RungPlace(GPU, "constant"), "mean", HERE, RungPlace(GPU), RungPlace(GPU, "tuned")),
         (RungPlace(CPU), "mean", HERE, RungPlace(CPU), RungPlace(CPU, "parallel")),
         (
             RungPlace(Device.AUTO, "serial"),
