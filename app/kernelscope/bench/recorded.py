@@ -39,6 +39,7 @@ from kernelscope.engine.step import Step
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import GPU_LEVELS, Level
+from kernelscope.schema.parameters import FootprintParameter
 
 _logger = logging.getLogger(__name__)
 
@@ -151,7 +152,7 @@ class Wanted:
             (row.filter, row.channels) == (spec.id, self.channels)
             and self._has_type_of(figure)
             and spec.radius(values) == spec.radius(recorded)
-            and all(values[name] == recorded[name] for name in _measures(spec))
+            and all(values[name] == recorded[name] for name in _measures(spec) | _shapes(spec))
         )
 
     def describe(self, figure: RecordedTime) -> str:
@@ -167,12 +168,16 @@ class Wanted:
         words = [f"mask {side}×{side}"] if has_mask and not (has_side or _measures(spec)) else []
         for parameter in spec.parameters:
             value, name = recorded[parameter.name], parameter.name
+            differs = value != values[name]
+            if name in _shapes(spec):
+                words += [parameter.brief(value)] * differs
+                continue
             if not parameter.matters(recorded) or parameter.is_absent(value):
                 continue
             if parameter.sets_side or name in _measures(spec):
                 brief = parameter.brief(value)
                 words.append(brief if brief[0].isalpha() else f"mask {brief}")
-            elif parameter.affects_time and value != values[name]:
+            elif parameter.affects_time and differs:
                 words.append(parameter.brief(value))
         if row.border != self.step.border:
             words.append(f"border {row.border}")
@@ -195,6 +200,11 @@ def _measures(spec: FilterSpec) -> frozenset[str]:
     return frozenset(
         each.name for each in spec.parameters if each.affects_time and not each.named_values()
     )
+
+
+def _shapes(spec: FilterSpec) -> frozenset[str]:
+    """Return the names of the parameters that say which cells a mask has."""
+    return frozenset(each.name for each in spec.parameters if isinstance(each, FootprintParameter))
 
 
 @dataclass(frozen=True)
