@@ -1021,7 +1021,7 @@ def maximum(
 ) -> NDArray[Any]:
     """Return the result of the filter Maximum.
 
-    Takes the largest value of the square around each pixel: widens bright areas.
+    Takes the largest value around each pixel: widens bright areas.
 
     To close dark gaps that are narrower than the mask, and with *Minimum* after it, of the same
     size, to close: all else then has its size again.
@@ -1034,8 +1034,8 @@ def maximum(
     size : int or (int, int), default 3
         Side of the mask whose largest value is taken. Allowed: odd, 3 to 31 px.
     footprint : {'square', 'disk', 'cross'} or array_like of bool, default 'square'
-        The cells of the mask that count. 'square': All cells. 'disk': Those within half of the
-        mask size. 'cross': Those of the middle row and the middle column.
+        The cells of the mask that count. 'square': All cells. 'disk': Those no farther from the
+        middle than the ends of its row. 'cross': Those of the middle row and the middle column.
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
@@ -1265,7 +1265,7 @@ def median(
 ) -> NDArray[Any]:
     """Return the result of the filter Median.
 
-    Takes the middle value of the square around each pixel: removes specks, keeps edges.
+    Takes the middle value around each pixel: removes specks, keeps edges.
 
     For specks, dead pixels and scratches that are narrower than half of the mask. Edges stay
     sharp.
@@ -1279,8 +1279,8 @@ def median(
         Side of the mask whose middle value is taken. Allowed: odd, 3 to 31 px. With three
         `axes` also a side for each of them, 1 or an odd number.
     footprint : {'square', 'disk', 'cross'} or array_like of bool, default 'square'
-        The cells of the mask that count. 'square': All cells. 'disk': Those within half of the
-        mask size. 'cross': Those of the middle row and the middle column.
+        The cells of the mask that count. 'square': All cells. 'disk': Those no farther from the
+        middle than the ends of its row. 'cross': Those of the middle row and the middle column.
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
@@ -1381,7 +1381,7 @@ def minimum(
 ) -> NDArray[Any]:
     """Return the result of the filter Minimum.
 
-    Takes the smallest value of the square around each pixel: widens dark areas.
+    Takes the smallest value around each pixel: widens dark areas.
 
     To remove bright specks and bridges that are narrower than the mask, and with *Maximum*
     after it, of the same size, to open: all else then has its size again.
@@ -1394,8 +1394,8 @@ def minimum(
     size : int or (int, int), default 3
         Side of the mask whose smallest value is taken. Allowed: odd, 3 to 31 px.
     footprint : {'square', 'disk', 'cross'} or array_like of bool, default 'square'
-        The cells of the mask that count. 'square': All cells. 'disk': Those within half of the
-        mask size. 'cross': Those of the middle row and the middle column.
+        The cells of the mask that count. 'square': All cells. 'disk': Those no farther from the
+        middle than the ends of its row. 'cross': Those of the middle row and the middle column.
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.
@@ -1526,8 +1526,8 @@ def morphology(
     size : int or (int, int), default 3
         Side of the mask. Allowed: odd, 3 to 31 px.
     footprint : {'square', 'disk', 'cross'} or array_like of bool, default 'square'
-        The cells of the mask that count. 'square': All cells. 'disk': Those within half of the
-        mask size. 'cross': Those of the middle row and the middle column.
+        The cells of the mask that count. 'square': All cells. 'disk': Those no farther from the
+        middle than the ends of its row. 'cross': Those of the middle row and the middle column.
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'reduce', 'keep'},
             default 'reflect'
         Treatment of cells outside the image.

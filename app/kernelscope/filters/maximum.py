@@ -14,7 +14,7 @@ from kernelscope.filters.shared.extremes import spec
 SPEC = spec(
     "maximum",
     lowest=False,
-    summary="Takes the largest value of the square around each pixel: widens bright areas.",
+    summary="Takes the largest value around each pixel: widens bright areas.",
     synonyms=("dilation", "dilate", "max", "brighten", "morphology"),
     use="To close dark gaps that are narrower than the mask, and with *Minimum* after it, of the "
     "same size, to close: all else then has its size again.",

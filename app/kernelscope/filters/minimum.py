@@ -14,7 +14,7 @@ from kernelscope.filters.shared.extremes import spec
 SPEC = spec(
     "minimum",
     lowest=True,
-    summary="Takes the smallest value of the square around each pixel: widens dark areas.",
+    summary="Takes the smallest value around each pixel: widens dark areas.",
     synonyms=("erosion", "erode", "min", "darken", "morphology"),
     use="To remove bright specks and bridges that are narrower than the mask, and with *Maximum* "
     "after it, of the same size, to open: all else then has its size again.",

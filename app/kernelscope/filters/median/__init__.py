@@ -55,7 +55,7 @@ SPEC = FilterSpec(
     id="median",
     name="Median",
     category="Smoothing",
-    summary="Takes the middle value of the square around each pixel: removes specks, keeps edges.",
+    summary="Takes the middle value around each pixel: removes specks, keeps edges.",
     synonyms=("despeckle", "rank", "impulse", "specks"),
     source="Korčuška 2013, chapters 1 and 5; counting after Huang, Yang and Tang 1979 and "
     "Perreault and Hébert 2007, networks after Batcher 1968 and Adams 2021",

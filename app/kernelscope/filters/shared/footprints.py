@@ -57,7 +57,7 @@ FOOTPRINT = FootprintParameter(
     maximum=LARGEST,
     choices=(
         Choice(SQUARE, "Square", "All cells."),
-        Choice(DISK, "Disk", "Those within half of the mask size."),
+        Choice(DISK, "Disk", "Those no farther from the middle than the ends of its row."),
         Choice(CROSS, "Cross", "Those of the middle row and the middle column."),
     ),
 )
