@@ -86,6 +86,7 @@ def test_figures_of_sources_have_their_author(page: LecturePage) -> None:
     assert letters == {figure.source for figure in figures}
     for figure in figures:
         assert figure.amount() in quote(figure)
+        assert "gpu" not in quote(figure)
 
 
 def test_runs_of_the_session_are_on_the_pages_of_their_filter() -> None:

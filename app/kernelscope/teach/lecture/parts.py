@@ -191,8 +191,9 @@ def quote(figure: PublishedFigure) -> str:
         for parameter in spec.parameters
         if parameter.name in figure.parameters
     ]
+    variant = figure.variant.replace("gpu", "GPU")
     over = " as fast as serial code" if figure.quantity == SPEED_UP else ""
-    text = f"{', '.join(words)}, {size}, {figure.variant}: {figure.amount()}{over}"
+    text = f"{', '.join(words)}, {size}, {variant}: {figure.amount()}{over}"
     return f"{text} [{figure.remark}]" if figure.remark else text
 
 
