@@ -11,8 +11,10 @@ from kernelscope.engine.request import RunSettings
 from kernelscope.engine.step import Step
 from kernelscope.files import SAMPLES
 from kernelscope.gui.model.pipeline import Pipeline
+from kernelscope.gui.widgets.messages import NoticeDialog
 from kernelscope.gui.window.last_session import Kept
-from tests.gui.helpers import Opener, load, run, settle, write_picture
+from kernelscope.gui.window.main_window import MainWindow
+from tests.gui.helpers import Opener, dialog, load, run, settle, write_picture
 from tests.gui.test_drops import drop
 from tests.gui.test_open_pictures import documents
 
@@ -45,6 +47,19 @@ def test_the_session_before_is_opened_again_with_its_steps(
     assert pipeline is not None
     assert [each.step.filter.id for each in pipeline.steps] == ["gaussian_noise", "median"]
     assert pipeline.steps[1].step.parameters["size"] == 5
+
+
+def test_steps_are_dropped_with_files_that_are_gone(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    steps = tuple(RunSettings(Step.create(each)) for each in ("gaussian_noise", "median"))
+    window.last_session._before = Kept((tmp_path / "gone.png",), Pipeline(steps, place=1))
+    window.last_session.reopen()
+    dialog(qtbot, window, NoticeDialog).reject()
+    load(qtbot, window, picture)
+    settle(qtbot, window)
+    pipeline = window.session.subject.pipeline
+    assert pipeline is None or len(pipeline.steps) < 2
 
 
 def test_samples_alone_leave_what_was_kept_before(

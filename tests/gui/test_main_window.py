@@ -1219,6 +1219,22 @@ def test_a_save_that_waits_for_a_run_is_forgotten_when_that_is_cancelled(
     assert not [each for each in window.findChildren(QFileDialog) if each.isVisible()]
 
 
+def test_a_save_that_waits_for_a_run_is_forgotten_when_another_picture_is_shown(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    cpu.go.clear()
+    window.actions_["save"].trigger()
+    qtbot.waitUntil(cpu.entered.is_set)
+    load(qtbot, window, write_picture(tmp_path / "other.png", 1))
+    cpu.go.set()
+    qtbot.waitUntil(lambda: not window.runner.busy)
+    window.session.set_filter("mean")
+    run(qtbot, window)
+    settle(qtbot, window)
+    assert not [each for each in window.findChildren(QFileDialog) if each.isVisible()]
+
+
 def test_difference_is_offered_with_a_reference(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:

@@ -82,7 +82,8 @@ class Files(QObject):
         dialogs.component_loaded.connect(scans.add)
         dialogs.reference_loaded.connect(self._set_reference)
         dialogs.announced.connect(show_status)
-        self._saves_next = False
+        self._awaited: object = None
+        """The input whose output is saved once it is computed."""
         runner.finished.connect(lambda *_: QTimer.singleShot(0, self, self._save_finished))
         for ended in (runner.stopped, runner.failed):
             ended.connect(self._forget_save)
@@ -130,21 +131,23 @@ class Files(QObject):
     )
     def save_output(self) -> None:
         """Ask where, then save the output that is shown; without a whole one, run first."""
-        output = self._session.subject.output()
+        subject = self._session.subject
+        output = subject.output()
         if output is not None:
             self._save(output, self._older())
             return
-        self._saves_next = True
+        self._awaited = subject.source
         self._runner.run()
 
     def _forget_save(self, *_: object) -> None:
-        self._saves_next = False
+        self._awaited = None
 
     def _save_finished(self) -> None:
-        """Save the result of a run that was started for that."""
-        if self._saves_next:
-            self._saves_next = False
-            self._save(self._session.subject.output())
+        """Save the result of a run that was started for that, unless another input is shown."""
+        awaited, self._awaited = self._awaited, None
+        subject = self._session.subject
+        if awaited is not None and awaited is subject.source:
+            self._save(subject.output())
 
     @Action(
         "saveAll",
