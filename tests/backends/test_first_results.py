@@ -54,6 +54,47 @@ def test_numpy_computes_until_the_code_is_ready(backend: CpuBackend) -> None:
     assert names == ["Mean"]
 
 
+def test_code_that_nobody_waits_for_is_not_compiled_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, go, compiled = threading.Event(), threading.Event(), list[int]()
+
+    def compile_all(self: CpuBackend, passes: Any, context: Any) -> None:
+        begun.set()
+        assert go.wait(PATIENCE)
+        compiled.append(len(passes))
+
+    monkeypatch.setattr(CpuBackend, "_compile_all", compile_all)
+    backend = CpuBackend(threads=1)
+    backend.on_ready = lambda name: None
+    for filter_id in ("mean", "median", "minimum"):
+        request = replace(Request.create(PICTURE, filter_id, device=Device.CPU), live=True)
+        execute(request, {"cpu": backend})
+    assert begun.wait(PATIENCE)
+    closing = threading.Thread(target=backend.close)
+    closing.start()
+    assert backend._compiler is not None
+    while not backend._compiler._shutdown:
+        time.sleep(0.001)
+    go.set()
+    closing.join(PATIENCE)
+    assert compiled == [1]
+
+
+def test_code_that_cannot_be_compiled_is_logged(
+    backend: CpuBackend, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(backend, "_compile_all", fail)
+    backend.on_ready = lambda name: pytest.fail("it is not ready")
+    request = replace(Request.create(PICTURE, "mean", device=Device.CPU), live=True)
+    assert execute(request, {"cpu": backend}).uncompiled
+    backend.close()
+    assert "The code of Mean could not be compiled" in caplog.text
+
+
 def test_others_wait_for_the_code(backend: CpuBackend) -> None:
     request = Request.create(PICTURE, "mean", device=Device.CPU)
     assert not execute(replace(request, live=True), {"cpu": backend}).uncompiled

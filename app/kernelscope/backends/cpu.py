@@ -9,6 +9,7 @@ moves. Level *parallel* gives every thread the next band until none are left::
 
 from __future__ import annotations
 
+import logging
 import platform
 import threading
 import time
@@ -38,6 +39,9 @@ _BAND_SECONDS = 0.05
 
 _POLL_SECONDS = 0.05
 """How often the cancel token is checked while the compiler runs."""
+
+
+_logger = logging.getLogger(__name__)
 
 
 def _finish(done: Pass, source: NDArray[Any], output: NDArray[Any]) -> None:
@@ -267,7 +271,11 @@ class CpuBackend:
         ]
 
         def prepare() -> None:
-            self._compile_all(kept, RunContext())
+            try:
+                self._compile_all(kept, RunContext())
+            except Exception:
+                _logger.exception("The code of %s could not be compiled", name)
+                return
             if self.on_ready is not None:
                 self.on_ready(name)
 
@@ -360,5 +368,5 @@ class CpuBackend:
     def close(self) -> None:
         for pool in (self._pool, self._compiler):
             if pool is not None:
-                pool.shutdown()
+                pool.shutdown(cancel_futures=True)  # code that was ordered ahead takes seconds
         self._pool = self._compiler = None
