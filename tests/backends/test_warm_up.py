@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kernelscope.backends import warm_up
@@ -16,6 +17,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.warm_up import COMMON, DTYPES, Done, Piece, pieces
 from kernelscope.base import jit
 from kernelscope.cli.main import main
+from kernelscope.images import reduction
 
 
 def test_filters_in_use_come_first_with_all_their_types() -> None:
@@ -66,6 +68,15 @@ def test_the_command_says_what_it_compiles(
     monkeypatch.setattr(jit, "can_cache", lambda: False)
     assert main(["warm-up"]) == 1
     assert "Set XDG_CACHE_HOME" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_pictures_are_shown_reduced_by_compiled_code(
+    monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
+    monkeypatch.setattr(reduction, "_compiled", set())
+    assert list(warm_up._requests(Piece(COMMON[0], dtype)))
+    assert reduction.is_compiled(np.dtype(dtype))
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ from kernelscope.base import compiled, jit
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
-from kernelscope.images.reduction import reduced
+from kernelscope.images.reduction import compile_for
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import CpuPass
 
@@ -126,8 +126,8 @@ def _requests(piece: Piece) -> Iterator[Request]:
         pixels = (noise[:, :, :channels] * white).astype(piece.dtype)
         image = Image.from_array(pixels.squeeze())
         yield Request.create(image, spec.id, values, device=Device.CPU)
-    if piece.filter_id == COMMON[0]:
-        reduced(pixels, 2)
+    if piece.filter_id == COMMON[0]:  # whose pictures are the first to be shown
+        compile_for(np.dtype(piece.dtype))
 
 
 class _Compiling(CpuBackend):

@@ -32,6 +32,11 @@ def is_quick(planes: NDArray[Any]) -> bool:
     return planes.dtype in _compiled or (planes.size <= _FRAME and planes.shape[2] in (1, 3))
 
 
+def compile_for(dtype: np.dtype[Any]) -> None:
+    """Compile the code for pictures of this type, or load it: `reduced` does so for large ones."""
+    reduced(np.zeros((1, _MOST_UNCOMPILED + 1, 1), dtype), LARGEST_FACTOR)
+
+
 def reduced(planes: NDArray[Any], factor: int) -> NDArray[Any]:
     """Return the means of blocks of ``factor × factor`` pixels.
 
