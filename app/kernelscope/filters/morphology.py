@@ -177,36 +177,24 @@ def _extremes_by_numpy(
     return list(uncompiled.by_numpy(uncompiled.extreme_rows(lowest, table))(part))
 
 
-class _Subtract:
+def _subtract(
+    first: Pixels,
+    second: Pixels,
+    output: Pixels,
+    inset: int,
+    reverse: bool,
+    start: int,
+    stop: int,
+) -> None:
     """As `subtract_serial`, by NumPy."""
-
-    def compile(self, *arguments: Any) -> bool:
-        return False
-
-    def entry(self, *arguments: Any) -> Callable[..., Any]:
-        return self.__call__
-
-    def __call__(
-        self,
-        first: Pixels,
-        second: Pixels,
-        output: Pixels,
-        inset: int,
-        reverse: bool,
-        start: int,
-        stop: int,
-    ) -> None:
-        width = output.shape[1]
-        pair = first[start + inset : stop + inset, inset : inset + width], second[start:stop]
-        a, b = pair[::-1] if reverse else pair
-        if output.dtype.kind == "f":
-            output[start:stop] = a - b
-        else:
-            output[start:stop] = np.where(a > b, a - b, 0)
+    width = output.shape[1]
+    pair = first[start + inset : stop + inset, inset : inset + width], second[start:stop]
+    a, b = pair[::-1] if reverse else pair
+    output[start:stop] = a - b if output.dtype.kind == "f" else np.where(a > b, a - b, 0)
 
 
 def plan_uncompiled(task: CpuTask) -> Sequence[CpuPass]:
-    return _passes(task, _Ways(_extremes_by_numpy, _Subtract()))
+    return _passes(task, _Ways(_extremes_by_numpy, uncompiled.Ready(_subtract)))
 
 
 def _step(task: CudaTask, table: Table, name: str, **defines: Any) -> Launch:

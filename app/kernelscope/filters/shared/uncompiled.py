@@ -35,28 +35,30 @@ _MODES: dict[Border, Any] = {
 _OUTSIDE = (Border.CONSTANT, Border.REDUCE)
 
 
-class NumpyKernel(NamedTuple):
-    """A kernel that is ready at once; its units of work are bands of `step` rows."""
+class Ready(NamedTuple):
+    """A kernel that needs no compiling."""
 
-    rows: Rows
-    step: int
+    function: Callable[..., None]
 
     def compile(self, *arguments: Any) -> bool:
         return False
 
     def entry(self, *arguments: Any) -> Callable[..., Any]:
-        return self.__call__
+        return self.function
 
-    def __call__(self, task: CpuTask, start: int, stop: int) -> None:
-        for first in range(self.step * start, self.step * stop, self.step):
-            last = min(first + self.step, task.output.shape[0])
-            task.output[first:last] = self.rows(task, first, last)
+    def __call__(self, *arguments: Any) -> None:
+        self.function(*arguments)
 
 
 def by_numpy(rows: Rows, step: int = 16) -> Callable[[CpuTask], Sequence[CpuPass]]:
-    """Return a plan of one pass that needs no compiled code."""
-    kernel = NumpyKernel(rows, step)
-    return lambda task: [CpuPass(kernel, (task,), -(-task.output.shape[0] // step))]
+    """Return a plan of one pass without compiled code, whose units are bands of `step` rows."""
+
+    def bands(task: CpuTask, start: int, stop: int) -> None:
+        for first in range(step * start, step * stop, step):
+            last = min(first + step, task.output.shape[0])
+            task.output[first:last] = rows(task, first, last)
+
+    return lambda task: [CpuPass(Ready(bands), (task,), -(-task.output.shape[0] // step))]
 
 
 class Cells(NamedTuple):
