@@ -82,10 +82,9 @@ def count_column(
 
 
 @inlined
-def counted_middle(total: Index, shift: Index, groups: Line, counts: Line) -> Any:
-    """Return the (lower) median of the `total` cells that are counted."""
-    left = (total - 1) // 2  # cells still to be passed
-    group = 0
+def counted(rank: Index, shift: Index, groups: Line, counts: Line) -> Any:
+    """Return number `rank` of the cells that are counted, in order."""
+    left, group = rank, 0  # cells still to be passed
     while left >= cell(groups, group):
         left -= cell(groups, group)
         group += 1
@@ -139,7 +138,7 @@ def median_huang(
                     )
                 if x < 0:
                     continue
-                output[y, x, c] = counted_middle(total, shift, groups, counts)
+                output[y, x, c] = counted((total - 1) // 2, shift, groups, counts)
                 old = x - inset
                 if inside and 0 <= old < width:
                     place = top + old * channels + c

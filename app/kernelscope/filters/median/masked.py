@@ -26,7 +26,7 @@ from kernelscope.base.jit import (
     inlined,
     kernel,
 )
-from kernelscope.filters.median.huang import count_cell
+from kernelscope.filters.median.huang import count_cell, counted
 from kernelscope.filters.median.selection import ranked, sort
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index, fetch_row
 from kernelscope.filters.shared.footprints import Table, offsets_of
@@ -119,10 +119,7 @@ def masked_frame(
     cells = np.empty(offsets.shape[0], source.dtype)
     height, width = output.shape[:2]
     for y in range(start, stop):
-        left = right = width
-        if radius <= y < height - radius:
-            left = min(radius, width)
-            right = max(left, width - radius)
+        left, right = interior(y, radius, height, width, REDUCE)
         masked_rim(source, output, offsets, REDUCE, False, cells, y, 0, left)
         masked_rim(source, output, offsets, REDUCE, False, cells, y, right, width)
 
@@ -197,15 +194,7 @@ def masked_huang(
                 if total == 0:
                     output[y, x, c] = source[row, column, c]
                     continue
-                left, group = total // 2, 0  # cells still to be passed
-                while left >= cell(groups, group):
-                    left -= cell(groups, group)
-                    group += 1
-                value = group << shift
-                while left >= cell(counts, value):
-                    left -= cell(counts, value)
-                    value += 1
-                output[y, x, c] = value
+                output[y, x, c] = counted(total // 2, shift, groups, counts)
 
 
 @kernel

@@ -159,9 +159,6 @@ def median_frame(source: Plane, output: Plane, radius: Index, start: Index, stop
     cells = np.empty((2 * radius + 1) ** 2, source.dtype)
     height, width = output.shape[:2]
     for y in range(start, stop):
-        left = right = width
-        if radius <= y < height - radius:
-            left = min(radius, width)
-            right = max(left, width - radius)
+        left, right = interior(y, radius, height, width, REDUCE)
         median_rim(source, output, radius, REDUCE, False, cells, y, 0, left)
         median_rim(source, output, radius, REDUCE, False, cells, y, right, width)

@@ -279,10 +279,7 @@ def masked_frame(
     """Compute the pixels whose mask is reduced, at the edges of the image."""
     height, width = output.shape[:2]
     for y in range(start, stop):
-        left = right = width
-        if radius <= y < height - radius:
-            left = min(radius, width)
-            right = max(left, width - radius)
+        left, right = interior(y, radius, height, width, REDUCE)
         masked_rim(source, output, offsets, radius, lowest, REDUCE, y, 0, left)
         masked_rim(source, output, offsets, radius, lowest, REDUCE, y, right, width)
 
