@@ -89,7 +89,7 @@ def _plan_cubes(task: CpuTask) -> Sequence[CpuPass]:
     radii, row = (reach, reach, reach), _row(task.parameters)
     places = cubes.Places.of(task, radii)
     divisors = _divisors(task, (places.z, places.y, places.x))
-    finish = cubes.facts_finish(task)
+    finish = cubes.finish_of(task)
     arguments = (task.source, task.output, (row, row, row), divisors, places, radii, finish)
     if task.level == SERIAL.id:
         return [CpuPass(cubes.weigh_axes_serial, arguments, task.output.shape[0])]

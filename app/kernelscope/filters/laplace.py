@@ -126,7 +126,7 @@ def laplace_faces(
 def _plan_cubes(task: CpuTask) -> Sequence[CpuPass]:
     form, negative = task.parameters["form"], task.parameters["negative"]
     places = cubes.Places.of(task, _RADII)
-    finish = cubes.facts_finish(task, negative)
+    finish = cubes.finish_of(task, negative)
     both = (task.source, task.output)
     ones = tuple(np.ones(side) for side in task.output.shape[:3])
     if task.level == SERIAL.id:

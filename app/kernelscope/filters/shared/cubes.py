@@ -95,7 +95,7 @@ class Places(NamedTuple):
         return cls(z, y, x, straight, tuple(fits))
 
 
-def facts_finish(task: CpuTask, negative: str = "keep") -> Finish:
+def finish_of(task: CpuTask, negative: str = "keep") -> Finish:
     """Return how quotients become voxels; `negative` is that of `correlation.NEGATIVE`."""
     finish = Finish.of(task.source.dtype, np.float64, negative)
     middle = task.parameters.get(MIDDLE, 0.5) if negative == "offset" else 0.0
@@ -350,7 +350,7 @@ def plan_average(
     radii = radii_of(task.parameters["size"])
     places = Places.of(task, radii)
     rows = [weights_of(2 * radius + 1).astype(np.float64) for radius in radii]
-    divisor, finish = divisors(rows, places, task.border), facts_finish(task)
+    divisor, finish = divisors(rows, places, task.border), finish_of(task)
     if serial:
         cube = np.einsum("z,y,x->zyx", *rows).reshape(-1)
         arguments = (task.source, task.output, cube, divisor, places, radii, finish)

@@ -113,7 +113,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
         *(task.source, task.output),
         *(np.array(_SMOOTH, np.float64), np.array(_DIFFERENCE, np.float64)),
         *(cubes.Places.of(task, _RADII), _RADII),
-        *(task.parameters["form"] == "magnitude", cubes.facts_finish(task)),
+        *(task.parameters["form"] == "magnitude", cubes.finish_of(task)),
     )
     if task.level == SERIAL.id:
         return [CpuPass(sobel_cubes_serial, arguments, task.output.shape[0])]
