@@ -131,3 +131,15 @@ def test_a_recipe_keeps_the_table() -> None:
     source = cells("uint8", (9, 12))
     wanted = ndimage.median_filter(source, footprint=np.array(V, bool))
     np.testing.assert_array_equal(step(source), wanted)
+
+
+@pytest.mark.parametrize("size", [(3, 5), 4])
+def test_a_footprint_of_a_name_has_one_odd_side(size: Any) -> None:
+    source = np.arange(80, dtype=np.uint8).reshape(8, 10)
+    for shape in ("disk", [[1, 1, 0]]):
+        with pytest.raises(InvalidParameter, match="no odd side of a square") as caught:
+            ks.median(source, size=size, footprint=shape)
+        assert "as the footprint, without a size" in caught.value.hint
+    np.testing.assert_array_equal(
+        ks.median(source, size=size, footprint="square"), ks.median(source, size=size)
+    )

@@ -439,15 +439,20 @@ def of_any_sides(
     That is the filter itself for squares of odd sides, and for values that it refuses.
     """
     sides = _sides(given.get("size"))
-    has_footprint = "footprint" not in given and any(
-        each.name == "footprint" for each in spec.parameters
-    )
     if sides is None or (sides[0] == sides[1] and sides[0] % 2):
         return spec, given
     if spec.rectangle is not None:
         name, values = spec.rectangle(*sides)
         other, table = filters.get(name), "mask"
-    elif has_footprint:
+    elif any(each.name == "footprint" for each in spec.parameters):
+        square = spec.parameter("footprint").default
+        shape = given.get("footprint", square)
+        if not isinstance(shape, str) or shape != square:
+            raise InvalidParameter(
+                f"size: {given['size']} is no odd side of a square, in which the footprint stands.",
+                "Use one odd number, or give the cells of another mask as the footprint, "
+                "without a size.",
+            )
         other, table = spec, "footprint"
         values = {**given, "footprint": ((1,) * sides[1],) * sides[0]}
         del values["size"]
