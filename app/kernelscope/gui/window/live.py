@@ -172,6 +172,8 @@ class Live(QObject):
         self.rest.timeout.connect(self._on_rest)
         self._task: Task | None = None
         """The live run in progress."""
+        self._overtaken = False
+        """Whether code has become ready since it began."""
         runner.tasks.began.connect(self._on_task_began)
         runner.tasks.ended.connect(self._on_task_ended)
         runner.changed.connect(self._follow)
@@ -287,6 +289,7 @@ class Live(QObject):
 
     def _submit(self, request: Request) -> None:
         self._failed = None
+        self._overtaken = False
         task = self._task = self.runner.tasks.submit(replace(request, live=True), Priority.LIVE)
         task.finished.connect(self._on_finished)
         task.failed.connect(self._on_ended)
@@ -361,6 +364,7 @@ class Live(QObject):
     def use_compiled(self) -> None:
         """Compute with code that has become ready, also what is shown and did without."""
         self.pace.forget_uncompiled()
+        self._overtaken = True
         subject = self.session.subject
         result, wanted = subject.result, subject.wanted()
         early = result is not None and result.uncompiled
@@ -404,7 +408,10 @@ class Live(QObject):
                 self._same_step = not first
             else:
                 subject.show_preview(result)
-        self._follow()
+        if result.uncompiled and self._overtaken:
+            self.use_compiled()
+        else:
+            self._follow()
 
     def _on_ended(self, error: Exception | None = None) -> None:
         """Continue after a run that gave no result."""
