@@ -37,16 +37,6 @@ def compile_for(dtype: np.dtype[Any]) -> None:
     reduced(np.zeros((1, _MOST_UNCOMPILED + 1, 1), dtype), LARGEST_FACTOR)
 
 
-def compile_for(dtype: np.dtype[Any]) -> None:
-    """Compile the code for pictures of this type, or load it: `reduced` does so for large ones."""
-    reduced(np.zeros((1, _MOST_UNCOMPILED + 1, 1), dtype), LARGEST_FACTOR)
-
-
-def compile_for(dtype: np.dtype[Any]) -> None:
-    """Compile the code for pictures of this type, or load it: `reduced` does so for large ones."""
-    reduced(np.zeros((1, _MOST_UNCOMPILED + 1, 1), dtype), LARGEST_FACTOR)
-
-
 def reduced(planes: NDArray[Any], factor: int) -> NDArray[Any]:
     """Return the means of blocks of ``factor × factor`` pixels.
 
