@@ -94,7 +94,7 @@ def test_types_of_our_own_have_their_suffixes() -> None:
 def test_names_agree() -> None:
     """Desktops find icon, window and description by these names."""
     entry = entry_of(FOLDER / "kernelscope.desktop")
-    start = (ROOT / "app" / "kernelscope" / "gui" / "application.py").read_text(encoding="utf-8")
+    start = (ROOT / "app" / "kernelscope" / "gui" / "starting.py").read_text(encoding="utf-8")
     assert 'setDesktopFileName("kernelscope")' in start
     assert f'setApplicationName("{entry["StartupWMClass"]}")' in start
     description = ElementTree.parse(FOLDER / "kernelscope.metainfo.xml").getroot()

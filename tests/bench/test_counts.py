@@ -57,7 +57,7 @@ def test_repeated_runs_count_once(counts: ModuleType) -> None:
 
 def test_the_commands_profile_each_level_of_each_case(counts: ModuleType) -> None:
     lines = [line for line in counts.commands() if line.startswith("ncu")]
-    assert len(lines) == 3 + 4 + 3 + 3  # only the mask has a level for constant memory
+    assert len(lines) == 3 + 4 + 4 + 3  # the mask and the median have a level for constant memory
     assert all(metric in lines[0] for metric in counts.METRICS)
     mask = next(line for line in lines if "mask_constant" in line)
     assert "apply mask" in mask

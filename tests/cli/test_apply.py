@@ -115,7 +115,7 @@ def test_a_level_that_one_step_lacks(capsys: pytest.CaptureFixture[str]) -> None
         ("mean in.png out.png :", "step 2: argument FILTER: the filter is missing; choose from "),
         (": mean in.png out.png", "argument FILTER: the filter is missing; choose from "),
         ("mean in.png out.png : blur", "step 2: argument FILTER: there is no filter “blur”"),
-        ("blur in.png out.png --size 3", "there is no filter “blur”; choose from collaborative, "),
+        ("blur in.png out.png --size 3", "there is no filter “blur”; choose from "),
         ("meen in.png out.png", "there is no filter “meen”; did you mean mean or median? See "),
         ("mean in.png : median", "give two files, INPUT and OUTPUT; found: in.png\n"),
         ("mean : median", "give two files, INPUT and OUTPUT; found: none\n"),

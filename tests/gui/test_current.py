@@ -350,7 +350,7 @@ def test_settings_for_volumes_never_belong_to_a_picture(
     assert window.session.filter_id == "mri_nlm"
     load(qtbot, window, write_picture(tmp_path / "other.png"))
     assert window.session.filter_id == "mean"
-    press(qtbot, window, "Ctrl+Z")
+    window.open_pictures.show(next(iter(window.open_pictures.documents)))
     qtbot.waitUntil(lambda: shown(window) == picture.name)
     assert window.session.filter_id == "mean"
 

@@ -28,9 +28,7 @@ from kernelscope.images.judging.metrics import Quality
 from kernelscope.schema.borders import Border
 from kernelscope.schema.levels import colour
 
-FILTER = next(
-    spec for spec in filters.discover().values() if any(p.name == "size" for p in spec.parameters)
-)
+FILTER = filters.get("mean")
 
 
 @pytest.fixture

@@ -123,7 +123,7 @@ def test_errors(here: Path) -> None:
         ks.Recipe.from_json(text({"filter": "median", "parameters": {"size": 4}}))
     recipe = ks.Recipe.from_json(text(STEPS[0], {"filter": "mean", "border": "valid"}))
     with pytest.raises(ks.AppError, match=r"Recipe\(\): Step 2, Mean: The 3×3 neighbourhood"):
-        recipe(photo()[:2])
+        recipe(photo()[:, :2])
     with pytest.raises(ks.InvalidParameter, match=r"Recipe\(\): device: there is no “tpu”"):
         recipe(photo(), device="tpu")  # type: ignore[arg-type]
     with pytest.raises(ks.InvalidParameter, match=r"components: this is one volume"):

@@ -304,7 +304,9 @@ class MemoryLadderWindow(ToolWindow):
         shape = "×".join(map(str, reversed(request.source.shape[:-1])))
         entries: list[tuple[str, int | None]] = [(f"Open: {shape}", None)]
         if isinstance(request.source, Image):
-            entries += [(_name(side, request.source), side) for side in SIDES]
+            least = min(request.source.height, request.source.width)
+            sides = [side for side in SIDES if side > SMALL or side < least]
+            entries += [(_name(side, request.source), side) for side in sides]
         refill(self._sides, entries)
         if gpu is not None and not self._has_own:
             self._background.start(_OWN, lambda: _card_of(gpu), self._add_card, _log)
