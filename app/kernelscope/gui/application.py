@@ -84,7 +84,7 @@ def run(path: Path | None = None, screen: StartScreen | None = None) -> int:
     catcher.caught.connect(window.report_bug, Qt.ConnectionType.QueuedConnection)
     catcher.install()
     window.show()
-    screen.finish(window)
+    QTimer.singleShot(0, screen.close)
     window.find_gpu()
     window.preparing.wanted = True
     window.open_first(path)

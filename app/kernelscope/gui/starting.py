@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QFont, QGuiApplication, QPainter, QPalette, QPixmap
-from PySide6.QtWidgets import QApplication, QSplashScreen
+from PySide6.QtWidgets import QApplication, QLabel
 
 from kernelscope import __version__
 from kernelscope.base import memory
@@ -31,11 +31,19 @@ def create_application() -> QApplication:
     return application
 
 
-class StartScreen(QSplashScreen):
-    """The icon, the name and the file that is opened, until the window stands."""
+class StartScreen(QLabel):
+    """The icon, the name and the file that is opened, until the window stands.
+
+    A `QSplashScreen` waits for up to a second until the system has put it on the screen.
+    """
 
     def __init__(self, path: Path | None, palette: QPalette, font: QFont) -> None:
-        super().__init__(_drawn(path, palette, font))
+        super().__init__(None, Qt.WindowType.SplashScreen | Qt.WindowType.FramelessWindowHint)
+        self.setPixmap(_drawn(path, palette, font))
+        self.adjustSize()
+        place = self.frameGeometry()
+        place.moveCenter(QGuiApplication.primaryScreen().availableGeometry().center())
+        self.move(place.topLeft())
         self.setObjectName("startScreen")
         self.setAccessibleName("Kernelscope is starting")
 
