@@ -1,6 +1,6 @@
 """From the command to the first frame, picture and output of the window, without a screen.
 
-    python resources/bench/start.py --json resources/bench/cpu-start.json
+    python resources/bench/start.py --json start.json
 
 Each start is a process of its own with the sample picture: *first* with empty folders for settings
 and compiled code, as after the installation, and *later* with those that a first start left, its
