@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +153,8 @@ def test_windows_that_are_open_follow_the_size_of_text(
     qtbot: QtBot, open_window: Opener, picture: Path, stylist: Stylist
 ) -> None:
     """Titles of docks, tabs of files and headings stayed as they were."""
-    looks = []
+    looks: list[Callable[[], tuple[Any, ...]]] = []
+    viewers = []
     for scales in ((1.5,), (1.0, 1.5)):
         stylist.apply(Appearance(scale=scales[0]))
         window = open_window()
@@ -175,10 +177,11 @@ def test_windows_that_are_open_follow_the_size_of_text(
             title = dock.grab(QRect(0, 0, 100, dock.fontMetrics().height())).toImage()
             return title, tabs.tabRect(0).size(), heading.fontInfo().pointSizeF()
 
-        QApplication.processEvents()
-        looks.append(look())
-        if len(looks) > 1:  # sizes follow the font in events of their own
-            wait_until(qtbot, lambda look=look: look() == looks[0])
+        looks.append(look)
+        viewers.append(viewer)
+    # Sizes follow the font in events of their own, in both windows.
+    wait_until(qtbot, lambda: looks[0]() == looks[1]())
+    for viewer in viewers:
         viewer.reject()
 
 
