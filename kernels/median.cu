@@ -37,6 +37,9 @@
 #ifndef MASKED
 #define MASKED 0  // whether a mask says which cells count
 #endif
+#ifndef FULL
+#define FULL 0  // whether all cells of that mask count
+#endif
 #if MASKED
 #include "median_masked.cuh"
 #endif

@@ -1,5 +1,5 @@
-// The median of the cells of a mask that is no square. Of n cells it is number n / 2 in order, from 0: of an even
-// number the upper of the two in the middle. Where `reduce` leaves no cell, the pixel stays as it is.
+// The median of the cells of a mask. Of n cells it is number n / 2 in order, from 0: of an even number the upper
+// of the two in the middle, but of a full square the lower. Where `reduce` leaves no cell, the pixel stays as it is.
 #ifndef KERNELSCOPE_MEDIAN_MASKED
 #define KERNELSCOPE_MEDIAN_MASKED
 #include "footprint.cuh"
@@ -13,7 +13,7 @@ struct MaskedMedian {
     {
         const Masked<Cells> masked{cells, rows};
         const int count = masked.count();
-        return count ? ranked(masked, count / 2) : cells.row(0)[0];
+        return count ? ranked(masked, (count - FULL) / 2) : cells.row(0)[0];
     }
 
 #if TUNED

@@ -30,6 +30,8 @@ from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import Cpu, CpuTask
 from kernelscope.schema.levels import PARALLEL, SERIAL, TUNED
+from tests.backends import emulated
+from tests.backends.emulated import needs_compiler
 from tests.oracle import OWN_FOOTPRINT, footprint_of, masked_windows
 from tests.pairs import in_turn
 
@@ -278,6 +280,21 @@ def test_an_even_number_of_cells_has_its_lower_middle(backend: CpuBackend) -> No
     pixels = np.array([[10, 20], [30, 40]], np.uint8)[..., None]
     for level in LEVELS:
         assert (median(backend, pixels, 3, Border.REDUCE, level) == 20).all()
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [level.id for level in SPEC.levels("gpu") if level.exact])
+def test_squares_have_the_lower_and_masks_the_upper_middle_at_all_levels(level: str) -> None:
+    """Level *constant* reads a mask for squares as well."""
+    pixels = np.array([[10, 20], [30, 40]], np.uint8)[..., None]
+    for footprint in ("square", "cross", OWN_FOOTPRINT):
+        parameters = {"size": 3, "footprint": footprint}
+        np.testing.assert_array_equal(
+            emulated.run("median", pixels, parameters, level, Border.REDUCE),
+            oracle(pixels, parameters, Border.REDUCE),
+            str(footprint),
+        )
 
 
 def test_negative_and_equal_floats(backend: CpuBackend) -> None:

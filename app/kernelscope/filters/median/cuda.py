@@ -194,7 +194,10 @@ def _masked_launch(task: CudaTask, table: Table) -> Launch:
     bits, cells = 8 * task.dtype.itemsize, int(table.sum())
     if task.level != SELECTION.id:
         block = (32, 8) if task.level == TUNED.id else _BLOCKS[0]
-        return masked(footprint_launch("median", task, table, bits * cells, block=block), task)
+        launch = footprint_launch(
+            "median", task, table, bits * cells, block=block, FULL=int(is_full(table))
+        )
+        return masked(launch, task)
     window = cells * task.dtype.itemsize
     usual = next(block for block in _BLOCKS if math.prod(block) * window <= _WINDOWS)
     launch = masked(footprint_launch("median", task, table, 4 * cells, block=usual), task)
