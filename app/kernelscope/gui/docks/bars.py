@@ -16,13 +16,10 @@ _COLOURS = {KERNEL: theme.kernel_fill, TRANSFERS: theme.transfers_fill, OTHER: t
 
 
 def part_colour(part: str, palette: QPalette) -> QColor:
-    """Return the colour of a part: light for the kernel, dark for transfers, grey for others."""
     return _COLOURS[part](palette)
 
 
 class Legend(QWidget):
-    """A row of coloured boxes with the names of the parts."""
-
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         names = ", ".join(f"{tone} {part}" for part, tone in zip(_COLOURS, _TONES, strict=True))

@@ -141,7 +141,6 @@ class Console(QWidget):
             bar.setValue(bar.maximum())
 
     def _show(self, lines: Iterable[tuple[int, str]]) -> None:
-        """Append those of `lines` that are serious enough."""
         cursor = QTextCursor(self._view.document())
         cursor.beginEditBlock()
         cursor.movePosition(QTextCursor.MoveOperation.End)

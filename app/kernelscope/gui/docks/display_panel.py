@@ -21,7 +21,6 @@ from kernelscope.images.image import Image
 
 
 def place_below(panel: QWidget, button: QWidget) -> None:
-    """Show `panel` under a button, inside of its screen."""
     panel.adjustSize()
     place = button.mapToGlobal(QPoint(button.width() - panel.width(), button.height() + 2))
     room = button.screen().availableGeometry()
@@ -82,7 +81,6 @@ class DisplayPanel(QFrame):
         self.refresh()
 
     def open_below(self, widget: QWidget) -> None:
-        """Pop up under a button, inside of its screen."""
         self.refresh()
         place_below(self, widget)
         self._low.setFocus()
@@ -96,7 +94,6 @@ class DisplayPanel(QFrame):
         return PaneSide.INPUT if self._linked.isChecked() else PaneSide(self._side.currentText())
 
     def refresh(self) -> None:
-        """Show the display of the picture as it is now."""
         displays = self._view.displays
         with QSignalBlocker(self._linked):
             self._linked.setChecked(displays.linked)

@@ -85,7 +85,6 @@ class FilmStrip(QListWidget):
         return item
 
     def titles(self) -> list[str]:
-        """Return the names from left to right."""
         return [self.item(row).text() for row in range(self.count())]
 
     def sizeHint(self) -> QSize:
@@ -103,7 +102,6 @@ class FilmStrip(QListWidget):
             self.setFixedHeight(self._height())
 
     def tile_size(self) -> QSize:
-        """Return the size of a tile, which has room for two lines of text."""
         text = 2 * self.fontMetrics().height()
         width = _LETTERS * self.fontMetrics().averageCharWidth() + _CROSS
         beside = _PICTURE.width() + _GAP + 3 * _MARGIN
@@ -142,8 +140,6 @@ class FilmStrip(QListWidget):
 
 
 class _FilmTile(TileDelegate):
-    """Paints a picture, its name and size, and the cross that closes it."""
-
     def paint_tile(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         document: Document = index.data(_DOCUMENT)
         palette, area, front = option.palette, option.rect, bool(index.data(_FRONT))
@@ -169,14 +165,12 @@ class _FilmTile(TileDelegate):
 
 
 def cross_of(tile: QRect) -> QRect:
-    """Return the place of the cross that closes the picture of a tile."""
     place = QRect(0, 0, _CROSS, _CROSS)
     place.moveTopRight(tile.topRight() + QPoint(-_MARGIN, _MARGIN))
     return place
 
 
 def _state(document: Document) -> str:
-    """Return the second line of a tile."""
     if document.asleep:
         return "on disk"
     return ("as opened", "has an output", "has steps")[document.work]

@@ -92,7 +92,6 @@ class FilterBrowser(QWidget):
     # --- contents ---
 
     def set_groups(self, groups: Groups) -> None:
-        """List these filters, without pictures."""
         self._groups = groups
         self._items.clear()
         self._headings.clear()
@@ -128,7 +127,6 @@ class FilterBrowser(QWidget):
         self._describe(item)
 
     def note(self, filter_id: str) -> str:
-        """Return the text in place of the picture of a filter."""
         item = self._items.get(filter_id)
         return str(item.data(0, _NOTE) or "") if item is not None else ""
 
@@ -139,7 +137,6 @@ class FilterBrowser(QWidget):
 
     @property
     def listed(self) -> list[str]:
-        """The filters that the search leaves, from top to bottom."""
         return [spec.id for specs in self._left().values() for spec in specs]
 
     @property
@@ -175,7 +172,6 @@ class FilterBrowser(QWidget):
         self._describe(item)
 
     def _describe(self, item: QTreeWidgetItem) -> None:
-        """Give readers of the screen all that the line shows."""
         spec: FilterSpec = item.data(0, _SPEC)
         parts = [spec.name, item.data(0, _NOTE), "in use" if item.data(0, _CURRENT) else ""]
         text = ", ".join(filter(None, parts))
@@ -185,7 +181,6 @@ class FilterBrowser(QWidget):
     # --- choosing ---
 
     def focus_search(self) -> None:
-        """Let the user type a name."""
         self.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.search.selectAll()
 
@@ -234,8 +229,6 @@ class FilterBrowser(QWidget):
 
 
 class _FilterTree(QTreeWidget):
-    """The list of filters."""
-
     chosen = Signal(object)  # `QTreeWidgetItem`: A filter was clicked, or Enter pressed on it
     left = Signal()  # esc was pressed
 

@@ -192,7 +192,6 @@ class _Graph(pg.PlotWidget):  # type: ignore[misc]
 
     @property
     def area(self) -> QRectF:
-        """The part in which curves are drawn."""
         self.getPlotItem().layout.activate()
         return QRectF(self.getViewBox().sceneBoundingRect())
 
@@ -293,7 +292,6 @@ class HistogramPlot(QWidget):
         self.pointed.emit()
 
     def _choose(self, display: Display) -> None:
-        """Choose a display now, or with the next frame."""
         if display == self.display:
             return
         self.display = self._pending = display
@@ -313,7 +311,6 @@ class HistogramPlot(QWidget):
         self.pointed.emit()
 
     def _place_handles(self, *_: object) -> None:
-        """Place the handles, their lines and the shades of what is drawn black or white."""
         graph, known = self._graph, self.plot is not None and self.display is not None
         for item in (*graph.shades, *graph.lines.values()):
             item.setVisible(known)
@@ -351,11 +348,9 @@ class HistogramPlot(QWidget):
 
     @property
     def area(self) -> QRectF:
-        """The part in which curves are drawn."""
         return self._graph.area
 
     def x_of(self, value: float) -> float:
-        """Return where a value of the axis is, in pixels from the left."""
         axis = self.plot.axis if self.plot is not None else ValueAxis(0, 1)
         return self.area.left() + axis.share(value) * self.area.width()
 
@@ -403,7 +398,6 @@ class HistogramPlot(QWidget):
     # --- drawing ---
 
     def _style(self) -> None:
-        """Take the colours and the font of now."""
         graph, palette, quiet = self._graph, self.palette(), theme.quiet_text(self.palette())
         shade = QColor(quiet)
         shade.setAlpha(36)
@@ -421,7 +415,6 @@ class HistogramPlot(QWidget):
         self._draw()
 
     def _draw(self) -> None:
-        """Draw the curves and the texts of the axes."""
         graph, plot, metrics = self._graph, self.plot, QFontMetrics(self._small_font())
         counts = self._counts(plot, metrics) if plot is not None else []
         widest = max((metrics.horizontalAdvance(text) for _, text in counts), default=0)
@@ -458,7 +451,6 @@ class HistogramPlot(QWidget):
 
 
 def pen_of(curve: Curve, number: int, palette: QPalette) -> QPen:
-    """Return colour and line style of the curve of this number."""
     if curve.channel:
         style, _ = CHANNEL_STYLES[number]
         ink = channel_colour(curve.channel, palette)

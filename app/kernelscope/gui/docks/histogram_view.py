@@ -65,7 +65,6 @@ class HistogramView(QWidget):
         return plot
 
     def show_histograms(self, histograms: dict[str, Histogram]) -> None:
-        """Show those of “input” and “output”, as far as they are there."""
         self.histograms = histograms
         if histograms or self._has_plot:
             self._draw()
@@ -76,17 +75,14 @@ class HistogramView(QWidget):
         self._follow()
 
     def set_by_channel(self, by_channel: bool) -> None:
-        """Draw a curve for each channel of the output, or one for each picture."""
         self.by_channel = by_channel
         self._follow()
 
     @property
     def has_channels(self) -> bool:
-        """Whether any picture is in colour."""
         return any(len(each.channels) > 1 for each in self.histograms.values())
 
     def choose_automatic(self) -> None:
-        """Draw what is in front with the contrast that the program finds."""
         if self._view.display is not None:
             self._view.choose_automatic()
 
@@ -143,7 +139,6 @@ class HistogramView(QWidget):
         self._say()
 
     def _show_legend(self) -> None:
-        """Name the curves beside their line styles, in their colours."""
         from kernelscope.gui.docks.histogram_plot import pen_of
 
         curves: tuple[Curve, ...] = self.plot.plot.curves if self.plot.plot is not None else ()

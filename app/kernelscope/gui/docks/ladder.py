@@ -74,8 +74,6 @@ _LEAST_BAR = 24  # pixels that long names leave for the longest bar
 
 
 class LadderList(QListWidget):
-    """The rungs, one below the other."""
-
     run_wanted = QtSignal(object)  # `RungPlace`: A rung was clicked, or Return pressed on it
     choose_wanted = QtSignal(object)  # `RungPlace`: Space was pressed: choose without running
     why_wanted = QtSignal(object)  # `KnownRung`: A rung that cannot run here was clicked
@@ -173,7 +171,6 @@ class LadderList(QListWidget):
         item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{spoken}{chosen}")
 
     def entry(self) -> KnownRung | None:
-        """Return the rung under the cursor of the keyboard."""
         item = self.currentItem()
         found = item.data(_ENTRY) if item is not None else None
         return found if isinstance(found, KnownRung) else None
@@ -199,7 +196,6 @@ class LadderList(QListWidget):
         return "" if self.is_folding(rung.place.device) else rung.device
 
     def rung_item(self, place: RungPlace) -> QListWidgetItem | None:
-        """Return the line of a rung; None while it is folded away."""
         for row in range(self.count()):
             entry = self.item(row).data(_ENTRY)
             if isinstance(entry, KnownRung) and entry.rung.place == place:
@@ -207,11 +203,9 @@ class LadderList(QListWidget):
         return None
 
     def is_folding(self, device: Device) -> bool:
-        """Return whether a line that folds them stands over the levels of a device."""
         return device in self._folds
 
     def toggle_fold(self, device: Device) -> None:
-        """Unfold the levels of a device, or fold them."""
         self._unfolded ^= {device}
         self._fill()
 
@@ -262,7 +256,6 @@ class LadderList(QListWidget):
             QTimer.singleShot(0, self, self._fill)
 
     def sizeHint(self) -> QSize:
-        """Return the room for all lines."""
         heights = (self.item(row).sizeHint().height() for row in range(self.count()))
         return QSize(self.minimumSizeHint().width(), sum(heights) + 2 * self.frameWidth())
 
@@ -312,14 +305,11 @@ def name_width(
 
 
 def _needed(metrics: QFontMetrics, names: Sequence[str]) -> int:
-    """Return the width of a mark and the longest name."""
     longest = max((metrics.horizontalAdvance(each) for each in names), default=0)
     return 16 + metrics.ascent() + 2 + longest + 8
 
 
 class _RungDelegate(QStyledItemDelegate):
-    """Draws a rung: mark of the choice, colour and name, bar, time, agreement."""
-
     def paint(
         self,
         painter: QPainter,
@@ -380,8 +370,6 @@ class _RungDelegate(QStyledItemDelegate):
 
 
 class _Colours:
-    """The colours of text in a rung."""
-
     def __init__(self, option: QStyleOptionViewItem) -> None:
         palette = option.palette
         self.text = palette.color(QPalette.ColorRole.Text)
@@ -391,7 +379,6 @@ class _Colours:
 
 
 def _paint_ground(painter: QPainter, option: QStyleOptionViewItem) -> None:
-    """Show the cursor of the keyboard as a frame, and the mouse over a rung as a tint."""
     tint = option.palette.color(QPalette.ColorRole.Text)
     if option.state & QStyle.StateFlag.State_MouseOver:
         tint.setAlpha(24)
@@ -427,7 +414,6 @@ def _paint_text(
 def _paint_name(
     painter: QPainter, ink: QColor, quiet: QColor, place: QRect, name: str, device: str
 ) -> None:
-    """Draw the name of the level, and behind it the device if there is room."""
     metrics = painter.fontMetrics()
     _paint_text(painter, ink, place, name)
     rest = place.adjusted(metrics.horizontalAdvance(f"{name}  "), 0, 0, 0)
@@ -464,8 +450,6 @@ def _paint_bar(
 
 
 class Ladder(QWidget):
-    """The rungs under a line with *Run all*."""
-
     # `RungPlace`: See `LadderList`.
     run_wanted = QtSignal(object)
     choose_wanted = QtSignal(object)
@@ -487,7 +471,6 @@ class Ladder(QWidget):
         self._note.hide()
 
     def add_action(self, action: QAction) -> None:
-        """Put a button into the line over the rungs."""
         self._buttons.addWidget(action_button(action))
 
     def show_entries(

@@ -168,7 +168,6 @@ class MeasurePanel(QWidget):
             self._rician.setChecked(rician)
 
     def show_regions_of(self, regions: Regions) -> None:
-        """Show other regions, without figures until there are some."""
         self.regions = regions
         self.show_rows((), "")
         self.show_regions()
@@ -198,7 +197,6 @@ class MeasurePanel(QWidget):
         self._mark()
 
     def _show_place(self, chosen: Interest | None) -> None:
-        """Show the box of a region, or the ends of a line, in the fields."""
         is_line = chosen is not None and chosen.shape is Shape.LINE
         left, top, right, bottom = chosen.box if chosen is not None else (0, 0, 1, 1)
         values = left, top, right - left, bottom - top
@@ -273,7 +271,6 @@ class MeasurePanel(QWidget):
         self._mark()
 
     def _mark(self) -> None:
-        """Choose the first row of the selected region, unless one of its rows is chosen."""
         chosen, current = self.regions.chosen, self._table.currentItem()
         name = chosen.name if chosen is not None else None
         if current is not None and current.data(0, _REGION) == name:
@@ -287,7 +284,6 @@ class MeasurePanel(QWidget):
                     return
 
     def text(self) -> str:
-        """Return the table as shown, with tabs between the columns."""
         lines = ["\t".join([*COLUMNS[:-1], self.against.snr, "CNR"])]
         for row, texts in zip(self.rows, texts_of(self.rows, self.units), strict=True):
             lines.append("\t".join([row.heading, row.picture, row.channel, *texts]))

@@ -88,19 +88,16 @@ class FilterForm(Form):
                 editor.set_automatic(name in values.automatic)
 
     def explains(self, problem: str) -> bool:
-        """Return whether an editor shows `problem` itself."""
         masks = (editor for editor in self.editors.values() if isinstance(editor, MaskEditor))
         return any(mask.problem == problem for mask in masks)
 
     def show_estimates(self, values: Mapping[str, Any]) -> None:
-        """Show estimates in fields without a number."""
         for name, value in values.items():
             editor = self.editors[name]
             if isinstance(editor, NumbersEditor):
                 editor.show_estimate(value)
 
     def forget_estimates(self) -> None:
-        """Remove the values of `show_estimates`."""
         for editor in self.editors.values():
             if isinstance(editor, NumbersEditor):
                 editor.forget_estimate()
@@ -160,7 +157,6 @@ class ParameterPanel(QScrollArea):
         self._show_filter()
 
     def _make_parameters(self) -> None:
-        """Make the box into which the form of the filter comes."""
         self._parameters = dressed(QGroupBox("Parameters", self), "parameters")
         self._reset = push_button(
             "Reset to def&aults",
@@ -190,7 +186,6 @@ class ParameterPanel(QScrollArea):
         self._dimensions_label = label_of("Mas&k", self._dimensions)
 
     def add_browser(self, action: QAction) -> None:
-        """Put the button that opens the browser of filters beside the list."""
         self._browse_button = action_button(action)
         self._browse.addWidget(self._browse_button)
         self._put_into_tab_order(self.form)
@@ -203,7 +198,6 @@ class ParameterPanel(QScrollArea):
         self._title.setVisible(not shown)
 
     def sizeHint(self) -> QSize:
-        """Return the size in which nothing scrolls."""
         content = self.widget()
         if content is None:
             return QSize(_WIDTH, 0)
@@ -259,7 +253,6 @@ class ParameterPanel(QScrollArea):
                 self._filter.setItemData(place, filter_page(spec), HELP_ROLE)
 
     def _show(self, fields: Fields) -> None:
-        """Show the session, of which these fields are others."""
         if KIND in fields:
             with QSignalBlocker(self._filter):
                 self._filter.clear()
@@ -313,7 +306,6 @@ class ParameterPanel(QScrollArea):
         self._reset.setVisible(changed or values.problem is not None)
 
     def _write(self) -> None:
-        """Write the form into the session."""
         if not self._shows:
             self._session.edit(self.form.state())
 

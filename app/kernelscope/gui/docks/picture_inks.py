@@ -30,7 +30,6 @@ _PICTURE_INKS = {
 
 
 def picture_colour(picture: str, palette: QPalette) -> QColor:
-    """Return a colour for “input”, “output” or “reference”, readable on the base colour."""
     dark, light = _PICTURE_INKS[picture]
     return QColor(dark if theme.is_dark(palette) else light)
 

@@ -129,7 +129,6 @@ class ProfileView(QWidget):
         return picture_colour(picture, self.palette())
 
     def _legend_text(self) -> str:
-        """Return the names of the pictures with their line styles."""
         quiet = theme.quiet_text(self.palette())
         parts = []
         for profile in self.profiles:

@@ -127,7 +127,6 @@ class QualityPanel(QWidget):
         return spread
 
     def set_menu(self, menu: QMenu) -> None:
-        """Let the button open `menu`, which is about the reference."""
         self._choose.setMenu(menu)
 
     def begin(self, part: object) -> None:
@@ -138,7 +137,6 @@ class QualityPanel(QWidget):
             self.show_histograms({})
 
     def show_comparing(self, title: str) -> None:
-        """Show that a comparison with the reference of this title is in progress."""
         self._reference.setText(f"Comparing with {title}…")
 
     def show_judged(
@@ -183,7 +181,6 @@ class QualityPanel(QWidget):
             self._table.addTopLevelItem(item)
 
     def show_histograms(self, histograms: dict[str, Histogram]) -> None:
-        """Show those of “input” and “output”, as far as they are there."""
         self.histograms.show_histograms(histograms)
         self._save.setEnabled(bool(histograms))
         self._auto.setEnabled(bool(histograms))
@@ -201,7 +198,6 @@ class QualityPanel(QWidget):
         save_text(self, "Save Histograms", "histograms.csv", text, _CSV_FILES)
 
     def text(self) -> str:
-        """Return the figures with their header, cells separated by tabs."""
         head = "\t".join(_COLUMNS)
         return "\n".join(filter(None, (head, self._table.rows())))
 
@@ -211,7 +207,6 @@ class QualityPanel(QWidget):
 
 
 def _figures(quality: Quality | None) -> dict[str, str]:
-    """Return the text of each figure; levels of its own have a row, as columns are narrow."""
     if quality is None:
         return dict.fromkeys(_FIGURES, "–")
     figures = dict(quality.figures())
@@ -230,7 +225,6 @@ def improvement(name: str, before: Quality, after: Quality) -> float:
 
 
 def _verdict(name: str, before: Quality, after: Quality, gain: float) -> str:
-    """Return the change of a figure in words."""
     if getattr(before, name.lower()) is None:
         return ""
     if gain == 0:

@@ -53,7 +53,6 @@ class RunChoice(QObject):
 
     @property
     def runs(self) -> list[Run]:
-        """The runs in the order of the view."""
         return list(self._places())
 
     def _places(self) -> dict[Run, QModelIndex]:
@@ -71,7 +70,6 @@ class RunChoice(QObject):
 
     @property
     def selected(self) -> list[Run]:
-        """The selected runs, in the order of the view."""
         rows = {index.row() for index in self._view.selectionModel().selectedIndexes()}
         return [run for run, cell in self._places().items() if cell.row() in rows]
 

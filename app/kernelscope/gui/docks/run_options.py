@@ -86,7 +86,6 @@ class WithinBox(QCheckBox):
         self._show(frozenset({REGION}))
 
     def _show(self, fields: Fields) -> None:
-        """Name the region, or the place of one that is not chosen any more."""
         if not fields & {REGION, KIND}:
             return
         limit, (name, offered) = self._session.within, self._session.region
@@ -156,7 +155,6 @@ class RunOptionsForm(Form):
             self._gpu.show_values(block=wished.block, repeat=wished.repeat, memoryLimit=memory)
 
     def _offer_gpu(self) -> None:
-        """Show the options that count at the place of the next run."""
         session, place = self._session, self._session.place
         usable = {rung.place.device for rung in session.rungs if not rung.obstacle}
         on_card = Device.GPU in usable and place.device in (Device.AUTO, Device.GPU)

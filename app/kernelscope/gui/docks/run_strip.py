@@ -48,7 +48,6 @@ class _Runs(QSortFilterProxyModel):
         self.setSourceModel(rows)
 
     def refresh(self) -> None:
-        """Bring the runs into their order as it is now."""
         self._places = {run: n for n, run in enumerate(self._gallery.sorted(self.order))}
         self.invalidate()
         self.sort(RUN)
@@ -93,7 +92,6 @@ class RunStrip(QListView):
         self.choice = RunChoice(self)
 
     def tile(self, row: int) -> QModelIndex:
-        """Return the place of the n-th run in the model."""
         return self._runs.index(row, RUN)
 
     def mark(self, shown: Run | None) -> None:
@@ -101,7 +99,6 @@ class RunStrip(QListView):
         self.viewport().update()
 
     def fill(self, order: RunOrder) -> None:
-        """Show the runs of the table as they are now, in this order."""
         self._runs.order = order
         self._runs.refresh()
 
@@ -114,16 +111,13 @@ class RunStrip(QListView):
         )
 
     def _frame(self) -> int:
-        """Return the height of everything around the tiles."""
         return self.horizontalScrollBar().sizeHint().height() + 2 * self.frameWidth() + 4
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Make the tiles as high as the strip."""
         super().resizeEvent(event)
         self.scheduleDelayedItemsLayout()
 
     def tile_size(self) -> QSize:
-        """Return the size of a tile: the pictures get the height that the text leaves."""
         least = _tile_size(self, _LEAST_PICTURE)
         return QSize(least.width(), max(least.height(), self.height() - self._frame()))
 
@@ -163,7 +157,6 @@ class _RunTile(TileDelegate):
 
 
 def describe(run: Run, settings: Sequence[str]) -> str:
-    """Return a run in words, for a screen reader."""
     parts = [f"Run {run.number}", run.title, *settings, run.where, duration(run.seconds)]
     parts.append(run.measurement)
     if run.psnr is not None:

@@ -119,7 +119,6 @@ class RunRows(QAbstractTableModel):
         self.rows: tuple[_Row, ...] = ()
 
     def show(self, rows: Sequence[_Row], column: int, *, down: bool) -> None:
-        """Show these lines, sorted by `column`."""
         self.beginResetModel()
         self.rows = tuple(rows)
         self._sorted = f"{COLUMN_NAMES[column]} {'▾' if down else '▴'}"
@@ -221,7 +220,6 @@ class RunTable(QTreeView):
     # --- content ---
 
     def fill(self, runs: Sequence[Run]) -> None:
-        """Fill the rows with these runs as they are now."""
         header = self.header()
         column = header.sortIndicatorSection()
         down = header.sortIndicatorOrder() is Qt.SortOrder.DescendingOrder
@@ -236,7 +234,6 @@ class RunTable(QTreeView):
         self.fit_columns()
 
     def _group(self, runs: Sequence[Run]) -> list[_Row]:
-        """Return the lines of runs that did the same work, with their heading."""
         first = runs[0]
         chips = "  ".join(chip.text for chip in first.chips)
         heading = _Row(
@@ -327,7 +324,6 @@ class RunTable(QTreeView):
 
     @staticmethod
     def _spread(run: Run) -> str:
-        """Return how often the run was repeated, and how far apart the totals lie."""
         count = len(run.totals.times)
         if count <= 1:
             return run.measurement
@@ -336,7 +332,6 @@ class RunTable(QTreeView):
 
     @staticmethod
     def _explain_spread(run: Run) -> str:
-        """Return the repeats, and the figure where the cell has words for it."""
         warning = (
             f"± {100 * run.totals.half:.0f} %, {VARYING}: {BUSY}\n" if run.totals.unsteady else ""
         )
@@ -403,7 +398,6 @@ class RunTable(QTreeView):
         self.updateGeometry()
 
     def minimumSizeHint(self) -> QSize:
-        """Return the size in which the columns fit that are never hidden."""
         widths = (width for column, width in enumerate(self._widths()) if column not in _SPARE)
         return QSize(sum(widths) + self._frame(), super().minimumSizeHint().height())
 
@@ -420,14 +414,12 @@ class RunTable(QTreeView):
         return widths
 
     def _hint(self, column: int) -> int:
-        """Return the width of the cells of a column; headings of groups span all columns."""
         metrics = self.fontMetrics()
         texts = (row.texts[column] for row in self.rows.rows if row.run is not None)
         icon = metrics.height() if column == WHERE else 0
         return icon + max((metrics.horizontalAdvance(text) for text in texts), default=0) + 12
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Fit the columns when the viewport gets another size, also by a scroll bar."""
         if watched is self.viewport() and event.type() == QEvent.Type.Resize:
             self.fit_columns()
         return super().eventFilter(watched, event)
@@ -450,7 +442,6 @@ def decibels(psnr: float) -> str:
 
 
 def _carried(run: Run) -> str:
-    """Return the transfers to the GPU and back, in words."""
     if not run.transfers:
         return "No transfers: the CPU reads the picture in place."
     lines = [f"{name.capitalize()}: {duration(t)}" for name, t in run.transfers.items()]

@@ -49,8 +49,6 @@ BUTTONS = ("starRun", "saveRun", "deleteRun", "swipeRuns", "compareRuns")
 
 
 class RunsPanel(QWidget):
-    """Shows the runs of a gallery, and which of them is in the viewer."""
-
     wanted = Signal(object)  # `Run`: It is to be shown, with its settings
     pair_wanted = Signal(object, object)  # `Run, Run`: Two were chosen to be compared in the viewer
     chosen = Signal()  # other runs are selected
@@ -117,7 +115,6 @@ class RunsPanel(QWidget):
         layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # see `minimumSizeHint`
 
     def set_actions(self, actions: Mapping[str, QAction], ids: Sequence[str]) -> None:
-        """Offer the actions of the menu of runs: some as buttons, all in the context menus."""
         self._actions = actions
         for view in (self.strip, self.table):
             view.addActions([actions[id_] for id_ in ids])
@@ -141,12 +138,10 @@ class RunsPanel(QWidget):
 
     @property
     def selected(self) -> list[Run]:
-        """The selected runs in the order in which they were chosen."""
         runs = self.runs
         return [run for run in self._selected if run in runs]
 
     def show_picture(self, title: str) -> None:
-        """List the runs of this picture, the one in front."""
         if title != self._picture:
             self._picture = title
             self.refresh()
@@ -173,7 +168,6 @@ class RunsPanel(QWidget):
             choice.blockSignals(before)
 
     def choose(self, run: Run | None) -> None:
-        """Make `run` the current and only selected one."""
         self._current, self._selected = run, [run] if run is not None else []
         for view in (self.strip, self.table):
             view.choice.select(self._selected, run)
@@ -183,11 +177,9 @@ class RunsPanel(QWidget):
         self.strip.mark(shown)
 
     def show_note(self, text: str) -> None:
-        """Show why runs cannot be compared, or nothing."""
         self._note.set_full_text(text)
 
     def _on_chosen(self, choice: RunChoice) -> None:
-        """Follow the choice in one of the views with the other."""
         now = choice.selected
         before = [run for run in self._selected if run in now]
         added = [run for run in now if run not in before]
@@ -226,7 +218,6 @@ class RunsPanel(QWidget):
         self._show_legend()
 
     def _show_legend(self) -> None:
-        """Explain the colours of bars where there are bars: in the table."""
         self._legend.setVisible(not self.table.isHidden() and bool(self.runs))
 
     def minimumSizeHint(self) -> QSize:

@@ -34,8 +34,6 @@ _LETTERS = 17  # of each line: ``582 µs measured``
 
 
 class StepList(QListWidget):
-    """The steps from top to bottom, in the order in which they are applied."""
-
     # The step at this place is to be edited, switched on or off, or removed.
     wanted = Signal(int)
     switched = Signal(int)
@@ -102,7 +100,6 @@ class StepList(QListWidget):
         return QSize(left + text + beside, self.step_height() + 2 * self.frameWidth())
 
     def mouseReleaseEvent(self, event: Any) -> None:
-        """Switch or edit the step that was clicked."""
         point = event.position().toPoint()
         pressed = self.indexAt(point)
         dragged = self.state() is QAbstractItemView.State.DraggingState
@@ -115,7 +112,6 @@ class StepList(QListWidget):
             self.wanted.emit(pressed.row())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Space switches the current step, Return edits it, Delete removes it."""
         signals: dict[int, Callable[[int], None]] = {
             Qt.Key.Key_Space: self.switched.emit,
             Qt.Key.Key_Return: self.wanted.emit,
@@ -131,7 +127,6 @@ class StepList(QListWidget):
         event.accept()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Move a step; the list follows when the steps have changed."""
         place = self.currentRow()
         to = self.drop_place(event.position().toPoint(), place)
         event.setDropAction(Qt.DropAction.CopyAction)  # Qt would remove the moved row
@@ -149,8 +144,6 @@ class StepList(QListWidget):
 
 
 class _Painter(TileDelegate):
-    """Paints a step: switch, picture, and three lines of text."""
-
     def __init__(self, steps: StepList) -> None:
         super().__init__(steps, lambda: QSize(0, steps.step_height()))
         self._steps = steps
@@ -198,8 +191,6 @@ _OFF = "A step that is off cannot be edited: switch it on first (Space)."
 
 
 class StepsPanel(QWidget):
-    """Shows the steps to the output."""
-
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("stepsPanel")
@@ -210,7 +201,6 @@ class StepsPanel(QWidget):
         in_column((self.steps, 1), self._hint, self._buttons, of=self, margins=4, spacing=4)
 
     def set_actions(self, actions: Mapping[str, QAction], menu: Sequence[str]) -> None:
-        """Offer the actions of steps as buttons, and those of `menu` in the context menu."""
         add, action = self._plain_button("addStepButton"), actions["reuse"]
         add.setIcon(icon("add"))
         tip = "Add a step on the output, with the present settings at first (Ctrl+U)"

@@ -24,8 +24,6 @@ as all others."""
 
 @dataclass(frozen=True)
 class Stretch:
-    """A stretch of time in which a stage went on."""
-
     # As on the clock, from the start of the run.
     start: float
     seconds: float
@@ -180,7 +178,6 @@ class TimeLine(QAbstractScrollArea):
         return left, max(right, left + 20)
 
     def _fit(self) -> None:
-        """Scroll the lanes if they do not fit above the axis."""
         room = self.viewport().height() - self.row_height()
         bar = self.verticalScrollBar()
         bar.setRange(0, max(0, len(self._lanes) * self.row_height() - room))
@@ -232,7 +229,6 @@ class TimeLine(QAbstractScrollArea):
             self._draw_cut(painter, left + self.axis.place((start + stop) / 2) * (right - left))
 
     def _draw_cut(self, painter: QPainter, x: float) -> None:
-        """Draw that the axis is broken here."""
         foot = self.viewport().height() - self.row_height()
         painter.fillRect(QRectF(x - 2, 0, 4, foot), self.palette().color(QPalette.ColorRole.Base))
         painter.setPen(theme.quiet_text(self.palette()))
@@ -256,7 +252,6 @@ def _text(lane: TimeLane) -> str:
 
 
 def _describe(lane: TimeLane) -> str:
-    """Return a lane in words: its name, time, start and remark."""
     start = min(bar.start for bar in lane.bars)
     parts = [f"{lane.name}: {_text(lane)}", f"from {duration(max(start, 0.0))}"]
     if len(lane.bars) > 1:

@@ -88,7 +88,6 @@ class ViewBar(QWidget):
         self.show_gain(None)
 
     def minimumSizeHint(self) -> QSize:
-        """Return the size with the groups of buttons in a menu, as in a narrow window."""
         width = self._least() + self._width_of(self._more)
         return QSize(width, self._row.minimumSize().height())
 
@@ -123,14 +122,12 @@ class ViewBar(QWidget):
                 menu.addActions(list(actions))
 
     def _rest(self, groups: tuple[QWidget, ...]) -> tuple[QWidget, ...]:
-        """Return the button for the groups that are not shown, if there are some."""
         return () if len(groups) == len(self._actions) else (self._more,)
 
     def _width_of(self, *widgets: QWidget) -> int:
         return sum(widget.sizeHint().width() + self._row.spacing() for widget in widgets)
 
     def _least(self) -> int:
-        """Return the width of everything that is always shown."""
         parts = (*self._actions, self._more)
         shown = (widget for widget in parts if not widget.isHidden())
         return self._row.minimumSize().width() - self._width_of(*shown)
@@ -141,7 +138,6 @@ class ViewBar(QWidget):
         return None if self._auto.isChecked() else self._gain.value()
 
     def show_gain(self, gain: int | None) -> None:
-        """Show the gain of the drawing, or none where no difference is drawn."""
         for widget in (self._gain, self._auto):
             widget.setVisible(gain is not None)
         if gain is not None:

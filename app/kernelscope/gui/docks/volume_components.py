@@ -34,7 +34,6 @@ class _ComponentList(QListWidget):
         self.model().rowsMoved.connect(lambda: self.moved.emit())
 
     def fit(self) -> None:
-        """Be as high as the volumes need."""
         row = max(self.sizeHintForRow(0), self.fontMetrics().height())
         self.setFixedHeight(max(1, self.count()) * row + 6)
 
@@ -104,7 +103,6 @@ class ComponentsPanel(QWidget):
         self._list.setCurrentRow(index)
 
     def show_volumes(self, volumes: Sequence[Volume], current: int) -> None:
-        """List `volumes`, of which the one in the place `current` is shown."""
         with QSignalBlocker(self._list):
             self._list.clear()
             for volume in volumes:

@@ -38,7 +38,6 @@ _NICENESS = 15
 
 
 def order(scene: ViewedPicture, step: Step) -> str:
-    """Return a line that asks for the code of a sketch."""
     planes = scene.image.planes
     return json.dumps(
         {

@@ -6,8 +6,6 @@ from enum import StrEnum
 
 
 class Arrangement(StrEnum):
-    """How input and output are arranged."""
-
     SIDE_BY_SIDE = "side by side"
     SWIPE = "swipe"
     """One picture: the input left of a line, the output right of it."""
@@ -17,7 +15,6 @@ class Arrangement(StrEnum):
 
     @property
     def is_divided(self) -> bool:
-        """Whether input and output share one picture."""
         return self in (Arrangement.SWIPE, Arrangement.SPLIT)
 
 

@@ -23,8 +23,6 @@ ENDED = frozenset((FileState.DONE, FileState.SKIPPED, FileState.FAILED))
 
 @dataclass(eq=False)
 class FileRow:
-    """A file of the queue."""
-
     item: Item
     state: FileState = FileState.WAITING
     outcome: FileOutcome | None = None  # once it is there
@@ -35,12 +33,10 @@ class FileRow:
 
     @property
     def size(self) -> str:
-        """``640×480``, once it was read."""
         return self.outcome.size if self.outcome is not None else ""
 
     @property
     def seconds(self) -> float | None:
-        """The time that reading, filtering and writing took; None unless they were done."""
         if self.outcome is None or self.state is not FileState.DONE:
             return None
         return self.outcome.read + self.outcome.filtered + self.outcome.written
@@ -87,14 +83,12 @@ class BatchQueue:
         return len(self.rows)
 
     def show(self, items: Sequence[Item]) -> None:
-        """Take these files; those that stay keep what became of them."""
         known = {row.item: row for row in self.rows}
         self.rows = [known.get(item) or FileRow(item) for item in items]
         self._places = {row.item.source: place for place, row in enumerate(self.rows)}
         self._counts = Counter(row.state for row in self.rows)
 
     def without(self, places: Collection[int]) -> list[Item]:
-        """Return the files but those at these places."""
         return [row.item for place, row in enumerate(self.rows) if place not in places]
 
     def note(self, event: Event) -> int | None:
@@ -112,7 +106,6 @@ class BatchQueue:
     # --- the clock ---
 
     def begin(self, now: float) -> None:
-        """Begin a batch: all files wait."""
         for row in self.rows:
             row.outcome = None
             self._set(row, FileState.WAITING)
@@ -151,21 +144,17 @@ class BatchQueue:
 
     @property
     def ended(self) -> int:
-        """Number of files that are done or failed."""
         return sum(self._counts[state] for state in ENDED)
 
     @property
     def failed(self) -> int:
-        """Number of files that failed."""
         return self._counts[FileState.FAILED]
 
     @property
     def left(self) -> int:
-        """Number of files that are neither done nor failed."""
         return len(self.rows) - self.ended
 
     def seconds(self, now: float) -> float:
-        """Return the seconds of work, without pauses."""
         return self._worked + (now - self._since if self.running and not self.paused else 0.0)
 
     def seconds_left(self, now: float) -> float | None:

@@ -44,7 +44,6 @@ class BatchSettings:
     lossy: bool = False  # whether a format may lose something
 
     def texts(self) -> dict[str, str]:
-        """Return the settings as they are stored."""
         return {
             "out": self.out,
             "suffix": self.suffix,
@@ -69,8 +68,6 @@ class BatchSettings:
 
 @dataclass(frozen=True)
 class BatchOrder:
-    """What a batch is to do."""
-
     recipe: Recipe
     items: tuple[Item, ...]
     out: Path
@@ -134,7 +131,6 @@ class BatchRun:
 
 
 def default_out(inputs: Sequence[Path]) -> Path:
-    """Return the folder for results of these inputs: next to the first one."""
     first = inputs[0]
     if first.is_dir():
         return first.with_name(f"{first.name}-filtered")
@@ -147,7 +143,6 @@ def described(recipe: Recipe) -> str:
 
 
 def _described(step: Step) -> str:
-    """Return a step with its main settings, usual ones too."""
     usual = step.filter.chips(step.parameters)
     texts = [chip.text for chip in usual if chip.usual and chip.name not in step.estimates]
     settings = ", ".join(filter(None, (*texts, step.caption)))

@@ -21,8 +21,6 @@ CONVINCING = 0.05
 
 @dataclass
 class BlindTest:
-    """The rounds of one test."""
-
     rounds: int = ROUNDS
     seed: int | None = None
     order: list[bool] = field(init=False)
@@ -36,7 +34,6 @@ class BlindTest:
 
     @property
     def over(self) -> bool:
-        """Whether all rounds were answered."""
         return self.done == self.rounds
 
     @property
@@ -45,7 +42,6 @@ class BlindTest:
         return self.order[self.done]
 
     def choose(self, *, left: bool) -> None:
-        """Answer the round."""
         self.chosen_first += left == self.first_is_left
         self.done += 1
 
@@ -55,7 +51,6 @@ class BlindTest:
         return two_sided(self.chosen_first, self.done)
 
     def conclude(self, first: str, second: str) -> str:
-        """Return the result in words, with the names of the pictures."""
         count = self.chosen_first
         more, name = max((count, first), (self.done - count, second), key=lambda pair: pair[0])
         if 2 * more == self.done:

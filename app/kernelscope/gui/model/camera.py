@@ -88,14 +88,12 @@ class Camera:
         return self.scale * self._unit * self._ratio
 
     def scale_of(self, plane: int) -> float:
-        """Return the scale of a plane, which is smaller beside a large one."""
         if self._large in (None, plane) or not self._planes:
             return self.scale
         fits = [self._fit(self._planes, each) for each in (plane, self._large)]
         return self.scale * min(fits[0] / fits[1], 1.0)
 
     def _fit(self, planes: Sequence[Point], plane: int | None) -> float:
-        """Return the scale at which one of these planes fits into its views; without any: each."""
         rooms = [room for room in self._rooms if room.plane == plane] or self._rooms
         return min(
             min(
@@ -106,14 +104,12 @@ class Camera:
         )
 
     def centre(self, plane: int = 0) -> Point:
-        """Return the point of a plane in the middle of its views."""
         if plane in self._centres or not self._planes:
             return self._centres.get(plane, (0.0, 0.0))
         width, height = self._planes[plane]
         return width / 2, height / 2
 
     def fit(self) -> None:
-        """Show whole planes, and keep doing so when the views are resized."""
         self.fitted = True
         self._centres.clear()
         self._settle_scale()
@@ -166,7 +162,6 @@ class Camera:
         self.look_at({plane: (x, y)}, self.scale)
 
     def settle(self) -> None:
-        """Move so that planes fill their views, or lie in the middle of larger ones."""
         for plane, size in enumerate(self._planes):
             rooms = [room for room in self._rooms if room.plane == plane]
             if rooms:

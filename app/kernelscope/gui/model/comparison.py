@@ -30,8 +30,6 @@ NO_REFERENCE = "Choose a reference (menu Edit, Reference)"
 
 
 class View(StrEnum):
-    """The ways to show a result."""
-
     OUTPUT = "output"
     RESIDUAL = "residual"
     DIFFERENCE = "difference"
@@ -107,7 +105,6 @@ def following(moment: Moment[Opened, Part]) -> Moment[Opened, Part]:
 
 
 def with_reference(request: Request, reference: Reference[Image] | None) -> Request:
-    """Return `request` with the reference, if its result will be comparable with it."""
     if reference is None:
         return request
     height, width, channels = request.output_shape
@@ -175,7 +172,6 @@ def _histogram(volume: Volume) -> Histogram:
 
 
 def _judge(image: Image, reference: Image) -> Quality | str:
-    """Return the quality, or the reason why there is none."""
     try:
         return judge(colours(image.planes), colours(reference.planes), levels=reference.levels)
     except Incomparable as error:

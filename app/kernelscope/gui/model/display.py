@@ -97,12 +97,10 @@ class Display:
 
     @property
     def level(self) -> float:
-        """The value in the middle."""
         return (self.low + self.high) / 2
 
     @property
     def width(self) -> float:
-        """Distance of `low` and `high`: the window."""
         return self.high - self.low
 
     def spanning(self, low: float, high: float) -> Display:
@@ -143,7 +141,6 @@ class Display:
         return np.take(_float_table(self.gamma), shares.astype(np.uint16))
 
     def describe(self) -> str:
-        """Return “display 100..900, gamma 0.8, Viridis”, without the defaults."""
         parts = [f"display {short(self.low)}..{short(self.high)}"]
         if self.gamma != 1:
             parts.append(f"gamma {self.gamma:.3g}")

@@ -30,7 +30,6 @@ def dtype_of(image: Shown) -> np.dtype[Any]:
 
 
 def automatic_of(image: Shown) -> Display:
-    """Return the display with which a picture or a volume is well seen."""
     if isinstance(image, Image):
         return Display.automatic(image.planes)
     display = Display.between_percentiles(sampled(image.voxels), image.value_range)
@@ -62,7 +61,6 @@ class Displays:
         self._automatic[image] = automatic
 
     def knows(self, image: Shown) -> bool:
-        """Return whether the automatic display of an image has been found."""
         return image in self._automatic
 
     def show_input(self, image: Shown, *, follows: bool, beside: bool = False) -> None:
@@ -80,11 +78,9 @@ class Displays:
         self._images = {PaneSide.INPUT: image, PaneSide.OUTPUT: None}
 
     def show_output(self, image: Shown | None) -> None:
-        """Draw another output."""
         self._images[PaneSide.OUTPUT] = image
 
     def of(self, side: PaneSide) -> Display | None:
-        """Return how a picture is drawn; None where there is none."""
         side = self.ruling(side)
         image = self._images[side]
         return None if image is None else self._choices.get(side) or self._found(image)
@@ -95,7 +91,6 @@ class Displays:
         return self._automatic[image]
 
     def ruling(self, side: PaneSide) -> PaneSide:
-        """Return the side whose display holds for `side`."""
         first, second = self._images[PaneSide.INPUT], self._images[side]
         if first is None or second is None:
             return side
@@ -104,15 +99,12 @@ class Displays:
         return PaneSide.INPUT if self.linked and alike else side
 
     def image(self, side: PaneSide) -> Shown | None:
-        """Return the picture whose display holds for `side`."""
         return self._images[self.ruling(side)]
 
     def is_automatic(self, side: PaneSide) -> bool:
-        """Return whether the program chose the display of a picture."""
         return self.ruling(side) not in self._choices
 
     def choose(self, side: PaneSide, display: Display | None) -> None:
-        """Draw a picture so, or automatically for None."""
         image = self._images[PaneSide.INPUT]
         if image is None:
             return

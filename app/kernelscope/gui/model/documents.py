@@ -63,13 +63,11 @@ class Document:
 
     @classmethod
     def of(cls, source: Opened, thumbnail: NDArray[np.uint8]) -> Document:
-        """Return a document with this picture."""
         document = cls(source.kind, source.title, path_of(source), size_of(source), thumbnail)
         document.wake(source)
         return document
 
     def describe(self, thumbnail: Callable[[Opened], NDArray[np.uint8]]) -> None:
-        """Follow the input that is shown, which may be another by now."""
         moment = self.history.current
         if moment is None:
             return
@@ -88,7 +86,6 @@ class Document:
 
     @property
     def asleep(self) -> bool:
-        """Whether its picture has to be read again."""
         return self.history.current is None
 
     @property
@@ -101,12 +98,10 @@ class Document:
 
     @property
     def can_sleep(self) -> bool:
-        """Whether the picture can be read again."""
         return self.path is not None and not self.asleep
 
     @property
     def bytes(self) -> dict[int, int]:
-        """The arrays in memory with their sizes."""
         return {
             id(array): array.nbytes for moment in self.history.moments for array in moment.arrays()
         }
@@ -117,7 +112,6 @@ class Document:
         self.lost = ""
 
     def sleep(self) -> None:
-        """Drop the picture and all that was computed from it; the settings stay."""
         current = self.history.current
         if current is not None and self.form is None:
             self.form = current.form
@@ -154,15 +148,12 @@ class Documents:
 
     @property
     def closed(self) -> int:
-        """How many can be opened again."""
         return len(self._closed)
 
     def add(self, document: Document) -> None:
-        """Put a document at the end of the strip."""
         self._open.append(document)
 
     def bring_to_front(self, document: Document) -> None:
-        """Note that `document` is in front."""
         self.current = document
         if document in self._used:
             self._used.remove(document)
@@ -175,7 +166,6 @@ class Documents:
         return self._open[(self._open.index(self.current) + step) % len(self._open)]
 
     def holder_of(self, source: object) -> Document | None:
-        """Return the document in whose history this input is."""
         return next(
             (
                 each
@@ -201,7 +191,6 @@ class Documents:
         return self._open[min(place, len(self._open) - 1)]
 
     def reopen(self) -> Document | None:
-        """Bring the document back that was closed last."""
         if not self._closed:
             return None
         document = self._closed.pop()
@@ -235,7 +224,6 @@ class Documents:
 
     @property
     def bytes_behind(self) -> int:
-        """How much memory the pictures take that are not in front."""
         sizes: dict[int, int] = {}
         for each in self._behind:
             sizes |= each.bytes

@@ -184,7 +184,6 @@ def _cut(planes: NDArray[Any], region: Region | None) -> NDArray[Any]:
 
 
 def _bar(display: Display) -> tuple[str, str, str] | None:
-    """Return the labels of a bar where colours stand for values."""
     return None if display.colour_map.is_grey else described(display.low, display.high)
 
 
@@ -218,8 +217,6 @@ _LINE = 1.35
 
 
 class FigureArea(NamedTuple):
-    """A rectangle in millimetres."""
-
     left: float
     top: float
     width: float
@@ -254,14 +251,11 @@ class Picture:
 
     @property
     def aspect(self) -> float:
-        """Height divided by width, as it is drawn."""
         return float(self.planes.shape[0] * self.pixel[1] / self.width)
 
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """The content of a figure."""
-
     pictures: tuple[Picture, ...]
     caption: str
     unit: str = "px"  # unit of the scale bar: ``px`` or ``mm``
@@ -270,8 +264,6 @@ class Figure:
 
 @dataclass(frozen=True)
 class FigureStyle:
-    """How a figure is laid out."""
-
     width: float = 174.0  # in millimetres
     points: float = 8.0  # size of the text
     dpi: int = 300  # pixels an inch of a PNG
@@ -285,7 +277,6 @@ class FigureStyle:
 
     @property
     def text(self) -> float:
-        """Size of the text in millimetres."""
         return self.points * MM_A_POINT
 
 
@@ -362,7 +353,6 @@ def scale_bar(picture: Picture, width: float, unit: str) -> tuple[float, str]:
 
 
 def described(low: float, high: float) -> tuple[str, str, str]:
-    """Return the labels of a colour bar from `low` to `high`."""
     values = (low, (low + high) / 2, high)
     texts = ["0" if abs(each) < 1e-9 * (high - low) else f"{each:.3g}" for each in values]
     lowest, middle, highest = (text.replace("-", "−") for text in texts)

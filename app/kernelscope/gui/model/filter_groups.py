@@ -45,7 +45,6 @@ def narrowed(groups: Groups, wanted: str) -> Groups:
 
 
 def best(groups: Groups, wanted: str) -> FilterSpec | None:
-    """Return the filter that `wanted` means first: of the shortest such name, or else the first."""
     specs = [spec for found in narrowed(groups, wanted).values() for spec in found]
     words = wanted.casefold().split()
     named = [spec for spec in specs if _has_all(f"{spec.name} {spec.short}".casefold(), words)]

@@ -54,8 +54,6 @@ _KINDS = 256
 
 
 class Freshness(StrEnum):
-    """How the output relates to the settings."""
-
     PREVIEW = "preview"
     EXACT = "up to date"
     OUT_OF_DATE = "out of date"
@@ -104,7 +102,6 @@ class Pace:
         """Kinds whose last run did without compiled code."""
 
     def record(self, request: Request, seconds: float, *, uncompiled: bool = False) -> None:
-        """Learn that `request` took `seconds`, without compiling."""
         key = _kind(request)
         (self._uncompiled.add if uncompiled else self._uncompiled.discard)(key)
         self._known.pop(key, None)
@@ -155,7 +152,6 @@ def _across(box: Box) -> str:
 
 
 def pixels_of(request: Request) -> int:
-    """Return the pixels or voxels that are filtered for `request`."""
     region, step = request.region, request.step
     shape = request.source.shape
     if region is None:

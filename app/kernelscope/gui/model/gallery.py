@@ -38,8 +38,6 @@ THUMBNAIL_SIDE = 192
 
 
 class RunOrder(StrEnum):
-    """The orders in which runs are shown."""
-
     NEWEST = "newest first"
     FASTEST = "fastest first"
     BEST = "best PSNR first"
@@ -92,15 +90,12 @@ class Gallery:
         return self._drop()
 
     def of(self, picture: str) -> list[Run]:
-        """Return the runs on a picture or volume of this name, and on outputs made of it."""
         return [run for run in self.runs if run.picture == picture]
 
     def remove(self, run: Run) -> None:
-        """Forget a run with its picture."""
         self.runs.remove(run)
 
     def find(self, result: Result) -> Run | None:
-        """Return the run of a result; its output may be shared with an earlier one."""
         request = result.request
         return next(
             (run for run in self.runs if run.result and run.result.request is request), None
@@ -142,7 +137,6 @@ class Gallery:
 
     @property
     def bytes(self) -> int:
-        """How much memory the pictures take, inputs included."""
         return sum(_sizes(self.runs).values())
 
     def _drop(self) -> list[Run]:

@@ -100,7 +100,6 @@ class ValueAxis(NamedTuple):
         return self.high - self.low
 
     def share(self, value: float) -> float:
-        """Return where a value lies: 0 at the left end, 1 at the right one."""
         return (value - self.low) / self.span
 
     def value(self, share: float) -> float:
@@ -128,13 +127,11 @@ class Curve:
         return float(self.edges[1] - self.edges[0])
 
     def bin_at(self, value: float) -> tuple[float, float, int]:
-        """Return both ends of the bin of a value, or of the nearest bin, and its count."""
         place = int(np.searchsorted(self.edges, value, side="right")) - 1
         place = min(max(place, 0), len(self.counts) - 1)
         return float(self.edges[place]), float(self.edges[place + 1]), int(self.counts[place])
 
     def within(self, axis: ValueAxis, bins: int = _BINS) -> Curve:
-        """Return the part inside of the axis, in bins merged to about `bins`."""
         last = len(self.counts)
         start = min(max(int((axis.low - self.edges[0]) // self.bin_width), 0), last - 1)
         stop = math.ceil((axis.high - self.edges[0]) / self.bin_width)
@@ -182,7 +179,6 @@ class HistogramCurves:
         *,
         by_channel: bool = False,
     ) -> HistogramCurves:
-        """Return a plot of “input” and “output”, as far as they are there."""
         whole = curves_of(histograms, by_channel=by_channel)
         curves = tuple(each.within(axis) for each in whole)
         width = max((each.bin_width for each in curves), default=1.0)
@@ -199,12 +195,10 @@ class HistogramCurves:
         return cls(axis, curves, scale, width, max(tops), tuple(found), beyond)
 
     def heights(self, curve: Curve) -> NDArray[np.float64]:
-        """Return how high each bin is drawn, from 0 to 1 and beyond."""
         factor = self.bin_width / curve.bin_width
         return self.scale.heights(curve.counts.astype(np.float64) * factor, self.top)
 
     def note(self) -> str:
-        """Return in words what the plot does not show; empty if it shows everything."""
         parts = [
             f"{short(each.low)} to {short(each.high)} ({100 * each.share:.0f} % of the "
             f"{each.name}) exceed the scale"
@@ -317,7 +311,6 @@ def background_of(curve: Curve) -> FrequentValues | None:
 
 
 def place_of(display: Display, handle: Handle) -> float:
-    """Return the value that a handle stands at; that of gamma is drawn in the middle of the map."""
     match handle:
         case Handle.LOW:
             return display.low
@@ -358,12 +351,10 @@ def stepped(
 
 
 def with_gamma(display: Display, gamma: float) -> Display:
-    """Return the display with another gamma, inside of its range and to three digits."""
     return replace(display, gamma=float(f"{min(max(gamma, GAMMAS[0]), GAMMAS[1]):.3g}"))
 
 
 def describe(display: Display, handle: Handle) -> str:
-    """Return the value of a handle in words."""
     if handle is Handle.MIDDLE:
         return f"Gamma {display.gamma:.3g}"
     return f"{handle} {short(place_of(display, handle))}"

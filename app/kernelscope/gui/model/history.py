@@ -31,7 +31,6 @@ Part = TypeVar("Part", Image, Volume)
 
 
 def parts_of(source: Image | Scan) -> tuple[Image, ...] | tuple[Volume, ...]:
-    """Return the pictures or volumes of an input or output, each of which has its reference."""
     return source.volumes if isinstance(source, Scan) else (source,)
 
 
@@ -111,7 +110,6 @@ class Moment(Generic[Opened, Part]):
                 yield from part.output.arrays()
 
     def describe_steps(self) -> str:
-        """Return ``after Gaussian noise, Median``; empty for the opened picture."""
         names = ", ".join(each.step.filter.name for each in self.steps)
         return f"after {names}" if names else ""
 
@@ -136,12 +134,10 @@ class History(Generic[Opened, Part]):
 
     @property
     def current(self) -> Moment[Opened, Part] | None:
-        """The moment that is shown."""
         return self._moments[self._place] if self._moments else None
 
     @property
     def moments(self) -> tuple[Moment[Opened, Part], ...]:
-        """All moments, oldest first."""
         return tuple(self._moments)
 
     @property
@@ -151,13 +147,11 @@ class History(Generic[Opened, Part]):
 
     @property
     def redo_name(self) -> str:
-        """The name of the step that `redo` repeats; empty if there is none."""
         following = self._moments[self._place + 1 :]
         return following[0].name if following else ""
 
     @property
     def state(self) -> tuple[list[Moment[Opened, Part]], int]:
-        """The whole history, to be restored when a picture cannot be shown."""
         return list(self._moments), self._place
 
     @state.setter
@@ -166,7 +160,6 @@ class History(Generic[Opened, Part]):
         self._moments = list(moments)
 
     def push(self, moment: Moment[Opened, Part]) -> None:
-        """Make `moment` the current one and forget the moments that `redo` led to."""
         self.leave()
         del self._moments[self._place + 1 :]
         self._moments.append(moment)
@@ -199,7 +192,6 @@ class History(Generic[Opened, Part]):
         self._place -= 1
 
     def redo(self) -> None:
-        """Go one moment forward, which `redo_name` must show to exist."""
         self.leave()
         self._place += 1
 
@@ -212,7 +204,6 @@ class History(Generic[Opened, Part]):
 
     @property
     def then(self) -> tuple[RunSettings, ...]:
-        """The steps after the one in the form, to the output that is shown."""
         pipeline = self.current.pipeline if self.current is not None else None
         return pipeline.then if pipeline is not None else ()
 
@@ -262,7 +253,6 @@ class History(Generic[Opened, Part]):
 
     @property
     def bytes(self) -> int:
-        """How much memory the moments take."""
         sizes = {id(array): array.nbytes for moment in self._moments for array in moment.arrays()}
         return sum(sizes.values())
 

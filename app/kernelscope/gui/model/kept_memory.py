@@ -13,8 +13,6 @@ from kernelscope.gui.model.history import History
 
 
 class KeptPictures(NamedTuple):
-    """One place where pictures are kept."""
-
     name: str
     bytes: int
     limit: int

@@ -63,12 +63,10 @@ def difference(
 
 
 def text_difference(before: str, after: str) -> list[DifferenceLine]:
-    """Return how two sources differ, all of their lines included."""
     return list(_of_texts(before.split("\n"), after.split("\n")))
 
 
 def _joined(functions: Iterator[list[str]]) -> list[str]:
-    """Return functions in sequence, separated by empty lines."""
     lines: list[str] = []
     for function in functions:
         lines += ["", *function] if lines else function
@@ -76,7 +74,6 @@ def _joined(functions: Iterator[list[str]]) -> list[str]:
 
 
 def _function(files: Sequence[SourceFile], launch: Launch) -> list[str]:
-    """Return the lines of a kernel."""
     place = find_kernel(files, launch.kernel, launch.defines)
     if place is None:
         return [f"// {launch.kernel} is made by a macro"]
@@ -103,7 +100,6 @@ def _said(fact: Fact) -> str:
 
 
 def _of_texts(before: list[str], after: list[str]) -> Iterator[DifferenceLine]:
-    """Yield the lines of both, common ones once."""
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
         if tag == "equal":
@@ -125,7 +121,6 @@ _Spans = tuple[tuple[int, int], ...]
 
 
 def _spans(before: str, after: str) -> tuple[_Spans, _Spans]:
-    """Return where two similar lines differ, by words; nothing for lines that are not similar."""
     words, others = _TOKEN.findall(before), _TOKEN.findall(after)
     matcher = SequenceMatcher(None, words, others, autojunk=False)
     if matcher.ratio() < _ALIKE:
@@ -138,6 +133,5 @@ def _spans(before: str, after: str) -> tuple[_Spans, _Spans]:
 
 
 def _span(words: Sequence[str], start: int, stop: int) -> tuple[int, int]:
-    """Return the range of characters that some words of a line occupy."""
     before = sum(map(len, words[:start]))
     return before, before + sum(map(len, words[start:stop]))

@@ -31,8 +31,6 @@ _NAME = re.compile(r"[\w .,+()–-]+")
 
 @dataclass(frozen=True)
 class Edit:
-    """A version of a kernel's source."""
-
     filter_id: str
     level_id: str
     name: str
@@ -70,7 +68,6 @@ class Edits:
         self.folder = folder
 
     def names(self, filter_id: str, level_id: str) -> list[str]:
-        """Return the names of the versions of a kernel, `FIRST` in front."""
         found = set()
         for path in self.folder.glob(f"{filter_id}-{level_id}-*.json"):
             try:
@@ -80,7 +77,6 @@ class Edits:
         return sorted(found, key=lambda name: (name != FIRST, name.casefold(), name))
 
     def damaged(self, filter_id: str, level_id: str) -> list[str]:
-        """Return the reason for each file of this kernel that cannot be used."""
         reasons = []
         for path in sorted(self.folder.glob(f"{filter_id}-{level_id}-*.json")):
             try:
@@ -143,7 +139,6 @@ class Edits:
         return self.folder / f"{filter_id}-{level_id}-{short}.json"
 
     def _read(self, path: Path, filter_id: str, level_id: str) -> Edit:
-        """Return the version in a file, everything in it checked."""
         try:
             # JSON escapes can make a text six times as long.
             data = atomic.read_own(path, 6 * MOST_BYTES)

@@ -43,8 +43,6 @@ LIMIT = 30.0
 
 
 class Agreement(StrEnum):
-    """How the result of a level compares with the reference."""
-
     REFERENCE = "reference"
     EQUAL = "equal"
     ROUNDING = "rounding"
@@ -57,14 +55,11 @@ class Agreement(StrEnum):
 
 @dataclass(frozen=True)
 class RungParity:
-    """The comparison of a result with that of the reference level."""
-
     agreement: Agreement
     reference: str  # name of the reference level
     difference: Difference | None = None  # None for the reference itself
 
     def describe(self) -> str:
-        """Return the outcome in a sentence."""
         if self.agreement is Agreement.REFERENCE:
             return "The other results are compared with this one."
         if self.agreement is Agreement.EQUAL:
@@ -92,8 +87,6 @@ def compare(reference: str, expected: Pixels, found: Pixels) -> RungParity:
 
 @dataclass(frozen=True)
 class Time:
-    """The time of a measured run, in seconds."""
-
     # Medians: of the kernels or the stage *compute*, and of whole runs with transfers.
     computing: float
     total: float
@@ -104,7 +97,6 @@ class Time:
 
     @classmethod
     def of(cls, result: Result) -> Time | None:
-        """Return the time of a result; None for a run that is not measured."""
         repeats = Timing.of(result).repeats
         if repeats is None:
             return None
@@ -151,7 +143,6 @@ class LadderModel:
         return True
 
     def time(self, request: Request, options: RunOptions) -> Time | None:
-        """Return the time of the work of `request` with these options, if it was measured."""
         return self._times.get(request.source, {}).get(_key(request, options))
 
     def has_run(self, request: Request, options: RunOptions) -> bool:
@@ -159,7 +150,6 @@ class LadderModel:
         return _key(request, options) in self._times.get(request.source, {})
 
     def parity(self, request: Request, place: RungPlace) -> RungParity | None:
-        """Return how the result of a level compares with the reference, if that is known."""
         return self._parity.get(request.source, {}).get(request.work, {}).get(place)
 
     def to_compare(
@@ -190,13 +180,11 @@ class LadderModel:
     def learn(
         self, request: Request, reference: Rung, found: Mapping[RungPlace, RungParity]
     ) -> None:
-        """Keep the outcome of comparisons."""
         own = {reference.place: RungParity(Agreement.REFERENCE, reference.full_name)}
         known = self._parity.setdefault(request.source, {}).setdefault(request.work, {})
         known.update({**found, **own} if found else {})
 
     def _is_compared(self, request: Request) -> bool:
-        """Return whether the results that are kept are those of this work."""
         kept = self._compared
         return kept is not None and kept.source is request.source and kept.work == request.work
 
@@ -223,7 +211,6 @@ class TimeScale:
         self._low = min(min(logs, default=0.0) - 0.3, self._high - LEAST_DECADES)
 
     def share(self, seconds: float) -> float:
-        """Return the length of a bar, 0 to 1."""
         log = math.log10(max(seconds, 1e-9))
         return min(1.0, max(0.0, (log - self._low) / (self._high - self._low)))
 
@@ -253,7 +240,6 @@ class KnownRung:
 
     @property
     def timing(self) -> str:
-        """Where the time comes from, in a sentence; empty if there is none to explain."""
         if self.time is not None:
             return describe_time(self.time)
         if self.figure is not None:

@@ -42,15 +42,12 @@ class Against:
 
     @property
     def snr(self) -> str:
-        """How SNR is computed, as the heading of a table."""
         law = ", Rician" if self.rician else ""
         return f"SNR over {self.background}{law}" if self.background else "SNR"
 
 
 @dataclass(frozen=True)
 class RegionRow:
-    """The figures of one region in one channel of one picture."""
-
     region: str
     picture: str
     channel: str
@@ -71,11 +68,9 @@ class RegionRow:
 
     @property
     def heading(self) -> str:
-        """The region, with the slice in which it was measured."""
         return f"{self.region} ({self.slice})" if self.slice else self.region
 
     def values(self, units: Units) -> tuple[float | None, ...]:
-        """Return the figures from the number of samples to CNR."""
         factor = 1.0
         if units is not Units.STORED:
             factor = (255 if units is Units.BYTES else 1) / self.unit
@@ -240,7 +235,6 @@ def measure(
 
 
 def _by_channel(region: Interest, picture: ProfiledPicture) -> dict[str, Statistics]:
-    """Return the figures of all channels together, and of each colour."""
     height, width, channels = picture.planes.shape
     if region.shape is Shape.LINE:
         values = profile(region, picture).inside
@@ -263,7 +257,6 @@ def _by_channel(region: Interest, picture: ProfiledPicture) -> dict[str, Statist
 
 
 def as_csv(rows: Sequence[RegionRow], units: Units, against: Against) -> str:
-    """Return the table with all digits; empty where there is no figure."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     cnr = f"CNR against {against.cnr}" if against.cnr else "CNR"

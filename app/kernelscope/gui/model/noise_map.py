@@ -13,7 +13,6 @@ from kernelscope.schema.filter import Diagnostic
 
 
 def noise_map(volume: Volume, diagnostic: Diagnostic, settings: tuple[Any, ...]) -> Volume:
-    """Return the map of a diagnostic with these settings; takes a while."""
     shown = volume.with_voxels(diagnostic.compute(volume.voxels, settings), as_float=True)
     return replace(shown, title=f"{stem_of(volume)}-{diagnostic.name.lower()}")
 

@@ -97,31 +97,25 @@ class Pipeline:
 
     @property
     def present(self) -> RunSettings:
-        """The step that the form edits."""
         return self.steps[self.place]
 
     @property
     def before(self) -> tuple[RunSettings, ...]:
-        """The steps that are on before the one that the form edits."""
         return tuple(each for each in self.steps[: self.place] if each.on)
 
     @property
     def after(self) -> tuple[RunSettings, ...]:
-        """The steps that are on after the one that the form edits."""
         return tuple(each for each in self.steps[self.place + 1 :] if each.on)
 
     @property
     def then(self) -> tuple[RunSettings, ...]:
-        """The further steps to the output that is shown."""
         return () if self.alone else self.after
 
     @property
     def off(self) -> int:
-        """How many steps are off."""
         return sum(not each.on for each in self.steps)
 
     def place_of(self, key: int) -> int:
-        """Return the place of a step."""
         return next(place for place, settings in enumerate(self.steps) if settings.key == key)
 
     # --- changes ---
@@ -138,7 +132,6 @@ class Pipeline:
         return replace(self, steps=tuple(steps))
 
     def edited(self, settings: RunSettings) -> Pipeline:
-        """Return the same with these settings for the step that the form edits."""
         if (settings.step, settings.options) == (self.present.step, self.present.options):
             return self
         present = replace(self.present, step=settings.step, options=settings.options)
@@ -158,11 +151,9 @@ class Pipeline:
         return Pipeline(steps, _nearest(steps, self.place), self.alone)._tidy()
 
     def can_switch(self, place: int) -> bool:
-        """Return whether a step can be switched: one that is on is needed."""
         return not self.steps[place].on or sum(each.on for each in self.steps) > 1
 
     def moved(self, place: int, to: int) -> Pipeline:
-        """Return the same with the step at `place` at another place."""
         steps = list(self.steps)
         present = steps[self.place].key
         steps.insert(to, steps.pop(place))
@@ -170,7 +161,6 @@ class Pipeline:
         return Pipeline(tuple(steps), new, self.alone)._tidy()
 
     def removed(self, place: int) -> Pipeline:
-        """Return the same without a step; the only one that is on stays."""
         if not self.can_switch(place):
             return self
         steps = (*self.steps[:place], *self.steps[place + 1 :])
@@ -185,7 +175,6 @@ class Pipeline:
         return Pipeline(steps, present, self.alone)._tidy()
 
     def selected(self, place: int) -> Pipeline:
-        """Return the same with another step to edit; one that is off cannot be edited."""
         return replace(self, place=place)._tidy() if self.steps[place].on else self
 
     def shown_alone(self, alone: bool) -> Pipeline:
@@ -202,7 +191,6 @@ class Pipeline:
         return Pipeline((*self.steps[:place], copy, *self.steps[place:]), place)
 
     def ended(self) -> Pipeline:
-        """Return the same without the steps after the one that the form edits."""
         return Pipeline(self.steps[: self.place + 1], self.place)
 
     def made(self, then: tuple[RunSettings, ...]) -> Pipeline:
@@ -215,12 +203,10 @@ class Pipeline:
         return replace(self, steps=(*self.steps[:place], settings, *self.steps[place + 1 :]))
 
     def _tidy(self) -> Pipeline:
-        """Return the same that shows the end, if that is the step that the form edits."""
         return self if self.after or not self.alone else replace(self, alone=False)
 
 
 def renewed(settings: RunSettings) -> RunSettings:
-    """Return another step with the same settings."""
     return RunSettings(settings.step, settings.options, settings.on)
 
 

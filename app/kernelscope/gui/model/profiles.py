@@ -49,7 +49,6 @@ class ProfiledPicture:
 
     @property
     def unit(self) -> float:
-        """The value that is 1 in units from 0 to 1."""
         return white_level(self.planes.dtype) if self.white is None else self.white
 
 
@@ -71,33 +70,27 @@ class Profile:
 
     @property
     def unit(self) -> str:
-        """The unit of distances."""
         return "px" if self.steps is None else unit_of(self.steps)[0]
 
     @property
     def length(self) -> float:
-        """Distance of the last point from the first, in `unit`."""
         length = length_of(self.line, self.steps)
         return length if self.steps is None else length / unit_of(self.steps)[1]
 
     @property
     def distances(self) -> NDArray[np.float64]:
-        """Distance of each point from the first."""
         return np.linspace(0.0, self.length, len(self.places))
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """Names of the channels; one of no name in grey pictures."""
         count = self.levels.shape[1]
         return CHANNELS[:count] if count > 1 else ("",)
 
     @property
     def inside(self) -> NDArray[np.float64]:
-        """The levels of the points that lie in the picture."""
         return self.levels[~np.isnan(self.levels[:, 0])]
 
     def values(self, units: Units) -> NDArray[np.float64]:
-        """Return the levels in other units."""
         if units is Units.STORED:
             return self.levels
         return self.levels * ((255 if units is Units.BYTES else 1) / self.white)
@@ -117,7 +110,6 @@ def profile(line: Interest, picture: ProfiledPicture) -> Profile:
 
 
 def length_of(line: Interest, steps: Steps | None) -> float:
-    """Return the length of a line: in millimetres if the size of a pixel is known, or in pixels."""
     (x, y), (end_x, end_y) = line.corners
     across, down = steps or (1.0, 1.0)
     return math.hypot((end_x - x) * across, (end_y - y) * down)

@@ -12,8 +12,6 @@ from kernelscope.images.volume import Volume
 
 
 class Projection(StrEnum):
-    """How the slices of a slab become one picture; the value is the name in the interface."""
-
     SLICE = "Slice"
     """The slice itself."""
     MAXIMUM = "Maximum"

@@ -37,7 +37,6 @@ class Pyramid:
         return int(self.planes.shape[1])
 
     def level_for(self, scale: float) -> int:
-        """Return how often the picture is halved where it is drawn magnified by `scale`."""
         wanted = math.floor(-math.log2(scale) + 1e-9)
         largest = math.ceil(math.log2(max(self.height, self.width)))
         return max(0, min(wanted, largest, int(math.log2(reduction.LARGEST_FACTOR))))
@@ -64,5 +63,4 @@ class Pyramid:
         return self
 
     def arrays(self) -> list[NDArray[Any]]:
-        """Return the arrays that it holds beside the picture itself."""
         return [array for level, array in self._levels.items() if level]

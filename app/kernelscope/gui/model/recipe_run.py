@@ -17,16 +17,12 @@ from kernelscope.gui.model.history import Moment
 
 
 class StepProgress(NamedTuple):
-    """A report of a step in progress."""
-
     step: str  # its number and name, to put before the stage; empty if there is only one
     stage: str
     fraction: float
 
 
 class StepDone(NamedTuple):
-    """A report of a step that is done."""
-
     result: Result
     next: Moment[Any, Any] | None
     """The moment with its output as the input; None after the last step."""
@@ -49,7 +45,6 @@ class RecipeRun:
         token: CancelToken,
         report: Callable[[StepProgress | StepDone], None],
     ) -> None:
-        """Report the progress of each step and its result; on the worker's thread."""
         request, moment = self._request, self._moment
         last = 1 + len(request.then)
 

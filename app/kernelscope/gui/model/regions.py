@@ -29,8 +29,6 @@ COLOURS = ("#56b4e9", "#e69f00", "#2fbf8f", "#f0e442", "#e08ac0", "#ff7f4d")
 
 
 class Shape(StrEnum):
-    """The shapes of regions; the value is the name in the interface."""
-
     RECTANGLE = "rectangle"
     ELLIPSE = "ellipse"
     POLYGON = "polygon"
@@ -39,8 +37,6 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True)
 class Interest:
-    """A region of interest."""
-
     name: str
     shape: Shape
     corners: tuple[Corner, ...]
@@ -52,15 +48,12 @@ class Interest:
 
     @property
     def box(self) -> tuple[int, int, int, int]:
-        """The box around the region: left, top, right and bottom edge."""
         return box_around(self.corners)
 
     def moved(self, right: int, down: int) -> Interest:
-        """Return the region elsewhere."""
         return replace(self, corners=tuple((x + right, y + down) for x, y in self.corners))
 
     def with_corner(self, number: int, corner: Corner) -> Interest:
-        """Return a polygon or a line with a corner or an end elsewhere."""
         corners = list(self.corners)
         corners[number] = _near(corner[0]), _near(corner[1])
         return replace(self, corners=tuple(corners))
@@ -71,7 +64,6 @@ class Interest:
         return replace(self, corners=box_of(first, second))
 
     def with_box(self, left: int, top: int, width: int, height: int) -> Interest:
-        """Return the region in another box, at least a pixel wide and high."""
         x, y, right, bottom = self.box
         across, along = (right - x) or 1, (bottom - y) or 1
         width, height = max(1, width), max(1, height)
@@ -87,7 +79,6 @@ class Interest:
         )
 
     def resized(self, right: int, down: int) -> Interest:
-        """Return the region wider and higher; of a line, the last end moves."""
         if self.shape is Shape.LINE:
             x, y = self.corners[1]
             return self.with_corner(1, (x + right, y + down))
@@ -96,7 +87,6 @@ class Interest:
 
     @property
     def handles(self) -> tuple[Point, ...]:
-        """The points by which the region is resized; of a box, 0 and 3 are opposite, 1 and 2."""
         if self.shape is Shape.POLYGON:
             return self.corners
         if self.shape is Shape.LINE:
@@ -105,13 +95,11 @@ class Interest:
         return (left, top), (right, top), (left, bottom), (right, bottom)
 
     def opposite(self, handle: int) -> Corner:
-        """Return the corner of a box opposite to one of its `handles`."""
         left, top, right, bottom = self.box
         return left if handle % 2 else right, top if handle > 1 else bottom
 
     @property
     def length(self) -> float:
-        """Distance between the ends of a line, in pixels."""
         (x, y), (end_x, end_y) = self.corners[0], self.corners[-1]
         return math.hypot(end_x - x, end_y - y)
 
@@ -132,13 +120,11 @@ class Interest:
 
     @property
     def area(self) -> Area | None:
-        """The area to which a filter can be limited; None for a line."""
         if self.shape is Shape.LINE:
             return None
         return Area(Outline(self.shape.value), self.corners)
 
     def mask(self, height: int, width: int) -> tuple[slice, slice, NDArray[np.bool_]]:
-        """Return rows and columns around the region in a picture, and its pixels among them."""
         left, top, right, bottom = self.box
         left, right = min(max(left, 0), width), min(max(right, 0), width)
         top, bottom = min(max(top, 0), height), min(max(bottom, 0), height)
@@ -158,7 +144,6 @@ def _near(coordinate: int) -> int:
 
 
 def _inside(region: Interest, xs: NDArray[Any], ys: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return whether points lie in a region, for each y and x; in a line there are none."""
     if region.shape is Shape.LINE:
         return np.zeros((ys.size, xs.size), bool)
     return inside(Outline(region.shape.value), region.corners, xs, ys)
@@ -190,7 +175,6 @@ class Regions:
         return self._regions[self._chosen] if self._chosen >= 0 else None
 
     def add(self, shape: Shape, corners: tuple[Corner, ...], plane: int | None = None) -> None:
-        """Add a region under a new name, and choose it; `plane` as in `Interest`."""
         colour = COLOURS[self._made % len(COLOURS)]
         self._made += 1
         taken = {region.name for region in self._regions}
@@ -202,14 +186,12 @@ class Regions:
         self.changed()
 
     def choose(self, number: int) -> None:
-        """Choose a region by its place; -1 for none."""
         number = number if 0 <= number < len(self._regions) else -1
         if number != self._chosen:
             self._chosen = number
             self.changed()
 
     def put(self, region: Interest) -> None:
-        """Replace the selected region."""
         if self._chosen >= 0 and region != self._regions[self._chosen]:
             self._regions[self._chosen] = region
             self.changed()
@@ -222,14 +204,12 @@ class Regions:
             self.put(replace(chosen, name=name))
 
     def remove(self) -> None:
-        """Remove the selected region, and choose the one after it."""
         if self._chosen >= 0:
             del self._regions[self._chosen]
             self._chosen = min(self._chosen, len(self._regions) - 1)
             self.changed()
 
     def chosen_in(self, plane: int | None) -> Interest | None:
-        """Return the selected region if it lies in this plane."""
         chosen = self.chosen
         return chosen if chosen is not None and chosen.plane == plane else None
 

@@ -60,7 +60,6 @@ def python(image: Image, steps: Sequence[RunSettings]) -> str:
 
 
 def _levels(image: Image) -> dict[str, float]:
-    """Return white and black of the picture, where the user gave them; black where it is not 0."""
     levels = image.given_levels
     if levels is None or own_levels_of(image):
         return {}
@@ -117,7 +116,6 @@ def _option_words(options: RunOptions) -> list[str]:
 
 
 def _arguments(settings: RunSettings, *, last: bool) -> list[str]:
-    """Return the arguments of the filter's function after the array."""
     step, options = settings.step, settings.options
     given: dict[str, Any] = {}
     for name in _typed(step):

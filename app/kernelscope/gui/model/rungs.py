@@ -36,8 +36,6 @@ AUTO = RungPlace(Device.AUTO)
 
 @dataclass(frozen=True)
 class Rung:
-    """A place to run a filter."""
-
     place: RungPlace
     name: str  # name of the level: ``Shared memory``
     device: str = ""  # name of the device: ``GPU``; empty for Auto
@@ -48,7 +46,6 @@ class Rung:
 
     @property
     def full_name(self) -> str:
-        """``GPU shared memory``, or ``Auto: CPU parallel``."""
         return self.level.on(self.device) if self.level is not None else self.name
 
 
@@ -84,7 +81,6 @@ def rungs(
 
 
 def _choice(spec: FilterSpec, usable: list[Rung], alone: bool, found: list[Rung]) -> str:
-    """Return how Auto chooses for a filter, in sentences."""
     if not alone:
         return (
             "Auto chooses by the times of earlier runs of this filter on both devices, copies to "
@@ -129,7 +125,6 @@ def without_gpu(availability: Mapping[str, Availability]) -> str:
 
 
 def only_cpu(spec: FilterSpec) -> str:
-    """Return why a filter has no levels on a GPU; empty if it has some."""
     if spec.levels(Device.GPU.value):
         return ""
     reasons = dict.fromkeys(spec.gaps(Device.GPU.value).values())
@@ -137,7 +132,6 @@ def only_cpu(spec: FilterSpec) -> str:
 
 
 def with_gaps(levels: Iterable[Level], gaps: Mapping[str, str]) -> list[Level]:
-    """Return `levels` and those that do not apply, in the order of `GPU_LEVELS`."""
     found = list(levels)
     for number, level in enumerate(GPU_LEVELS):
         if level.id in gaps:

@@ -138,23 +138,19 @@ class Run:
 
     @property
     def title(self) -> str:
-        """The user's name for it, or else that of the filter."""
         return self.name or self.filter_name
 
     @property
     def totals(self) -> Spread:
-        """The total of each repeat; of a run that was not measured, its only one."""
         if self.seconds is None:
             return Spread(())
         return Spread(self.repeats.totals if self.repeats else (self.seconds,))
 
     def spread(self, quantity: str) -> Spread:
-        """Return its repeats of *kernel* or *total*."""
         return Spread(self.kernels) if quantity == KERNEL else self.totals
 
     @property
     def measurement(self) -> str:
-        """How its time was measured, in words: ``median of 5``, ``one run``."""
         if self.seconds is None:
             return NOT_TIMED
         count = len(self.totals.times)
@@ -164,7 +160,6 @@ class Run:
 
     @property
     def psnr(self) -> float | None:
-        """Of the output, in decibels; None without a reference."""
         return self.judgement.after.psnr if self.judgement else None
 
     @property
@@ -176,14 +171,12 @@ class Run:
         return gain if math.isfinite(gain) else None
 
     def is_measured(self, quantity: str) -> bool:
-        """Return whether its *kernel* or *total* may be compared."""
         if self.seconds is None:
             return False
         return self.warm if quantity == KERNEL else not self.first
 
     @property
     def kernel(self) -> float | None:
-        """Seconds of computing, the median of its repeats."""
         return self.spread(KERNEL).median if self.kernels else None
 
     @property
@@ -248,12 +241,10 @@ class Runs:
         return run
 
     def remove(self, run: Run) -> None:
-        """Forget a run."""
         self._runs.remove(run)
         self._gather()
 
     def choose(self, run: Run) -> None:
-        """Make `run` the baseline of its work."""
         self._chosen[run.work] = run
 
     def baseline(self, run: Run) -> Run | None:
@@ -280,7 +271,6 @@ class Runs:
         return len({each.where for each in self._alike[run.work]}) > 1
 
     def has_rivals(self, run: Run) -> bool:
-        """Return whether the work of `run` was timed at another place too."""
         timed = {each.where for each in self._alike[run.work] if each.seconds is not None}
         return len(timed | {run.where}) > 1
 
@@ -333,20 +323,17 @@ class Runs:
 
 
 def part_of(stage: str) -> str:
-    """Return the part of a run to which a stage belongs."""
     if stage in _COMPUTING:
         return KERNEL
     return TRANSFERS if stage in _TRANSFERS else OTHER
 
 
 def where(result: Result) -> str:
-    """Return device, level and a chosen block size: ``GPU shared memory 16×16``."""
     block = result.request.options.block
     return f"{result.where} {block_name(block)}" if block is not None else result.where
 
 
 def added_up(stages: Iterable[Stage]) -> dict[str, float]:
-    """Return the seconds of each stage name, in order of first appearance."""
     seconds: dict[str, float] = {}
     for stage in stages:
         seconds[stage.name] = seconds.get(stage.name, 0.0) + stage.seconds

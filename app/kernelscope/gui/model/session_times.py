@@ -26,7 +26,6 @@ class SessionTimes:
         self._kernels: dict[tuple[str, tuple[int, ...]], float] = {}
 
     def add(self, result: Result) -> None:
-        """Keep the time of a result, if it ran on a GPU and had one step."""
         from kernelscope.teach.lecture import MeasuredTime
 
         kernels = Timing.of(result).kernels
@@ -49,7 +48,6 @@ class SessionTimes:
         return {level: seconds for level, seconds in known.items() if seconds is not None}
 
     def newest(self) -> tuple[MeasuredTime, ...]:
-        """Return the newest runs of each filter, the oldest of them first."""
         kept: list[MeasuredTime] = []
         for run in reversed(self._runs.values()):
             if sum(each.filter_id == run.filter_id for each in kept) < _MOST:

@@ -42,16 +42,13 @@ class Viewpoint:
     zoom: float = 1.0  # 1 where the whole volume fits into the view from every side
 
     def turned(self, right: float, up: float) -> Viewpoint:
-        """Return the camera after going around by degrees."""
         pitch = min(max(self.pitch + up, -_FLATTEST), _FLATTEST)
         return replace(self, yaw=(self.yaw + right) % 360, pitch=pitch)
 
     def zoomed(self, factor: float) -> Viewpoint:
-        """Return the camera with another magnification."""
         return replace(self, zoom=min(max(self.zoom * factor, _ZOOMS[0]), _ZOOMS[1]))
 
     def axes(self, front: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the directions right, up and towards the camera, for those of the front view."""
         right, up, toward = front
         yaw, pitch = math.radians(self.yaw), math.radians(self.pitch)
         toward, right = (
@@ -119,7 +116,6 @@ class Rendering(NamedTuple):
 
 
 def render(scene: ViewedVolume, camera: Viewpoint, style: SpaceStyle) -> Rendering:
-    """Return the picture of a volume from a side."""
     axes = camera.axes(scene.front)
     toward = axes[2]
     across = int(np.argmax(np.abs(toward)))
@@ -214,7 +210,6 @@ def _smooth(depth: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _added(values: NDArray[np.float32], axis: int) -> NDArray[np.float32]:
-    """Return the sums of five neighbours."""
     padded = np.moveaxis(np.pad(values, [(2, 2) if a == axis else (0, 0) for a in (0, 1)]), axis, 0)
     total = sum(padded[i : i + values.shape[axis]] for i in range(5))
     return np.moveaxis(np.asarray(total, np.float32), 0, axis)

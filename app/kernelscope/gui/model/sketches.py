@@ -93,7 +93,6 @@ class _Deadline(CancelToken):
         """Seconds for the whole run, once the deadline has passed."""
 
     def progress(self, stage: str, fraction: float) -> None:
-        """Follow the run; compiling does not count."""
         if stage != "compute":
             return
         now = time.perf_counter()
@@ -192,7 +191,6 @@ def kind_of_sketch(scene: ViewedPicture, step: Step) -> str:
 
 
 def _request(scene: ViewedPicture, step: Step) -> tuple[Request, str]:
-    """Return the request of a sketch, and the part of the picture that it shows in words."""
     whole = Request(scene.image, step, _OPTIONS, live=True)
     if step.filter.uncroppable(step.parameters):
         small = _reduced(scene.image)
@@ -203,7 +201,6 @@ def _request(scene: ViewedPicture, step: Step) -> tuple[Request, str]:
 
 
 def _middle(scene: ViewedPicture, shape: tuple[int, ...]) -> tuple[Region, str]:
-    """Return the part of a result of `shape` in the middle of the view, and its name."""
     height, width = shape[:2]
     rows, columns = min(HEIGHT, height), min(WIDTH, width)
     shift = (scene.image.width - width) // 2, (scene.image.height - height) // 2
@@ -220,7 +217,6 @@ def _within(first: int, last: int) -> int:
 
 
 def _reduced(image: Image) -> Image:
-    """Return the whole picture, not larger than a sketch."""
     factor = max(1, math.ceil(image.width / WIDTH), math.ceil(image.height / HEIGHT))
     if factor > LARGEST_FACTOR:
         step = math.ceil(factor / LARGEST_FACTOR)
@@ -251,14 +247,12 @@ class Sketches:
         self._known: OrderedDict[int, _KeptSketches] = OrderedDict()
 
     def of(self, scene: ViewedPicture, step: Step) -> Sketch | None:
-        """Return a sketch that is there already."""
         kept = self._known.get(id(scene.anchor))
         if kept is None or kept.anchor() is not scene.anchor or kept.key != scene.key:
             return None
         return kept.sketches.get(settings_of(step, scene.image))
 
     def keep(self, scene: ViewedPicture, step: Step, sketch: Sketch) -> None:
-        """Keep a sketch; those of other scenes of its picture are forgotten."""
         kept = self._known.pop(id(scene.anchor), None)
         if kept is None or kept.anchor() is not scene.anchor or kept.key != scene.key:
             kept = _KeptSketches(weakref.ref(scene.anchor), scene.key, {})

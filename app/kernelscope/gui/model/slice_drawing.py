@@ -63,7 +63,6 @@ _DYES = (ColourMap.RED, ColourMap.GREEN, ColourMap.BLUE, ColourMap.GREY)
 
 
 def composite(volumes: Sequence[Volume], plane: Plane, index: int) -> Image:
-    """Return a slice of all channels of a file, each in its colour and contrast, added up."""
     known = [map_of(each.channel.colour) for each in volumes]
     maps = known if len(set(known)) == len(known) else [_DYES[n % 4] for n in range(len(known))]
     total: NDArray[np.float32] = np.zeros((1, 1, 3), np.float32)

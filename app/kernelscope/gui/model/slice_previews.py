@@ -36,7 +36,6 @@ class SlicePreview:
 
     @functools.cached_property
     def contents(self) -> tuple[DrawnView, ...]:
-        """Each component as it is drawn."""
         return tuple(DrawnView(volume, part=self.part) for volume in self.volumes)
 
     @property
@@ -85,11 +84,9 @@ class SlicePreviews:
         return True
 
     def at(self, axis: int, index: int) -> SlicePreview | None:
-        """Return the slice at this place, of whatever settings."""
         return self._slices.get((axis, index))
 
     def of(self, wanted: Request, axis: int, index: int) -> SlicePreview | None:
-        """Return the slice at this place if it has the settings of `wanted`."""
         found = self.at(axis, index)
         return found if found is not None and alike(found.request, wanted) else None
 

@@ -17,8 +17,6 @@ RAYLEIGH = math.sqrt(2 - math.pi / 2)
 
 @dataclass(frozen=True)
 class Statistics:
-    """Figures of the samples in a region."""
-
     count: int  # number of samples: pixels times channels
     # In levels of the type; NaN without samples.
     mean: float

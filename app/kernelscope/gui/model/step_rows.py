@@ -26,8 +26,6 @@ from kernelscope.images.volume import Volume
 
 @dataclass(frozen=True)
 class StepRow:
-    """A step as it is shown."""
-
     settings: RunSettings
     key: int  # of the step
     number: int  # from 1
@@ -44,13 +42,11 @@ class StepRow:
 
     @property
     def state(self) -> str:
-        """The time, or why there is none."""
         if not self.settings.on:
             return "off"
         return self.time if self.fresh else f"{Freshness.OUT_OF_DATE.symbol} out of date"
 
     def describe(self) -> str:
-        """Return the step in words, for a screen reader."""
         step = self.settings.step
         parts = [f"Step {self.number}, {step.name}", step.caption, "edited" * self.edited]
         parts += [self.state, self.gain if self.fresh else ""]
@@ -104,7 +100,6 @@ def rows_of(
 
 
 def _time(step: ShownStep) -> str:
-    """Return the time of a step where it would run now; empty if it ran elsewhere."""
     settings, result, facts = step
     if facts is None or result is None:
         return ""
@@ -179,7 +174,6 @@ def examine(
 
 
 def _judge(moment: Moment[Any, Any], result: Result) -> Judgement | None:
-    """Compare a step with the reference of its input, where there is one."""
     for part in parts_of(moment.source):
         reference = moment.references.get(part)
         if reference is not None:

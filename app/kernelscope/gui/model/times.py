@@ -14,8 +14,6 @@ from kernelscope.engine.timing import Metric, Repeats, Stage
 
 @dataclass(frozen=True)
 class Timing:
-    """The times of a result; without any if it was emulated."""
-
     seconds: float | None = None  # total of the counted stages
     speed: float | None = None  # millions of pixels or voxels per second
     stages: tuple[Stage, ...] = ()
@@ -72,7 +70,6 @@ class Spread:
 
     @property
     def median(self) -> float:
-        """The time in the middle; the lower one of two, so that it was measured."""
         return statistics.median_low(self.times)
 
     @property
@@ -88,7 +85,6 @@ class Spread:
         return self.half > UNSTEADY
 
     def describe(self) -> str:
-        """Return ``1.65 ms, median of 3 (1.60 ms to 1.72 ms)``."""
         if len(self.times) <= 1:
             return duration(self.median if self.times else None)
         least, most = duration(min(self.times)), duration(max(self.times))
@@ -112,22 +108,18 @@ class RunSpeedUp:
 
     @property
     def factor(self) -> float:
-        """The median of the baseline divided by the own one."""
         return self.baseline.median / self.own.median
 
     @property
     def few(self) -> bool:
-        """Whether one of the two has too few repeats for more than an approximate factor."""
         return min(len(self.own.times), len(self.baseline.times)) < FEWEST_REPEATS
 
     @property
     def varying(self) -> bool:
-        """Whether the times of one of the two vary."""
         return self.own.unsteady or self.baseline.unsteady
 
     @property
     def sure(self) -> bool:
-        """Whether both are steady, repeated often enough, and no repeats of the two overlap."""
         mine, other = self.own.times, self.baseline.times
         apart = max(mine) < min(other) or max(other) < min(mine)
         return apart and not self.few and not self.varying
@@ -136,7 +128,6 @@ class RunSpeedUp:
         return f"{'' if self.sure else '≈ '}{significant(self.factor)}×"
 
     def explain(self) -> str:
-        """Return the division in full, and why it is not sure."""
         lines = [
             f"{self.quantity}: {self.over} / {self.mine} = {significant(self.factor)}",
             f"{self.over}: {self.baseline.describe()}",

@@ -18,8 +18,6 @@ _ALONE = "Open it alone, then add the others."
 
 @dataclass(frozen=True, eq=False)
 class FoundFile:
-    """A file that was opened together with others."""
-
     path: Path
     volume: Volume | None = None  # None if the file adds none
     problem: str = ""  # the reason for that, as a sentence
@@ -61,7 +59,6 @@ def read_together(paths: Sequence[Path], nan: float | None = None) -> list[Found
 
 
 def misfit(first: Volume, other: Volume) -> str:
-    """Return why two volumes cannot be filtered together; empty if they can."""
     try:
         check_aligned((first, other))
     except AppError as error:

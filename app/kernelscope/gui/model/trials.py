@@ -175,7 +175,6 @@ def _cases(request: Request, level: Level) -> Iterator[Work]:
 
 
 def _pixels(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return random samples, many of them black or white, where sums overflow."""
     random = np.random.default_rng(shape)
     white = 1.0 if dtype.kind == "f" else float(np.iinfo(dtype).max)
     pixels = random.uniform(0, white, shape)
@@ -187,8 +186,6 @@ def _pixels(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class TrialSubject:
-    """The kernel whose versions are shown."""
-
     # Under which the versions are kept.
     filter_id: str
     level_id: str
@@ -217,8 +214,6 @@ class TrialSubject:
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """A trial and its cases."""
-
     outcome: TrialOutcome
     obstacle: str = ""  # the reason if it was only compiled
     titles: tuple[str, ...] = ()  # of the cases, where they have titles
@@ -248,7 +243,6 @@ class Version:
         return made.trace
 
     def source(self, file: str) -> str:
-        """Return the text of the kernel or of a header; empty for an unknown one."""
         return self.job.text if file == self.job.name else header_text(file)
 
 
@@ -319,7 +313,6 @@ def _on_card(
 
 
 def times_of(report: TrialReport) -> str:
-    """Return the times of a trial on a card as a sentence; empty without any."""
     if not report.times or not report.device:
         return ""
     times = dict(report.times)

@@ -44,7 +44,6 @@ class VolumeSeries:
             self._kept.popitem(last=False)
 
     def kept(self, index: int) -> Volume | None:
-        """Return the volume at `index` if it is in memory."""
         found = self._kept.get(index)
         if found is not None:
             self._kept.move_to_end(index)

@@ -44,8 +44,6 @@ NAMES = {
 
 @dataclass(frozen=True)
 class ThreadStep:
-    """Something that the thread does."""
-
     event: Event
     space: MemorySpace | None  # None for a barrier
     array: str
@@ -55,7 +53,6 @@ class ThreadStep:
     place: SourceLine | None  # line of the kernel
 
     def text(self) -> str:
-        """Return the step in words."""
         if self.space is None:
             return "waits at a barrier for the other threads of the block"
         verb = "reads" if self.event is Event.READ else "writes"
@@ -180,7 +177,6 @@ class Xray:
         return found
 
     def _pixels(self, chosen: NDArray[np.bool_]) -> frozenset[Cell]:
-        """Return pixels that records read directly."""
         records = self.trace.records
         chosen = chosen & (records["event"] == Event.READ)
         chosen &= np.isin(records["array"], self._pictures)
@@ -206,7 +202,6 @@ class Xray:
 
     @functools.cached_property
     def warp_pixels(self) -> frozenset[Cell]:
-        """Pixels that the warp reads from the memory of the card."""
         return self._pixels(self.trace.records["thread"] // WARP == self.warp)
 
     @functools.cached_property
@@ -215,7 +210,6 @@ class Xray:
         return self._pixels(np.ones(len(self.trace.records), bool))
 
     def prepare(self) -> None:
-        """Compute everything that is shown, which may take seconds, on the calling thread."""
         _ = self.warp_pixels, self.block_pixels, self.figures, self.loads_per_pixel
 
     def describe_step(self, number: int) -> str:
@@ -227,7 +221,6 @@ class Xray:
         return f"Step {number:,} of {len(self.steps):,}: the thread {step.text()}{place}"
 
     def next_step(self, start: int, event: Event) -> int:
-        """Return how many steps are done after the next one of this kind; all if there is none."""
         for number in range(start, len(self.steps)):
             if self.steps[number].event is event:
                 return number + 1
@@ -273,7 +266,6 @@ Row = tuple[str, ...]
 
 
 def side_by_side(first: Xray, second: Xray) -> tuple[Row, ...]:
-    """Return the figures of two levels in one table: three columns for each."""
     both = [_sections(each.figures) for each in (first, second)]
     headings = [*both[0], *(heading for heading in both[1] if heading not in both[0])]
     last = [heading for heading in headings if heading[:1].isalpha()]

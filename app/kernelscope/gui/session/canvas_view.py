@@ -76,17 +76,14 @@ class CanvasView(Observed):
         self._instead = self._held = False
 
     def arrange(self, **changes: object) -> None:
-        """Change attributes of `panes`."""
         with self.changing(PANES):
             self.panes = replace(self.panes, **changes)  # type: ignore[arg-type]
 
     @property
     def shows_input(self) -> bool:
-        """Whether the input is drawn in place of the output."""
         return self._instead or self._held
 
     def show_input_instead(self) -> None:
-        """Draw the input in place of the output, or the output again."""
         with self.changing(PANES):
             self._instead = not self._instead
 
@@ -97,7 +94,6 @@ class CanvasView(Observed):
                 self._held = held
 
     def set_divide(self, share: float) -> None:
-        """Move the line between input and output."""
         with self.changing(DIVIDED):
             self.divide = min(max(share, 0.0), 1.0)
 
@@ -115,7 +111,6 @@ class CanvasView(Observed):
 
     @property
     def large(self) -> int | None:
-        """The plane that is larger than the others; None if all are alike, or one is alone."""
         return self._large if self.panes.enlarged and self.plane_number is None else None
 
     def enlarge(self, plane: int | None) -> None:
@@ -126,7 +121,6 @@ class CanvasView(Observed):
 
     @property
     def places(self) -> list[tuple[int, int]]:
-        """Axis and index of the slices that are shown, the one that was clicked last first."""
         shown = list(range(len(self.planes)))
         if self.plane_number is not None:
             shown = shown[self.plane_number : self.plane_number + 1]
@@ -136,11 +130,9 @@ class CanvasView(Observed):
 
     @property
     def axis(self) -> int:
-        """The axis across which a filter for pictures takes slices."""
         return 0 if self.plane_number is None else self.planes[self.plane_number].axis
 
     def choose_look(self, look: Look) -> None:
-        """Draw slices projected, or differences over the input or reference."""
         if look != self.look:
             with self.changing(DRAWN, SLICES):
                 self.look = look
@@ -149,7 +141,6 @@ class CanvasView(Observed):
 
     @property
     def side(self) -> PaneSide:
-        """The picture that `display` is of."""
         return self._side if self.sides else PaneSide.INPUT
 
     @property
@@ -162,12 +153,10 @@ class CanvasView(Observed):
 
     @property
     def display(self) -> Display | None:
-        """How values are drawn; None while nothing is open."""
         return self.displays.of(self.side)
 
     @property
     def is_whole(self) -> bool:
-        """Whether values are whole numbers."""
         image = self.displays.image(self.side)
         return image is not None and dtype_of(image).kind in "iu"
 
@@ -185,18 +174,15 @@ class CanvasView(Observed):
 
     @property
     def chosen_map(self) -> ColourMap:
-        """The colours of grey pictures and of volumes."""
         display = self.displays.of(PaneSide.INPUT)
         return display.colour_map if display is not None else ColourMap.GREY
 
     def choose_side(self, side: PaneSide) -> None:
-        """Let `display` be that of the input or the output, where they are drawn separately."""
         if side is not self._side:
             with self.changing(DRAWN):
                 self._side = side
 
     def choose(self, display: Display) -> None:
-        """Draw values so."""
         self.choose_display(self.side, display)
 
     def choose_automatic(self) -> None:
@@ -227,7 +213,6 @@ class CanvasView(Observed):
                 self.choose_full(side)
 
     def choose_map(self, colour_map: ColourMap) -> None:
-        """Draw grey pictures and volumes in these colours."""
         with self.changing():
             for side in PaneSide:
                 display = self.displays.of(side)

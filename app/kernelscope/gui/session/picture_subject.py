@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 
 class PictureSubject(Subject[Image, Image]):
-    """A picture, its output and its reference."""
-
     kind = Kind.PICTURE
 
     def __init__(self, session: Session) -> None:
@@ -50,7 +48,6 @@ class PictureSubject(Subject[Image, Image]):
         return self.moment.source
 
     def open_picture(self, opened: Image) -> None:
-        """Continue with a picture that is unrelated to the current one."""
         references = {}
         reference = self.reference
         if reference is not None and reference.origin in (
@@ -81,7 +78,6 @@ class PictureSubject(Subject[Image, Image]):
         return with_reference(request, self.reference)
 
     def visible_part(self, request: Request) -> Region | None:
-        """Return the part of the result of `request` that the view shows; None for none."""
         if self.session.view is not View.OUTPUT:
             return None
         (first, upper, last, lower), offset = self.view.seen, offset_of(request)
@@ -139,7 +135,6 @@ class PictureSubject(Subject[Image, Image]):
     def _references_of(
         self, result: Result, known: Moment[Image, Image]
     ) -> Mapping[Image, Reference[Image]]:
-        """Return the reference that the run was evaluated against."""
         reference = result.request.reference
         if not isinstance(reference, Image):
             return {}

@@ -156,12 +156,10 @@ class Session(Observed):
 
     @property
     def kind(self) -> Kind:
-        """Pictures or volumes."""
         return self.subject.kind
 
     @property
     def other(self) -> Subject[Any, Any]:
-        """The subject behind the one in front."""
         return next(each for each in self.subjects if each is not self.subject)
 
     def subject_of(self, opened: object) -> Subject[Any, Any]:
@@ -170,11 +168,9 @@ class Session(Observed):
 
     @property
     def freshness(self) -> Freshness | None:
-        """How the output on the screen relates to the settings."""
         return freshness(self.subject.shown, self.subject.wanted())
 
     def set_view(self, view: View, gain: int | None) -> None:
-        """Show the output or a difference; without a gain, the one that shows most."""
         with self.changing(VIEW):
             self.view, self.wanted_gain = view, gain
 
@@ -203,7 +199,6 @@ class Session(Observed):
         return notice
 
     def arrange(self, **changes: object) -> None:
-        """Change `Panes`, of pictures and volumes alike."""
         with self.changing():
             for each in (self.pictures, self.volumes):
                 each.view.arrange(**changes)
@@ -233,13 +228,11 @@ class Session(Observed):
 
     @property
     def spec(self) -> FilterSpec:
-        """The filter that is chosen; of volumes in 3-D, if that is."""
         chosen = filters.get(self.filter_id)
         return chosen.in_3d if chosen.in_3d and self.in_3d else chosen
 
     @property
     def offers_3d(self) -> bool:
-        """Whether the mask of the filter can go through the slices of what is open."""
         return self.kind is Kind.VOLUME and filters.get(self.filter_id).in_3d is not None
 
     @property
@@ -249,7 +242,6 @@ class Session(Observed):
 
     @property
     def border(self) -> Border:
-        """The border of the next run."""
         return self._border_for(self.spec)
 
     @property
@@ -259,27 +251,22 @@ class Session(Observed):
 
     @property
     def grey(self) -> bool:
-        """Whether to convert to greyscale first; volumes are grey."""
         return self._wishes_grey and self.kind is Kind.PICTURE
 
     @property
     def within(self) -> Area | None:
-        """The part of pictures that is filtered; None for all of it."""
         return self._within if self.kind is Kind.PICTURE else None
 
     @property
     def values(self) -> Values:
-        """The parameters of the filter."""
         return self.values_of(self.spec.id)
 
     @property
     def automatic(self) -> tuple[str, ...]:
-        """The parameters that every run estimates again."""
         return self.values.automatic
 
     @property
     def values_problem(self) -> str:
-        """The reason why the parameters are not valid; empty if they are."""
         return "" if self._values_problem is None else str(self._values_problem)
 
     @property
@@ -295,14 +282,12 @@ class Session(Observed):
         return self.settings
 
     def options_at(self, place: RungPlace) -> RunOptions:
-        """Return the options of a run at another place; raises `InvalidParameter`."""
         if self.refused is not None:
             raise self.refused
         block = self._wished.block if self.takes_block(place) else None
         return replace(self._wished, device=place.device, level=place.level, block=block)
 
     def takes_block(self, place: RungPlace) -> bool:
-        """Return whether the user may choose the blocks there."""
         return place.level is not None and takes_block(self.spec, place.level)
 
     def values_of(self, filter_id: str) -> Values:
@@ -338,7 +323,6 @@ class Session(Observed):
     # --- writing ---
 
     def set_filter(self, filter_id: str) -> None:
-        """Choose a filter; one that is not offered for the open kind changes nothing."""
         if filter_id in _offered(self.kind) and filter_id != self.filter_id:
             with self.changing(FILTER):
                 self.filter_id = filter_id
@@ -372,7 +356,6 @@ class Session(Observed):
                 self._settle()
 
     def set_values(self, filter_id: str, numbers: Mapping[str, Any]) -> None:
-        """Set parameters of a filter; others keep their values."""
         with self.changing(VALUES):
             old = self.values_of(filter_id)
             automatic = tuple(name for name in old.automatic if name not in numbers)
@@ -387,7 +370,6 @@ class Session(Observed):
             self._settle()
 
     def reset(self) -> None:
-        """Set the parameters of the filter to their defaults."""
         with self.changing(VALUES):
             spec = self.spec
             automatic = {each.name for each in spec.parameters if each.is_estimated}
@@ -395,13 +377,11 @@ class Session(Observed):
             self._settle()
 
     def set_border(self, border: Border) -> None:
-        """Choose the border."""
         with self.changing(OPTIONS):
             self._wished_border = border
             self._settle()
 
     def set_grey(self, grey: bool) -> None:
-        """Convert to greyscale first, or not."""
         with self.changing(OPTIONS):
             self._wishes_grey = grey
             self._settle()
@@ -421,11 +401,9 @@ class Session(Observed):
             self._settle()
 
     def choose_place(self, place: RungPlace) -> None:
-        """Run there from now on; where the filter cannot, the nearest place stands in."""
         self.set_options(replace(self._wished, device=place.device, level=place.level))
 
     def set_options(self, wished: RunOptions, refused: InvalidParameter | None = None) -> None:
-        """Choose options; `refused` is why one of them is not valid while it is typed."""
         with self.changing(OPTIONS):
             self._wished, self.refused = wished, refused
             self._settle()
@@ -499,7 +477,6 @@ class Session(Observed):
     # --- from one start of the program to the next ---
 
     def texts(self) -> dict[str, dict[str, str]]:
-        """Return the settings as texts to remember, by group."""
         chosen = self.filter_id if self.kind is Kind.PICTURE else self._others[Kind.PICTURE]
         found = {"": {"filter": chosen}, "run": self._option_texts()}
         for filter_id, values in self._values.items():
@@ -545,7 +522,6 @@ class Session(Observed):
 
 
 def _offered(kind: Kind) -> list[str]:
-    """Return the filters that are offered for a kind, in the order of the list."""
     return [spec.id for specs in by_category(kind).values() for spec in specs]
 
 

@@ -146,8 +146,6 @@ class Savable(NamedTuple):
 
 
 class Subject(Observed, Generic[Opened, Part]):
-    """The state of a page: widgets write to it, and show it."""
-
     kind: Kind
     drawn_at_once = False
     """Whether the output is drawn quickly, as the input on the screen is."""
@@ -207,33 +205,27 @@ class Subject(Observed, Generic[Opened, Part]):
 
     @property
     def moment(self) -> Moment[Opened, Part]:
-        """The moment that is shown; there is none before the first input."""
         assert self.history.current is not None
         return self.history.current
 
     @property
     def source(self) -> Opened | None:
-        """The input of the next run."""
         return self.history.current.source if self.history.current else None
 
     @property
     def result(self) -> Result | None:
-        """The last run on the input."""
         return self.history.current.result if self.history.current else None
 
     @property
     def part(self) -> Part:
-        """The picture, or the volume of the scan, that is shown and evaluated."""
         raise NotImplementedError
 
     @property
     def component(self) -> int:
-        """The place of `part` in its scan."""
         return 0
 
     @property
     def reference(self) -> Reference[Part] | None:
-        """The reference of `part`."""
         return self.moment.references.get(self.part) if self.history.current else None
 
     @property
@@ -253,7 +245,6 @@ class Subject(Observed, Generic[Opened, Part]):
         self.push(self.session.with_steps(self, moment))
 
     def push(self, moment: Moment[Opened, Part]) -> None:
-        """Show `moment`; Undo returns to the current one."""
         self.show_steps(moment, as_step=True)
 
     def show_steps(self, moment: Moment[Opened, Part], *, as_step: bool) -> None:
@@ -267,21 +258,18 @@ class Subject(Observed, Generic[Opened, Part]):
                 self._recall(moment.form)
 
     def undo(self) -> None:
-        """Return to the previous input, with its output and references."""
         if self.history.undo_name:
             with self.changing(MOMENT):
                 self.history.undo()
                 self._recall(self.moment.form)
 
     def redo(self) -> None:
-        """Reverse `undo`."""
         if self.history.redo_name:
             with self.changing(MOMENT):
                 self.history.redo()
                 self._recall(self.moment.form)
 
     def show_history(self, history: History[Opened, Part], form: RunSettings | None = None) -> None:
-        """Show another history in place of this one, with the settings `form` or its own."""
         with self.changing(MOMENT):
             moment = history.current
             if moment is not None and len(history.moments) == 1 and not (form or moment.form):
@@ -291,7 +279,6 @@ class Subject(Observed, Generic[Opened, Part]):
             self._recall(form or self.moment.form)
 
     def revert(self) -> None:
-        """Return to the moment on the screen: the current one cannot be shown."""
         with self.changing(REVERTED):
             self.history, self.history.state = self._drawn
 
@@ -321,7 +308,6 @@ class Subject(Observed, Generic[Opened, Part]):
         raise NotImplementedError
 
     def next_request(self, *, of_slice: bool = False) -> Request | None:
-        """Return the request of the settings; None without an input or valid settings."""
         if self.session.settings is None or self.source is None:
             return None
         try:
@@ -393,24 +379,20 @@ class Subject(Observed, Generic[Opened, Part]):
 
     @property
     def run(self) -> Run | None:
-        """The run in the list whose picture is shown; None if it is gone, or only a live one."""
         return self.session.gallery.find(self.result) if self.result is not None else None
 
     @property
     def is_stale(self) -> bool:
-        """Whether a run with the present settings would produce another result."""
         return self.result is not None and not self.is_current(self.session.settings)
 
     @property
     def slice_axis(self) -> int:
-        """The axis across which a filter for pictures takes slices."""
         return 0
 
     # --- the steps ---
 
     @property
     def pipeline(self) -> Pipeline | None:
-        """The steps; None without an input."""
         if self.pending is not None:
             return self.pending[0]
         moment = self.history.current
@@ -428,7 +410,6 @@ class Subject(Observed, Generic[Opened, Part]):
         return self._derived[1].edited(present)
 
     def _present(self) -> RunSettings:
-        """Return the settings of the form as a step; the last valid ones if these are not."""
         settings = self.session.settings
         if settings is None:
             if self.result is not None:
@@ -457,7 +438,6 @@ class Subject(Observed, Generic[Opened, Part]):
 
     @property
     def levels(self) -> Levels | None:
-        """Black and white as the user gave them; None for those of the samples."""
         parts = parts_of(self.base) if self.base is not None else ()
         return next((each.given_levels for each in parts if takes_levels(each)), None)
 
@@ -491,7 +471,6 @@ class Subject(Observed, Generic[Opened, Part]):
     # --- the screen ---
 
     def note_moment(self) -> None:
-        """Note that the current moment is on the screen, and bring it to the front."""
         with self.changing(MOMENT_SHOWN, *[INPUT] * self.is_behind):
             self.input = self.source
             self._drawn = self.history, self.history.state
@@ -507,7 +486,6 @@ class Subject(Observed, Generic[Opened, Part]):
         return self.result.request if self.result is not None else None
 
     def note_work(self, *, at_work: bool, compiling: bool) -> None:
-        """Note whether the output is being computed."""
         if (at_work, compiling) != (self.at_work, self.compiling):
             with self.changing(WORK):
                 self.at_work, self.compiling = at_work, compiling
@@ -525,7 +503,6 @@ class Subject(Observed, Generic[Opened, Part]):
         return ()
 
     def drop_previews(self) -> bool:
-        """Forget slices that the whole output has as well; return whether there were some."""
         return False
 
     def earlier_axes(self) -> frozenset[int]:
@@ -541,7 +518,6 @@ class Subject(Observed, Generic[Opened, Part]):
 
     @property
     def previewed(self) -> Request | None:
-        """The request of which a part is shown over the output."""
         whole = self.result.request if self.result is not None else None
         return self.shown if self.shown is not whole else None
 
@@ -551,15 +527,12 @@ class Subject(Observed, Generic[Opened, Part]):
         return shown.region if shown is not None and alike(shown, request) else None
 
     def describe_part(self, shown: Request) -> str:
-        """Return which part of the result of a request is shown; empty for all of it."""
         return describe_part(shown)
 
     def visible_parts(self, request: Request) -> Sequence[Region | Box]:
-        """Return the parts of the result to be computed for the view, first to last."""
         return ()
 
     def shows_part(self, request: Request) -> bool:
-        """Return whether the part of a request is still in view."""
         return True
 
     def reduction(self) -> int:
@@ -567,11 +540,9 @@ class Subject(Observed, Generic[Opened, Part]):
         return 1
 
     def scene(self) -> ViewedPicture | None:
-        """Return the picture or slice that is looked at; None without an input."""
         raise NotImplementedError
 
     def display_of(self, request: Request) -> Display:
-        """Return how the picture of a request is drawn, for other pictures of its kind."""
         return Display.automatic(request.image.planes)
 
     def probed(self) -> tuple[int, int] | None:
@@ -587,7 +558,6 @@ class Subject(Observed, Generic[Opened, Part]):
         raise NotImplementedError
 
     def size_of(self, region: Interest) -> str:
-        """Return the size of a region in millimetres; empty where that is not known."""
         return ""
 
     # --- reference ---
@@ -595,7 +565,6 @@ class Subject(Observed, Generic[Opened, Part]):
     def set_reference(
         self, image: Part | None, origin: ReferenceOrigin = ReferenceOrigin.CHOSEN
     ) -> None:
-        """Evaluate `part` and its output against `image`, or nothing; raises `Incomparable`."""
         references = {k: v for k, v in self.moment.references.items() if k is not self.part}
         if image is not None:
             references[self.part] = Reference(image, origin)
@@ -603,7 +572,6 @@ class Subject(Observed, Generic[Opened, Part]):
             self.history.amend(references=references)
 
     def evaluation(self) -> Callable[[], Evaluation]:
-        """Return a function that evaluates the current moment, to be called on any thread."""
         raise NotImplementedError
 
     def keep_judgement(self, judged: object, judgement: Judgement | None) -> None:
@@ -619,22 +587,18 @@ class Subject(Observed, Generic[Opened, Part]):
 
     @property
     def judgement(self) -> Judgement | None:
-        """How input and output compare with the reference, once they have been evaluated."""
         now, (judged, judgement) = self.to_judge, self._judged or (None, None)
         return judgement if now and judged == now else quality_of(self.result, self.reference)
 
     # --- to save ---
 
     def output(self) -> Savable | None:
-        """Return the output that is shown."""
         raise NotImplementedError
 
     def all_outputs(self) -> Savable | None:
-        """Return all volumes of the output, where it consists of volumes."""
         return None
 
     def difference(self) -> Callable[[], Savable] | None:
-        """Return a function of any thread that returns the residual or difference on the screen."""
         raise NotImplementedError
 
     def figure(self) -> Callable[[View | None, FigurePart], Figure]:
@@ -642,9 +606,7 @@ class Subject(Observed, Generic[Opened, Part]):
         raise NotImplementedError
 
     def output_as_picture(self) -> Image | None:
-        """Return the output for other programs; of volumes, a slice as it is drawn."""
         return self.result.image if self.result is not None else None
 
     def slice_as_picture(self) -> Image | None:
-        """Return the slice that was clicked last, where there are slices."""
         return None

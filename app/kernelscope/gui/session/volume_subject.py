@@ -85,7 +85,6 @@ class VolumeSubject(Subject[Scan, Volume]):
         return next((place for place, each in enumerate(volumes) if each is self._chosen), 0)
 
     def choose(self, component: int) -> None:
-        """Show another component."""
         with self.changing(COMPONENT):
             self._chosen = self.moment.source.volumes[component]
 
@@ -125,7 +124,6 @@ class VolumeSubject(Subject[Scan, Volume]):
             self.open(last)
 
     def show_member(self, scan: Scan, name: str) -> None:
-        """Show another volume of the same file; several such steps are one for Undo."""
         moment = self.moment
         new = Moment(scan, name, references=self.references_of(scan.volumes))
         measured = moment.result is not None and not moment.result.request.live
@@ -135,13 +133,11 @@ class VolumeSubject(Subject[Scan, Volume]):
 
     @property
     def room(self) -> int:
-        """How many more volumes can be filtered together with those that are open."""
         return MAX_COMPONENTS - (len(self.source.volumes) if self.source else 0)
 
     def references_of(
         self, volumes: Sequence[Volume], truth: Sequence[Volume] = ()
     ) -> dict[Volume, Reference[Volume]]:
-        """Return the references of volumes that are opened."""
         known: Mapping[Volume, Reference[Volume]] = {}
         if self.history.current is not None:
             known = self.history.current.references
@@ -242,7 +238,6 @@ class VolumeSubject(Subject[Scan, Volume]):
         )
 
     def _in_view(self, request: Request) -> list[tuple[int, int]]:
-        """Return axis and index of the slices in view that can be computed without the whole."""
         projected = self.view.look.projection is not Projection.SLICE
         if projected or request.then or not request.has_boxes:
             return []
@@ -323,12 +318,10 @@ class VolumeSubject(Subject[Scan, Volume]):
     # --- the map of noise ---
 
     def show_map(self, shown: Volume, made_with: tuple[Any, ...], caption: str) -> None:
-        """Show a map of noise in place of the output, until the view changes."""
         with self.changing(MAP):
             self.map, self._map_made_with, self.map_caption = shown, made_with, caption
 
     def is_map_current(self, settings: RunSettings) -> bool:
-        """Return whether the map that is shown would be computed again."""
         _, made_with = filters.diagnostic(settings.step.filter.id, settings.step.parameters)
         return self._map_made_with == made_with
 
@@ -336,7 +329,6 @@ class VolumeSubject(Subject[Scan, Volume]):
 
     @property
     def shown_output(self) -> Volume | None:
-        """The component of the output that is shown."""
         return self.result.scan.volumes[self.component] if self.result else None
 
     @property
@@ -358,7 +350,6 @@ class VolumeSubject(Subject[Scan, Volume]):
         return Savable(volumes, f"{stem_of(volumes[0])}-{self.result.request.step.filter.id}")
 
     def difference(self) -> Callable[[], Savable] | None:
-        """Return a function that returns the residual, difference or map, not amplified."""
         shown, output, other = self.map, self.shown_output, self.subtracted
         title = f"{stem_of(other)}-{self.session.view}" if other is not None else ""
 

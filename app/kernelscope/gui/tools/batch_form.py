@@ -110,7 +110,6 @@ class BatchForm(Form):
     # --- settings ---
 
     def settings(self) -> BatchSettings:
-        """Return the settings; the device is the one that was chosen, also before it is found."""
         value = self.values
         return BatchSettings(
             *(self._chosen_out, value["batchFormat"], value["batchDevice"]),
@@ -146,23 +145,19 @@ class BatchForm(Form):
 
     @property
     def folder(self) -> Path | None:
-        """The output folder; None while there is none."""
         text = self.values["batchOut"].strip()
         return Path(text).expanduser().absolute() if text else None
 
     @property
     def suffix(self) -> str | None:
-        """The suffix of all results; None for that of each file."""
         return self.values["batchFormat"] or None
 
     def offer_out(self, folder: Path) -> None:
-        """Propose an output folder, unless the user chose one."""
         if not self._chosen_out:
             self._out_text = str(folder)
             self.show_values(batchOut=self._out_text)
 
     def take_out(self) -> None:
-        """Use the output folder that is typed."""
         text = self.values["batchOut"]
         if text != self._out_text:
             self._out_text = text
@@ -184,11 +179,9 @@ class BatchForm(Form):
     # --- recipe ---
 
     def recipe(self) -> Recipe:
-        """Return the steps that are chosen; raises `AppError` if there are none."""
         return self.values["batchRecipe"] or self._steps()
 
     def show_recipe(self) -> None:
-        """Show the steps that a file would go through now."""
         try:
             text = described(self.recipe())
         except AppError as error:

@@ -107,7 +107,6 @@ class Thumbnails(QObject):
 
 
 def _read(path: Path) -> NDArray[np.uint8] | None:
-    """Return the thumbnail of a picture or of the middle slice of a volume; None for none."""
     try:
         if path.is_dir() or path.stat().st_size > _MOST_BYTES:
             return None
@@ -120,7 +119,6 @@ def _read(path: Path) -> NDArray[np.uint8] | None:
 
 
 def _framed(pixels: NDArray[np.uint8] | None) -> QPixmap:
-    """Return a picture on the dark ground of pictures, all of one size."""
     frame = QPixmap(SIZE * 2)
     painter = QPainter(frame)
     draw_thumbnail(painter, frame.rect(), pixels)
@@ -165,7 +163,6 @@ class BatchRows(QAbstractTableModel):
         self.endResetModel()
 
     def refresh(self, places: Iterable[int]) -> None:
-        """Show what became of the files at these places."""
         changed = [self._rows.get(self._queue.rows[place].item.source) for place in places]
         rows = [row for row in changed if row is not None]
         if rows:
@@ -226,13 +223,11 @@ def _text(row: FileRow, column: int) -> str:
 
 
 def _name(row: FileRow) -> str:
-    """Return the name of a file; of a series, that of its first file and how many it has."""
     name, count = one_line(row.item.source.name), len(row.item.slices)
     return f"{name}, {count} slices" if count > 1 else name
 
 
 def _ink(row: FileRow, column: int) -> QBrush | None:
-    """Return the colour of a text; None for the usual one."""
     palette = QGuiApplication.palette()
     if column in (_STATE, _RESULT) and row.state is FileState.FAILED:
         return QBrush(theme.error_text(palette))
@@ -244,7 +239,6 @@ def _ink(row: FileRow, column: int) -> QBrush | None:
 
 
 def _tip(row: FileRow, column: int) -> str:
-    """Return the tip as HTML, with names and notices as they are."""
     if column == _RESULT and row.remark:
         text = row.parts or row.remark
     else:
@@ -289,7 +283,6 @@ class BatchTable(QTableView):
             self.result_wanted.emit(row.item.target)
 
     def selected(self) -> list[int]:
-        """Return the places in the queue of the rows that are selected."""
         return [self._shown.place(each.row()) for each in self.selectionModel().selectedRows()]
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -157,12 +157,10 @@ class BatchWindow(ToolWindow):
     # --- files ---
 
     def _done(self) -> list[Path]:
-        """Return the results that are written."""
         rows = self.queue.rows
         return [each.item.target for each in rows if each.state is FileState.DONE]
 
     def _open_folder(self) -> None:
-        """Show the folder of the results, or of the first of them, in the desktop."""
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._done()[0].parent)))
 
     def add(self, paths: Sequence[Path]) -> None:
@@ -174,7 +172,6 @@ class BatchWindow(ToolWindow):
         self._list()
 
     def remove(self, places: Collection[int]) -> None:
-        """Take the files at these places out of the queue."""
         if self.queue.running:
             return
         chosen = set(places)
@@ -189,7 +186,6 @@ class BatchWindow(ToolWindow):
             self._list()
 
     def _list(self) -> None:
-        """Find the files and the places of their results, in the background."""
         folder, suffix = self.form.folder, self.form.suffix
         inputs, left_out = list(self._inputs), frozenset(self._left_out)
         if self.queue.running:
@@ -255,7 +251,6 @@ class BatchWindow(ToolWindow):
         return self.queue.running
 
     def press_start(self) -> None:
-        """Start; or, of a batch on its way, pause or go on."""
         if self._run is None:
             self.start()
         elif self.queue.paused:
@@ -293,7 +288,6 @@ class BatchWindow(ToolWindow):
         )
 
     def cancel(self) -> None:
-        """Stop the batch; the files that are being written are finished."""
         if self._run is not None and not self.queue.stopping:
             self._run.cancel()
             self.queue.stop(self._clock())
@@ -332,7 +326,6 @@ class BatchWindow(ToolWindow):
     # --- what is shown ---
 
     def refresh(self, available: Collection[str] | None = None) -> None:
-        """Show the steps of the main window as they are now, and offer these devices."""
         if available is not None:
             self.form.set_devices(available)
         self.form.show_recipe()

@@ -14,8 +14,6 @@ from kernelscope.gui.widgets.tool_window import ToolWindow
 
 
 class _Side(QWidget):
-    """One of the two pictures."""
-
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setMinimumSize(280, 240)
@@ -74,7 +72,6 @@ class BlindDialog(ToolWindow):
             super().keyPressEvent(event)
 
     def choose(self, *, left: bool) -> None:
-        """Answer the round, and show the next one or the result."""
         self.test.choose(left=left)
         self._ask()
 

@@ -37,8 +37,6 @@ class _Mark(NamedTuple):
 
 
 class CodeEditor(CodeView):
-    """A source to edit."""
-
     reached = Signal(object)
     """`CompilerMessage`: `next_message` or `previous_message` has gone to it."""
 
@@ -60,11 +58,9 @@ class CodeEditor(CodeView):
 
     @property
     def messages(self) -> list[tuple[int, CompilerMessage]]:
-        """The messages with the lines, from 0 on, at which they stand now."""
         return [(mark.cursor.blockNumber(), mark.message) for mark in self._marks]
 
     def show_messages(self, messages: Sequence[CompilerMessage]) -> None:
-        """Show messages at their lines, in place of those before."""
         self._marks = []
         for message in messages:
             block = self.document().findBlockByNumber(message.line - 1)
@@ -80,11 +76,9 @@ class CodeEditor(CodeView):
         self.numbers.update()
 
     def next_message(self) -> None:
-        """Go to the next message below the cursor, or to the first one."""
         self._go(1)
 
     def previous_message(self) -> None:
-        """Go to the last message above the cursor, or to the last one of all."""
         self._go(-1)
 
     def _go(self, way: int) -> None:
@@ -95,7 +89,6 @@ class CodeEditor(CodeView):
             self.go_to(ordered[0 if way > 0 else -1].message)
 
     def go_to(self, message: CompilerMessage) -> None:
-        """Put the cursor where a message stands."""
         for mark in self._marks:
             if mark.message == message:
                 self.setTextCursor(QTextCursor(mark.cursor))
@@ -115,7 +108,6 @@ class CodeEditor(CodeView):
         self._mark(*self._marked)
 
     def _mark(self, start: int, stop: int) -> None:
-        """Add a wavy line below the words that messages are about."""
         super()._mark(start, stop)
         selections = list(self.extraSelections())
         for mark in self._marks:
@@ -139,11 +131,9 @@ class CodeEditor(CodeView):
     # --- painting ---
 
     def number_width(self) -> int:
-        """Return the width of the column of numbers, with room for a mark."""
         return super().number_width() + self.fontMetrics().height()
 
     def paint_numbers(self, event: QPaintEvent) -> None:
-        """Draw the numbers and, left of them, a disc for errors and a triangle for warnings."""
         super().paint_numbers(event)
         painter = QPainter(self.numbers)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -170,7 +160,6 @@ class CodeEditor(CodeView):
         painter.setPen(Qt.PenStyle.NoPen)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the text, and behind the end of a line the message about it."""
         super().paintEvent(event)
         if not self._marks:
             return
@@ -205,7 +194,6 @@ class CodeEditor(CodeView):
     # --- keys and the pointer ---
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Indent as programmers expect."""
         key, plain = event.key(), event.modifiers() == Qt.KeyboardModifier.NoModifier
         if key == Qt.Key.Key_Tab and plain:
             self._indent(1)
@@ -229,7 +217,6 @@ class CodeEditor(CodeView):
         return super().event(event)
 
     def _indent(self, way: int) -> None:
-        """Move the selected lines, or the text behind the cursor, by one step."""
         cursor = self.textCursor()
         if way > 0 and not cursor.hasSelection():
             cursor.insertText(" " * (_INDENT - cursor.positionInBlock() % _INDENT))

@@ -63,8 +63,6 @@ _COLOURS = {  # on a light ground, on a dark one; 4.5 : 1 or more against white,
 
 
 class CudaHighlighter(QSyntaxHighlighter):
-    """Colours CUDA C++ after the palette, light or dark."""
-
     def __init__(self, document: QTextDocument, palette: QPalette) -> None:
         super().__init__(document)
         self.formats: dict[str, QTextCharFormat] = {}
@@ -96,7 +94,6 @@ class CudaHighlighter(QSyntaxHighlighter):
             position = match.end()
 
     def _comment(self, text: str, start: int, search: int) -> int:
-        """Colour a ``/* */`` comment from `start` and return where it ends."""
         end = text.find("*/", search)
         if end < 0:
             self.setCurrentBlockState(1)
@@ -113,7 +110,6 @@ _OPENING = re.compile(r"/\*")
 
 
 def _next_token(text: str, position: int) -> re.Match[str] | None:
-    """Return the next thing to colour, a comment's opening included."""
     token, opening = _TOKEN.search(text, position), _OPENING.search(text, position)
     if opening is not None and (token is None or opening.start() < token.start()):
         return opening
@@ -160,7 +156,6 @@ class CodeView(QPlainTextEdit):
         super().setPlainText(text)
 
     def toPlainText(self) -> str:
-        """Return the text, without making the document for it."""
         return self._text if self._text is not None else super().toPlainText()
 
     def show_place(self, place: tuple[int, int] | None, active: Sequence[bool] = ()) -> None:
@@ -265,7 +260,6 @@ class CodeView(QPlainTextEdit):
         self._catch_up()
 
     def changeEvent(self, event: QEvent) -> None:
-        """Take the colours of another theme, once the view is seen, and the size of text."""
         super().changeEvent(event)
         if event.type() == QEvent.Type.FontChange and hasattr(self, "numbers"):
             self._make_room()

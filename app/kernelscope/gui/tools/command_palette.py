@@ -38,8 +38,6 @@ _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 @dataclass(frozen=True)
 class Command:
-    """A line of the palette."""
-
     title: str
     place: str  # way through the menus
     keys: str
@@ -134,7 +132,6 @@ class CommandPalette(QDialog):
         return tree
 
     def _place(self) -> None:
-        """Lie over the upper part of the parent, as wide as there is room."""
         metrics = self.fontMetrics()
         line = metrics.height() + 4
         self.resize(_WIDTH * metrics.averageCharWidth(), (_ROWS + 4) * line)
@@ -168,12 +165,10 @@ class CommandPalette(QDialog):
         return self._found[row] if 0 <= row < len(self._found) else None
 
     def _explain(self) -> None:
-        """Show the help of the current command, or why it is disabled."""
         command = self._current()
         self._note.setText((command.problem or command.help) if command else "")
 
     def _run(self) -> None:
-        """Run the current command; one that is disabled leaves the palette open."""
         command = self._current()
         if command is None or command.problem:
             return
@@ -181,7 +176,6 @@ class CommandPalette(QDialog):
         command.run()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Hand the arrow keys from the search field to the list."""
         if (
             isinstance(event, QKeyEvent)
             and event.type() == QEvent.Type.KeyPress

@@ -105,7 +105,6 @@ class SheetTile(QWidget):
         return ", ".join(filter(None, (self.caption, self._figures or self._problem, *marks)))
 
     def begin(self, parameter: Parameter, value: Any, *, current: bool) -> None:
-        """Show a value whose result is still to come."""
         self.parameter, self.value, self._current = parameter, value, current
         self.caption = parameter.caption(value)
         self.image, self.psnr = QImage(), None
@@ -116,7 +115,6 @@ class SheetTile(QWidget):
         self._refresh()
 
     def wait_for(self, reason: str) -> None:
-        """Show why there is no result yet."""
         if reason != self._problem:
             self._problem = reason
             self._refresh()
@@ -424,7 +422,6 @@ class ContactSheet(ToolWindow):
             self.note.setText(f"{self.note.text()} {reason}")
 
     def _all_alike(self) -> Parameter | None:
-        """Return the parameter, if all of its values give the same result."""
         shown = [tile for tile in self.tiles if not tile.isHidden()]
         return shown[0].parameter if len(shown) > 1 and all(t.same for t in shown[1:]) else None
 
@@ -435,7 +432,6 @@ class ContactSheet(ToolWindow):
             tile.give_up()
 
     def _on_stopped(self) -> None:
-        """Compute again: a run or another window's job took its place."""
         self._end()
         self.touch()
 
@@ -449,7 +445,6 @@ class ContactSheet(ToolWindow):
             self.touch()
 
     def _mark_best(self) -> None:
-        """Mark the highest score, once all that can be scored are."""
         shown = [tile for tile in self.tiles if not tile.isHidden()]
         scores = [tile.psnr for tile in shown if tile.psnr is not None]
         best = max(scores) if len(scores) > 1 else None
@@ -477,7 +472,6 @@ class ContactSheet(ToolWindow):
             button.setEnabled(self._pair() is not None)
 
     def _pair(self) -> tuple[SheetTile, SheetTile] | None:
-        """Return the two pinned tiles, if they have results of one size."""
         if len(self._pinned) != 2:
             return None
         first, second = self._pinned
@@ -485,7 +479,6 @@ class ContactSheet(ToolWindow):
         return (first, second) if sizes[0] == sizes[1] and not first.image.isNull() else None
 
     def swipe(self) -> None:
-        """Lay the pinned results over each other."""
         pair = self._pair()
         if pair is None:
             return
@@ -515,7 +508,6 @@ class ContactSheet(ToolWindow):
 
 
 def middle(visible: Region | None, shape: tuple[int, ...]) -> Region:
-    """Return the middle of the visible part, or of the whole result, not larger than a tile."""
     part = visible or Region.all_of(shape)
     width, height = min(part.width, _SIDE[0]), min(part.height, _SIDE[1])
     top = part.top + (part.height - height) // 2

@@ -146,11 +146,9 @@ class EditPanel(QWidget):
 
     @property
     def version(self) -> str:
-        """Name of the version in view; empty for the original."""
         return str(self.version_box.currentData() or "")
 
     def show_subject(self, subject: TrialSubject | None, version: str = "") -> None:
-        """Offer the versions of a kernel, and show one of them."""
         self.close_version()
         self._subject = subject
         self._fill(version)
@@ -205,7 +203,6 @@ class EditPanel(QWidget):
             editor.textChanged.connect(self._on_typed)
 
     def close_version(self) -> None:
-        """Keep the changes, and let the editor go."""
         self.stop()
         self.keep()
         self._editor = None
@@ -277,7 +274,6 @@ class EditPanel(QWidget):
         )
 
     def save_files(self, path: Path) -> None:
-        """Write the kernel to `path`, under the name of the file, and its test beside it."""
         if self._editor is None or self._subject is None:
             return
         subject, text = self._subject, self._editor.toPlainText()
@@ -299,7 +295,6 @@ class EditPanel(QWidget):
         open_dialog(dialog)
 
     def save_copy(self, name: str) -> None:
-        """Keep the text in the editor as a version of another name, and go on with that."""
         if self._editor is None or self._subject is None:
             return
         try:
@@ -315,7 +310,6 @@ class EditPanel(QWidget):
         self.show_subject(self._subject, name)
 
     def remove(self) -> None:
-        """Delete the version in view; the original is in view then."""
         if self._subject is None or not self.version:
             return
         self._changed = False
@@ -333,7 +327,6 @@ class EditPanel(QWidget):
         self._try(graded=False)
 
     def grade(self) -> None:
-        """Compare in every case of the contract, as far as the subject has cases."""
         self._try(graded=True)
 
     def _try(self, *, graded: bool) -> None:

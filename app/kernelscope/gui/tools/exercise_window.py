@@ -89,7 +89,6 @@ class ExerciseWindow(ToolWindow):
         return work
 
     def open_at(self, filter_id: str) -> None:
-        """Choose the first exercise about a filter; without one, the choice stays."""
         for row in range(self._list.count()):
             exercise: Exercise = self._list.item(row).data(Qt.ItemDataRole.UserRole)
             if exercise.filter_id == filter_id:
@@ -97,7 +96,6 @@ class ExerciseWindow(ToolWindow):
                 return
 
     def leave(self) -> None:
-        """Stop the trial that runs, and keep the text."""
         self.panel.stop()
         self.panel.keep()
 
@@ -151,7 +149,6 @@ class ExerciseWindow(ToolWindow):
         bar.setValue(bar.maximum())
 
     def _show_solution(self) -> None:
-        """Show the solution in a tab of its own; the user's text stays as it is."""
         assert self._exercise is not None
         self._solution.setEnabled(False)
         place = self._tabs.addTab(CodeView("the solution", self._exercise.solution), _SOLUTION)
@@ -171,7 +168,6 @@ class ExerciseWindow(ToolWindow):
         self.panel.attach(view if isinstance(view, CodeEditor) else None)
 
     def _on_graded(self, grade: Grade) -> None:
-        """Tick an exercise that is passed; it stays ticked."""
         if self._exercise is None or not grade.passed:
             return
         self._settings.set_text(f"{_PASSED}/{self._exercise.id}", "passed")

@@ -39,8 +39,6 @@ _SAVERS = {
 
 
 class _Preview(QWidget):
-    """The figure as it will be, as large as there is room."""
-
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setObjectName("figurePreview")
@@ -177,7 +175,6 @@ class FigureDialog(ToolWindow):
         )
 
     def _collect(self) -> None:
-        """Make the pictures of the figure in the background."""
         self.save_button.setEnabled(False)
         work = partial(self._make, self.form.values["figureThird"], self.form.values["figurePart"])
         self._background.start("figure", work, self._show, self._on_problem)
@@ -206,7 +203,6 @@ class FigureDialog(ToolWindow):
     # --- where it goes ---
 
     def copy(self) -> None:
-        """Copy the figure to the clipboard, at the resolution of a PNG."""
         painter = self._painter()
         if painter is not None:
             QGuiApplication.clipboard().setImage(QImage.fromData(painter.as_png()))

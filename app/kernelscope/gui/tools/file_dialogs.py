@@ -50,8 +50,6 @@ class _Choice:
 
 
 class Pictures(QObject):
-    """Reads and writes files off the GUI thread, with the dialogs that belong to it."""
-
     loaded = Signal(object)  # `Image or Volume`: A picture was opened or pasted, or a volume opened
     several = Signal(list)  # several files were chosen, dropped or pasted together
     scan_loaded = Signal(object)
@@ -198,11 +196,9 @@ class Pictures(QObject):
         self._read("open", path, read, show, _Choice(number))
 
     def open_all(self, paths: Sequence[Path]) -> None:
-        """Open several files together: pictures side by side, volumes after a question."""
         self.several.emit(list(paths))
 
     def open_volumes(self, paths: Sequence[Path]) -> None:
-        """Open a volume, or several after a question on how they belong together."""
         if len(paths) == 1:
             self.open(paths[0])
         else:
@@ -302,13 +298,11 @@ class Pictures(QObject):
         return mime.hasImage() or any(url.isLocalFile() for url in mime.urls())
 
     def copy(self, image: Image, older: str = "") -> None:
-        """Put `image` on the clipboard; with settings if it is an `older` result."""
         QGuiApplication.clipboard().setImage(to_clipboard(image))
         earlier = f"  It is the result of earlier settings: {older}." if older else ""
         self.announced.emit(f"Copied {image.describe()}.{earlier}")
 
     def save(self, images: Sequence[Image | Volume], name: str, older: str = "") -> None:
-        """Let the user choose where to save a picture or volumes; see `Saver.save`."""
         self._saver.save(images, name, older)
 
     def _on_read(self, image: Image | Volume) -> None:

@@ -59,7 +59,6 @@ class SourceTabs(QTabWidget):
         self._others.setVisible(bool(unused))
 
     def show_place(self, place: int) -> None:
-        """Show the file at this place, also one that was left out."""
         self.setTabVisible(place, True)
         self.setCurrentIndex(place)
 

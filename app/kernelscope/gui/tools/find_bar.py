@@ -10,8 +10,6 @@ from kernelscope.gui.widgets.parts import dressed, in_row, push_button
 
 
 class FindBar(QWidget):
-    """Finds text in the editor that it was opened for; Escape closes it."""
-
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("findBar")
@@ -44,15 +42,12 @@ class FindBar(QWidget):
         self._show_count()
 
     def find_next(self) -> None:
-        """Go to the next place, or from the last one to the first."""
         self._find(QTextDocument.FindFlag(0))
 
     def find_previous(self) -> None:
-        """Go to the previous place, or from the first one to the last."""
         self._find(QTextDocument.FindFlag.FindBackward)
 
     def leave(self) -> None:
-        """Close the bar; the editor has the focus then."""
         self.hide()
         if self._editor is not None:
             self._editor.setFocus()

@@ -98,7 +98,6 @@ class GpuDialog(ToolWindow):
         return label
 
     def _chooser(self, settings: Settings) -> QVBoxLayout:
-        """Return a box to tick for each device; one of them stays ticked."""
         try:
             chosen = gpu_numbers(settings.text("gpu"))
         except ValueError:
@@ -172,7 +171,6 @@ class GpuDialog(ToolWindow):
         self._state.show()
 
     def text(self) -> str:
-        """Return everything the dialog says, as plain text."""
         steps = [f"{number}. {step}" for number, step in enumerate(self._availability.steps, 1)]
         facts = [self._table.text()] if self._table is not None else []
         return "\n".join((self._headline, self._availability.summary, *steps, *facts))

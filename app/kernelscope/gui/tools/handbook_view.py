@@ -34,7 +34,6 @@ class PageView(QTextBrowser):
         self._wanted: list[str] = []
 
     def show_page(self, name: str) -> None:
-        """Show a page; pictures that take time follow."""
         self._name, self._wanted = name, []
         self.setMarkdown(handbook.page(name, computed=self._is_made(name)))
         if self._wanted:
@@ -45,7 +44,6 @@ class PageView(QTextBrowser):
         return spec is not None and f"mask/{spec.id}" in self._made
 
     def _make(self) -> None:
-        """Make the next picture of the page that needs time."""
         name, (picture, *others) = self._name, self._wanted
 
         def work() -> bytes:

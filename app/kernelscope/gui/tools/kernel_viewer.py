@@ -70,8 +70,6 @@ _BEFORE = 3  # lines in view above the first change
 
 
 class DifferenceView(CodeView):
-    """Lines of a difference, highlighted as the language is."""
-
     def __init__(self, lines: Sequence[DifferenceLine], parent: QWidget | None = None) -> None:
         self._lines = list(lines)
         super().__init__("difference", "\n".join(map(str, lines)), parent)
@@ -79,7 +77,6 @@ class DifferenceView(CodeView):
         self._mark(0, 0)
 
     def go_to_first_change(self) -> None:
-        """Scroll to the first line that differs."""
         changed = (n for n, line in enumerate(self._lines) if line.kind in _FILLS)
         self.verticalScrollBar().setValue(max(0, next(changed, 0) - _BEFORE))
 
@@ -178,7 +175,6 @@ def planned(plan: PlannedLaunch, request: Request) -> FactGroup:
 
 
 def resources(resources: Resources) -> tuple[Fact, ...]:
-    """Return the facts of an assembler's report."""
     constant = Fact("Constant bank", f"{resources.constant_bytes:,}", "bytes")
     return (
         Fact("Registers", str(resources.registers), "a thread"),
@@ -297,7 +293,6 @@ class KernelViewer(ToolWindow):
         return side
 
     def show_request(self, request: Request) -> None:
-        """Show the kernel that `request` would run on a GPU."""
         self.panel.show_subject(None)
         self._request = request
         spec = request.step.filter
@@ -329,13 +324,11 @@ class KernelViewer(ToolWindow):
         self._show_level()
 
     def leave(self) -> None:
-        """Stop compiling and keep the text."""
         self._background.forget(_COMPILE)
         self.panel.stop()
         self.panel.keep()
 
     def refresh(self) -> None:
-        """Show the last launch of the kernel in view, if there is one by now."""
         if self._plan is not None:
             self._show_last_run(self._plan)
 
@@ -372,7 +365,6 @@ class KernelViewer(ToolWindow):
         )
 
     def _show_version(self, name: str, text: str) -> None:
-        """Show the original source, or a version of the user's in an editor."""
         place = self._source_place()
         old = self._tabs.widget(place)
         assert old is not None
@@ -399,7 +391,6 @@ class KernelViewer(ToolWindow):
         return 0 if self._difference is None else 1
 
     def _files(self) -> tuple[SourceFile, ...]:
-        """Return the sources in view: the user's version in place of the original."""
         assert self._request is not None
         first, *headers = source_files(self._request.step.filter.id)
         view = self._tabs.widget(self._source_place())
@@ -408,7 +399,6 @@ class KernelViewer(ToolWindow):
         return (first, *headers)
 
     def _on_edited(self) -> None:
-        """Follow a change of the user's version."""
         self._show_facts()
         self._show_kernel(in_place=True)
         if self._difference is not None:
@@ -490,7 +480,6 @@ class KernelViewer(ToolWindow):
             self._tabs.setCurrentIndex(0)
 
     def _differences(self, request: Request) -> tuple[list[DifferenceLine], tuple[str, str]]:
-        """Return the chosen difference, and the names of its two sides."""
         if self._other.currentData() == _ORIGINAL:
             before, after = source_files(request.step.filter.id)[0], self._files()[0]
             return text_difference(before.text, after.text), (ORIGINAL, self.panel.version)
@@ -543,7 +532,6 @@ class KernelViewer(ToolWindow):
             self._compile.setFocus()
 
     def _on_edit_compiled(self, report: TrialReport) -> None:
-        """Show the resources of the user's version."""
         self._add_resources(report.resources, report.compiler)
 
     def _add_resources(self, report: Mapping[str, Resources | None], compiler: str) -> None:
@@ -553,7 +541,6 @@ class KernelViewer(ToolWindow):
             self._facts.set_group(FactGroup(f"Compiled for {with_generation(target)}", facts))
 
     def _show_place(self, message: CompilerMessage) -> None:
-        """Show the line of a header that a message is about."""
         for number in range(self._tabs.count()):
             view = self._tabs.widget(number)
             if isinstance(view, CodeView) and self._tabs.tabText(number) == message.file:

@@ -54,7 +54,6 @@ class DrawingView(QWidget):
         return QSize(WIDTH, HEIGHT)
 
     def show_drawing(self, drawing: Drawing | None) -> None:
-        """Paint a drawing; a screen reader gets its title."""
         self.drawing = drawing
         self.setAccessibleName(drawing.title if drawing is not None else WAITING)
         self.update()
@@ -89,13 +88,11 @@ def text_of(page: LecturePage) -> str:
 
 
 def _emphasised(text: str) -> str:
-    """Return a text with its ``*names*`` in italics."""
     pieces = text.split("*")
     return "".join(f"<i>{piece}</i>" if n % 2 else piece for n, piece in enumerate(pieces))
 
 
 def facts_of(facts: tuple[NamedNumber, ...], quiet: QColor) -> str:
-    """Return the numbers of a page as a table of HTML: name, value and origin."""
     rows = (
         f"<tr><td>{html.escape(fact.name)}</td>"
         f"<td align='right' style='padding-left: 10px'><b>{html.escape(fact.value)}</b></td>"
@@ -107,7 +104,6 @@ def facts_of(facts: tuple[NamedNumber, ...], quiet: QColor) -> str:
 
 
 def sources_of(page: LecturePage) -> str:
-    """Return the sources' figures of a page as HTML; empty if it has none."""
     figures = page.figures()
     if not figures:
         return ""
@@ -134,7 +130,6 @@ class Sheet(NamedTuple):
 
 
 def set_up(device: QPagedPaintDevice) -> None:
-    """Give a printer or a file landscape pages of A4."""
     device.setPageSize(QPageSize(QPageSize.PageSizeId.A4))
     device.setPageOrientation(QPageLayout.Orientation.Landscape)
     device.setPageMargins(QMarginsF(12, 12, 12, 12), QPageLayout.Unit.Millimeter)

@@ -182,7 +182,6 @@ class LectureWindow(ToolWindow):
 
     @property
     def counted(self) -> bool:
-        """Whether counts of the emulated GPU are among the numbers."""
         return any(fact.origin is NumberOrigin.EMULATED for fact in self._facts_shown)
 
     def open(self, level: str = "", filter_id: str = "") -> None:
@@ -195,7 +194,6 @@ class LectureWindow(ToolWindow):
         self._refresh()
 
     def turn(self, pages: int) -> None:
-        """Go some pages on; those before the first and after the last one do not exist."""
         wanted = self._chooser.currentIndex() + pages
         if 0 <= wanted < len(_PAGES):
             self._chooser.setCurrentIndex(wanted)
@@ -230,7 +228,6 @@ class LectureWindow(ToolWindow):
         self._refresh()
 
     def _refresh(self) -> None:
-        """Make the drawing and the numbers of the page; the latest values win."""
         self._background.forget("lecture count")  # counts of other values
         self._count.setEnabled(True)
         if not self.isVisible():
@@ -296,7 +293,6 @@ class LectureWindow(ToolWindow):
     # --- projector ---
 
     def _project(self, on: bool) -> None:
-        """Fill the screen with large type, or go back."""
         self.setStyleSheet(_type((_LARGE if on else _USUAL) * self._usual_size))
         if on:
             self.showFullScreen()
@@ -347,7 +343,6 @@ class LectureWindow(ToolWindow):
         return "Kernelscope: lecture"
 
     def _collect(self, then: Callable[[list[Sheet]], None]) -> None:
-        """Make all pages with their values, and hand them on."""
         values = {name: dict(each) for name, each in self._values.items()}
         source, measured = self._source(), self._measured()
         self._about.setText("Making all pages…")
@@ -369,7 +364,6 @@ class LectureWindow(ToolWindow):
 
 
 def _type(points: float) -> str:
-    """Return a style sheet with text of this size."""
     return (
         f"* {{ font-size: {points:.1f}pt; }}"
         f'QLabel[role="headline"] {{ font-size: {1.6 * points:.1f}pt; }}'

@@ -68,7 +68,6 @@ class LevelDialog(ToolWindow):
     def show_entry(
         self, entry: KnownRung, spec: FilterSpec, request: Request | None = None
     ) -> None:
-        """Explain a level of a filter; its drawing has the numbers of `request`, if given."""
         self._entry, self._request = entry, request
         rung = entry.rung
         self.setWindowTitle(f"{rung.full_name} – {spec.name}")
@@ -109,7 +108,6 @@ class LevelDialog(ToolWindow):
         return level_page(place.kernels.value, place.level)
 
     def _draw(self) -> None:
-        """Draw the blocks and memories of the level, for the open picture or as its page does."""
         place = self._place()
         self._drawing.setVisible(place is not None and place.level is not None)
         if place is None or place.level is None:
@@ -125,7 +123,6 @@ class LevelDialog(ToolWindow):
             self._drawing.setAccessibleName(f"Drawing of the level {level.name}")
 
     def _of_request(self) -> bytes | None:
-        """Return the drawing of a GPU level for the request; None if there is none."""
         rung = self._entry.rung if self._entry is not None else None
         if self._request is None or rung is None or rung.place.kernels is not Device.GPU:
             return None
@@ -149,7 +146,6 @@ class LevelDialog(ToolWindow):
 
 
 def _title(entry: KnownRung) -> str:
-    """Return the heading, with the colour of the level beside its name."""
     level = entry.rung.level
     mark = f"<span style='color:{colour(level)}'>■</span> " if level is not None else ""
     return f"<h3>{mark}{escape(entry.rung.full_name)}</h3>"

@@ -32,8 +32,6 @@ _NAMES = [name for names in handbook.SECTIONS.values() for name in names]
 
 
 class ManualWindow(ToolWindow):
-    """The pages of the manual. It does not block the main window."""
-
     def __init__(self, background: Background, parent: QWidget | None = None) -> None:
         super().__init__("manualWindow", "Manual", parent, help_page="window#help")
         self.page = _NAMES[0]  # name of the page that is shown
@@ -71,7 +69,6 @@ class ManualWindow(ToolWindow):
         self._titles.setCurrentItem(self._items[_NAMES[0]])
 
     def _list_pages(self) -> dict[str, QTreeWidgetItem]:
-        """Fill the list with the titles of the pages, by section; return the items by name."""
         items = {}
         for section, names in handbook.SECTIONS.items():
             head = QTreeWidgetItem(self._titles, [section])
@@ -91,7 +88,6 @@ class ManualWindow(ToolWindow):
             self._view.moveCursor(QTextCursor.MoveOperation.Start)
 
     def follow(self, url: QUrl) -> None:
-        """Open the target of a link: a page here, a web address in the browser."""
         if url.scheme():
             QDesktopServices.openUrl(url)
             return

@@ -84,7 +84,6 @@ class MemoryLadderView(QWidget):
         self._axis = TimeScale(())
 
     def show_ladder(self, ladder: MemoryLadder, more: int = 0) -> None:
-        """Show the levels on a card, and leave room for those that are still to be counted."""
         steps = self._steps = ladder.steps
         self._card = ladder.card.name
         self._more = more
@@ -139,7 +138,6 @@ class MemoryLadderView(QWidget):
         painter.end()
 
     def _paint_heads(self, painter: QPainter, row: QRectF, left: float, times: float) -> None:
-        """Write the titles of the two columns, with the signs of the memories that are used."""
         painter.setPen(theme.quiet_text(self.palette()))
         used = {space for each in self._steps for space, _ in each.loads}
         signs = "  ".join(f"{SIGNS[space]} {NAMES[space]}" for space in _FILLS if space in used)
@@ -163,7 +161,6 @@ class MemoryLadderView(QWidget):
         painter.drawText(row.adjusted(side + 10, 0, 0, 0), _MIDDLE, step.rung.level.name)
 
     def _paint_loads(self, painter: QPainter, step: TimedRung, row: QRectF, longest: float) -> None:
-        """Draw the loads as parts of one bar; lengths of all levels are in proportion."""
         most = max(sum(count for _, count in each.loads) for each in self._steps)
         shade, line = QColor(colour(step.rung.level)), QFontMetricsF(self.font()).height()
         x = row.left()
@@ -190,7 +187,6 @@ class MemoryLadderView(QWidget):
         self._write(painter, row.adjusted(end - row.left() + 8, 0, 0, 0), step.brief())
 
     def _paint_mark(self, painter: QPainter, step: TimedRung, bar: QRectF, x: float) -> float:
-        """Draw the measured time as a line with a diamond, and return its right end."""
         ink = self.palette().color(QPalette.ColorRole.WindowText)
         if step.is_far:
             ink = theme.warning_text(self.palette())
@@ -314,7 +310,6 @@ class MemoryLadderWindow(ToolWindow):
 
     @property
     def _has_own(self) -> bool:
-        """Whether the card of this computer is in the list."""
         return bool(self._cards.itemData(0).is_here)
 
     def _add_card(self, card: Gpu | None) -> None:
@@ -324,7 +319,6 @@ class MemoryLadderWindow(ToolWindow):
             self._cards.setCurrentIndex(0)
 
     def refresh(self) -> None:
-        """Show the times of runs that have ended since."""
         if self.isVisible() and self._cards.currentData().is_here:
             self._show()
 

@@ -67,8 +67,6 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class PhantomOrder:
-    """Which phantom to make."""
-
     shape: Shape  # depth, height and width
     contrasts: tuple[Contrast, ...]
     noise: ScannerNoise
@@ -96,8 +94,6 @@ class PhantomOrder:
 
 
 class PhantomDialog(ToolWindow):
-    """Size, contrasts and noise of a phantom."""
-
     ordered = Signal(object)  # `PhantomOrder`: The user wants this one
 
     def __init__(self, parent: QWidget | None = None) -> None:

@@ -27,8 +27,6 @@ _ARRANGEMENTS = (Arrangement.SWIPE, Arrangement.SPLIT, Arrangement.SIDE_BY_SIDE)
 
 
 class Half(NamedTuple):
-    """One of the two pictures or volumes."""
-
     image: Shown
     name: str  # written at the divide
     # Above it, where both are side by side.
@@ -104,7 +102,6 @@ def _half(run: Run) -> Half:
 
 
 def describe(run: Run) -> str:
-    """Return number, settings, level and quality of a run, for its caption."""
     unusual = [chip.text for chip in run.chips if not chip.usual]
     parts = [f"{run.number}: {run.title}", *unusual, run.where]
     if run.psnr is not None:

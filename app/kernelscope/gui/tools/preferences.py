@@ -43,7 +43,6 @@ _OPTIONS = (
 
 
 def jpeg_quality(settings: Settings) -> int:
-    """Return the quality of JPEG files that the user chose."""
     text = settings.text(JPEG_QUALITY)
     return int(text) if text.isdecimal() and 1 <= int(text) <= 100 else USUAL_QUALITY
 

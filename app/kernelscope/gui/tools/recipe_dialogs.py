@@ -20,8 +20,6 @@ _FILES = "Recipes (*.json);;All files (*)"
 
 
 class Recipes(QObject):
-    """The dialogs for recipes."""
-
     loaded = Signal(object)  # `Recipe`: The user chose a recipe to run
     failed = Signal(object)  # `Exception`: A recipe could not be read, by a fault of the program
     saved = Signal(Path)  # a recipe was written there

@@ -38,8 +38,6 @@ def _type_of(image: Image | Volume, writable: Sequence[Format]) -> str:
 
 
 class Saver(QObject):
-    """Writes files off the GUI thread."""
-
     saved = Signal(object, object)  # `Image or Volume, Path`: This is on the disk now
     announced = Signal(str)  # one line for the status bar
     broken = Signal(object)  # `Exception`: A bug of the program

@@ -15,8 +15,6 @@ from kernelscope.gui.widgets.tool_window import ToolWindow
 
 
 class ShortcutDialog(ToolWindow):
-    """Shortcuts by menu. It does not block the main window."""
-
     def __init__(
         self, shortcuts: Sequence[tuple[str, str, tuple[str, ...]]], parent: QWidget | None = None
     ) -> None:
@@ -45,7 +43,6 @@ class ShortcutDialog(ToolWindow):
             heading.setExpanded(True)
 
     def text(self) -> str:
-        """Return the list with one command on a line, name and keys separated by a tab."""
         return "\n".join(
             f"{name}\t{', '.join(map(_native, keys))}" for _, name, keys in self._shortcuts
         )

@@ -51,8 +51,6 @@ _TURNS = {
 
 
 class SpaceView(QWidget):
-    """Paints a rendering, and emits the requests of mouse and keys."""
-
     turned = Signal(float, float)  # by degrees to the right and up
     zoomed = Signal(float)  # by a factor
 
@@ -155,7 +153,6 @@ class SpaceWindow(ToolWindow):
             view.zoomed.connect(self._zoom)
 
     def show_volumes(self, source: Volume | None, output: Volume | None, display: Display) -> None:
-        """Show these volumes, with level and window of the slices."""
         if (source, output, display) != (*self._volumes, self._display):
             self._volumes, self._display = (source, output), display
             if self.isVisible():
@@ -168,7 +165,6 @@ class SpaceWindow(ToolWindow):
 
     @property
     def settled(self) -> bool:
-        """Whether all that was asked for has been drawn."""
         return not self._busy
 
     def _lay_out(self) -> None:
@@ -209,7 +205,6 @@ class SpaceWindow(ToolWindow):
         self._show_state()
 
     def picture(self) -> Image:
-        """Return both views next to each other, as they are on the screen."""
         grabbed = [view.grab().toImage() for view in self.views]
         layout = QImage.Format.Format_RGB888
         parts = []

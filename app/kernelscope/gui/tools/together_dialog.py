@@ -154,7 +154,6 @@ class TogetherDialog(ToolWindow):
 
     @property
     def chosen(self) -> list[Volume]:
-        """The checked volumes, in the order of the list."""
         return [volume for item, volume in self._items() if _is_checked(item)]
 
     def _items(self) -> list[tuple[QListWidgetItem, Volume]]:
@@ -185,7 +184,6 @@ class TogetherDialog(ToolWindow):
         self._follow()
 
     def _check_those_that_fit(self) -> None:
-        """Check the first volume, and those that fit it, up to the number of components."""
         volumes = self._items()
         fitting = [item for item, volume in volumes if not misfit(volumes[0][1], volume)]
         with QSignalBlocker(self.list):
@@ -216,7 +214,6 @@ def _is_checked(item: QListWidgetItem) -> bool:
 
 
 def _state(count: int, misfits: Sequence[str]) -> str:
-    """Return a sentence on whether the checked volumes can be opened together."""
     if misfits:
         return f"Uncheck {', '.join(misfits)}, or open each alone: the sizes or places differ."
     if count > MAX_COMPONENTS:
@@ -249,7 +246,6 @@ class VolumesTogether(QObject):
         self._ask_nan, self._failed = ask_nan, failed
 
     def open(self, paths: Sequence[Path], nan: float | None = None) -> None:
-        """Read `paths`, with `nan` in place of NaN, and ask for their relation."""
         self.announced.emit(f"Opening {len(paths)} volumes…")
 
         def failed(error: Exception) -> None:
@@ -280,7 +276,6 @@ class VolumesTogether(QObject):
         show(list(volumes))
 
     def _explain(self, found: Sequence[FoundFile]) -> None:
-        """Say why files were not opened."""
         problems = [f"{each.path.name}: {each.problem}" for each in found if each.problem]
         if not problems:
             return

@@ -48,7 +48,6 @@ class WrongPixels(QWidget):
         return self._chosen
 
     def show_comparison(self, comparison: Comparison | None) -> None:
-        """Show a result with the first wrong pixel chosen; None shows nothing."""
         self._comparison, self._chosen = comparison, None
         if comparison is not None:
             self._ground = _grey(comparison)
@@ -72,7 +71,6 @@ class WrongPixels(QWidget):
         self.wrong_pixel_chosen.emit(*place)
 
     def area(self) -> QRectF:
-        """Return where the picture is drawn: as large as fits, undistorted."""
         width, height = self._ground.width(), self._ground.height()
         scale = min(self.width() / width, self.height() / height)
         area = QRectF(0, 0, scale * width, scale * height)
@@ -182,7 +180,6 @@ class WrongPixelsBox(QWidget):
         self.show_comparison(None)
 
     def show_comparison(self, comparison: Comparison | None) -> None:
-        """Show the map of a run, if there is a pixel to show."""
         shown = comparison is not None and comparison.count > 0
         self._comparison = comparison if shown else None
         self.setVisible(shown)

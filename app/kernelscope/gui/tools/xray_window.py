@@ -62,8 +62,6 @@ _NUMBERED = 14  # least side of a cell in pixels whose order is written
 
 
 class XrayView(QWidget):
-    """Draws cells as grey squares and the accesses over them."""
-
     def __init__(self) -> None:
         super().__init__()
         dressed(self, "xrayPicture", "Cells that the thread reads")
@@ -173,7 +171,6 @@ class XrayView(QWidget):
             painter.drawText(place, Qt.AlignmentFlag.AlignCenter, str(number))
 
     def _paint_frames(self, painter: QPainter, side: float) -> None:
-        """Frame the thread's own pixel."""
         left, top, _, _ = self._area
         x, y = self._pixel
         own = QRectF((x - left) * side, (y - top) * side, side, side)
@@ -185,7 +182,6 @@ class XrayView(QWidget):
 
 
 def _draw_sign(painter: QPainter, place: QRectF, space: MemorySpace) -> None:
-    """Draw the shape of a memory into a cell."""
     side = place.width()
     inner = place.adjusted(0.14 * side, 0.14 * side, -0.14 * side, -0.14 * side)
     if space is MemorySpace.GLOBAL:
@@ -333,7 +329,6 @@ class XrayWindow(ToolWindow):
         self._offer([each.name for each in levels], names.index(wanted), shape, pixel)
 
     def show_version(self, version: Version, pixel: tuple[int, int]) -> None:
-        """Trace a pixel of what an edited kernel computes, in a process of its own."""
         self._request, self._version, self._levels = None, version, ()
         self._offer(
             [f"{VERSION} of {version.job.kernel}"], 0, version.work.plan.task.output_shape, pixel
@@ -369,7 +364,6 @@ class XrayWindow(ToolWindow):
 
     @property
     def xray(self) -> Xray | None:
-        """The thread that is shown; None until it is traced."""
         return self._xray
 
     def _trace(self) -> None:
@@ -392,7 +386,6 @@ class XrayWindow(ToolWindow):
         self._background.start(_TOPIC, work, self._show, self._fail)
 
     def _work(self, x: int, y: int) -> Callable[[], tuple[Xray, ...]]:
-        """Return a function that traces a pixel of the request, at one level or two."""
         request, token = self._request, self._token
         assert request is not None
         chosen = [self._levels[self._level.currentIndex()]]
@@ -494,7 +487,6 @@ class XrayWindow(ToolWindow):
             self._show_line(place.file, place.line)
 
     def _show_line(self, file: str, line: int) -> None:
-        """Show a line of the source, of a header as well."""
         place = self._version or self._request, file
         if place != self._file:
             self._file = place
@@ -504,7 +496,6 @@ class XrayWindow(ToolWindow):
         self._code.show_place((line - 1, line))
 
     def _source(self, file: str) -> str:
-        """Return the text of a source that the kernel is made of."""
         if self._version is not None:
             return self._version.source(file)
         assert self._request is not None
@@ -512,7 +503,6 @@ class XrayWindow(ToolWindow):
         return files.get(file, "")
 
     def _go(self, event: Event) -> None:
-        """Go to the next step of a kind, from the beginning again after the last."""
         if self._xray is None:
             return
         done = self._slider.value()
@@ -534,7 +524,6 @@ class XrayWindow(ToolWindow):
             self._play.setChecked(False)
 
     def leave(self) -> None:
-        """Stop playing and tracing."""
         self._is_left = True
         self._play.setChecked(False)
         self._token.cancel()

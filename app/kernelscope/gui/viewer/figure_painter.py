@@ -84,7 +84,6 @@ class FigurePainter:
         return bytes(buffer.data().data())
 
     def as_svg(self) -> bytes:
-        """Return the figure as an SVG; its pictures are embedded as PNG."""
         width, height = (UNITS * each for each in self.layout.size)
         buffer = QBuffer()
         target = QSvgGenerator()
@@ -99,7 +98,6 @@ class FigurePainter:
         return bytes(buffer.data().data())
 
     def as_pdf(self) -> bytes:
-        """Return the figure as a PDF of one page of its size; its pictures lose nothing."""
         buffer = QBuffer()
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
         target = QPdfWriter(buffer)
@@ -118,7 +116,6 @@ class FigurePainter:
     # --- drawing ---
 
     def paint(self, painter: QPainter) -> None:
-        """Draw the figure at the origin, `UNITS` units for a millimetre."""
         layout, style = self.layout, self._style
         ground = QColor(Qt.GlobalColor.black if style.dark else Qt.GlobalColor.white)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -175,7 +172,6 @@ class FigurePainter:
         return gap, gap, -gap, -gap
 
     def _draw_region(self, painter: QPainter, region: Interest, to_paper: QTransform) -> None:
-        """Draw the outline of a region, in its colour on a dark edge, and its name."""
         path, size = to_paper.map(path_of(region)), self._font.pixelSize()
         for colour, width in ((QColor(0, 0, 0, 160), 0.22), (QColor(region.colour), 0.12)):
             painter.strokePath(path, QPen(colour, width * size))
@@ -194,7 +190,6 @@ class FigurePainter:
         side: Qt.AlignmentFlag,
         colour: str = "#ffffff",
     ) -> None:
-        """Write a word that is read on light and dark pictures alike."""
         metrics = QFontMetricsF(self._font)
         place = metrics.boundingRect(room, int(side), text)
         shape = QPainterPath()

@@ -87,7 +87,6 @@ class Layer:
 
     @property
     def area(self) -> QRectF:
-        """Where the picture lies in the scene, or the region if that is all."""
         if self.planes is not None:
             height, width = self.planes.shape[:2]
             return QRectF(self.offset, self.offset, width, height)
@@ -213,7 +212,6 @@ class Layer:
 
 
 def is_smooth(scale: float) -> bool:
-    """Return whether pixels are interpolated at this magnification, in device pixels."""
     return scale < SHARP_FROM and scale != round(scale)
 
 
@@ -236,7 +234,6 @@ def as_qimage(planes: NDArray[Any], display: Display) -> QImage:
 
 
 def _coloured(steps: NDArray[np.uint8], display: Display) -> NDArray[np.uint8]:
-    """Return steps as red, green and blue; a picture in colour can only be inverted."""
     if steps.shape[2] == 1:
         return table(display.colour_map)[steps[:, :, 0]]
     return 255 - steps if display.colour_map is ColourMap.INVERTED else steps

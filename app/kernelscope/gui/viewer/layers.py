@@ -149,7 +149,6 @@ def picture_layer(content: DrawnView, display: Display, look: Look) -> Layer | N
 
 
 def layer_of(values: NDArray[Any], display: Display, part: QRectF | None = None) -> Layer:
-    """Return a slice as it is drawn; `part`: the pixels that are known, if not all."""
     # Neighbours on the screen may lie a slice apart in the volume, and are read at every zoom.
     planes = np.ascontiguousarray(values)[:, :, np.newaxis]
     # Signed numbers are drawn as floats: pictures have none.

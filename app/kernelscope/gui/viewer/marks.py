@@ -35,7 +35,6 @@ class ProbeLine(NamedTuple):
 
 
 def draw_grid(painter: QPainter, seen: QRectF, to_screen: Callable[[QPointF], QPointF]) -> None:
-    """Draw lines between the pixels of `seen`."""
     columns = range(math.floor(seen.left()), math.ceil(seen.right()) + 1)
     rows = range(math.floor(seen.top()), math.ceil(seen.bottom()) + 1)
     ends = [(QPointF(x, rows[0]), QPointF(x, rows[-1])) for x in columns]
@@ -60,14 +59,12 @@ def value_font(font: QFont, texts: Sequence[str], lines: int, cell: QSizeF) -> Q
 
 
 def draw_value(painter: QPainter, cell: QRectF, text: str, ground: QColor) -> None:
-    """Write the value of a pixel into its cell, readable on its colour."""
     dark = ground.lightnessF() < 0.55
     painter.setPen(QColor(255, 255, 255, 235) if dark else QColor(0, 0, 0, 235))
     painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, text)
 
 
 def draw_marker(painter: QPainter, cell: QRectF) -> None:
-    """Mark a pixel: a frame where it is large, a cross around it where it is small."""
     lines: list[QLineF] = []
     if min(cell.width(), cell.height()) < 6:
         x, y = cell.center().x(), cell.center().y()
@@ -120,7 +117,6 @@ def draw_chip(painter: QPainter, at: QRectF, room: QRectF, lines: Sequence[Probe
 
 
 def draw_name(painter: QPainter, text: str, corner: QPointF, *, right: bool, room: float) -> None:
-    """Write the name of a picture into an upper corner, if there is room for it."""
     metrics = QFontMetricsF(painter.font())
     width = metrics.horizontalAdvance(text) + 12
     if width + 8 > room:
@@ -138,7 +134,6 @@ def draw_name(painter: QPainter, text: str, corner: QPointF, *, right: bool, roo
 
 
 def draw_divide(painter: QPainter, place: float, room: QRectF, *, upright: bool) -> None:
-    """Draw the line between input and output, with a handle in its middle."""
     if upright:
         line = QLineF(place, room.top(), place, room.bottom())
         handle = QPointF(place, room.center().y())
@@ -167,7 +162,6 @@ def draw_divide(painter: QPainter, place: float, room: QRectF, *, upright: bool)
 
 
 def lens_factor(cell: float) -> float:
-    """Return how much the magnifier enlarges pixels of `cell` device pixels."""
     return max(_LENS_FACTOR, _LENS_LEAST / cell)
 
 

@@ -206,7 +206,6 @@ class PairView(QWidget):
     def show_output(
         self, content: DrawnView, title: str = "", details: str = "", brief: str = ""
     ) -> None:
-        """Show an output, its difference to another one, or a hint; see `Pane.show_content`."""
         self._previews, self._earlier = {}, frozenset()
         with self.view.changing(DRAWN):
             self._remember(content)
@@ -253,7 +252,6 @@ class PairView(QWidget):
 
     @property
     def has_previews(self) -> bool:
-        """Whether slices are shown in place of those of the output."""
         return bool(self._previews)
 
     def mark_earlier(self, axes: frozenset[int]) -> None:
@@ -280,11 +278,9 @@ class PairView(QWidget):
 
     @property
     def volume(self) -> Volume | None:
-        """The volume that is the input, if it is one."""
         return self.input.shown if isinstance(self.input.shown, Volume) else None
 
     def go_to(self, position: Position) -> None:
-        """Move the crosshair to a voxel, or the nearest one inside."""
         if self.volume is None:
             return
         sides = self.volume.voxels.shape
@@ -293,7 +289,6 @@ class PairView(QWidget):
             self.view.position = z, y, x
 
     def choose_plane(self, number: int | None) -> None:
-        """Show one plane of input and output beside each other, or all for None."""
         with self.view.changing(SLICES):
             self.view.plane_number = number
             self._sliders.show_only(number)
@@ -302,7 +297,6 @@ class PairView(QWidget):
             self._show_planes()
 
     def _show_planes(self) -> None:
-        """Give the planes their room, and show the choice."""
         if self.view.count > 1:
             large = self.view.large
             self._switches.show_choice(self.view.plane_number, large)
@@ -354,7 +348,6 @@ class PairView(QWidget):
         return self.view.panes.arrangement.is_divided and not self.shows_input_instead
 
     def _arrange(self) -> None:
-        """Arrange input and output, and their values, as `view` says."""
         self._show_panes()
         self._show_planes()
         self._draw()
@@ -371,7 +364,6 @@ class PairView(QWidget):
         self.output.lends_room = alone and self.output.is_empty and not self.input.is_empty
 
     def redraw(self) -> None:
-        """Draw the visible part again."""
         for canvas in self.canvases():
             canvas.redraw()
 
@@ -403,7 +395,6 @@ class PairView(QWidget):
         self._describe()
 
     def _compose(self) -> None:
-        """Draw what has changed, and show which slices are in view."""
         volume = self.volume
         if volume is not None:
             for number, plane in enumerate(self.view.planes):
@@ -426,7 +417,6 @@ class PairView(QWidget):
         return slab(index, look.slices, volume.voxels.shape[plane.axis])
 
     def _fill(self, pane: Pane, canvas: PlaneCanvas) -> None:
-        """Draw the plane of a canvas."""
         own = pane is self.output
         shows_output = own and not self.shows_input_instead
         plane = self._plane(canvas.plane)
@@ -452,7 +442,6 @@ class PairView(QWidget):
         canvas.show_layers(front, behind, self.view, self.names)
 
     def _plane(self, number: int | None) -> Plane | None:
-        """Return a plane of a volume; None for a picture."""
         planes = self.view.planes
         return planes[number] if number is not None and planes else None
 
@@ -492,7 +481,6 @@ class PairView(QWidget):
         return layer, drawn
 
     def _display_of(self, content: DrawnView, side: PaneSide) -> Display | None:
-        """Return how a content is drawn; None where there is none."""
         displays, own, minus = self.view.displays, content.own_levels, content.minus
         # Gains are relative to the levels of the input.
         display = displays.of(PaneSide.INPUT if content.is_change or own else side)
@@ -511,7 +499,6 @@ class PairView(QWidget):
     # --- overlays and tools ---
 
     def add_overlay(self, overlay: Overlay) -> None:
-        """Draw over the pictures from now on; call `update_overlays` after each change."""
         self._overlays = (*self._overlays, overlay)
         for canvas in self.canvases():
             canvas.overlays = self._overlays
@@ -522,7 +509,6 @@ class PairView(QWidget):
             canvas.update()
 
     def set_tool(self, tool: Tool | None) -> None:
-        """Give the left button and the keys to a tool; None gives them back."""
         for canvas in self.canvases():
             canvas.set_tool(tool)
 
@@ -562,12 +548,10 @@ class PairView(QWidget):
         return scale * self.devicePixelRatioF()
 
     def fit(self) -> None:
-        """Show whole planes, and keep doing so when the window is resized."""
         self.view.camera.fit()
         self.apply_camera()
 
     def one_to_one(self) -> None:
-        """Show each pixel as exactly one of the screen, or larger if whole slices fit then."""
         self.view.camera.one_to_one(self._middles)
         self.apply_camera()
 
@@ -581,7 +565,6 @@ class PairView(QWidget):
         self.apply_camera()
 
     def look_at(self, centre: QPointF, scale: float, number: int = 0) -> None:
-        """Show the surroundings of a point of a plane, magnified by `scale`."""
         self.view.camera.look_at({number: (centre.x(), centre.y())}, scale)
         self.apply_camera()
 
@@ -626,7 +609,6 @@ class PairView(QWidget):
     # --- probe ---
 
     def _size(self, number: int) -> _Pixel:
-        """Return the columns and rows of a plane of the input; none without an input."""
         image = self.input.shown
         if isinstance(image, Image):
             return image.width, image.height
@@ -644,7 +626,6 @@ class PairView(QWidget):
         return math.floor(x), math.floor(y)
 
     def _hover(self, number: int, point: QPointF | None) -> None:
-        """Read off the pixel at a point of a plane, or none outside of the input."""
         self.view.probe = None
         if point is not None:
             columns, rows = self._size(number)
@@ -666,7 +647,6 @@ class PairView(QWidget):
         self._describe()
 
     def _describe(self) -> None:
-        """Mark the probe in input and output, and write their values there."""
         number, pixel = self.view.probe or (-1, (0, 0))
         reading = self._read(number, pixel)
         self.described.emit(reading.text if reading is not None else "")

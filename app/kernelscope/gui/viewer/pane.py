@@ -78,7 +78,6 @@ class Pane(QWidget):
         self.follow_palette()
 
     def share_room(self, alone: int | None, large: int | None) -> None:
-        """Give all of the room to one plane, two thirds to a large one, or as much to each."""
         small = [number for number in range(len(self.views)) if number != large]
         for place, number in enumerate(small):
             self._grid.addWidget(self.views[number], *((0, place) if large is None else (place, 1)))
@@ -98,7 +97,6 @@ class Pane(QWidget):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no picture or volume, nor a part of one."""
         return self.shown is None and not self.has_parts
 
     def show_content(
@@ -129,17 +127,14 @@ class Pane(QWidget):
             self.details.set_full_text(details, brief)
 
     def show_hint(self, text: str = "") -> None:
-        """Show a hint over the pane, or else the first one."""
         self.hint.setText(text or self._first_hint)
         self.place_hint()
 
     def set_running(self, running: bool) -> None:
-        """Replace the first hint by “Running…” while a run is in progress."""
         if self.hint.text() in (self._first_hint, RUNNING, COMPILING):
             self.hint.setText(RUNNING if running else self._first_hint)
 
     def show_compiling(self) -> None:
-        """Replace “Running…” by the reason why the first run takes longer."""
         if self.hint.text() == RUNNING:
             self.hint.setText(COMPILING)
 
@@ -173,7 +168,6 @@ class Pane(QWidget):
             self.follow_palette()
 
     def follow_palette(self) -> None:
-        """Take the colours of the current theme."""
         self._draw_caption()
         for view in self.views:
             view.redraw()
@@ -210,12 +204,10 @@ class PaneBox(QWidget):
         self._arrange()
 
     def show_planes(self, extents: Iterable[Point]) -> None:
-        """Make room for slices of these sizes in millimetres."""
         self._extents = list(extents)
         self._arrange()
 
     def share_room(self, alone: int | None, large: int | None) -> None:
-        """Make room for one plane of each side, or for all, one of which may be large."""
         if (alone, large) != (self._alone, self._large):
             self._alone, self._large = alone, large
             for pane in self._panes:

@@ -151,13 +151,11 @@ class PlaneCanvas(QWidget):
     def show_layers(
         self, front: Layer | None, behind: Layer | None, view: CanvasView, names: tuple[str, str]
     ) -> None:
-        """Draw one layer, or two divided by a line, as `view` says."""
         self.front, self.behind, self.names = front, behind, names
         self.arrangement, self.divide = view.panes.arrangement, view.divide
         self.refresh()
 
     def refresh(self) -> None:
-        """Draw again if a layer, its display, the arrangement or a text has changed."""
         layers = (self.front, self.behind)
         revisions = [layer.revision if layer is not None else 0 for layer in layers]
         texts = self.name, self.names, self.note, self.letters
@@ -167,39 +165,32 @@ class PlaneCanvas(QWidget):
             self.redraw()
 
     def set_camera(self, centre: QPointF, scale: float) -> None:
-        """Look at a point in units, magnified by `scale` in device-independent pixels."""
         if (centre, scale) != (self._centre, self._scale):
             self._centre, self._scale = centre, scale
             self.redraw()
 
     def set_spacing(self, across: float, down: float) -> None:
-        """Draw pixels of this width and height, in units."""
         self._spacing = QSizeF(across, down)
         self.redraw()
 
     def set_probe(self, probe: Probe | None) -> None:
-        """Mark a pixel and write the lines beside it."""
         if probe != self.probe:
             self.probe = probe
             self.update()
 
     @property
     def camera(self) -> tuple[QPointF, float]:
-        """The centre, and device-independent pixels per unit."""
         return self._centre, self._scale
 
     @property
     def has_picture(self) -> bool:
-        """Whether there is something for tools and overlays to work on."""
         return bool(self._rooms())
 
     @property
     def cell(self) -> QSizeF:
-        """Size of a pixel of the plane on the screen, in device-independent pixels."""
         return self._spacing * self._scale
 
     def to_scene(self, point: QPointF) -> QPointF:
-        """Return the point of the plane at a point of the widget; whole numbers are edges."""
         origin, cell = self._origin(), self.cell
         return origin + QPointF(point.x() / cell.width(), point.y() / cell.height())
 
@@ -217,7 +208,6 @@ class PlaneCanvas(QWidget):
         return self.to_widget(QPointF(column + 0.5, row + 0.5))
 
     def seen(self) -> QRectF:
-        """Return the part of the plane that is in view, with what lies around a picture."""
         return QRectF(self.to_scene(QPointF()), self.to_scene(QPointF(self.width(), self.height())))
 
     def _origin(self) -> QPointF:
@@ -251,7 +241,6 @@ class PlaneCanvas(QWidget):
         return float(round(self.divide * (self.width() if self.is_upright else self.height())))
 
     def halves(self) -> tuple[QRectF, QRectF]:
-        """Return the room before the line and behind it."""
         first, second = QRectF(self.rect()), QRectF(self.rect())
         if self.is_upright:
             first.setRight(self.line)
@@ -321,8 +310,6 @@ class PlaneCanvas(QWidget):
     def _draw_values(
         self, painter: QPainter, layer: Layer, origin: QPointF, cell: QSizeF, room: QRect
     ) -> None:
-        """Draw the grid, and the values in its cells where they can be read."""
-
         def place(point: QPointF) -> QPointF:
             way = point - origin
             across, down = way.x() * cell.width(), way.y() * cell.height()
@@ -464,7 +451,6 @@ class PlaneCanvas(QWidget):
     # --- mouse ---
 
     def set_tool(self, tool: Tool | None) -> None:
-        """Give the left button and the keys to a tool, or take them back."""
         self.tool = tool
         self._choose_cursor(QPointF(self.mapFromGlobal(self.cursor().pos())))
 
@@ -530,7 +516,6 @@ class PlaneCanvas(QWidget):
             self.setCursor(cursor)
 
     def _drag(self, button: str, point: QPointF, way: QPointF) -> None:
-        """Act on a drag of the “left” or the “middle” button; its press has no way yet."""
         if button == "left" and self.plane is not None:
             if self.has_picture:
                 place = self.to_scene(point)

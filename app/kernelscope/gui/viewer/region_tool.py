@@ -119,7 +119,6 @@ class RegionTool:
             self._redraw()
 
     def _handle_at(self, touch: Touch) -> int:
-        """Return the handle of the selected region under the cursor; -1 for none."""
         chosen = self.regions.chosen_in(touch.plane)
         for number, (x, y) in enumerate(chosen.handles if chosen is not None else ()):
             if touch.distance(x, y) <= _GRIP:
@@ -146,7 +145,6 @@ class RegionTool:
         self._redraw()
 
     def drop_draft(self) -> None:
-        """Forget a polygon that is not complete."""
         self._draft = []
         self._redraw()
 
@@ -184,7 +182,6 @@ class RegionTool:
         return True
 
     def add(self, shape: Shape) -> None:
-        """Add a region of half the width and height of the view in its middle; a line is level."""
         seen, plane = self._visible()
         middle = seen.center()
         across, along = max(seen.width() / 4, 1), max(seen.height() / 4, 1)
@@ -235,7 +232,6 @@ def _path(to_screen: QTransform, corners: Sequence[Point]) -> QPainterPath:
 
 
 def path_of(region: Interest) -> QPainterPath:
-    """Return the outline of a region in pixels of its picture."""
     if region.shape in (Shape.POLYGON, Shape.LINE):
         path = _path(QTransform(), region.handles)
         if region.shape is Shape.POLYGON:
@@ -248,7 +244,6 @@ def path_of(region: Interest) -> QPainterPath:
 
 
 def _paint(painter: QPainter, to_screen: QTransform, region: Interest, *, chosen: bool) -> None:
-    """Draw a region with its name above it."""
     path = to_screen.map(path_of(region))
     box = path.boundingRect()
     colour = QColor(region.colour)

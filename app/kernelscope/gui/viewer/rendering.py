@@ -25,7 +25,6 @@ def to_clipboard(image: Image) -> QImage:
 
 
 def from_clipboard(image: QImage) -> NDArray[Any]:
-    """Return the pixels of a pasted `image`, shape (height, width[, channels])."""
     alpha = image.hasAlphaChannel()
     if image.pixelFormat().bitsPerPixel() > 32:
         pixels = _unwrap(image.convertToFormat(QImage.Format.Format_RGBA64), np.uint16, 4)

@@ -7,7 +7,6 @@ from PySide6.QtGui import QImage, QPainter
 
 
 def place(image: QImage, room: QRectF) -> QRectF:
-    """Return where `image` lies centred in `room`: enlarged by whole numbers, or reduced."""
     scale = min(room.width() / image.width(), room.height() / image.height())
     scale = float(int(scale)) if scale >= 1 else scale
     width, height = scale * image.width(), scale * image.height()

@@ -21,8 +21,6 @@ from kernelscope.gui.model.displays import PaneSide
 
 @dataclass(frozen=True)
 class OverlayPlace:
-    """Where an overlay is drawn."""
-
     side: PaneSide  # the picture beneath; the output's where the two are divided by a line
     scale: float  # screen pixels (of the painter's widget) per pixel of the picture
     seen: QRectF  # the part of the scene that is in view, in picture coordinates
@@ -31,8 +29,6 @@ class OverlayPlace:
 
 @dataclass(frozen=True)
 class Touch:
-    """A press, drag or release of the left button, or a move without it."""
-
     point: QPointF  # in picture coordinates; may lie outside of the picture
     side: PaneSide
     scale: float  # screen pixels per pixel of the picture, across
@@ -47,8 +43,6 @@ class Touch:
 
 
 class Overlay(Protocol):
-    """Draws over a picture."""
-
     def paint(self, painter: QPainter, place: OverlayPlace) -> None:
         """Draw in picture coordinates; pens are cosmetic so that lines keep their width."""
 

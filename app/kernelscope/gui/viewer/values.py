@@ -21,14 +21,12 @@ def factor_of(white: float, units: Units) -> float | None:
 
 
 def words_of(samples: NDArray[Any], factor: float | None = None) -> list[str]:
-    """Return the samples of one pixel as texts, one for each channel."""
     if factor is None and samples.dtype.kind != "f":
         return [str(value) for value in samples]
     return [f"{value:.4g}" for value in samples.astype(np.float64) * (factor or 1)]
 
 
 def text_of(samples: NDArray[Any], factor: float | None = None) -> str:
-    """Return the samples of one pixel as one text."""
     words = words_of(samples, factor)
     return words[0] if len(words) == 1 else f"({', '.join(words)})"
 
@@ -40,7 +38,6 @@ def change_of(samples: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]
 
 
 def change_words(samples: NDArray[Any], other: NDArray[Any], factor: float | None) -> list[str]:
-    """Return the signed differences of two pixels as texts."""
     change = change_of(samples, other) * (factor or 1)
     return [f"{value:+.4g}" if value else "0" for value in change]
 
@@ -56,7 +53,6 @@ def place_text(volume: Volume, position: Position) -> str:
 
 
 def numbers(part: range) -> str:
-    """Return the numbers of slices, from 1: “33” or “28–38”."""
     return f"{part.start + 1}" if len(part) == 1 else f"{part.start + 1}–{part.stop}"
 
 
@@ -77,7 +73,6 @@ def note_of(projection: Projection, part: range, state: str, *, drawn: bool) -> 
 
 
 def middles(volume: Volume, planes: Sequence[Plane], position: Position) -> dict[int, Point]:
-    """Return where the middle of a voxel is drawn in each plane, in millimetres."""
     points = {}
     for number, plane in enumerate(planes):
         column, row = plane.place(position, volume.voxels.shape)
@@ -87,6 +82,5 @@ def middles(volume: Volume, planes: Sequence[Plane], position: Position) -> dict
 
 
 def extent(volume: Volume, plane: Plane) -> Point:
-    """Return the size of a slice in millimetres."""
     shape, steps = volume.voxels.shape, volume.spacing
     return shape[plane.columns] * steps[plane.columns], shape[plane.rows] * steps[plane.rows]

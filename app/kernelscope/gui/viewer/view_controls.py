@@ -120,8 +120,6 @@ _MOST = 999
 
 
 class ProjectionControl(QWidget):
-    """A list of projections, and the thickness of the slab."""
-
     chosen = Signal(object)  # A `Look`
 
     def __init__(self) -> None:
@@ -233,8 +231,6 @@ class OverlayBar(QWidget):
 
 
 class SliceSliders(QWidget):
-    """A slider for each plane."""
-
     chosen = Signal(int, int)  # a slice of a plane: number and index
 
     def __init__(self) -> None:
@@ -276,7 +272,6 @@ class SliceSlider(QWidget):
         self._slider.setAccessibleName(f"{plane.name} slice")
 
     def show_slice(self, plane: Plane, index: int, part: range) -> None:
-        """Show that this slice is the current one, or the middle of a slab."""
         with QSignalBlocker(self._slider):
             self._slider.setValue(index)
         self._label.setText(f"{plane.name}  {numbers(part)} / {self._slider.maximum() + 1}")

@@ -34,8 +34,6 @@ _GROUP_NAME = "appearance"
 
 
 class Scheme(StrEnum):
-    """Which colours the window has."""
-
     DARK = "dark"
     LIGHT = "light"
     SYSTEM = "system"
@@ -43,14 +41,11 @@ class Scheme(StrEnum):
 
 @dataclass(frozen=True)
 class Appearance:
-    """The user's choice; see `load` and `save`."""
-
     scheme: Scheme = Scheme.DARK
     scale: float = 1.0
 
     @classmethod
     def load(cls, settings: Settings) -> Appearance:
-        """Return the last choice, with defaults for values that cannot be read."""
         texts = settings.texts(_GROUP_NAME)
         scheme, scale = texts.get("scheme", ""), texts.get("scale", "")
         scales = {str(each): each for each in SCALES}
@@ -81,7 +76,6 @@ class Stylist(QObject):
         return self._application.styleHints().colorScheme() is not Qt.ColorScheme.Light
 
     def apply(self, appearance: Appearance) -> None:
-        """Change colours and size of text of every window."""
         self.appearance = appearance
         font = QFont(self._font)
         font.setPointSizeF(max(self._font.pointSizeF(), SMALLEST) * appearance.scale)

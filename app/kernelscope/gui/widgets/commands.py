@@ -132,7 +132,6 @@ class Action:
         return plain(self.title)
 
     def is_on(self, owner: object) -> bool:
-        """Return whether the action has a tick, by the state of the object with its method."""
         found = self.ticked(owner) if self.ticked is not None else False
         return bool(found) if self.argument is None else found == self.argument
 
@@ -162,7 +161,6 @@ def choice(
 
 @once
 def declared_by(kind: type) -> tuple[tuple[str, Action], ...]:
-    """Return the actions that a class declares, each with the name of its method."""
     return tuple(
         (name, each)
         for base in kind.__mro__
@@ -172,5 +170,4 @@ def declared_by(kind: type) -> tuple[tuple[str, Action], ...]:
 
 
 def plain(title: str) -> str:
-    """Return a title without access key and dots."""
     return title.replace("&&", "\0").replace("&", "").replace("\0", "&").removesuffix("…")

@@ -59,8 +59,6 @@ class ChoiceBox(_Calm, QComboBox):
 
 
 class Slider(_Calm, QSlider):
-    """A horizontal slider."""
-
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -164,8 +162,6 @@ class _Box(_Calm):
 
 
 class WholeBox(_Box, QSpinBox):
-    """A box for a whole number."""
-
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._set_up()

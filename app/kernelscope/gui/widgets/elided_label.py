@@ -49,7 +49,6 @@ class ElidedLabel(QLabel):
 
     @property
     def full_text(self) -> str:
-        """The text without “…”."""
         return self._text
 
     def resizeEvent(self, event: QResizeEvent) -> None:

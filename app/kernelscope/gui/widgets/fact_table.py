@@ -41,7 +41,6 @@ class FactTable(CopyableTree):
         self._groups: dict[str, QTreeWidgetItem] = {}
 
     def set_group(self, group: FactGroup, *, on_top: bool = False) -> None:
-        """Show a group, in place of an earlier one with this title, else below or on top."""
         heading = self._groups.get(group.title)
         if heading is None:
             heading = self._groups[group.title] = QTreeWidgetItem([group.title])

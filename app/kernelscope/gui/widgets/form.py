@@ -179,11 +179,9 @@ class NumberEditor(QWidget):
 
     @property
     def automatic(self) -> bool:
-        """Whether every run estimates the number again."""
         return self._button is not None and self._button.isChecked()
 
     def set_automatic(self, automatic: bool) -> None:
-        """Let every run estimate the number again, if it can be estimated, or keep it."""
         if self._button is not None and self._button.isCheckable():
             self._button.setChecked(automatic)
 
@@ -230,8 +228,6 @@ class NumberEditor(QWidget):
 
 
 class NumbersEditor(QLineEdit):
-    """A line for one or several numbers."""
-
     changed = Signal()
 
     def __init__(self, parameter: NumbersParameter, parent: QWidget | None = None) -> None:
@@ -242,13 +238,11 @@ class NumbersEditor(QLineEdit):
         self.textChanged.connect(self.changed)
 
     def show_estimate(self, value: tuple[float, ...]) -> None:
-        """Show an estimate if the field is empty."""
         self.setPlaceholderText(
             f"{self._parameter.format(rounded(value))} ({self._parameter.none})"
         )
 
     def forget_estimate(self) -> None:
-        """Remove an estimate that belongs to another input."""
         self.setPlaceholderText(self._parameter.none)
 
     def value(self) -> tuple[float, ...]:
@@ -302,7 +296,6 @@ class ListEditor(ChoiceBox):
         self.currentIndexChanged.connect(self.changed)
 
     def offer(self, entries: Iterable[tuple[str, Any]], value: Any = None) -> None:
-        """Offer other values, and choose one of them, or the first."""
         self.clear()
         self._values.clear()
         for text, each in entries:
@@ -352,7 +345,6 @@ _EDITORS: Mapping[type[Parameter], Callable[[Any, QWidget], Editor]] = {
 
 
 def create_editor(parameter: Parameter, parent: QWidget) -> Editor:
-    """Return the widget that edits `parameter`, set to its default."""
     kind = IntParameter if parameter.has_estimate and parameter.sets_side else type(parameter)
     editor = _EDITORS[kind](parameter, parent)  # buttons for sizes have none for an estimate
     editor.setAccessibleDescription(parameter.help)
@@ -360,7 +352,6 @@ def create_editor(parameter: Parameter, parent: QWidget) -> Editor:
 
 
 def shrink(combo: QComboBox) -> None:
-    """Let `combo` become narrower than its longest entry, so that the panel keeps its width."""
     combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
     combo.setMinimumContentsLength(10)
 
@@ -424,8 +415,6 @@ class Listed(Option):
 
 @dataclass(frozen=True)
 class Whole(Option):
-    """A whole number; `lowest` is written in place of the least."""
-
     low: int = 0
     high: int = 999
     unit: str = ""
@@ -434,8 +423,6 @@ class Whole(Option):
 
 @dataclass(frozen=True)
 class Real(Option):
-    """A real number."""
-
     low: float = 0.0
     high: float = 1.0
     unit: str = ""
@@ -494,7 +481,6 @@ class Form(QWidget):
         self.declare(options)
 
     def declare(self, options: Iterable[Option | Parameter]) -> None:
-        """Make the controls of these options, in place of those before."""
         while self.rows is not None and self.rows.rowCount():
             self.rows.removeRow(0)
         self.options = tuple(options)
@@ -562,12 +548,10 @@ class Form(QWidget):
         self._offer_what_matters()
 
     def offer(self, name: str, entries: Iterable[tuple[str, Any]]) -> None:
-        """Offer other values; the state stays, also one that is not offered now."""
         with QSignalBlocker(self.editors[name]):
             self.editors[name].offer(entries, self.values[name])
 
     def show_row(self, name: str, shown: bool) -> None:
-        """Show an option with its label, or hide both where it cannot act."""
         assert self.rows is not None
         self.rows.setRowVisible(self.editors[name], shown)
 

@@ -40,7 +40,6 @@ class FoldingRow(QWidget):
             self._box.insertStretch(1, 1)
 
     def minimumSizeHint(self) -> QSize:
-        """Return the width of the wider group, and the height as it is now."""
         return QSize(max(self._widths()), self._box.minimumSize().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -84,7 +83,6 @@ class Slot(QWidget):
         self.hide()
 
     def put(self, widget: QWidget) -> None:
-        """Show `widget` here, below those that are here already."""
         self._column.addWidget(widget)
         self.show()
 

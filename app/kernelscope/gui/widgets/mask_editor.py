@@ -112,7 +112,6 @@ class MaskEditor(QWidget):
 
     @property
     def problem(self) -> str:
-        """The error under the table; empty if all weights are valid."""
         return self._problem
 
     def value(self) -> Mask:
@@ -129,13 +128,11 @@ class MaskEditor(QWidget):
         self._set_texts([[_text(weight) for weight in row] for row in mask])
 
     def copy(self) -> None:
-        """Put the table on the clipboard: rows by line ends, cells by tabs."""
         QGuiApplication.clipboard().setText(
             "\n".join("\t".join(row) for row in self._table.texts())
         )
 
     def paste(self) -> None:
-        """Replace the mask by the clipboard's text; one number goes into the selected cells."""
         text = QGuiApplication.clipboard().text()
         words = text.split()
         if len(words) == 1 and text.count(",") <= 1 and ";" not in text:
@@ -153,7 +150,6 @@ class MaskEditor(QWidget):
         choose_text_to_open(self, "Open a mask", self.load_from)
 
     def load_from(self, path: Path) -> None:
-        """Read the mask from a text file; a file that holds none is reported."""
         try:
             self.set_value(self._parse_file(path))
         except AppError as error:
@@ -178,7 +174,6 @@ class MaskEditor(QWidget):
         choose_text_to_save(self, "Save the mask", "mask.txt", self.save_to)
 
     def save_to(self, path: Path) -> None:
-        """Write the mask as rows of text; failures are reported."""
         try:
             rows = (" ".join(_text(weight) for weight in row) for row in self.value())
             write_text(path, "".join(f"{row}\n" for row in rows))
@@ -190,7 +185,6 @@ class MaskEditor(QWidget):
         self.presetChosen.emit(preset)
 
     def _resize(self, size: int) -> None:
-        """Add zeros around the weights, or cut from all sides."""
         old = self._table.texts()
         shift = (size - len(old)) // 2
 
@@ -252,7 +246,6 @@ class MaskEditor(QWidget):
 
 
 def _text(weight: float) -> str:
-    """Return the shortest text that reads back as exactly `weight`."""
     return repr(weight)
 
 

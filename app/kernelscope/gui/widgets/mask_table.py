@@ -77,7 +77,6 @@ class MaskTable(QTableWidget):
         return item
 
     def set_texts(self, texts: list[list[str]]) -> None:
-        """Show `texts`; the current cell stays, as far as it is still there."""
         size = len(texts)
         y, x = self.currentRow(), self.currentColumn()
         self.setRowCount(size)
@@ -94,12 +93,10 @@ class MaskTable(QTableWidget):
         )
 
     def write_selected(self, text: str) -> None:
-        """Put `text` into the selected cells, or into the current one."""
         for item in self.selectedItems() or [self._cell(self.currentRow(), self.currentColumn())]:
             item.setText(text)
 
     def mark(self, y: int, x: int, refusal: str) -> None:
-        """Show that a cell is wrong and why, or that it is not."""
         item = self._cell(y, x)
         item.setData(
             Qt.ItemDataRole.BackgroundRole, theme.error_fill(self.palette()) if refusal else None
@@ -107,7 +104,6 @@ class MaskTable(QTableWidget):
         item.setToolTip(refusal or f"Row {y + 1}, column {x + 1}: {item.text()}")
 
     def fit(self) -> None:
-        """Make the columns as wide as the longest weight needs, all alike."""
         texts = {_short(text) for row in self.texts() for text in row}
         bold = self.font()
         bold.setBold(True)
@@ -219,7 +215,6 @@ class _ShortNumbers(QStyledItemDelegate):
 
 
 def _short(text: str) -> str:
-    """Return a few digits of a number; all of them are kept, and come back for editing."""
     number = number_in(text)
     if isinstance(number, str):
         return text
@@ -229,7 +224,6 @@ def _short(text: str) -> str:
 
 
 def number_in(text: str) -> float | str:
-    """Return the number in `text`, which may be a fraction, or `text` itself."""
     top, slash, bottom = text.partition("/")
     try:
         return read_number(top) / read_number(bottom) if slash else read_number(text)

@@ -80,7 +80,6 @@ def show_crash(parent: QWidget | None, crashes: str) -> CrashDialog:
 
 
 def open_dialog(dialog: AnyDialog) -> AnyDialog:
-    """Open `dialog` without waiting for it; it is deleted when it is closed."""
     open_dialogs.add(dialog)
     dialog.finished.connect(lambda: open_dialogs.discard(dialog))
     # Destroyed with its parent, it never finishes.
@@ -112,7 +111,6 @@ def choose_paths(
     kinds: Iterable[str] = (),
     mode: QFileDialog.FileMode = QFileDialog.FileMode.ExistingFile,
 ) -> QFileDialog:
-    """Let the user choose files, or a folder, and call `use` with their paths."""
     dialog = dressed(QFileDialog(parent, title, folder), name)
     dialog.setOption(QFileDialog.Option.HideNameFilterDetails)  # dozens of suffixes
     dialog.setFileMode(mode)
@@ -125,7 +123,6 @@ def choose_paths(
 def choose_text_to_open(
     parent: QWidget, title: str, use: Callable[[Path], object], kinds: str = TEXT_FILES
 ) -> QFileDialog:
-    """Let the user choose a text file and call `use` with its path."""
     return _choose(QFileDialog(parent, title, filter=kinds), use)
 
 
@@ -149,15 +146,12 @@ def _choose(dialog: QFileDialog, use: Callable[[Path], object]) -> QFileDialog:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` as UTF-8; on failure a file that was there stays whole."""
     replace_file(path, text.encode())
 
 
 def save_text(
     parent: QWidget, title: str, name: str, text: str, kinds: str = TEXT_FILES
 ) -> QFileDialog:
-    """Let the user save `text`; failures are reported."""
-
     def save(path: Path) -> None:
         try:
             write_text(path, text)
@@ -168,7 +162,6 @@ def save_text(
 
 
 def close_box(dialog: QDialog) -> QDialogButtonBox:
-    """Return a row of buttons with Close, to which `dialog` can add others."""
     box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
     box.setObjectName("buttons")
     dressed(box.button(QDialogButtonBox.StandardButton.Close), "closeButton", "Close")
@@ -179,7 +172,6 @@ def close_box(dialog: QDialog) -> QDialogButtonBox:
 def add_button(
     box: QDialogButtonBox, name: str, text: str, tip: str, action: Callable[[], object]
 ) -> QPushButton:
-    """Add a button to `box` that calls `action` and leaves the dialog open."""
     button = box.addButton(text, QDialogButtonBox.ButtonRole.ActionRole)
     dressed(button, name, tip, tip=tip)
     button.setAutoDefault(False)
@@ -192,8 +184,6 @@ def headline(text: str) -> QLabel:
 
 
 class AboutDialog(QDialog):
-    """Purpose of the program, the work it builds on, versions and memory."""
-
     def __init__(self, parent: QWidget | None = None, memory: str = "") -> None:
         super().__init__(parent)
         self.setObjectName("aboutDialog")
@@ -256,8 +246,6 @@ class _Message(QMessageBox):
 
 
 class ErrorDialog(_Message):
-    """An expected failure: its cause and the way out."""
-
     def __init__(self, error: AppError, parent: QWidget | None = None) -> None:
         warning = QMessageBox.Icon.Warning
         super().__init__("errorDialog", warning, error.message, error.hint, parent)

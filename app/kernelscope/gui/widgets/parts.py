@@ -142,14 +142,12 @@ def text_label(
 
 
 def label_of(text: str, widget: QWidget) -> QLabel:
-    """Return the label of a widget, whose key moves the focus there."""
     label = QLabel(text)
     label.setBuddy(widget)
     return label
 
 
 def labelled(text: str, widget: QWidget, name: str) -> tuple[QLabel, QWidget]:
-    """Return a widget behind its label, whose text is also its name for screen readers."""
     return label_of(text, widget), dressed(widget, name, text.replace("&", ""))
 
 
@@ -214,7 +212,6 @@ def in_row(
     margins: int | tuple[int, int, int, int] | None = None,
     spacing: int | None = None,
 ) -> QHBoxLayout:
-    """Return a layout from left to right, of the widget `of`; see `in_column`."""
     return _filled(QHBoxLayout(), items, of, margins, spacing)
 
 

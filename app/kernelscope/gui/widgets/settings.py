@@ -122,7 +122,6 @@ class Settings:
             self.flush()
 
     def folder(self, purpose: str) -> str:
-        """Return the folder last used for `purpose` (“open”, “save”)."""
         return self.text(f"folders/{purpose}")
 
     def set_folder(self, purpose: str, path: Path) -> None:
@@ -130,7 +129,6 @@ class Settings:
 
     @property
     def recent_files(self) -> list[Path]:
-        """The files opened last, latest first."""
         return [Path(line) for line in self.text("recentFiles").split("\n") if line]
 
     def add_recent(self, path: Path) -> None:

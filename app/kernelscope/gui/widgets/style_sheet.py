@@ -187,7 +187,6 @@ def style_sheet(palette: QPalette, size: float) -> str:
 
 
 def _mix(ground: QColor, text: QColor, share: float) -> str:
-    """Return a colour between two: `share` of the second."""
     parts = (
         round((1 - share) * a + share * b)
         for a, b in (

@@ -11,7 +11,6 @@ from kernelscope.base.paths import RESOURCES
 
 
 def is_dark(palette: QPalette) -> bool:
-    """Return whether `palette` has light text on a dark background."""
     return palette.color(QPalette.ColorRole.Base).lightness() < 128
 
 

@@ -34,8 +34,6 @@ _BADGE = QColor(0, 0, 0, 170)
 
 @dataclass(frozen=True)
 class TileLine:
-    """A line of text; `behind`: quiet, after it; `aside`: at the right end, and never cut."""
-
     text: str
     bold: bool = False
     quiet: bool = False
@@ -185,7 +183,6 @@ def draw_lines(
 
 
 def _write(painter: QPainter, cell: QRect, line: TileLine, ink: QColor) -> int:
-    """Write the text of a line, and return the width that it takes."""
     usual, bold = painter.font(), painter.font()
     bold.setBold(line.bold)
     painter.setFont(bold)
@@ -199,7 +196,6 @@ def _write(painter: QPainter, cell: QRect, line: TileLine, ink: QColor) -> int:
 
 
 def _height(font: QFont, room: QRect, line: TileLine) -> int:
-    """Return the height of a line, in as many rows as it needs."""
     bold = QFont(font)
     bold.setBold(line.bold)
     metrics = QFontMetrics(bold)

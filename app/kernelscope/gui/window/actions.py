@@ -68,7 +68,6 @@ class Actions(Mapping[str, QAction]):
         self._enable()
 
     def bind(self, *owners: object) -> None:
-        """Let each action call its method of one of the objects, and tick what holds for them."""
         for owner in owners:
             for name, action in declared_by(type(owner)):
                 self._bind(action, owner, getattr(owner, name))
@@ -80,7 +79,6 @@ class Actions(Mapping[str, QAction]):
             self[action.id].triggered.connect(lambda: self.tick(owner))
 
     def tick(self, owner: object) -> None:
-        """Tick the actions of an object that are on."""
         for _, action in declared_by(type(owner)):
             if action.ticked is not None and (not action.choice or action.is_on(owner)):
                 self[action.id].setChecked(action.is_on(owner))
@@ -113,7 +111,6 @@ class Actions(Mapping[str, QAction]):
         return self._menus[menus.REFERENCE.id]
 
     def shortcuts(self) -> list[tuple[str, str, tuple[str, ...]]]:
-        """Return menu, name and keys of every action that has keys."""
         return [
             (made.place, made.action.name, made.action.keys)
             for made in self._made.values()
@@ -121,7 +118,6 @@ class Actions(Mapping[str, QAction]):
         ]
 
     def commands(self) -> list[Command]:
-        """Return all actions for the command palette."""
         return [
             Command(
                 title=commands.plain(made.qt.text()),
@@ -143,7 +139,6 @@ class Actions(Mapping[str, QAction]):
         self._name_steps(state.undo, state.redo)
 
     def apply(self, state: WindowState) -> None:
-        """Enable the actions that this state allows."""
         if state != self.state:
             self.state = state
             self._enable()
@@ -166,7 +161,6 @@ class Actions(Mapping[str, QAction]):
         made.qt.setIconText(f"Compare with {where}" if where else made.action.label)
 
     def mark_filter(self, filter_id: str) -> None:
-        """Tick the filter that is chosen."""
         self[f"filter{filter_id}"].setChecked(True)
 
     def _name_steps(self, undo: str, redo: str) -> None:
@@ -179,7 +173,6 @@ class Actions(Mapping[str, QAction]):
             self[id_].setToolTip(f"{word} {name or 'nothing'} ({_native(self[id_].shortcut())})")
 
     def fill_recent(self) -> None:
-        """List the recent files as they are now."""
         menu, settings = self._menus[menus.RECENT.id], self._window.settings
         for action in menu.actions():
             self._window.removeAction(action)
@@ -284,7 +277,6 @@ class Actions(Mapping[str, QAction]):
             self._add(self._menus[path[-1].id], path, action, made)
 
     def _add(self, menu: QMenu, path: tuple[Menu, ...], action: Action, made: QAction) -> None:
-        """Add an action to a menu and know it by its id."""
         self._made[action.id] = _Made(menus.place(path), action, made)
         set_help(made, action.help)
         menu.addAction(made)
@@ -335,5 +327,4 @@ def _filters_menu(category: str) -> str:
 
 
 def _native(key: QKeySequence) -> str:
-    """Return a shortcut as the desktop writes it."""
     return key.toString(QKeySequence.SequenceFormat.NativeText)

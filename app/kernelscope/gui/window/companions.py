@@ -191,7 +191,6 @@ class Companions:
         self.lecture.open(self._level_in_front(), self.session.filter_id)
 
     def use_recorded(self, recorded: Recorded) -> None:
-        """Keep the recorded figures, once they have been read."""
         self._recorded = recorded
 
     @Action(
@@ -247,7 +246,6 @@ class Companions:
         self._xray_window().show_in_front()
 
     def show_version(self, version: Version, x: int, y: int) -> None:
-        """Show how a wrong pixel of an edited kernel came about."""
         self._xray_window().show_version(version, (x, y))
         self._xray_window().show_in_front()
 
@@ -330,13 +328,11 @@ class Companions:
         return True
 
     def show_recorded(self, path: Path | None) -> None:
-        """Show a recorded report in the benchmark window, beside that of a CPU."""
         self.show_bench(story=path is None)
         if path is not None and self.bench is not None:
             self.bench.open_results(with_cpu(path))
 
     def show_level(self, entry: KnownRung) -> None:
-        """Explain a level of the chosen filter."""
         from kernelscope.gui.tools.level_dialog import LevelDialog
 
         explained = self.window.findChild(LevelDialog)
@@ -432,7 +428,6 @@ class Companions:
         self.contact_sheet.show_in_front()
 
     def _follow(self) -> None:
-        """Follow a change of the settings, of the input, or of the part in view."""
         if self.contact_sheet is not None:
             self.contact_sheet.touch()
 
@@ -461,7 +456,6 @@ class Companions:
         self._manual()
 
     def _manual(self) -> ManualWindow:
-        """Show the window of the manual; return it."""
         from kernelscope.gui.tools.manual_window import ManualWindow
 
         # A dialog that blocks the window would block a manual of the window too.

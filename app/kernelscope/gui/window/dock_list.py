@@ -25,16 +25,12 @@ from kernelscope.gui.widgets.layouts import Boundary
 
 
 class DockSide(StrEnum):
-    """Edge of the window at which a dock lies."""
-
     LEFT = "left"
     RIGHT = "right"
     BOTTOM = "bottom"
 
 
 class DockName(StrEnum):
-    """The docks of the window."""
-
     FILTERS = "filters"
     STEPS = "steps"
     CONTROLS = "controls"

@@ -264,7 +264,6 @@ class Files(QObject):
             self._open(picture)
 
     def make_phantom(self, order: PhantomOrder) -> None:
-        """Compute the phantom that the user described, and open it."""
         self._show_status("Making a phantom…")
         self._background.start(
             "open", order.make, lambda made: self._scans.open(*made), self._report
@@ -287,7 +286,6 @@ class Files(QObject):
             self._scans.open([opened])
 
     def find_truth(self, opened: Image) -> None:
-        """Evaluate a sample picture that was opened against its truth."""
         truth = truth_of(opened.path)
         if truth is not None:
             self._background.start(
@@ -298,14 +296,12 @@ class Files(QObject):
             )
 
     def _set_truth(self, opened: Image, ideal: Image) -> None:
-        """Evaluate a sample against its truth, unless another picture is open by now."""
         pictures = self._session.pictures
         known = pictures.reference
         if pictures.source is opened and (known is None or known.origin is ReferenceOrigin.KEPT):
             pictures.set_reference(ideal, ReferenceOrigin.TRUTH)
 
     def _report_member(self, error: Exception) -> None:
-        """Report that a volume of a file cannot be read any more."""
         if isinstance(error, AppError):
             dialogs.show_error(self._window, error)
         else:

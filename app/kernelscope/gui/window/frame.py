@@ -107,7 +107,6 @@ class StatusBar(QStatusBar):
         self.zoom.clear()
 
     def showMessage(self, message: str, timeout: int | None = 0) -> None:
-        """Show a line, with control characters of names escaped."""
         super().showMessage(one_line(message), timeout)
 
     def withdraw(self, message: str) -> None:
@@ -116,7 +115,6 @@ class StatusBar(QStatusBar):
             self.clearMessage()
 
     def shown_message(self) -> str:
-        """Return as much of the message as there is room for."""
         return self.fontMetrics().elidedText(
             self.currentMessage(), Qt.TextElideMode.ElideRight, self._area().width()
         )
@@ -261,20 +259,16 @@ class Frame(QMainWindow):
 
     @property
     def page(self) -> Page[Any, Any]:
-        """The page in front."""
         return self._pages[self.session.kind]
 
     @property
     def canvas(self) -> PairView:
-        """The views of the page in front."""
         return self.page.canvas
 
     def show_status(self, text: str) -> None:
-        """Show `text` in the status bar."""
         self.statusBar().showMessage(text)
 
     def _show_page(self) -> None:
-        """Show the page in front."""
         self._centre.stack.setCurrentWidget(self.page)
 
     # --- messages ---

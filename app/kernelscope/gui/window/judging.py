@@ -27,7 +27,6 @@ class Judging:
         self._background, self._report = background, report
 
     def fill_panel(self) -> None:
-        """Evaluate input and output, and show that in the panel."""
         panel, subject = self._panel, self._session.subject
         judged = subject.to_judge
         if judged is None or panel.subject == judged:
@@ -54,7 +53,6 @@ class Judging:
         self._background.start("judge", subject.evaluation(), show, failed)
 
     def judge_output(self) -> None:
-        """Evaluate the output, unless that was done or is under way."""
         subject = self._session.subject
         part, result, reference = judged = subject.to_judge or (None, None, None)
         if part is None or result is None or reference is None or judged == subject.judging:

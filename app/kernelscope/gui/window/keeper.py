@@ -18,8 +18,6 @@ _LAYOUT = (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.H
 
 
 class Keeper(QObject):
-    """Watches the window, its docks and the panel."""
-
     def __init__(
         self, window: QMainWindow, settings: Settings, session: Session, last: LastSession
     ) -> None:
@@ -39,7 +37,6 @@ class Keeper(QObject):
             self._timer.start()
 
     def save(self) -> None:
-        """Save everything now."""
         self._timer.stop()
         with self._settings.together():
             placement.save(self._window, self._settings)
@@ -48,7 +45,6 @@ class Keeper(QObject):
                 self._settings.set_texts(group, texts)
 
     def close(self) -> None:
-        """Save everything, and watch no longer."""
         self.save()
         for widget in (self._window, *self._window.findChildren(QDockWidget)):
             widget.removeEventFilter(self)

@@ -26,8 +26,6 @@ _SAMPLES = {sample.path for sample in SAMPLES}
 
 
 class Kept(NamedTuple):
-    """Files, that in front first, and the steps, where there are several."""
-
     paths: tuple[Path, ...] = ()
     steps: Pipeline | None = None
 
@@ -64,7 +62,6 @@ class LastSession(QObject):
 
     @property
     def is_there(self) -> bool:
-        """Whether files were open in the session before."""
         return bool(self._before.paths)
 
     @property

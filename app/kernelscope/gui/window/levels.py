@@ -69,8 +69,6 @@ class Race:
 
 
 class LevelRunner(QObject):
-    """Connects the ladder with the session and the runner."""
-
     why_wanted = Signal(object)
     """`KnownRung`: The user asks about a level."""
     recorded_read = Signal(object)
@@ -124,7 +122,6 @@ class LevelRunner(QObject):
     # --- commands ---
 
     def run_at(self, place: RungPlace) -> None:
-        """Choose a place and run there, measured."""
         self._end_race()
         self._session.choose_place(place)
         self._runner.run()
@@ -175,7 +172,6 @@ class LevelRunner(QObject):
     # --- showing ---
 
     def entries(self) -> list[KnownRung]:
-        """Return the rungs with all that is known about them for the present settings."""
         request = self._session.subject.next_request()
         if request is None:
             return [KnownRung(rung) for rung in self._session.rungs]
@@ -308,7 +304,6 @@ class LevelRunner(QObject):
     # --- the race ---
 
     def _begin(self) -> None:
-        """Run first where the output does not belong to the settings."""
         if self.race is None:
             return
         if self._session.subject.is_current(self._session.settings):
@@ -319,7 +314,6 @@ class LevelRunner(QObject):
             self._end_race()
 
     def _go_on(self) -> None:
-        """Run the next level of the race, if there is one."""
         race_, request = self.race, self._session.subject.next_request()
         if race_ is None or self._closed or self._runner.busy:
             return
@@ -364,7 +358,6 @@ class LevelRunner(QObject):
         return known
 
     def _finish(self, ended: Race, slow: list[Rung], expected: dict[RungPlace, float]) -> None:
-        """Say which levels are left, and why."""
         self._remarks = {place: text for place, text in ended.done.items() if text}
         for rung in slow:
             takes = about(expected[rung.place])

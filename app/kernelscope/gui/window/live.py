@@ -88,7 +88,6 @@ class Estimates:
 
     @property
     def pending(self) -> bool:
-        """Whether numbers are being estimated."""
         return self._pending is not None
 
     def begin(
@@ -236,7 +235,6 @@ class Live(QObject):
             subject.note(RESULT)
 
     def touch(self) -> None:
-        """Compute the request of the present settings."""
         if self._resting:
             self._resting, self._same_step = False, False
         self.rest.start()
@@ -297,7 +295,6 @@ class Live(QObject):
 
     @property
     def _running(self) -> Request | None:
-        """The request of the live run in progress."""
         work = self._task.work if self._task is not None else None
         return work if isinstance(work, Request) else None
 
@@ -309,7 +306,6 @@ class Live(QObject):
 
     @property
     def compiling(self) -> bool:
-        """Whether the run in progress waits for code that is compiled once."""
         task = self._at_work
         if task is None or time.monotonic() - task.begun < COMPILING_SECONDS:
             return False
@@ -431,7 +427,6 @@ class Live(QObject):
         self.refresh(self.session.subject.wanted())
 
     def refresh(self, wanted: Request | None) -> None:
-        """Show how the output relates to the settings."""
         subject = self.session.subject
         shown = subject.shown
         fresh = freshness(shown, wanted)
@@ -459,7 +454,6 @@ class Live(QObject):
         return ", ".join(filter(None, (part, self._cost(wanted))))
 
     def _cost(self, wanted: Request) -> str:
-        """Return how to compute the whole, and how long that should take here."""
         seconds = self.pace.expect(wanted)
         if seconds is None:
             return (

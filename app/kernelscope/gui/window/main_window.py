@@ -184,7 +184,6 @@ class MainWindow(Frame):
     # --- commands of the menus ---
 
     def find_gpu(self) -> None:
-        """Look for a GPU in the background and offer it if there is one."""
         backends = self._backends
 
         def look() -> dict[str, Availability]:
@@ -193,7 +192,6 @@ class MainWindow(Frame):
         self.background.start("gpu", look, self._on_availability, self.report_bug)
 
     def show_again(self, result: Result, form: RunSettings) -> None:
-        """Return to an earlier run: its input, output and settings."""
         subject = self.session.subject_of(result.request.source)
         with subject.changing():
             self.open_pictures.bring_holder_of(result.request.source)
@@ -373,7 +371,6 @@ class MainWindow(Frame):
     # --- building ---
 
     def _make_measuring(self) -> Measuring:
-        """Return the conductor of the regions of interest."""
         return Measuring(
             self.measure,
             self._pages,
@@ -386,7 +383,6 @@ class MainWindow(Frame):
         )
 
     def _make_shelf(self) -> RunShelf:
-        """Return the conductor of the runs."""
         return RunShelf(
             self,
             Views(self.runs, self.timing, self.session, self.headline),
@@ -509,7 +505,6 @@ class MainWindow(Frame):
         self.page.canvas.focus()
 
     def _warm_up(self) -> None:
-        """Compile for the first run as soon as there is an input."""
         request = self.session.pictures.next_request() if self._cold else None
         if request is not None:
             self._cold = False
@@ -520,7 +515,6 @@ class MainWindow(Frame):
     # --- state ---
 
     def _describe_memory(self) -> str:
-        """Return how much memory the program has, and how much of it the pictures that it keeps."""
         histories = [subject.history for subject in self.session.subjects]
         return describe(kept_by(histories, self.session.gallery, self.open_pictures.documents))
 
@@ -533,7 +527,6 @@ class MainWindow(Frame):
         self.preparing.start()
 
     def _refresh_actions(self) -> None:
-        """Enable the actions that are possible now."""
         subject, busy = self.session.subject, self.runner.busy
         volumes = subject.all_outputs()
         self.actions_.refresh(

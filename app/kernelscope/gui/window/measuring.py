@@ -88,12 +88,10 @@ class Measuring(QObject):
 
     @property
     def regions(self) -> Regions:
-        """The regions of the page in front."""
         return self.tool.regions
 
     @property
     def tool(self) -> RegionTool:
-        """The tool of the page in front."""
         return self._tools[self._session.kind]
 
     @choice(
@@ -167,7 +165,6 @@ class Measuring(QObject):
         self.regions.remove()
 
     def _on_front(self) -> None:
-        """Show the regions of what came to the front."""
         source = self._session.subject.source
         self._panel.suppose_rician(isinstance(source, Scan) and not source.microscope)
         if self._panel.regions is not self.regions:
@@ -196,7 +193,6 @@ class Measuring(QObject):
         self._panel.show_size(size)
 
     def _measure(self) -> None:
-        """Compute the figures on another thread, if they are in view."""
         panel, subject, regions = self._panel, self._session.subject, self.regions
         if not panel.isVisible():
             return

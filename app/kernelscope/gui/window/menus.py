@@ -271,7 +271,6 @@ TOOL_BAR = (
 
 
 def actions_of(menu: Menu) -> tuple[str, ...]:
-    """Return the ids of a menu's own actions."""
     return tuple(each for each in menu.entries if isinstance(each, str) and each != LINE)
 
 

@@ -97,7 +97,6 @@ class OpenPictures(QObject):
     # --- opening ---
 
     def open_all(self, paths: Sequence[Path]) -> None:
-        """Open every file; the first picture comes to the front, problems are listed at the end."""
         if not self._waiting and not self._count:
             self._shows_next = True
         idle = not self._count
@@ -156,7 +155,6 @@ class OpenPictures(QObject):
         return any(each.history is history and _is_sample(each) for each in self.documents)
 
     def _add(self, image: Image, small: NDArray[np.uint8], *, front: bool) -> None:
-        """Add a document; a sample picture in front that was only looked at makes room for it."""
         if front and self._has_sample():
             self._session.pictures.open_picture(image)
             self._opened(image)
@@ -210,7 +208,6 @@ class OpenPictures(QObject):
         return next(each for each in self._session.subjects if each.kind is document.kind)
 
     def bring_holder_of(self, source: object) -> None:
-        """Bring the document with this input to the front."""
         holder = self.documents.holder_of(source)
         if holder is not None and holder is not self.documents.current:
             self._leave()
@@ -336,7 +333,6 @@ class OpenPictures(QObject):
             self._notice = text
 
     def _follow(self) -> None:
-        """Find the document whose history is shown, or make the first one."""
         subject = self._session.subject
         if subject.history.current is None:
             return
@@ -364,7 +360,6 @@ class OpenPictures(QObject):
 
 
 def _is_sample(document: Document) -> bool:
-    """Return whether a document is a sample picture without any work of the user."""
     history = document.history
     first = path_of(history.moments[0].source) if history.moments else None
     return first in _SAMPLES and document.work < 2 and len(history.moments) == 1

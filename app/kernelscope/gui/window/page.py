@@ -95,7 +95,6 @@ class Page(QWidget, Generic[Opened, Part]):
         subject.session.follow(self._on_session)
 
     def add_bar(self, bar: QWidget) -> None:
-        """Place `bar` below the canvas."""
         self._column.addWidget(bar)
 
     def name_member(self, name: str) -> None:
@@ -124,7 +123,6 @@ class Page(QWidget, Generic[Opened, Part]):
     # --- from the subject to the screen ---
 
     def show_reference(self) -> None:
-        """Show values of the reference under the cursor."""
         reference = self.subject.reference
         self.canvas.reference = reference.image if reference is not None else None
 
@@ -140,7 +138,6 @@ class Page(QWidget, Generic[Opened, Part]):
                 self._mark()
 
     def _show_moment(self) -> None:
-        """Show the current moment of the history."""
         subject, canvas, moment = self.subject, self.canvas, self.subject.moment
         part, new = subject.part, canvas.input.shown is not subject.part
         scale = canvas.fitting_scale(part) if new else subject.view.camera.device_scale
@@ -181,7 +178,6 @@ class Page(QWidget, Generic[Opened, Part]):
         return DrawnView(part, automatic=None if known else automatic_of(part))
 
     def _show_component(self) -> None:
-        """Show the component that is chosen."""
         self.subject.map = None
         with self.subject.changing():
             self._show_input(self.subject.moment, self._prepared(self.subject.part))
@@ -189,7 +185,6 @@ class Page(QWidget, Generic[Opened, Part]):
             self._draw_at_once()
 
     def _redraw(self) -> None:
-        """Draw the output, or its difference to the input or the reference, again."""
         if self.subject.is_behind:
             self._show_moment()  # which is under way, for the view of before
             return
@@ -237,7 +232,6 @@ class Page(QWidget, Generic[Opened, Part]):
             )
 
     def _show_part(self) -> None:
-        """Show a part of a result over the output."""
         result = self.subject.preview
         if result is None:
             self._show_slices()
@@ -249,7 +243,6 @@ class Page(QWidget, Generic[Opened, Part]):
         self.canvas.show_region(region, result.image, offset, details, result.caption)
 
     def _show_slices(self) -> None:
-        """Show the slices in view that were computed, over the output."""
         previews = self.subject.previews_in_view
         if not previews:
             return

@@ -86,6 +86,5 @@ class PanelButtons(QWidget):
 
 
 def _title(dock: Dock, state: WindowState) -> str:
-    """Return the name of a panel, with the number of runs or regions."""
     number = {DockName.RUNS: state.runs, DockName.MEASURE: state.regions}.get(dock.name)
     return f"{dock.title} {number}" if number else dock.title

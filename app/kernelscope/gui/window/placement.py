@@ -18,7 +18,6 @@ _FRAME = QSize(16, 48)
 
 
 def save(window: QMainWindow, settings: Settings) -> None:
-    """Store place and layout of `window`."""
     settings.set_blob("geometry", window.saveGeometry())
     settings.set_blob("state", window.saveState(STATE_VERSION))
 

@@ -34,8 +34,6 @@ _TICK_MS = 250
 
 
 class RunBar(QWidget):
-    """Two large buttons over a progress bar."""
-
     def __init__(self, run: QAction, cancel: QAction, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("runBar")

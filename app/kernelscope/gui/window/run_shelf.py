@@ -42,8 +42,6 @@ _REST_MS = 250
 
 @dataclass(frozen=True)
 class Views:
-    """The panels in which runs are shown."""
-
     runs: RunsPanel
     timing: TimingPanel
     session: Session
@@ -122,7 +120,6 @@ class RunShelf(QObject):
         )
 
     def choose_shown(self) -> None:
-        """Select the run whose picture is in the viewer, if it is kept."""
         run = self._session.subject.run
         if run is not None:
             self.views.runs.choose(run)
@@ -136,7 +133,6 @@ class RunShelf(QObject):
         )
 
     def show_state(self) -> None:
-        """Mark the run whose picture is shown, and show its figures."""
         subject = self._session.subject
         result, run = subject.result, subject.run
         if subject.source is not None:
@@ -341,7 +337,6 @@ class RunShelf(QObject):
             RunPair(first, second, self._window).show()
 
     def _on_chosen(self) -> None:
-        """Show the stages of the current run, and enable the actions on the chosen ones."""
         runs = self.views.runs
         run, chosen = runs.current, runs.selected
         self.views.timing.show_run(run)

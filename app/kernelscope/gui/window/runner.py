@@ -97,7 +97,6 @@ class Runner(QObject):
 
     @property
     def busy(self) -> bool:
-        """Whether a run or a recipe is in progress."""
         return self._task is not None
 
     # --- requests ---
@@ -135,7 +134,6 @@ class Runner(QObject):
         return self._checked(lambda: self._session.subject.request(self._session.require()))
 
     def recipe(self) -> Recipe:
-        """Return the steps to the output; raises `AppError` without an input or valid settings."""
         subject = self._session.subject
         if subject.source is None:
             raise AppError("No picture is open, so there are no steps.", "Open one (Ctrl+O).")
@@ -284,7 +282,6 @@ class Runner(QObject):
     # --- answers ---
 
     def _show_estimates(self, request: Request) -> None:
-        """Show in their fields the numbers that were estimated for the request."""
         names = self._session.automatic
         if request.step.filter.id == self._session.spec.id and names == request.step.estimates:
             values = {name: request.step.parameters[name] for name in names}
@@ -362,12 +359,10 @@ class Runner(QObject):
         self.stopped.emit()
 
     def _end(self, text: str) -> None:
-        """Show how far an incomplete recipe came, and how it ended."""
         self._session.subject.show_moment()
         self._ended = text
         self.show_state()
 
     def show_state(self) -> None:
-        """Show how the last run ended, unless well: the headline has the time of the output."""
         if not self.busy:
             self._bar.show_idle(self._ended)

@@ -23,8 +23,6 @@ from kernelscope.images.volume import Volume
 
 
 class Scans(QObject):
-    """Opens volumes as one scan or as several, off the GUI thread, and lists its components."""
-
     add_wanted = Signal(object)
     """`list of Path`: Files to add as components; empty to let the user choose."""
 
@@ -80,8 +78,6 @@ class Scans(QObject):
         self._background.start("scan", stack, show, failed)
 
     def open_each(self, volumes: Sequence[Volume]) -> None:
-        """Show `volumes` as scans of their own, one after the other: Undo returns to each."""
-
         def work() -> tuple[list[Scan], list[Display]]:
             return [Scan((volume,)) for volume in volumes], list(map(automatic_of, volumes))
 
@@ -92,14 +88,12 @@ class Scans(QObject):
         self._background.start("scan", work, show, self._report)
 
     def show_member(self, volume: Volume, name: str) -> None:
-        """Show another volume of the same file; several such steps are one for Undo."""
         display = self.subject.view.displays.of(PaneSide.INPUT)
         if display is not None:
             self._remember([volume], [display])  # the same greys for all
         self.subject.show_member(Scan((volume,)), name)
 
     def add(self, volume: Volume) -> None:
-        """Filter `volume` together with those that are open."""
         self.open([*self._wanted, volume], name=f"Add {volume.title}")
 
     def _remember(self, volumes: Sequence[Volume], displays: Sequence[Display]) -> None:

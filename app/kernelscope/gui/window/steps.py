@@ -85,7 +85,6 @@ class StepCommands(QObject):
     # --- the steps as they are ---
 
     def refresh(self) -> None:
-        """Show the steps as they are now."""
         self._soon.stop()
         subject = self._subject
         pipeline = subject.pipeline
@@ -121,7 +120,6 @@ class StepCommands(QObject):
         return found
 
     def _problem(self, pipeline: Pipeline) -> str:
-        """Return why a later step cannot be applied to the input; empty if all can."""
         subject = self._subject
         try:
             if subject.source is not None and subject.pending is None:
@@ -222,7 +220,6 @@ class StepCommands(QObject):
         self.move(self._place, self._place + 1)
 
     def edit(self, place: int) -> None:
-        """Show the settings of a step in the form."""
         pipeline = self._subject.pipeline
         if pipeline is not None and 0 <= place < len(pipeline.steps) and place != pipeline.place:
             if not pipeline.steps[place].on:
@@ -231,7 +228,6 @@ class StepCommands(QObject):
             self._apply(pipeline.selected(place), "")
 
     def switch(self, place: int) -> None:
-        """Switch a step on or off."""
         pipeline = self._subject.pipeline
         if pipeline is None or not 0 <= place < len(pipeline.steps):
             return
@@ -242,7 +238,6 @@ class StepCommands(QObject):
         self._change(place, Pipeline.switched, word)
 
     def delete(self, place: int) -> None:
-        """Remove a step."""
         pipeline = self._subject.pipeline
         if pipeline is not None and 0 <= place < len(pipeline.steps):
             if not pipeline.can_switch(place):
@@ -251,7 +246,6 @@ class StepCommands(QObject):
             self._change(place, Pipeline.removed, "Delete")
 
     def move(self, place: int, to: int) -> None:
-        """Move a step to another place."""
         pipeline = self._subject.pipeline
         if pipeline is not None and 0 <= to < len(pipeline.steps):
             self._change(place, lambda steps, at: steps.moved(at, to), "Move")
@@ -309,7 +303,6 @@ class StepCommands(QObject):
     def _prepare(
         self, source: Any, steps: Sequence[RunSettings], then: Callable[[Sequence[Result]], None]
     ) -> None:
-        """Compute steps, the first of which may have numbers to estimate."""
         subject, (first, *others) = self._subject, steps
         try:
             request = Request(source, first.step, first.options, live=True, then=tuple(others))
@@ -356,7 +349,6 @@ class StepCommands(QObject):
         self._background.start("steps", work, show, self._fail)
 
     def _show(self, moment: Moment[Any, Any]) -> None:
-        """Show a moment with the pending steps, whose input it has."""
         subject = self._subject
         assert subject.pending is not None
         (pipeline, title), subject.pending = subject.pending, None
@@ -385,7 +377,6 @@ class StepCommands(QObject):
         self._report(error)
 
     def _give_up(self) -> None:
-        """Forget steps that wait for their input: another moment is about to be shown."""
         self._forget_input()
         for subject in self._session.subjects:
             subject.pending = None

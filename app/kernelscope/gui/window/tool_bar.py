@@ -65,5 +65,4 @@ class ToolBar(QToolBar):
                 self._places[action] = self.addWidget(button)
 
     def offer(self, action: QAction, offered: bool) -> None:
-        """Show the button of `action`, or hide it while another one is visible."""
         self._places[action].setVisible(offered)

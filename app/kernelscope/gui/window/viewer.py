@@ -254,5 +254,4 @@ class Viewer(QObject):
         self._session.arrange(magnified=not self._panes.magnified)
 
     def refresh(self) -> None:
-        """Tick the actions that hold for the page in front."""
         self._actions.tick(self)

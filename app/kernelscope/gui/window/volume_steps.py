@@ -66,7 +66,6 @@ class VolumeSteps(QObject):
 
     @property
     def count(self) -> int:
-        """The number of volumes to step through."""
         return self._place()[2]
 
     def remember(self, volume: Volume, series: VolumeSeries) -> None:
@@ -144,7 +143,6 @@ class VolumeSteps(QObject):
         return series, index, series.count if series is not None else 1
 
     def _follow(self) -> None:
-        """Show the place of the volume on the page."""
         series, index, count = self._place()
         if series is None:
             self._wanted = None

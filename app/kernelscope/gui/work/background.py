@@ -100,7 +100,6 @@ class Background(QObject):
         return self._owed > 0
 
     def forget(self, topic: str) -> None:
-        """Leave the work on `topic` that is still running unanswered."""
         self._latest.pop(topic, None)
 
     def close(self) -> None:

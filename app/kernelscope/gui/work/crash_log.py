@@ -39,7 +39,6 @@ _MOST_BYTES = 1 << 20
 
 
 def default_folder() -> Path:
-    """Return the user's own folder for logs."""
     return platformdirs.user_log_path("kernelscope")
 
 

@@ -30,7 +30,6 @@ class Helper(QObject):
 
     @property
     def busy(self) -> bool:
-        """Whether the process is at work."""
         return self._process is not None
 
     def start(self, lines: Iterable[str]) -> None:

@@ -47,8 +47,6 @@ class Priority(IntEnum):
 
 
 class Task(QObject):
-    """Work in progress."""
-
     progressed = Signal(str, float)
     """Stage and fraction; not of live work."""
     reported = Signal(object)
@@ -80,8 +78,6 @@ class Task(QObject):
 
 
 class Tasks(QObject):
-    """Owns the workers."""
-
     # Of a `Task`; `ended` follows the signal of the task itself.
     began = Signal(object)
     ended = Signal(object)

@@ -142,7 +142,6 @@ def _lines(names: Sequence[GroupName]) -> int:
 
 
 def without_shared(groups: Sequence[str]) -> list[str]:
-    """Return names without the parameters that are the same in all groups of their filter."""
     parts = [group.split(", ") for group in groups]
     found = []
     for own in parts:

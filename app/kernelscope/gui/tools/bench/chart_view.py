@@ -47,7 +47,6 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self.setMinimumSize(320, 200)
 
     def show_chart(self, shown: Chart | None) -> None:
-        """Draw a chart in place of the last one; None for an empty plot."""
         self._chart, self._is_stale = shown, False
         palette = self._own or self.palette()
         self._note = self._painter = None
@@ -92,7 +91,6 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
 
     @property
     def note_lines(self) -> list[str]:
-        """The note below the chart, in lines that fit the width."""
         if self._chart is None or not self._chart.note:
             return []
         font = QApplication.font()
@@ -105,7 +103,6 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         return "<br>".join(map(html.escape, self.note_lines))
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:
-        """Fit the note to the width."""
         if self._note is not None:  # first: the layout is never narrower than the note
             self._note.setText(self._note_text())
         super().resizeEvent(event)
@@ -135,7 +132,6 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         return bool(super().viewportEvent(event))
 
     def group_at(self, pos: QPoint) -> str:
-        """Return the group of bars at a place of the view, in words; empty if there is none."""
         shown = self._chart
         if shown is None or not shown.groups:
             return ""

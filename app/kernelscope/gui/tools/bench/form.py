@@ -123,11 +123,9 @@ class BenchForm(Form):
         return PRESETS.get(self.values["benchPreset"])
 
     def set_preset(self, name: str) -> None:
-        """Choose a preset by its name; any other name is the user's own choice."""
         self.editors["benchPreset"].set_value(name)
 
     def choose_filter(self, filter_id: str) -> None:
-        """Choose a filter alone, at its sizes and masks."""
         self.set_preset("")
         for item in _items(self._filters):
             item.setCheckState(_state(_key(item) == filter_id))
@@ -217,7 +215,6 @@ class BenchForm(Form):
 
 
 def _whole_numbers(name: str, text: str, limits: tuple[int, int], example: str) -> list[int]:
-    """Return the numbers in a text, without doubles."""
     least, most = limits
     words = text.replace(",", " ").split()
     grouped = re.search(r"\d,\d{3}(?!\d)", text)  # 16,384 is one number to many
@@ -245,7 +242,6 @@ class _Summary(QLabel):
 
 
 def _contents(plan: Plan) -> str:
-    """Return the filters of a plan and the sizes of their data."""
     sizes: dict[str, dict[str, None]] = {}
     for sweep in plan.sweeps:
         of_filter = sizes.setdefault(filters.get(sweep.filter).name, {})

@@ -41,8 +41,6 @@ LIGHT = 0.45  # opacity of computing relative to transfers if a bar shows both
 
 @dataclass(frozen=True)
 class SeriesStyle:
-    """Look of a series; symbol and dashes or opacity distinguish it without colours."""
-
     number: int
     theirs: bool
     palette: QPalette
@@ -69,7 +67,6 @@ class SeriesStyle:
         return self.palette.color(QPalette.ColorRole.Base) if self.theirs else self.colour
 
     def brush(self, light: bool = False) -> Any:
-        """Return the fill of bars; `light`: of their lower parts."""
         if self.theirs:
             return pg.mkBrush(None)
         colour = QColor(self.colour)
@@ -91,8 +88,6 @@ AXIS_WIDTH, SAMPLE_WIDTH = 70, 60
 
 
 class Painter:
-    """Puts the items of a chart into a plot."""
-
     def __init__(self, shown: Chart, plot: Any, palette: QPalette) -> None:
         self._chart, self._plot, self._palette = shown, plot, palette
         self._texts: list[Any] = []
@@ -271,7 +266,6 @@ class BarPainter(Painter):
             text.setVisible(fits or not self._upright or not self._plot.getViewWidget().isVisible())
 
     def _upright_share(self, axis: PlainAxis) -> float:
-        """Return the room for upright values, as a share of the height of the highest bar."""
         metrics = QFontMetrics(QApplication.font())
         texts = [point.text for series in self._chart.series for point in series.points]
         longest = max(map(metrics.horizontalAdvance, texts), default=0) + metrics.height()
@@ -294,7 +288,6 @@ class BarPainter(Painter):
         pen: Any,
         shown: bool = True,
     ) -> Any:
-        """Draw bars between two heights each, and return them."""
         heights = [top - foot for foot, top in zip(feet, tops, strict=True)]
         bars = pg.BarGraphItem(x=xs, y0=feet, height=heights, width=width, brush=brush, pen=pen)
         if shown:

@@ -16,8 +16,6 @@ _SIDE = 480  # of the map on the screen, in pixels
 
 
 class ParityDialog(QDialog):
-    """The largest difference between any two levels, whose, and where."""
-
     def __init__(self, parity: Parity, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("parityDialog")

@@ -26,7 +26,6 @@ from kernelscope.schema.levels import Level
 
 
 def series_name(row: Row) -> str:
-    """Return the series of a row by name: ``GPU shared memory 16×16`` for ``GPU shared 16×16``."""
     level = _level(row)
     if level is None:
         return row.series
@@ -97,8 +96,6 @@ _ROOM = 4  # pixels of a row more than its text needs
 
 
 class BenchTable(QTreeWidget):
-    """A line for each row, those without times with the reason."""
-
     def __init__(self) -> None:
         super().__init__()
         dressed(self, "benchTable", "Results")
@@ -119,7 +116,6 @@ class BenchTable(QTreeWidget):
         self._items: list[QTreeWidgetItem] = []
 
     def show_rows(self, rows: Sequence[Row]) -> None:
-        """Show these rows in place of those before."""
         self.clear()
         self.setColumnHidden(_THEIRS, True)
         self._rows, self._items = [], []
@@ -172,7 +168,6 @@ class BenchTable(QTreeWidget):
         self._make_room(item)
 
     def select(self, label: str, size: str, level: str) -> None:
-        """Show the lines of a filter's data, and select that of a level."""
         there = {
             row.level: item
             for item, row in zip(self._items, self._rows, strict=True)

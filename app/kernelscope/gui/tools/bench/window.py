@@ -102,7 +102,6 @@ class EmptyPlot(QWidget):
         column.addStretch()
 
     def show_hint(self, text: str, *, offers: bool) -> None:
-        """Show a hint, with or without the recorded results."""
         self._hint.setText(text)
         self.recorded.setVisible(offers and self._has_entries)
 
@@ -259,13 +258,11 @@ class BenchWindow(ToolWindow):
         self._verifying = request.step.filter.name
 
     def save_plot(self) -> None:
-        """Ask where, then draw the plot in view into a PNG or an SVG."""
         if self._chart is not None:
             shown = self._chart
             self._choose_file("Save the plot", "bench.png", _PLOTS, lambda p: save_chart(shown, p))
 
     def save_data(self) -> None:
-        """Ask where, then write the measurements as JSON or CSV."""
         if (report := self._report) is not None:
 
             def write(path: Path) -> None:
@@ -333,7 +330,6 @@ class BenchWindow(ToolWindow):
         self.report(error)
 
     def _end(self, how: str, without_rows: str = "") -> None:
-        """Show how a task ended, and the rows that it left."""
         self._show_busy(False)
         self._timer.stop()
         self._refresh()
@@ -352,7 +348,6 @@ class BenchWindow(ToolWindow):
         self._refresh()
 
     def _refresh(self) -> None:
-        """Bring choices, plot, speed-ups and whose they are up to date with the rows."""
         if self._report is not None:
             self._origin.set_full_text(self._report.origin())
         rows = self._report.rows if self._report is not None else ()
@@ -570,7 +565,6 @@ class BenchWindow(ToolWindow):
         return frame
 
     def _want(self, about: str) -> None:
-        """Remember the user's choice; the first is shown until then."""
         self._wanted = about
 
     def _want_baseline(self, name: str) -> None:
