@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from PySide6.QtWidgets import QDialog
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.request import RunSettings
 from kernelscope.engine.step import Step
 from kernelscope.files import SAMPLES
 from kernelscope.gui.model.pipeline import Pipeline
-from kernelscope.gui.widgets.messages import NoticeDialog
+from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
 from kernelscope.gui.window.last_session import Kept
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import Opener, dialog, load, run, settle, write_picture
@@ -49,13 +50,27 @@ def test_the_session_before_is_opened_again_with_its_steps(
     assert pipeline.steps[1].step.parameters["size"] == 5
 
 
+@pytest.mark.parametrize(
+    ("names", "answer"),
+    [
+        (["gone.png"], NoticeDialog),
+        (["gone.nii"], ErrorDialog),
+        (["gone.nii", "too.nii"], ErrorDialog),
+    ],
+)
 def test_steps_are_dropped_with_files_that_are_gone(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+    qtbot: QtBot,
+    window: MainWindow,
+    picture: Path,
+    tmp_path: Path,
+    names: list[str],
+    answer: type[QDialog],
 ) -> None:
     steps = tuple(RunSettings(Step.create(each)) for each in ("gaussian_noise", "median"))
-    window.last_session._before = Kept((tmp_path / "gone.png",), Pipeline(steps, place=1))
+    paths = tuple(tmp_path / name for name in names)
+    window.last_session._before = Kept(paths, Pipeline(steps, place=1))
     window.last_session.reopen()
-    dialog(qtbot, window, NoticeDialog).reject()
+    dialog(qtbot, window, answer).reject()
     load(qtbot, window, picture)
     settle(qtbot, window)
     pipeline = window.session.subject.pipeline

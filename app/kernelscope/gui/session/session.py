@@ -11,8 +11,9 @@ A wish that the filter or the machine does not offer is kept for one that does: 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from kernelscope import filters
@@ -26,7 +27,7 @@ from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.freshness import Freshness, freshness
 from kernelscope.gui.model.gallery import Gallery
-from kernelscope.gui.model.history import Moment
+from kernelscope.gui.model.history import Moment, parts_of
 from kernelscope.gui.model.pipeline import Pipeline, kept_steps
 from kernelscope.gui.model.rungs import AUTO, Rung, RungPlace, chosen_place, rungs
 from kernelscope.gui.session.picture_subject import PictureSubject
@@ -115,7 +116,8 @@ class Session(Observed):
         self.live = True
         self.gallery = Gallery()
         self.joins = False
-        self.carried: Pipeline | None = None
+        self.carried: tuple[Pipeline, Collection[Path]] | None = None
+        """Steps for the next input that is opened, if it is one of these files."""
         self._notice = ""
         """Which steps were kept for the input that was opened last."""
         for each in self.subjects:
@@ -177,7 +179,9 @@ class Session(Observed):
     def with_steps(self, subject: Subject[Any, Any], moment: Moment[Any, Any]) -> Moment[Any, Any]:
         """Return an opened moment with the steps that are shown, or else those of `subject`, as far
         as they fit; see `take_notice`."""
-        offered, self.carried = [self.carried], None
+        (carried, files), self.carried = self.carried or (None, ()), None
+        of_files = any(each.path in files for each in parts_of(moment.source))
+        offered = [carried if of_files else None]
         for each in dict.fromkeys((self.subject, subject)):
             pipeline = each.pipeline
             if pipeline is not None and each.pending is None:

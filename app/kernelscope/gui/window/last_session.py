@@ -82,8 +82,9 @@ class LastSession(QObject):
     )
     def reopen(self) -> None:
         """Open the files of the session before, with its steps."""
-        self._session.carried = self._before.steps
-        self._pictures.open_all(self._before.paths)
+        paths, steps = self._before
+        self._session.carried = (steps, paths) if steps is not None else None
+        self._pictures.open_all(paths)
 
     def keep(self) -> None:
         """Keep what is open now; with nothing but samples, what was kept before."""

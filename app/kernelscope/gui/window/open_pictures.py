@@ -171,8 +171,6 @@ class OpenPictures(QObject):
         problems, volumes, count = self._problems, self._volumes, self._count
         self._problems, self._volumes, self._count = [], [], 0
         opened = count - len(problems) - len(volumes)
-        if not volumes:  # or the steps of an earlier session would wait for any other input
-            self._session.carried = None
         if opened:
             self._say(f"Opened {opened} pictures." if opened > 1 else "Opened 1 picture.")
         if volumes:
