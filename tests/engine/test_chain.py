@@ -255,9 +255,9 @@ def test_a_recipe_is_a_request_of_all_its_steps() -> None:
     assert [each.step.filter.id for each in whole.then] == ["sobel", "nlm"]
     assert whole.shapes == [(9, 9, 1)] * 3
     assert {each.options.device for each in whole.then} == {Device.GPU}
-    assert (whole.open, whole.step) == (True, nlm)
+    assert (whole.needs_estimates, whole.step) == (True, nlm)
     last = whole.alone(3, picture(9, 9))
-    assert (last.open, last.step, last.then, last.recipe) == (True, nlm, (), False)
+    assert (last.needs_estimates, last.step, last.then, last.recipe) == (True, nlm, (), False)
     assert whole.prefix(2) == "Step 2, Sobel: "
     assert recipe_request(recipe("mean"), picture(9, 9)).prefix(1) == ""
 
@@ -398,7 +398,7 @@ def test_the_map_of_sigma_is_made_once_a_request(
     again = execute(Request.create(scan, "mri_nlm", settings | {"beta": beta}), cpu)
     assert len(made) == 3  # nothing is kept from one request to the next
     np.testing.assert_array_equal(result.scan.planes, again.scan.planes)
-    assert result.request.step.closed == again.request.step
+    assert result.request.step.fixed == again.request.step
     for run in (result, again):  # neither looks quicker than the other
         measuring = max(run.stages, key=lambda stage: stage.seconds * (stage.name == "prepare"))
         assert measuring.seconds > 0.2

@@ -46,7 +46,7 @@ def test_an_estimated_number_is_found_by_the_estimate_and_by_the_number() -> Non
     estimating = replace(numbers, estimates=("filter_sigma",))
     result = made(source, estimating, estimated=True)
     memo.keep(result)
-    wanted = estimating.open
+    wanted = estimating.unestimated
     assert wanted != estimating
     assert memo.find(source, wanted) is result
     assert memo.find(source, numbers) is result

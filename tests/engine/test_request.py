@@ -151,17 +151,17 @@ def test_estimates_are_left_to_each_source_and_close_with_its_numbers() -> None:
     assert step.parameters == Step.of_numbers("nlm", {"filter_sigma": 0.05}).parameters
     known = step.with_numbers({"sigma": 9.0, "patch": 5})
     assert (known.estimates, known.values) == (step.estimates, step.values)
-    assert known != step == known.open
-    closed = known.closed
-    assert closed == Step.of_numbers("nlm", {"sigma": 9.0, "patch": 5, "filter_sigma": 0.05})
-    assert closed.open is closed, "nothing is left open"
+    assert known != step == known.unestimated
+    fixed = known.fixed
+    assert fixed == Step.of_numbers("nlm", {"sigma": 9.0, "patch": 5, "filter_sigma": 0.05})
+    assert fixed.unestimated is fixed, "nothing is estimated any more"
     asked, found = Request(PICTURE, known), Request(PICTURE, known, estimated=True)
-    assert (asked.open, found.open) == (True, False)
-    assert found.work == Request(PICTURE, closed).work != asked.work
+    assert (asked.needs_estimates, found.needs_estimates) == (True, False)
+    assert found.work == Request(PICTURE, fixed).work != asked.work
     assert asked.work == Request(PICTURE, step).work, "other numbers are only those of before"
 
 
-def test_a_run_finds_the_numbers_that_a_request_leaves_open() -> None:
+def test_a_run_finds_the_numbers_that_a_request_needs() -> None:
     """They are never those that its step has from another source."""
     noise = np.random.default_rng(4).integers(0, 50, (20, 20)).astype(np.uint8)
     source = Image.from_array(noise, "noise")
@@ -169,7 +169,9 @@ def test_a_run_finds_the_numbers_that_a_request_leaves_open() -> None:
     backend = CpuBackend()
     with pytest.raises(AssertionError):
         execute(Request(source, step), {"cpu": backend})
-    results = [execute_all(Request(source, each), {"cpu": backend}) for each in (step, step.open)]
+    results = [
+        execute_all(Request(source, each), {"cpu": backend}) for each in (step, step.unestimated)
+    ]
     backend.close()
     assert len({each.request.step.parameters["sigma"] for each in results} | {99.0}) == 2
     assert all(each.request.estimated for each in results)

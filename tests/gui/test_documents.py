@@ -29,7 +29,7 @@ def give_output(each: Document) -> Result:
     request = Request.create(moment.source, "median")
     output = Image.from_array(np.ones((100, 100), np.uint8), "output")
     result = Result(request, output, "cpu", "parallel", ())
-    each.history.amend(result=result, form=RunSettings.of(request))
+    each.history.amend(result=result, settings=RunSettings.of(request))
     return result
 
 
@@ -110,7 +110,7 @@ def test_outputs_stay_longest_and_are_named_when_they_go() -> None:
     assert documents.trim() == [a]
     assert a.asleep
     assert a.lost == "its output"
-    assert a.form.step.filter.id == "median"  # the settings stay
+    assert a.settings.step.filter.id == "median"  # the settings stay
 
 
 def test_steps_are_worth_more_than_an_output() -> None:
@@ -157,7 +157,7 @@ def test_a_picture_read_again_has_its_settings() -> None:
     assert (a.asleep, a.lost) == (False, "")
     assert a.history is history
     assert a.history.current.source is image
-    assert a.form.step.filter.id == "median"
+    assert a.settings.step.filter.id == "median"
 
 
 def test_the_holder_of_an_input_is_found() -> None:

@@ -67,7 +67,7 @@ def test_the_oldest_pictures_without_a_star_make_room() -> None:
     gc.collect()
     assert pixels() is None
     assert gallery.bytes == 4 * MEGABYTE
-    assert (runs[1].seconds, runs[1].form.step.parameters["size"]) == (0.01, 5)
+    assert (runs[1].seconds, runs[1].run_settings.step.parameters["size"]) == (0.01, 5)
     assert runs[1].thumbnail is not None
 
 

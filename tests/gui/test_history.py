@@ -72,27 +72,27 @@ def test_a_moment_stays_however_large_it_is(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_settings_stay_with_an_input_that_was_not_filtered_yet() -> None:
     made: History[Any, Any] = History()
-    made.form = lambda: form("median")
+    made.settings_now = lambda: form("median")
     made.push(Moment(image("a"), "a"))
     assert made.current is not None
-    assert made.current.form is None
+    assert made.current.settings is None
     made.push(Moment(image("b"), "b"))  # which leaves the first one
-    made.form = lambda: form("mean")
+    made.settings_now = lambda: form("mean")
     made.undo()
-    assert made.current.form == form("median")
+    assert made.current.settings == form("median")
     made.redo()
-    assert made.current.form == form("mean")
+    assert made.current.settings == form("mean")
 
 
 def test_settings_of_a_result_stay_those_of_its_run() -> None:
     made: History[Any, Any] = History()
     result: Any = type("Result", (), {"output": image("out"), "parts": ()})()
-    made.push(Moment(image("a"), "a", result=result, form=form("median")))
-    made.form = lambda: form("mean")
+    made.push(Moment(image("a"), "a", result=result, settings=form("median")))
+    made.settings_now = lambda: form("mean")
     made.push(Moment(image("b"), "b"))
     made.undo()
     assert made.current is not None
-    assert made.current.form == form("median")
+    assert made.current.settings == form("median")
 
 
 def test_a_result_is_current_with_its_settings_but_along_any_axis() -> None:

@@ -125,7 +125,9 @@ def test_the_next_input_follows_all_steps_that_are_shown() -> None:
     outputs.keep(second)
     end = outputs.end(source, steps.present.step, steps.then)
     assert end is not None
-    moment = Moment(source, "Open", result=end, form=RunSettings.of(end.request), pipeline=steps)
+    moment = Moment(
+        source, "Open", result=end, settings=RunSettings.of(end.request), pipeline=steps
+    )
     new = following(moment)
     assert new.source is second.output
     assert names(new.steps) == ["median", "mean"]

@@ -763,7 +763,7 @@ class Actions(RuleBasedStateMachine):
             return
         new = pipeline.duplicated(pipeline.place).selected(pipeline.place)
         moment = replace(moment, name="Copy", pipeline=new, result=None)
-        self.subject.push(replace(moment, form=self.session.settings))
+        self.subject.push(replace(moment, settings=self.session.settings))
 
     @precondition(lambda self: self.subject.history.undo_name)
     @rule()
@@ -797,12 +797,12 @@ class Actions(RuleBasedStateMachine):
         assert (again.source, again.result) == (moment.source, moment.result)
         assert again.pipeline == moment.pipeline
         # One without a result takes the settings that stand in the form when it is left.
-        assert moment.result is None or again.form == moment.form
+        assert moment.result is None or again.settings == moment.settings
 
     def _check_returned(self) -> Moment[Image, Image]:
         moment = self.subject.moment
-        if moment.form is not None:
-            assert self.session.settings == moment.form
+        if moment.settings is not None:
+            assert self.session.settings == moment.settings
         if moment.result is not None and moment.result.request.then == self.subject.history.then:
             self._check_settings()
         return moment
@@ -879,7 +879,7 @@ class Actions(RuleBasedStateMachine):
         """No card of the form is lost: it is the one that the settings edit."""
         pipeline, settings_ = self.subject.pipeline, self.session.settings
         if pipeline is not None and settings_ is not None:
-            assert pipeline.present.step == settings_.step.open
+            assert pipeline.present.step == settings_.step.unestimated
 
 
 def test_a_part_with_other_settings_does_not_stay_over_the_result(

@@ -94,7 +94,7 @@ def test_strengths_are_estimated_from_the_middle_of_the_view(backend: CpuBackend
     assert step.estimates == ("sigma", "patch", "filter_sigma")
     middle = Image.from_array(scene.image.pixels[:256, 34:290].copy(), "middle")
     numbers = estimate(Request(middle, step), step.estimates)
-    expected = whole(scene, step.with_numbers(numbers).closed, backend)
+    expected = whole(scene, step.with_numbers(numbers).fixed, backend)
     top, left = 100 - HEIGHT // 2, 200 - WIDTH // 2
     np.testing.assert_array_equal(
         draw(scene, step, backend).planes, expected[top : top + HEIGHT, left : left + WIDTH]

@@ -266,7 +266,7 @@ def test_run_measures_the_edited_step_and_the_end_is_shown(
     settle(qtbot, live)
     assert ran(cpu) == ["mean", "median"]
     (listed,) = live.session.gallery.sorted(RunOrder.NEWEST)
-    assert listed.form.step.filter.id == "mean"
+    assert listed.run_settings.step.filter.id == "mean"
     assert listed.result is live.session.subject.result.parts[0]  # not the end of the steps
     assert len(live.session.subject.result.parts) == 2
 

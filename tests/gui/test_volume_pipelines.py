@@ -119,7 +119,7 @@ def test_run_measures_the_edited_step(qtbot: QtBot, live: MainWindow) -> None:
     qtbot.waitUntil(lambda: len(live.session.gallery) == 1 and not live.runner.busy)
     settle(qtbot, live)
     (listed,) = live.session.gallery.sorted(RunOrder.NEWEST)
-    assert listed.form.step.filter.id == "negative"
+    assert listed.run_settings.step.filter.id == "negative"
     assert listed.result is live.session.subject.result.parts[0]
     assert len(live.session.subject.result.parts) == 3
 

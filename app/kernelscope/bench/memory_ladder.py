@@ -256,4 +256,4 @@ def with_side(request: Request, side: int | None) -> Request:
     repeats = (-(-side // height), -(-side // width)) + (1,) * (source.pixels.ndim - 2)
     pixels = np.tile(source.pixels, repeats)[:side, :side]
     picture = Image.from_array(np.ascontiguousarray(pixels), f"{source.title}, repeated")
-    return Request(picture, replace(request.step.closed, within=None), request.options)
+    return Request(picture, replace(request.step.fixed, within=None), request.options)

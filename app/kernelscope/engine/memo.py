@@ -85,7 +85,7 @@ class Memo:
 
         The time of a measured run is not replaced by that of a live one at the same place.
         """
-        steps = [result.request.step.open, *(each.step for each in result.request.then)]
+        steps = [result.request.step.unestimated, *(each.step for each in result.request.then)]
         for step, part in zip(steps, result.parts or (result,), strict=True):
             self._keep(part, step)
         self._drop()
@@ -100,7 +100,7 @@ class Memo:
             if old.facts.cost_key == facts.cost_key and old.facts.measured and not facts.measured:
                 facts = old.facts
         source = result.request.source
-        settings = settings_of(asked, source), settings_of(result.request.step.closed, source)
+        settings = settings_of(asked, source), settings_of(result.request.step.fixed, source)
         self._entries.append(_KeptResult(settings, result, facts))
 
     def find(self, source: Source, step: Step) -> Result | None:
@@ -139,7 +139,7 @@ class Memo:
     def done(self, request: Request) -> tuple[Result, ...]:
         """Return the results of the first steps of `request` that need not be computed again."""
         options = [request.options, *(each.options for each in request.then)]
-        first = request.step if request.open else request.step.closed
+        first = request.step if request.needs_estimates else request.step.fixed
         steps = [first, *(each.step for each in request.then)]
         found = zip(self.walk(request.source, steps), options, strict=False)
         return tuple(

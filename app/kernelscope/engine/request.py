@@ -52,9 +52,9 @@ def grey_first() -> Pass:
 def settings_of(step: Step, source: Source) -> Hashable:
     """Return the settings that decide the result of `step` on `source`.
 
-    Those that it estimates are left open; a result has those of the `closed` step.
+    Those that it estimates are left out; a result has those of the `fixed` step.
     """
-    spec, numbers, values = step.filter, step.open.parameters, step.values
+    spec, numbers, values = step.filter, step.unestimated.parameters, step.values
     by_slices = spec.kind is not source.kind
     looks_around = spec.whole(numbers) or spec.radius(numbers) > 0
     return (
@@ -300,7 +300,7 @@ class Request:
     @cached_property
     def work(self) -> Hashable:
         """What is computed: equal for requests with the same whole result, wherever they run."""
-        first = self.step if self.open else self.step.closed
+        first = self.step if self.needs_estimates else self.step.fixed
         steps = ((first, self.source), *((each.step, each.source) for each in self.followers()))
         return self.source.fingerprint, *(settings_of(*each) for each in steps)
 
@@ -403,7 +403,7 @@ class Request:
         return [self._own_shape, *(each._own_shape for each in self.followers())]
 
     @property
-    def open(self) -> bool:
+    def needs_estimates(self) -> bool:
         """Whether numbers of the step are still to be estimated."""
         return bool(self.step.estimates) and not self.estimated
 

@@ -86,7 +86,7 @@ def execute(
     falls back; `Cancelled` if `token` was set meanwhile.
     """
     assert not request.then, "run by kernelscope.engine.steps"
-    assert not request.open, "run by kernelscope.engine.steps"
+    assert not request.needs_estimates, "run by kernelscope.engine.steps"
     token = token or CancelToken()
     learn = learn and costs is not None
     costs = costs or Costs()

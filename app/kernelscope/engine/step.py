@@ -171,7 +171,7 @@ class Step:
         return {**self.parameters, **dict.fromkeys(self.estimates, ESTIMATE)}
 
     @property
-    def open(self) -> Step:
+    def unestimated(self) -> Step:
         """The step for any source: with defaults in place of numbers that were estimated."""
         defaults = {name: self.filter.parameter(name).default for name in self.estimates}
         if not any(self.parameters[name] != number for name, number in defaults.items()):
@@ -179,7 +179,7 @@ class Step:
         return replace(self, parameters=MappingProxyType({**self.parameters, **defaults}))
 
     @property
-    def closed(self) -> Step:
+    def fixed(self) -> Step:
         """The step with its numbers as if all of them had been chosen."""
         return replace(self, estimates=()) if self.estimates else self
 
@@ -187,7 +187,7 @@ class Step:
     def chips(self) -> tuple[Chip, ...]:
         """The settings that differ from their defaults, for any source."""
         spec, names = self.filter, self.estimates
-        chips = [each for each in spec.chips(self.open.parameters) if not each.usual]
+        chips = [each for each in spec.chips(self.unestimated.parameters) if not each.usual]
         chips = [each for each in chips if each.name not in names]
         chips += [
             Chip(name, f"{spec.parameter(name).label.lower()} estimated", False) for name in names

@@ -71,7 +71,7 @@ def run_steps(
                 notices: tuple[str, ...] = ()
                 if request.recipe:
                     each, notices = placed(refer(each), steps, backends)
-                if each.open:
+                if each.needs_estimates:
                     report(number)("estimate", 0.0)
                 each, estimated = prepared(each)
                 token.check()
@@ -101,7 +101,7 @@ def joined(request: Request, parts: Sequence[Result]) -> Result:
     Its stages are those of all steps, one after the other. It is not compared with a reference.
     """
     first, last = parts[0], parts[-1]
-    step = first.request.step if request.open else request.step
+    step = first.request.step if request.needs_estimates else request.step
     return Result(
         replace(request, step=step, estimated=True, done=()),
         last.output,
@@ -156,14 +156,14 @@ def execute_recipe(
 
 
 def prepared(request: Request) -> tuple[Request, tuple[str, ...]]:
-    """Return a request with numbers for those that it leaves open, and notices for the user.
+    """Return a request with numbers for those to be estimated, and notices for the user.
 
     They are estimated from the source, which takes a while. Slow measurements that the run also
     needs are stored in the request, so that they are made once.
     """
-    if not request.open:
+    if not request.needs_estimates:
         return request, ()
-    step = request.step.open
+    step = request.step.unestimated
     with shortage_explained(request.source):
         request = replace(request, step=step, estimated=True)
         measured = measurement(request)

@@ -211,7 +211,7 @@ class FilteredSlices:
         number = self.shape[step.axis] // 2
         box = Box.slice_of(self.shape, step.axis, number)
         image = self._slice(self._source.read(box), step.axis)
-        return prepared(Request(image, step, self._options))[0].step.closed
+        return prepared(Request(image, step, self._options))[0].step.fixed
 
     def read(self, box: Box) -> NDArray[Any]:
         axis, source = self.step.axis, self._source

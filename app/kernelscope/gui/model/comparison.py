@@ -98,7 +98,7 @@ def following(moment: Moment[Opened, Part]) -> Moment[Opened, Part]:
     pipeline = moment.pipeline
     if pipeline is not None:
         request = result.request
-        pipeline = pipeline.edited(RunSettings(request.step.open, request.options))
+        pipeline = pipeline.edited(RunSettings(request.step.unestimated, request.options))
         pipeline = pipeline.made(request.then).followed()
     name = runs[-1].step.filter.name
     return Moment(output, name, (*moment.steps, *runs), references, pipeline=pipeline)

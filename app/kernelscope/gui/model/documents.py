@@ -58,7 +58,7 @@ class Document:
     size: str = ""  # ``512×512, grey, 8 bit``; empty until `describe`
     thumbnail: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((1, 1, 3), np.uint8))
     history: History[Any, Any] = field(default_factory=History)  # empty while it sleeps
-    form: RunSettings | None = None  # the settings when it was left
+    settings: RunSettings | None = None  # the settings when it was left
     lost: str = ""  # the pictures that were dropped to save memory, in words
 
     @classmethod
@@ -113,11 +113,11 @@ class Document:
 
     def sleep(self) -> None:
         current = self.history.current
-        if current is not None and self.form is None:
-            self.form = current.form
+        if current is not None and self.settings is None:
+            self.settings = current.settings
         self.lost = ("", "its output", "its steps and their outputs")[self.work]
-        form, self.history = self.history.form, History()
-        self.history.form = form
+        settings_now, self.history = self.history.settings_now, History()
+        self.history.settings_now = settings_now
 
 
 class Documents:

@@ -68,9 +68,9 @@ class Gallery:
     def __iter__(self) -> Iterator[Run]:
         return iter(self.runs)
 
-    def add(self, result: Result, form: RunSettings | None = None) -> Run:
+    def add(self, result: Result, settings: RunSettings | None = None) -> Run:
         """Put a finished run on top; it has no thumbnail until `keep`."""
-        return self.runs.add(result, form)
+        return self.runs.add(result, settings)
 
     def examine(self, run: Run) -> Examined:
         """Return the thumbnail and the twin of a run; takes a while, so call it on any thread."""
@@ -128,7 +128,11 @@ class Gallery:
         Those that differ among the runs of the filter; where none does, those that have not
         their default. The level comes behind them if the same work was done at several.
         """
-        alike = [other for other in self.runs if other.form.step.filter is run.form.step.filter]
+        alike = [
+            other
+            for other in self.runs
+            if other.run_settings.step.filter is run.run_settings.step.filter
+        ]
         texts = [{chip.name: chip.text for chip in other.chips} for other in alike]
         varying = {name for each in texts for name in each if _varies(name, texts)}
         chosen = (chip for chip in run.chips if chip.name in varying or not (varying or chip.usual))

@@ -91,11 +91,11 @@ class Moment(Generic[Opened, Part]):
     references: Mapping[Part, Reference[Part]] = field(default_factory=dict)
     """The reference of each part of the source that has one."""
     result: Result | None = None  # the last run on this input
-    form: RunSettings | None = None
+    settings: RunSettings | None = None
     """The settings of the result; without a result, those that were set when the user left."""
     pipeline: Pipeline | None = None
     """All steps, where they are not just `steps` and the form after them: some are off, or follow
-    the one that the form edits, whose settings are in `form`."""
+    the one that the form edits, whose settings are in `settings`."""
 
     def arrays(self) -> Iterator[NDArray[Any]]:
         """Yield the arrays that this keeps in memory."""
@@ -127,7 +127,7 @@ class History(Generic[Opened, Part]):
     def __init__(self) -> None:
         self._moments: list[Moment[Opened, Part]] = []
         self._place = -1
-        self.form: Callable[[], RunSettings | None] = lambda: None
+        self.settings_now: Callable[[], RunSettings | None] = lambda: None
         """Returns the current settings."""
         self.outputs = Memo()
         """The results of the steps that led to the present output."""
@@ -176,15 +176,15 @@ class History(Generic[Opened, Part]):
         self._moments[self._place] = moment
         self._trim()
 
-    def show(self, result: Result, form: RunSettings, *, as_step: bool) -> None:
+    def show(self, result: Result, settings: RunSettings, *, as_step: bool) -> None:
         """Keep another result of the current input; one with other settings may be a step."""
         moment = self._moments[self._place]
         self.outputs.keep(result)
-        if as_step and moment.result is not None and moment.form != form:
+        if as_step and moment.result is not None and moment.settings != settings:
             name = result.request.step.filter.name
-            self.push(replace(moment, name=name, result=result, form=form))
+            self.push(replace(moment, name=name, result=result, settings=settings))
         else:
-            self.amend(result=result, form=form)
+            self.amend(result=result, settings=settings)
 
     def undo(self) -> None:
         """Go one moment back, which `undo_name` must show to exist."""
@@ -217,22 +217,24 @@ class History(Generic[Opened, Part]):
         request = replace(request, then=self.then)
         return replace(request, done=self.outputs.done(request))
 
-    def steps_to_end(self, request: Request, *, open_: bool = False) -> tuple[RunSettings, ...]:
+    def steps_to_end(
+        self, request: Request, *, unestimated: bool = False
+    ) -> tuple[RunSettings, ...]:
         """Return all steps that are on, of which `request` is the one in the form.
 
-        Steps whose numbers are known are closed: estimates of later ones may not be. `open_` leaves
-        all estimates to the next run.
+        Numbers that are known are fixed: those of later steps may not be. `unestimated` leaves all
+        estimates to the next run.
         """
         moment: Moment[Any, Any] | None = self.current
         assert moment is not None
         later: tuple[RunSettings, ...] = moment.pipeline.after if moment.pipeline else ()
-        steps = [request.step.closed, *(each.step for each in later)]
+        steps = [request.step.fixed, *(each.step for each in later)]
         walked: list[Result] = list(self.outputs.walk(request.source, steps))
         known: list[Request] = list(moment.steps)
         known += [request, *(result.request for result in walked[1:])]
         found: list[RunSettings] = []
         for each in known:
-            step = each.step.open if open_ else each.step.closed
+            step = each.step.unestimated if unestimated else each.step.fixed
             found.append(RunSettings(step, each.options))
         return (*found, *later[max(0, len(walked) - 1) :])
 
@@ -240,7 +242,9 @@ class History(Generic[Opened, Part]):
         """Store the current settings in a moment without a result: they were meant for it."""
         current = self.current
         if current is not None and current.result is None:
-            self._moments[self._place] = replace(current, form=self.form() or current.form)
+            self._moments[self._place] = replace(
+                current, settings=self.settings_now() or current.settings
+            )
 
     def _trim(self) -> None:
         """Forget the oldest moments, then the last ones to redo, until the rest is small."""

@@ -89,7 +89,7 @@ class Pipeline:
     @classmethod
     def of(cls, requests: Iterable[Request], present: RunSettings) -> Pipeline:
         """Return the steps that led to an input, and `present` after them."""
-        before = (RunSettings(each.step.closed, each.options) for each in requests)
+        before = (RunSettings(each.step.fixed, each.options) for each in requests)
         steps = (*before, present)
         return cls(steps, len(steps) - 1)
 
@@ -126,7 +126,8 @@ class Pipeline:
         They were estimated for another input.
         """
         opened = {
-            before.key: each.step.open for before, each in zip(self.before, requests, strict=False)
+            before.key: each.step.unestimated
+            for before, each in zip(self.before, requests, strict=False)
         }
         steps = (replace(each, step=opened.get(each.key, each.step)) for each in self.steps)
         return replace(self, steps=tuple(steps))

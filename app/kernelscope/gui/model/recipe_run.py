@@ -63,7 +63,7 @@ class RecipeRun:
             if number == last:
                 report(StepDone(result, None))
                 return
-            done = replace(moment, result=result, form=RunSettings.of(result.request))
+            done = replace(moment, result=result, settings=RunSettings.of(result.request))
             moment = following(done)
             report(StepDone(result, moment))
             if self.left:

@@ -87,7 +87,7 @@ class Run:
     """Seconds of upload and download, in the total or overlapped by kernels."""
     overlapped: bool  # transfers took place while kernels ran
     chips: tuple[Chip, ...]  # the settings, in a few characters each
-    form: RunSettings  # the settings, to be shown in the panel again
+    run_settings: RunSettings  # to be shown in the panel again
     judgement: Judgement | None  # None without a reference
     reference: Image | Volume | None  # the picture or volume of the judgement
     result: Result | None  # None once its pictures are no longer kept
@@ -96,7 +96,9 @@ class Run:
     thumbnail: NDArray[np.uint8] | None = None
 
     @classmethod
-    def of(cls, number: int, result: Result, first: bool, form: RunSettings | None = None) -> Run:
+    def of(
+        cls, number: int, result: Result, first: bool, settings: RunSettings | None = None
+    ) -> Run:
         source, spec, timing = result.request.source, result.request.step.filter, Timing.of(result)
         seconds = added_up(timing.stages)
         transfers = {name: seconds[name] for name in _TRANSFERS if name in seconds}
@@ -130,7 +132,7 @@ class Run:
             transfers=transfers,
             overlapped=any(stage.overlapped for stage in timing.stages),
             chips=result.chips,
-            form=form or RunSettings.of(result.request),
+            run_settings=settings or RunSettings.of(result.request),
             judgement=result.quality,
             reference=result.request.reference,
             result=result,
@@ -224,13 +226,13 @@ class Runs:
     def __iter__(self) -> Iterator[Run]:
         return iter(self._runs)
 
-    def add(self, result: Result, form: RunSettings | None = None) -> Run:
+    def add(self, result: Result, settings: RunSettings | None = None) -> Run:
         """Put a finished run on top of the list."""
         self._count += 1
         key = result.request.work, where(result)
         slow = result.seconds >= SLOW_SECONDS
         first = (result.first or key not in self._seen) and not slow
-        run = Run.of(self._count, result, first, form)
+        run = Run.of(self._count, result, first, settings)
         self._seen.add(key)
         self._runs.insert(0, run)
         if len(self._runs) > MAX_RUNS:

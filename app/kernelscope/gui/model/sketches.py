@@ -237,7 +237,7 @@ def _with_estimates(scene: ViewedPicture, step: Step) -> Step:
     part = image.pixels[top : top + side, left : left + side]
     middle = Image.from_array(part.copy(), image.title)
     request = Request(middle, replace(step, border=step.filter.borders[0]), _OPTIONS)
-    return step.with_numbers(estimate(request, names)).closed
+    return step.with_numbers(estimate(request, names)).fixed
 
 
 class Sketches:

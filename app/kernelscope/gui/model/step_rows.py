@@ -156,7 +156,7 @@ def examine(
         return None
 
     def work() -> None:
-        moment = replace(first, steps=(), pipeline=None, form=None, result=None)
+        moment = replace(first, steps=(), pipeline=None, settings=None, result=None)
         for result, facts in done:
             source = result.request.source
             if source is shown.source:

@@ -193,7 +193,7 @@ class Session(Observed):
             kept = kept_steps(pipeline, moment.source, subject.slice_axis)
             if kept is not None:
                 self._notice = kept.describe()
-                return replace(moment, pipeline=kept.pipeline, form=kept.pipeline.present)
+                return replace(moment, pipeline=kept.pipeline, settings=kept.pipeline.present)
             self._notice = "None of the steps can be applied to it."
         return moment
 

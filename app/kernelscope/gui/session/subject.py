@@ -185,7 +185,7 @@ class Subject(Observed, Generic[Opened, Part]):
         self._derived: tuple[object, Pipeline] | None = None
 
     def _owned(self, history: History[Opened, Part]) -> History[Opened, Part]:
-        history.form = lambda: self.session.settings if self.is_front else None
+        history.settings_now = lambda: self.session.settings if self.is_front else None
         return history
 
     @contextlib.contextmanager
@@ -255,28 +255,34 @@ class Subject(Observed, Generic[Opened, Part]):
             else:
                 self.history.put(moment)
             if moment.result is None:  # settings that were meant for it
-                self._recall(moment.form)
+                self._recall(moment.settings)
 
     def undo(self) -> None:
         if self.history.undo_name:
             with self.changing(MOMENT):
                 self.history.undo()
-                self._recall(self.moment.form)
+                self._recall(self.moment.settings)
 
     def redo(self) -> None:
         if self.history.redo_name:
             with self.changing(MOMENT):
                 self.history.redo()
-                self._recall(self.moment.form)
+                self._recall(self.moment.settings)
 
-    def show_history(self, history: History[Opened, Part], form: RunSettings | None = None) -> None:
+    def show_history(
+        self, history: History[Opened, Part], settings: RunSettings | None = None
+    ) -> None:
         with self.changing(MOMENT):
             moment = history.current
-            if moment is not None and len(history.moments) == 1 and not (form or moment.form):
+            if (
+                moment is not None
+                and len(history.moments) == 1
+                and not (settings or moment.settings)
+            ):
                 history.put(self.session.with_steps(self, moment))  # it is seen for the first time
             self.history.leave()
             self.history = self._owned(history)
-            self._recall(form or self.moment.form)
+            self._recall(settings or self.moment.settings)
 
     def revert(self) -> None:
         with self.changing(REVERTED):
@@ -287,11 +293,11 @@ class Subject(Observed, Generic[Opened, Part]):
         if self.is_behind:
             self.note(RESULT)
 
-    def _recall(self, form: RunSettings | None) -> None:
+    def _recall(self, settings: RunSettings | None) -> None:
         """Show settings in the form, now or as soon as this is in front."""
-        if self.is_front and form is not None:
-            self.session.show(form)
-        self._waiting = None if self.is_front else form
+        if self.is_front and settings is not None:
+            self.session.show(settings)
+        self._waiting = None if self.is_front else settings
 
     def take_due(self) -> RunSettings | None:
         """Return once the settings that wait for this to be in front."""
@@ -327,33 +333,37 @@ class Subject(Observed, Generic[Opened, Part]):
         """Return `request` with the reference, if the run itself can evaluate its result."""
         return request
 
-    def show_result(self, result: Result, form: RunSettings | None = None) -> None:
+    def show_result(self, result: Result, settings: RunSettings | None = None) -> None:
         """Show a result with its input, which may be an earlier one.
 
-        `form`: settings to restore with it; by default, those of its request.
+        `settings`: settings to restore with it; by default, those of its request.
         """
-        form = form or RunSettings.of(result.request)
+        settings = settings or RunSettings.of(result.request)
         source = cast(Opened, result.request.source)
         if source is self.source:
-            self.show_output(result, form)
+            self.show_output(result, settings)
             return
         known = self.history.moment_of(source) or Moment(source, "")
         references = self._references_of(result, known)
-        moment = replace(known, name="Earlier Run", references=references, result=result, form=form)
+        moment = replace(
+            known, name="Earlier Run", references=references, result=result, settings=settings
+        )
         self.push(moment)
 
-    def show_output(self, result: Result, form: RunSettings, *, same_step: bool = False) -> None:
-        """Show another result of the current input; `form` are the settings to restore with it.
+    def show_output(
+        self, result: Result, settings: RunSettings, *, same_step: bool = False
+    ) -> None:
+        """Show another result of the current input; `settings`: to restore with it.
 
         `same_step`: it belongs to the gesture that led to the result that is shown.
         """
         with self.changing(RESULT):
-            self.history.show(result, form, as_step=self.session.live and not same_step)
+            self.history.show(result, settings, as_step=self.session.live and not same_step)
 
-    def show_again(self, result: Result, form: RunSettings) -> None:
+    def show_again(self, result: Result, settings: RunSettings) -> None:
         """Show an earlier run as `show_result` does, without the steps after it."""
         with self.changing():
-            self.show_result(result, form)
+            self.show_result(result, settings)
             pipeline = self.moment.pipeline
             if pipeline is not None and pipeline.then and not result.request.then:
                 self.history.amend(pipeline=pipeline.shown_alone(True))
@@ -414,12 +424,12 @@ class Subject(Observed, Generic[Opened, Part]):
         if settings is None:
             if self.result is not None:
                 request = self.result.request
-                return RunSettings(request.step.closed, request.options)
+                return RunSettings(request.step.fixed, request.options)
             return RunSettings(Step.create(self.session.spec.id))
         with contextlib.suppress(AppError):
             step = self.request(settings).step  # volumes have an axis
-            return RunSettings(step.open, settings.options)
-        return RunSettings(settings.step.open, settings.options)
+            return RunSettings(step.unestimated, settings.options)
+        return RunSettings(settings.step.unestimated, settings.options)
 
     @property
     def base(self) -> Opened | None:

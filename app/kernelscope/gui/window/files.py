@@ -186,7 +186,7 @@ class Files(QObject):
         request = self._runner.request()
         if request is not None:
             history = self._session.subject.history
-            steps = history.steps_to_end(request, open_=True)
+            steps = history.steps_to_end(request, unestimated=True)
             self._recipes.save(each.step for each in steps)
 
     @Action(

@@ -335,7 +335,7 @@ class LevelRunner(QObject):
         self._note = f"Running {rung.full_name}{takes} ({count}). Esc stops."
         try:
             options = self._session.options_at(rung.place)
-            following = Request(request.source, request.step.closed, options, timed=True)
+            following = Request(request.source, request.step.fixed, options, timed=True)
         except AppError as error:
             race_.done[rung.place] = error.message
             self._next.start()

@@ -399,8 +399,8 @@ class Live(QObject):
         if useful and request.source is subject.source:
             if request.region is None and request.reduction == 1:
                 first = subject.result is None  # of this input, which is a step already
-                form = RunSettings.of(request)
-                subject.show_output(result, form, same_step=self._same_step)
+                settings = RunSettings.of(request)
+                subject.show_output(result, settings, same_step=self._same_step)
                 self._same_step = not first
             else:
                 subject.show_preview(result)

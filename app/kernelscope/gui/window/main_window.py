@@ -191,13 +191,13 @@ class MainWindow(Frame):
 
         self.background.start("gpu", look, self._on_availability, self.report_bug)
 
-    def show_again(self, result: Result, form: RunSettings) -> None:
+    def show_again(self, result: Result, settings: RunSettings) -> None:
         subject = self.session.subject_of(result.request.source)
         with subject.changing():
             self.open_pictures.bring_holder_of(result.request.source)
             self.session.bring_to_front(subject)
-            subject.show_again(result, form)
-            self.session.show(form)
+            subject.show_again(result, settings)
+            self.session.show(settings)
 
     @choice(
         "view",

@@ -197,7 +197,7 @@ class OpenPictures(QObject):
         if document.history is subject.history:
             self._session.bring_to_front(subject)
         else:
-            subject.show_history(document.history, document.form)
+            subject.show_history(document.history, document.settings)
         self._make_room()
         self._show_strip()
 
@@ -303,7 +303,7 @@ class OpenPictures(QObject):
         """Keep the settings with the picture that was in front."""
         current = self.documents.current
         if current is not None:
-            current.form = self._session.settings or current.form
+            current.settings = self._session.settings or current.settings
 
     def _make_room(self) -> None:
         shown = [subject.history for subject in self._session.subjects]

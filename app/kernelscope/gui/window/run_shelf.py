@@ -94,10 +94,10 @@ class RunShelf(QObject):
 
     # --- runs that come ---
 
-    def add(self, result: Result, form: RunSettings | None = None) -> None:
+    def add(self, result: Result, settings: RunSettings | None = None) -> None:
         """Keep a finished run; its thumbnail comes a little later."""
         full = len(self.gallery) >= runs.MAX_RUNS
-        run = self.gallery.add(result, form)
+        run = self.gallery.add(result, settings)
         self.views.runs.refresh()
         self.views.runs.choose(run)
 
@@ -248,9 +248,8 @@ class RunShelf(QObject):
         if run is None or run.result is None:
             return
         output = run.result.output
-        name = (
-            f"{output.title.rsplit('.', 1)[0]}-{run.name or run.form.step.filter.id}-{run.number}"
-        )
+        title = output.title.rsplit(".", 1)[0]
+        name = f"{title}-{run.name or run.run_settings.step.filter.id}-{run.number}"
         images = output.volumes if isinstance(output, Scan) else [run.result.image]
         self._files.save(images, name)
 
@@ -319,9 +318,9 @@ class RunShelf(QObject):
 
     def _show(self, run: Run) -> None:
         if run.result is not None:
-            self._show_again(run.result, run.form)
+            self._show_again(run.result, run.run_settings)
             return
-        self._session.show(run.form)
+        self._session.show(run.run_settings)
         self._show_status(_missing(run))
 
     def _swipe(self, first: Run, second: Run) -> None:

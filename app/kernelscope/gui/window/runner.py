@@ -138,7 +138,7 @@ class Runner(QObject):
         if subject.source is None:
             raise AppError("No picture is open, so there are no steps.", "Open one (Ctrl+O).")
         request = subject.request(self._session.require())
-        steps = subject.history.steps_to_end(request, open_=True)
+        steps = subject.history.steps_to_end(request, unestimated=True)
         return Recipe(tuple(each.step for each in steps))
 
     def _checked(self, create: Callable[[], Request | None]) -> Request | None:
@@ -296,9 +296,9 @@ class Runner(QObject):
             self._last = report.result
         elif self._list(report.result):
             self.show_status(self.described)
-            form = RunSettings.of(report.result.request)
+            settings = RunSettings.of(report.result.request)
             history = self._session.subject.history  # without showing it
-            history.show(report.result, form, as_step=False)
+            history.show(report.result, settings, as_step=False)
             history.push(report.next)
 
     def _list(self, result: Result) -> bool:
@@ -328,10 +328,10 @@ class Runner(QObject):
             self.finished.emit(result, RunSettings.of(result.request))
             self.aside_finished.emit()
         elif self._list(result):
-            form = RunSettings.of(result.request)
+            settings = RunSettings.of(result.request)
             if recipe:
-                self._session.show(form)
-            self._session.subject.show_result(result, form)
+                self._session.show(settings)
+            self._session.subject.show_result(result, settings)
             self.show_status(self.described)  # last: the form withdraws the one before
             return
         self.changed.emit()

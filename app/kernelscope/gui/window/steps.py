@@ -333,7 +333,9 @@ class StepCommands(QObject):
         subject = self._subject
         base = subject.base
         known = subject.history.moment_of(base)
-        first = replace(known or Moment(base, ""), steps=(), result=None, form=None, pipeline=None)
+        first = replace(
+            known or Moment(base, ""), steps=(), result=None, settings=None, pipeline=None
+        )
 
         def work() -> Moment[Any, Any]:
             moment = first
@@ -357,7 +359,7 @@ class StepCommands(QObject):
         if result is None and moment.source is subject.source:
             result = moment.result  # marked as out of date until the new one is there
         moment = replace(
-            moment, name=title or moment.name, result=result, form=settings, pipeline=pipeline
+            moment, name=title or moment.name, result=result, settings=settings, pipeline=pipeline
         )
         with subject.changing():
             subject.show_steps(moment, as_step=bool(title))
