@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QApplication, QLineEdit, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
@@ -100,3 +103,90 @@ def test_the_shape_of_a_mask_is_a_list_that_also_shows_a_table(qtbot: QtBot) -> 
     assert not size.isEnabled()
     box.setCurrentIndex(0)
     assert form.state().numbers["footprint"] == "square"
+
+
+@pytest.mark.parametrize("filter_id", ["median", "minimum", "maximum", "morphology"])
+def test_a_mask_of_any_shape_is_drawn_from_the_one_in_front(qtbot: QtBot, filter_id: str) -> None:
+    spec = filters.get(filter_id)
+    form = FilterForm(spec)
+    qtbot.addWidget(form)
+    form.show()
+    box = form.editors["footprint"]
+    assert not box.sheet.isVisible()
+    form.show_state(Values(spec.validate({"footprint": "disk", "size": 5}), ()))
+    qtbot.mouseClick(box.draw, Qt.MouseButton.LeftButton)
+    disk = ((0, 0, 1, 0, 0), (0, 1, 1, 1, 0), (1,) * 5, (0, 1, 1, 1, 0), (0, 0, 1, 0, 0))
+    assert form.state().numbers["footprint"] == disk
+    assert (box.sheet.isVisible(), box.draw.isVisible()) == (True, False)
+    assert box.currentText() == "Own of 5×5"
+    table = box.sheet.table
+    for key in (Qt.Key.Key_Space, Qt.Key.Key_Down, Qt.Key.Key_1, Qt.Key.Key_Right, Qt.Key.Key_0):
+        qtbot.keyClick(table, key)
+    drawn = ((1, 0, 1, 0, 0), (1, 0, 1, 1, 0), *disk[2:])
+    assert form.state().numbers["footprint"] == drawn
+    assert box.sheet.findChild(QLineEdit).text() == spec.parameter("footprint").format(drawn)
+    box.setCurrentIndex(2)
+    assert form.state().numbers["footprint"] == "cross"
+    assert not box.sheet.isVisible()
+
+
+def test_a_mask_is_drawn_with_the_mouse_and_by_text(qtbot: QtBot) -> None:
+    form = FilterForm(filters.get("median"))
+    qtbot.addWidget(form)
+    form.show()
+    box = form.editors["footprint"]
+    box.draw.click()
+    table, text = box.sheet.table, box.sheet.findChild(QLineEdit)
+    changed = list[str]()
+    form.changed.connect(changed.append)
+    places = [table.visualItemRect(table.item(1, x)).center() for x in range(3)]
+    qtbot.mousePress(table.viewport(), Qt.MouseButton.LeftButton, pos=places[0])
+    for place in places[1:]:
+        qtbot.mouseMove(table.viewport(), place)
+        moved = QMouseEvent(
+            QEvent.Type.MouseMove,
+            QPointF(place),
+            QPointF(table.viewport().mapToGlobal(place)),
+            Qt.MouseButton.NoButton,
+            Qt.MouseButton.LeftButton,
+            Qt.KeyboardModifier.NoModifier,
+        )
+        QApplication.sendEvent(table.viewport(), moved)
+    qtbot.mouseRelease(table.viewport(), Qt.MouseButton.LeftButton, pos=places[2])
+    assert form.state().numbers["footprint"] == ((1, 1, 1), (0, 0, 0), (1, 1, 1))
+    assert set(changed) == {"footprint"}
+    text.clear()
+    qtbot.keyClicks(text, "0 1; 1 1; 0 1")
+    assert form.state().numbers["footprint"] == ((0, 1), (1, 1), (0, 1))
+    assert (table.rowCount(), table.columnCount()) == (3, 2)
+    assert box.currentText() == "Own of 3×2"
+    qtbot.keyClicks(text, " 1")
+    problem = form.state().problem
+    assert problem is not None
+    assert "differ in length" in str(problem)
+    assert table.cells() == ((0, 1), (1, 1), (0, 1)), "the last that was one"
+    for _ in range(2):
+        qtbot.keyClick(text, Qt.Key.Key_Backspace)
+    assert form.state().problem is None
+    columns = form.findChild(QSpinBox, "footprintColumns")
+    columns.setValue(4)
+    assert form.state().numbers["footprint"] == ((0, 0, 1, 0), (0, 1, 1, 0), (0, 0, 1, 0))
+    columns.setValue(1)
+    assert form.state().numbers["footprint"] == ((1,), (1,), (1,))
+
+
+def test_a_mask_without_cells_is_refused_with_the_reason(qtbot: QtBot) -> None:
+    form = FilterForm(filters.get("minimum"))
+    qtbot.addWidget(form)
+    box = form.editors["footprint"]
+    box.draw.click()
+    rows, columns = (form.findChild(QSpinBox, f"footprint{n}") for n in ("Rows", "Columns"))
+    rows.setValue(1)
+    columns.setValue(1)
+    assert form.state().numbers["footprint"] == ((1,),)
+    qtbot.keyClick(box.sheet.table, Qt.Key.Key_Space)
+    problem = form.state().problem
+    assert problem is not None
+    assert "no cell belongs to it" in str(problem)
+    qtbot.keyClick(box.sheet.table, Qt.Key.Key_Space)
+    assert form.state().problem is None

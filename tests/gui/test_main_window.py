@@ -1243,6 +1243,17 @@ def test_difference_is_offered_with_a_reference(
     difference = window.actions_["viewDifference"]
     assert not difference.isEnabled()
     assert difference.toolTip().startswith("There is no reference")
+    button = window.findChild(QToolButton, "viewDifferenceButton")
+    assert not button.isVisible()
+    window.use_input_as_reference()
+    qtbot.waitUntil(difference.isEnabled)
+    assert button.isVisible()
+    difference.trigger()
+    window.clear_reference()
+    qtbot.waitUntil(lambda: not difference.isEnabled())
+    assert button.isVisible(), "it is the view that is chosen"
+    window.actions_["viewOutput"].trigger()
+    assert not button.isVisible()
     window.use_input_as_reference()
     qtbot.waitUntil(difference.isEnabled)
     assert difference.toolTip().startswith("Output minus reference")

@@ -55,6 +55,7 @@ FOOTPRINT = FootprintParameter(
     help="The cells of the mask that count.",
     default=SQUARE,
     maximum=LARGEST,
+    cells_of=lambda values: tuple(tuple(map(int, row)) for row in table_of(values)),
     choices=(
         Choice(SQUARE, "Square", "All cells."),
         Choice(DISK, "Disk", "Those no farther from the middle than the ends of its row."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QResizeEvent
@@ -60,7 +61,9 @@ class ViewBar(QWidget):
         row.addWidget(self._arrangements)
         self._actions = {self._steps: steps, self._arrangements: arrangements}
         for action in views:
-            row.addWidget(self._button(action))
+            row.addWidget(button := self._button(action))
+            action.changed.connect(partial(self._offer, button))
+            self._offer(button)
         row.addSpacing(4)
 
         self._gain = dressed(
@@ -144,6 +147,15 @@ class ViewBar(QWidget):
             with QSignalBlocker(self._gain):
                 self._gain.setValue(gain)
         self._fit()
+
+    def _offer(self, button: QToolButton) -> None:
+        """Show the button of a view that there is, or that is chosen."""
+        action = button.defaultAction()
+        offered = action.isEnabled() or action.isChecked()
+        if offered is button.isHidden():
+            button.setVisible(offered)
+            if self._ready:
+                self._fit()
 
     def _on_gain(self) -> None:
         if self._auto.isChecked():

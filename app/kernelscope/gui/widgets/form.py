@@ -8,6 +8,7 @@ form.show_values(...)    the state changed: the editors follow, without a signal
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -29,10 +30,12 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.base.errors import InvalidParameter
+from kernelscope.gui.widgets.cell_table import CellSheet
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
 from kernelscope.gui.widgets.mask_editor import MaskEditor
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row, label_of, switch
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row, label_of, switch, tool_button
 from kernelscope.schema.parameters import (
+    Cells,
     ChoiceParameter,
     FloatParameter,
     FootprintParameter,
@@ -326,6 +329,56 @@ class ChoiceEditor(ListEditor):
             self.setItemData(place, choice.help, Qt.ItemDataRole.ToolTipRole)
 
 
+class FootprintEditor(ChoiceEditor):
+    """The named shapes of a mask, and a sheet to draw another one.
+
+    `draw`: the button that begins with the cells of the shape in front; `sheet`: shown for a table.
+    """
+
+    draw_wanted = Signal()
+
+    def __init__(self, parameter: FootprintParameter, parent: QWidget | None = None) -> None:
+        self.sheet = CellSheet(parameter, parent)
+        self.draw = tool_button(
+            "Draw…", "footprintDraw", lambda: self.draw_wanted.emit(), "Draw a mask of your own"
+        )
+        self.draw.setParent(parent)
+        self._named = len(parameter.choices)
+        super().__init__(parameter, parent)
+        self.sheet.changed.connect(self._on_drawn)
+        self.currentIndexChanged.connect(self._follow)
+        self._follow()
+
+    def value(self) -> Any:
+        found = super().value()
+        return found if isinstance(found, str) else self.sheet.value()
+
+    def set_value(self, value: Any) -> None:
+        if not isinstance(value, str):
+            self.sheet.show_cells(value)
+        self._choose(value)
+
+    def _choose(self, value: Any) -> None:
+        """Choose a value in the list; a table takes the place of the one before."""
+        if not isinstance(value, str) and value not in self._values:
+            with QSignalBlocker(self):
+                del self._values[self._named :]
+                while self.count() > self._named:
+                    self.removeItem(self._named)
+        super().set_value(value)
+        self._follow()
+
+    def _on_drawn(self) -> None:
+        with QSignalBlocker(self), contextlib.suppress(InvalidParameter):
+            self._choose(self.sheet.value())
+        self.changed.emit()
+
+    def _follow(self) -> None:
+        named = self.currentIndex() < self._named
+        self.draw.setVisible(named)
+        self.sheet.setVisible(not named)
+
+
 Editor = OddEditor | NumberEditor | NumbersEditor | RadiiEditor | ChoiceEditor | MaskEditor
 """All have ``value()``, ``set_value(value)`` and the signal ``changed()``."""
 
@@ -335,7 +388,7 @@ _EDITORS: Mapping[type[Parameter], Callable[[Any, QWidget], Editor]] = {
     IntParameter: NumberEditor,
     FloatParameter: NumberEditor,
     ChoiceParameter: ChoiceEditor,
-    FootprintParameter: ChoiceEditor,
+    FootprintParameter: FootprintEditor,
     NumbersParameter: NumbersEditor,
     RadiiParameter: RadiiEditor,
     SidesParameter: RadiiEditor,
@@ -495,6 +548,8 @@ class Form(QWidget):
                 tell_of_refusals(editor, changed)
             else:
                 editor.changed.connect(changed)
+            if isinstance(option, FootprintParameter):
+                editor.draw_wanted.connect(partial(self._draw, option, editor))
             if not isinstance(option, Tick):
                 self.labels[option.name] = label_of(option.label, editor)
                 ticks = None
@@ -518,11 +573,19 @@ class Form(QWidget):
         if isinstance(editor, NumberEditor):
             editor.put_under(label)
             self.rows.addRow(editor)
+        elif isinstance(editor, FootprintEditor):
+            self.rows.addRow(label, in_row((editor, 1), editor.draw, margins=0))
+            self.rows.addRow(editor.sheet)
         elif isinstance(editor, OddEditor | MaskEditor):
             self.rows.addRow(label)
             self.rows.addRow(editor)
         else:
             self.rows.addRow(label, editor)
+
+    def _draw(self, parameter: FootprintParameter, editor: FootprintEditor) -> None:
+        """Let the user change the cells of the named shape that is chosen."""
+        editor.set_value(parameter.cells_of(self.values))
+        editor.sheet.table.setFocus()
 
     def _on_changed(self, name: str) -> None:
         self.read()

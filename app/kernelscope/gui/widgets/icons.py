@@ -14,6 +14,8 @@ from kernelscope.gui.widgets import theme
 _SHAPES = {
     "load": '<path d="M1.5 13V3.5h4.3l1.4 1.8h7.3V13z"/><path d="M8 11.5V7.4M6 9.2l2-2 2 2"/>',
     "save": '<path d="M8 1.8v7.7M4.8 6.6L8 9.8l3.2-3.2M2 11v3h12v-3"/>',
+    "denoise": '<path d="M1.2 12.5c2-7 4-7 5.5-2.5s3 3.5 4.8.5s2-6 3.3-6"/>'
+    '<path d="M2.2 3.2h.01M5 2.2h.01M8.2 4.8h.01M11 1.8h.01"/>',
     "run": '<path d="M4 2.2v11.6L13.4 8z" fill="{accent}" stroke="{accent}"/>',
     "cancel": '<rect x="3.5" y="3.5" width="9" height="9" rx="1"/>',
     "side": '<rect x="1" y="3" width="6" height="10" rx="1"/>'

@@ -69,14 +69,15 @@ QToolButton { background: {button}; border: 1px solid {line}; border-radius: 4px
 QToolButton[autoRaise="true"] { background: transparent; border: 1px solid transparent; }
 QToolButton:hover { background: {hover}; }
 QToolButton:pressed { background: {press}; }
-QToolButton:checked { background: {chosen}; border: 1px solid {chosen_edge}; }
+QToolButton:checked { background: {chosen}; border: 1px solid {chosen};
+  border-bottom: 2px solid {accent}; padding-bottom: 2px; }
 QToolButton:checked:disabled { background: {hover}; color: {faint}; }
 QToolButton:disabled { color: {faint}; }
 QToolButton:focus { border: 1px solid {accent}; }
 QToolButton[popupMode="2"] { padding-right: 18px; }
 QToolButton::menu-indicator { subcontrol-origin: padding; subcontrol-position: right center;
   right: 5px; }
-QToolButton:checked:focus { border: 1px solid {text}; }
+QToolButton:checked:focus { border: 1px solid {text}; border-bottom: 2px solid {accent}; }
 QDialogButtonBox { dialogbuttonbox-buttons-have-icons: 0; }
 QPushButton { background: {button}; border: 1px solid {line};
   border-radius: 4px; padding: 4px 12px; color: {text}; }
@@ -168,8 +169,7 @@ def style_sheet(palette: QPalette, size: float) -> str:
         "alternate": palette.color(role.AlternateBase).name(),
         "accent": palette.color(role.Accent).name(),
         "fill": fill.name(),
-        "chosen": _mix(window, fill, 0.35 if dark else 0.22),
-        "chosen_edge": _mix(window, fill, 0.8),
+        "chosen": _mix(window, text, 0.2 if dark else 0.16),
         "fill_hover": fill.lighter(115).name(),
         "on_fill": palette.color(role.HighlightedText).name(),
         "tip": palette.color(role.ToolTipBase).name(),

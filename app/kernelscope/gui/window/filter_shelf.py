@@ -147,6 +147,7 @@ class FilterShelf(QObject):
         keys=("Ctrl+Shift+D",),
         tip="Choose the filter that suits the noise, at the strength that it estimates",
         need=SOURCE,
+        icon="denoise",
         help="window#denoising",
     )
     def denoise(self) -> None:

@@ -264,7 +264,7 @@ MENUS = (
 )
 
 TOOL_BAR = (
-    (("open", "save", "run", "cancel"), (LEARN.id,)),
+    (("open", "save"), ("denoise", "run", "cancel"), (LEARN.id,)),
     (("gpuInfo",),),
 )
 """Ids of actions and of a menu in the tool bar, in groups: on the left, and at the far right."""

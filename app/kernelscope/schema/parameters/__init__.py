@@ -19,7 +19,7 @@ widget of each one.
 """
 
 from kernelscope.schema.parameters.base import Choice, Parameter
-from kernelscope.schema.parameters.choices import ChoiceParameter, FootprintParameter
+from kernelscope.schema.parameters.choices import Cells, ChoiceParameter, FootprintParameter
 from kernelscope.schema.parameters.masks import Mask, MaskParameter, MaskPreset
 from kernelscope.schema.parameters.numbers import (
     FloatParameter,
@@ -34,6 +34,7 @@ from kernelscope.schema.parameters.numbers import (
 from kernelscope.schema.parameters.numerals import read_number
 
 __all__ = [
+    "Cells",
     "Choice",
     "ChoiceParameter",
     "FloatParameter",

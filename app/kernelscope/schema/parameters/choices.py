@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,6 +79,8 @@ class FootprintParameter(ChoiceParameter):
 
     maximum: int
     """The longest side of a table."""
+    cells_of: Callable[[Mapping[str, Any]], Cells] = lambda values: ((1,) * 3,) * 3
+    """Returns the cells of a filter's values, to draw others from them."""
 
     placeholder = "SHAPE"
     form = "such as “0 1 0; 1 1 1; 0 1 0”"
