@@ -35,7 +35,6 @@ from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, Whole
 from kernelscope.gui.widgets.mask_editor import MaskEditor
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row, label_of, switch, tool_button
 from kernelscope.schema.parameters import (
-    Cells,
     ChoiceParameter,
     FloatParameter,
     FootprintParameter,
