@@ -41,6 +41,24 @@ class CountedRung(NamedTuple):
     counts: Sequence[Counts] = ()  # of each launch; empty if it was not counted
     refusal: str = ""  # why it was not
 
+    @property
+    def loads(self) -> tuple[tuple[MemorySpace, float], ...]:
+        """The loads of threads for a pixel of the output, by memory; those without are missing."""
+        if not self.counts:
+            return ()
+        totals = totals_of(self.counts)
+        pixels = self.counts[-1].scene.pixels
+        return tuple(
+            (space, totals[space, Event.READ].accesses / pixels)
+            for space in (
+                MemorySpace.GLOBAL,
+                MemorySpace.TEXTURE,
+                MemorySpace.SHARED,
+                MemorySpace.CONSTANT,
+            )
+            if (space, Event.READ) in totals
+        )
+
 
 @dataclass(frozen=True)
 class TimedRung:
@@ -88,21 +106,7 @@ class TimedRung:
 
     @cached_property
     def loads(self) -> tuple[tuple[MemorySpace, float], ...]:
-        """The loads of threads for a pixel of the output, by memory; those without are missing."""
-        if not self.rung.counts:
-            return ()
-        totals = totals_of(self.rung.counts)
-        pixels = self.rung.counts[-1].scene.pixels
-        return tuple(
-            (space, totals[space, Event.READ].accesses / pixels)
-            for space in (
-                MemorySpace.GLOBAL,
-                MemorySpace.TEXTURE,
-                MemorySpace.SHARED,
-                MemorySpace.CONSTANT,
-            )
-            if (space, Event.READ) in totals
-        )
+        return self.rung.loads
 
     def brief(self) -> str:
         """Return the times behind a bar: ``≥ 39 µs loads and stores  ◆ 65 µs, 1.7 times that``."""

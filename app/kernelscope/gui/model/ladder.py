@@ -229,6 +229,8 @@ class KnownRung:
     best: Shown | None = None  # of a level that the filter lacks: where to see it
     has_run: bool = False
     """Whether there was a run with the present settings on the present picture."""
+    beside: KnownRung | None = None
+    """The level that it is compared with; see `why`."""
 
     @property
     def seconds(self) -> tuple[float, float] | None:

@@ -1,4 +1,4 @@
-"""Why a level takes the time it takes: its sentence, its figures, their source."""
+"""Why a level takes the time it takes: its idea, its loads and times beside another's, sources."""
 
 from __future__ import annotations
 
@@ -8,21 +8,29 @@ from PySide6.QtCore import QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QPalette, QPixmap
 from PySide6.QtWidgets import QDialogButtonBox, QLabel, QWidget
 
-from kernelscope.base.errors import AppError
+from kernelscope.backends.emulator.tracing import MOST_ACCESSES, TooManyAccesses, Tracer
+from kernelscope.base.errors import AppError, Cancelled
+from kernelscope.bench.memory_ladder import SMALL, CountedRung, with_side
+from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.ladder import KnownRung
 from kernelscope.gui.model.rungs import RungPlace
+from kernelscope.gui.model.why import loads_of, times_of
 from kernelscope.gui.tools.handbook_view import drawn
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.parts import dressed, in_column, push_button, text_label
 from kernelscope.gui.widgets.tool_window import ToolWindow
+from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
-from kernelscope.schema.levels import colour
+from kernelscope.schema.levels import Level, colour
 from kernelscope.teach.handbook import level_pictures, pictures
 from kernelscope.teach.manual import level_page
 
+_TOPIC = "why"
+_QUICK = MOST_ACCESSES // 16
+"""Accesses up to which the open picture is counted, in about two seconds; else a corner."""
 _WIDTH = 460
 _DRAWING = 840  # pixels of the text at least, and of the drawing at most
 
@@ -36,8 +44,12 @@ class LevelDialog(ToolWindow):
     """`RungPlace`: Show the cells that a pixel is computed from at this level."""
     manual_wanted = Signal(str)  # open this page of the manual
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, background: Background, parent: QWidget | None = None) -> None:
         super().__init__("levelDialog", "", parent)
+        self._background = background
+        self._token = CancelToken()
+        self._paragraphs: tuple[list[str], list[str]] = [], []
+        """What stands before the loads, and after them."""
         self._entry: KnownRung | None = None
         self._request: Request | None = None
         self._ready = False
@@ -71,9 +83,12 @@ class LevelDialog(ToolWindow):
         self._entry, self._request = entry, request
         rung = entry.rung
         self.setWindowTitle(f"{rung.full_name} – {spec.name}")
-        parts = [_title(entry)]
+        before = [_title(entry)]
         if rung.level is not None:
-            parts.append(f"<p>{escape(rung.level.help)} {escape(rung.level.why)}</p>")
+            before.append(f"<p>{escape(rung.level.help)} {escape(rung.level.why)}</p>")
+        if compared := times_of(entry):
+            before.append(f"<p><b>{escape(compared)}</b></p>")
+        parts: list[str] = []
         if rung.choice:
             parts.append(f"<p>{escape(rung.choice)}</p>")
         if rung.obstacle:
@@ -90,7 +105,8 @@ class LevelDialog(ToolWindow):
         if entry.remark:
             parts.append(f"<p>{escape(entry.remark)}</p>")
         parts.append(f"<p><b>Source of {escape(spec.name)}.</b> {escape(spec.source)}</p>")
-        self._text.setText("".join(parts))
+        self._paragraphs = before, parts
+        self._count()
         set_help(self, self._page())
         self._draw()
         recorded = entry.figure is not None
@@ -100,6 +116,45 @@ class LevelDialog(ToolWindow):
             button.setVisible(has_kernel)
         self._xray.setEnabled(request is not None and isinstance(request.source, Image))
         self.adjustSize()
+
+    def _count(self) -> None:
+        """Count the loads of the level and the one beside it, for the open picture or volume."""
+        self._token.cancel()
+        entry, request = self._entry, self._request
+        own = request.step.filter.levels(Device.GPU) if request is not None else ()
+        pair = [each.rung.level for each in (entry, entry and entry.beside) if each is not None]
+        levels = [each for each in pair if each in own]
+        is_kernel = entry is not None and entry.rung.place.kernels is Device.GPU
+        if request is None or entry is None or not is_kernel or pair[0] not in own:
+            self._write([])
+            return
+        self._write(["Counting the loads of the level…"])
+        token = self._token = CancelToken()
+
+        def show(found: tuple[list[CountedRung], Request, str]) -> None:
+            rungs, counted, where = found
+            by_level = {each.level.id: each for each in rungs}
+            self._write(loads_of(entry, by_level, counted, where))
+
+        def fail(error: Exception) -> None:
+            if isinstance(error, Cancelled):
+                return
+            if not isinstance(error, AppError):
+                raise error
+            self._write([f"Loads were not counted: {error.message} {error.hint}".rstrip()])
+
+        self._background.start(_TOPIC, lambda: _counted(request, levels, token), show, fail)
+
+    def _write(self, loads: list[str]) -> None:
+        """Write the text, with paragraphs on the loads in their place."""
+        before, after = self._paragraphs
+        middle = [f"<p>{escape(each)}</p>" for each in loads]
+        self._text.setText("".join((*before, *middle, *after)))
+        self.adjustSize()
+
+    def leave(self) -> None:
+        self._token.cancel()
+        self._background.forget(_TOPIC)
 
     def _page(self) -> str:
         place = self._place()
@@ -143,6 +198,29 @@ class LevelDialog(ToolWindow):
     def _open_bench(self) -> None:
         figure = self._entry.figure if self._entry is not None else None
         self.bench_wanted.emit(figure.path if figure is not None else None)
+
+
+def _counted(
+    request: Request, levels: list[Level], token: CancelToken
+) -> tuple[list[CountedRung], Request, str]:
+    """Count levels on the source of a request, or on a corner of it if that takes too long.
+
+    Return the counts, the work that was counted, and its part in words.
+    """
+    tracer = Tracer()
+
+    def count(work: Request, most: int) -> list[CountedRung]:
+        return [CountedRung(each, tracer.count(work, each, token, most)) for each in levels]
+
+    try:
+        return count(request, _QUICK), request, ""
+    except TooManyAccesses:
+        if not isinstance(request.source, Image):
+            raise
+        small = with_side(request, SMALL)
+        return count(small, MOST_ACCESSES), small, f" on {SMALL}×{SMALL} pixels"
+    finally:
+        tracer.close()
 
 
 def _title(entry: KnownRung) -> str:

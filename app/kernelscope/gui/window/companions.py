@@ -337,7 +337,7 @@ class Companions:
 
         explained = self.window.findChild(LevelDialog)
         if explained is None:
-            explained = LevelDialog(self.window)
+            explained = LevelDialog(self.background, self.window)
             explained.bench_wanted.connect(self.show_recorded)
             explained.kernel_wanted.connect(self.show_kernel)
             explained.xray_wanted.connect(self.show_xray)

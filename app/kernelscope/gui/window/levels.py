@@ -34,6 +34,7 @@ from kernelscope.gui.model.ladder import (
     race,
 )
 from kernelscope.gui.model.rungs import Rung, RungPlace, marked, only_cpu
+from kernelscope.gui.model.why import with_neighbours
 from kernelscope.gui.session.session import FILTER, PLACES, SETTINGS, Session
 from kernelscope.gui.session.subject import INPUT, SHOWN
 from kernelscope.gui.widgets import commands
@@ -174,7 +175,7 @@ class LevelRunner(QObject):
     def entries(self) -> list[KnownRung]:
         request = self._session.subject.next_request()
         if request is None:
-            return [KnownRung(rung) for rung in self._session.rungs]
+            return with_neighbours([KnownRung(rung) for rung in self._session.rungs])
         figures, wanted = {}, Wanted.by(request)
         if self._recorded is not None and any(map(_is_missing, self._session.rungs)):
             figures = self._recorded.nearest(wanted)
@@ -195,7 +196,7 @@ class LevelRunner(QObject):
                     has_run=self._state.has_run(request, options),
                 )
             )
-        return found
+        return with_neighbours(found)
 
     def _best(self, rung: Rung) -> Shown | None:
         """Return where a level can be seen that has no meaning for this filter."""

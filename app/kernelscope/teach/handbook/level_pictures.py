@@ -322,7 +322,7 @@ def _memories(drawing: Drawing, plan: Planned, left: float) -> None:
     local = plan.level.access == "local"
     boxes = [
         ("memory of the computer", remote),
-        ("device memory (global)", not launch.mapped),
+        ("global memory", not launch.mapped),
         ("L2 cache", not launch.mapped),
         ("L1 cache", not (launch.texture or launch.mapped)),
         ("texture unit and cache", launch.texture),

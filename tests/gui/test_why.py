@@ -1,0 +1,161 @@
+"""Why a level is faster than the one beside it: sentences on counted loads and on times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
+
+from kernelscope import filters
+from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.bench.memory_ladder import CountedRung
+from kernelscope.bench.recorded import Recorded, Wanted
+from kernelscope.engine.options import Device
+from kernelscope.engine.request import Request
+from kernelscope.gui.model.ladder import KnownRung, Time
+from kernelscope.gui.model.rungs import Rung, RungPlace
+from kernelscope.gui.model.why import loads_of, times_of, with_neighbours
+from kernelscope.gui.tools.level_dialog import LevelDialog
+from kernelscope.gui.work.background import Background
+from kernelscope.images.image import Image
+from kernelscope.schema.levels import CPU_LEVELS
+
+
+@cache
+def request_of(side: int, size: int, filter_id: str = "mean") -> Request:
+    pixels = np.random.default_rng(1).integers(0, 256, (side, side), np.uint8)
+    return Request.create(Image.from_array(pixels), filter_id, {"size": size})
+
+
+@cache
+def counted(side: int, size: int, filter_id: str = "mean") -> dict[str, CountedRung]:
+    request, tracer = request_of(side, size, filter_id), Tracer()
+    try:
+        return {
+            level.id: CountedRung(level, tracer.count(request, level))
+            for level in filters.get(filter_id).levels(Device.GPU)
+            if level.id in ("global", "shared")
+        }
+    finally:
+        tracer.close()
+
+
+def rungs(filter_id: str, device: Device = Device.GPU, **times: Time) -> list[KnownRung]:
+    kernels = Device.CPU if device is Device.CPU else Device.GPU
+    return with_neighbours(
+        [
+            KnownRung(
+                Rung(RungPlace(device, level.id), level.name, "GPU", level),
+                time=times.get(level.id),
+            )
+            for level in filters.get(filter_id).levels(kernels)
+        ]
+    )
+
+
+def by_id(entries: list[KnownRung]) -> dict[str, KnownRung]:
+    return {each.rung.place.level or "": each for each in entries}
+
+
+def test_levels_of_a_gpu_are_compared_with_global_and_those_of_the_cpu_with_the_first() -> None:
+    for device in (Device.GPU, Device.EMULATED):
+        beside = {
+            id_: each.beside and each.beside.rung.place.level
+            for id_, each in by_id(rungs("median", device)).items()
+        }
+        assert beside["shared"] == beside["tuned"] == beside["single-block"] == "global"
+        assert beside["global"] == "single-block"
+    serial = CPU_LEVELS[0].id
+    on_cpu = by_id(rungs("median", Device.CPU))
+    assert on_cpu[serial].beside is None
+    assert on_cpu["parallel"].beside is not None
+    assert on_cpu["parallel"].beside.rung.place.level == serial
+
+
+def test_a_level_that_a_filter_lacks_is_compared_with_none() -> None:
+    entries = [each.rung for each in rungs("median")]
+    gap = replace(entries[2], gap=True, obstacle="no mask")
+    found = with_neighbours([KnownRung(each) for each in (entries[1], gap, entries[3])])
+    assert found[1].beside is None
+    assert found[2].beside is not None
+
+
+def test_counted_loads_stand_beside_those_of_global_memory() -> None:
+    """By hand: 25 cells of a mask; a tile of 32×8 pixels with a halo of 2 has 36×12 cells."""
+    lines = loads_of(by_id(rungs("mean"))["shared"], counted(64, 5), request_of(64, 5))
+    assert lines == [
+        "Loads for a pixel, counted on the emulated GPU: 1.69 from global memory, 25.0 from "
+        "shared memory; Global memory: 25.0 from global memory.",
+        "It has 14.8 times fewer loads from global memory than Global memory.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "verdict"),
+    [
+        (0.5, "It is faster, and has 14.8 times fewer loads"),
+        (2.0, "It is slower in spite of 14.8 times fewer loads"),
+        (1.02, "It takes as long, with 14.8 times fewer loads"),
+    ],
+)
+def test_the_verdict_says_whether_times_follow_the_counts(seconds: float, verdict: str) -> None:
+    times = {
+        "global": Time(1.0, 1.0, 5, 1.0, 1.0),
+        "shared": Time(seconds, seconds, 5, seconds, seconds),
+    }
+    entry = by_id(rungs("mean", **times))["shared"]
+    assert loads_of(entry, counted(64, 5), request_of(64, 5))[1].startswith(verdict)
+
+
+def test_measured_times_that_vary_are_not_compared_without_a_warning() -> None:
+    times = {"serial": Time(0.1, 0.1, 5, 0.1, 0.11), "parallel": Time(0.025, 0.03, 5, 0.02, 0.025)}
+    entry = by_id(rungs("median", Device.CPU, **times))["parallel"]
+    assert times_of(entry) == "4.00 times as fast as Serial, measured here: 25.0 ms, Serial 100 ms."
+    times["serial"] = Time(0.1, 0.1, 5, 0.05, 0.11)
+    entry = by_id(rungs("median", Device.CPU, **times))["parallel"]
+    assert times_of(entry).endswith("Times vary: run both again before you compare them.")
+    assert times_of(by_id(rungs("median", Device.CPU))["parallel"]) == ""
+
+
+def test_recorded_times_are_said_to_be_recorded_and_bounded_at_their_own_size_only() -> None:
+    request = request_of(512, 5, "median")
+    figures = Recorded.read().nearest(Wanted.by(request))
+    known = with_neighbours(
+        [replace(each, figure=figures.get(each.rung.place.level or "")) for each in rungs("median")]
+    )
+    entry = by_id(known)["shared"]
+    figure, other = figures["shared"], figures["global"]
+    assert other.row.size == figure.row.size == "512×512"
+    assert f", recorded on {figure.card}, {figure.date}: " in times_of(entry)
+    found = counted(64, 5, "median")
+    lines = loads_of(entry, found, request)
+    assert lines[-1].startswith(f"On {figure.card}: at least ")
+    assert "; recorded " in lines[-1]
+    for smaller in (request_of(64, 5, "median"), request_of(512, 3, "median")):
+        lines = loads_of(entry, found, smaller)
+        assert not [line for line in lines if line.startswith("On ")]
+
+
+@pytest.fixture
+def dialog(qtbot: QtBot) -> Iterator[LevelDialog]:
+    background = Background()
+    made = LevelDialog(background)
+    qtbot.addWidget(made)
+    yield made
+    made.reject()
+    background.close()
+
+
+def test_the_window_counts_while_it_is_open(qtbot: QtBot, dialog: LevelDialog) -> None:
+    spec, text = filters.get("mean"), dialog.findChild(QLabel, "levelText")
+    dialog.show_entry(by_id(rungs("mean"))["shared"], spec, request_of(64, 5))
+    assert "Counting the loads" in text.text()
+    qtbot.waitUntil(lambda: "Counting" not in text.text(), timeout=60_000)
+    assert "1.69 from global memory, 25.0 from shared memory" in text.text()
+    dialog.show_entry(by_id(rungs("mean", Device.CPU))["parallel"], spec, request_of(64, 5))
+    assert "Loads for a pixel" not in text.text()
