@@ -260,7 +260,7 @@ def test_a_dark_volume_and_two_steps(compute: Compute) -> None:
     [
         ("ripple", {}, "Ripple cannot be computed in blocks: its pattern"),
         ("nlm", {"search": "image", "filter_sigma": 0.1}, "depends on all pixels"),
-        ("nlm", {}, "The noise for Non-local means is found from the whole picture"),
+        ("nlm", {}, "its noise is found from the whole picture"),
         ("mri_nlm", {}, "cannot be computed in blocks"),
     ],
 )

@@ -477,7 +477,7 @@ def test_dask_is_filtered_in_chunks(border: str) -> None:
 @pytest.mark.parametrize(
     ("name", "named", "message"),
     [
-        ("nlm", {}, "a strength is estimated from the whole picture"),
+        ("nlm", {}, "sigma is estimated from the whole picture"),
         ("median", {"border": "valid"}, "chunks have to keep their shape"),
         ("gaussian_noise", {}, "more than its neighbours"),
     ],

@@ -209,3 +209,30 @@ def ignores_levels(step: Step) -> bool:
     """Return whether neither black and white nor the sign of other samples count for a result."""
     any_unit = step.filter.unit_for(step.parameters) is Unit.ANY
     return any_unit and step.parameters.get(SIGN) != "clip"
+
+
+def finds_noise(step: Step) -> bool:
+    """Return whether the noise of a picture has to be found for a step."""
+    choice = step.filter.noise
+    if choice is None or step.parameters[choice.parameter] == choice.white:
+        return False
+    return step.filter.parameter(choice.parameter).matters(step.parameters)
+
+
+def facts_of_whole(step: Step, *, levels: bool = False) -> tuple[str, str]:
+    """Return the facts that a step takes from all of its source, and how to do without them.
+
+    Where there are none, both are empty: a part may stand for the whole, if it comes with its
+    neighbours (see `FilterSpec.uncroppable`). `levels`: whether the type of the samples states no
+    black and white.
+    """
+    spec, found = step.filter, []
+    if spec.noise is not None and finds_noise(step):
+        way = f"Choose white noise: {spec.noise.parameter}={spec.noise.white}."
+        found.append(("its noise is found from the whole picture", way))
+    for name in step.estimates:
+        label = spec.parameter(name).label
+        found.append((f"{label} is estimated from the whole picture", f"Give a number for {name}."))
+    if levels and not ignores_levels(step):
+        found.append(("black, white and sign are those of the whole", "Compute the array first."))
+    return " and ".join(why for why, _ in found), " ".join(way for _, way in found)

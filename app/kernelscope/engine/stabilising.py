@@ -19,7 +19,7 @@ import numpy as np
 from kernelscope.base.remembered import remembered
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
-from kernelscope.engine.scaling import factors_of, scaled
+from kernelscope.engine.scaling import factors_of, finds_noise, scaled
 from kernelscope.engine.step import Step
 from kernelscope.engine.transparency import to_grey, visible
 from kernelscope.images.image import Image
@@ -48,14 +48,6 @@ def _model_of(request: Request) -> Any:
 def _picture(request: Request) -> Image:
     """Return the colours that count, as the filter gets them."""
     return to_grey(visible(request)) if request.step.grey else visible(request)
-
-
-def finds_noise(step: Step) -> bool:
-    """Return whether the noise of a picture has to be found for a step."""
-    choice = step.filter.noise
-    if choice is None or step.parameters[choice.parameter] == choice.white:
-        return False
-    return step.filter.parameter(choice.parameter).matters(step.parameters)
 
 
 def with_noise(request: Request) -> Request:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidImage, InvalidParameter
-from kernelscope.engine.scaling import ignores_levels
+from kernelscope.engine.scaling import facts_of_whole
 from kernelscope.engine.step import Step
 from kernelscope.images.image import can_hold
 from kernelscope.library.layout import Layout
@@ -146,13 +146,13 @@ def lazily(
 def _obstacle(step: Step, *, of_type: np.dtype[Any], colours: int) -> str:
     """Return why chunks with a halo would differ from the whole; empty if they do not."""
     spec = step.filter
-    if step.estimates:
-        return "a strength is estimated from the whole picture; give its number"
+    why, _ = facts_of_whole(step, levels=of_type not in (np.uint8, np.uint16))
     counts = any(getattr(each, "counts_slices", False) for each in spec.parameters)
-    if counts or spec.noise is not None or spec.crop.rows or spec.crop.grid > 1:
+    local = spec.noise is None and not spec.crop.rows and spec.crop.grid <= 1
+    if counts or not (why or local):
         return "a result depends on more than its neighbours"
-    if of_type not in (np.uint8, np.uint16) and not ignores_levels(step):
-        return "black, white and sign are those of the whole picture, not of a chunk"
+    if why:
+        return why
     made = spec.output_channels(1 if step.grey else colours, step.parameters)
     if step.border is Border.VALID or step.within is not None or made != colours:
         return "chunks have to keep their shape"

@@ -23,7 +23,7 @@ from kernelscope.engine.control import no_progress
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
-from kernelscope.engine.scaling import ignores_levels, keeping_sign
+from kernelscope.engine.scaling import facts_of_whole, keeping_sign
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import over_all
 from kernelscope.images.image import can_hold, fill_nan
@@ -163,10 +163,8 @@ def _lazily(recipe: Recipe, values: Any, axes: list[int], given: Mapping[str, An
     """Return the result as an array of Dask, which computes it in chunks with a halo."""
     for step in recipe.steps:
         radii = dict(zip(axes, step.filter.radii(step.parameters), strict=True))
-        obstacle = ""
-        if not ignores_levels(step):
-            obstacle = "black, white and sign are those of the whole volume, not of a chunk"
-        elif any(values.shape[axis] < radius for axis, radius in radii.items()):
+        obstacle, _ = facts_of_whole(step, levels=True)
+        if any(values.shape[axis] < radius for axis, radius in radii.items()):
             obstacle = "the volume is smaller than the mask"
         if obstacle:
             raise InvalidParameter(

@@ -20,7 +20,8 @@ from kernelscope.engine.control import no_progress
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request, naming
-from kernelscope.engine.stabilising import finds_noise, needs_steps, with_noise
+from kernelscope.engine.scaling import facts_of_whole
+from kernelscope.engine.stabilising import needs_steps, with_noise
 from kernelscope.engine.steps import over_all, placed, prepared, recipe_request
 from kernelscope.images.image import DTYPES, MAX_SAMPLES, Image
 from kernelscope.library.device_arrays import DeviceArray
@@ -90,7 +91,7 @@ def run_there(
                 if floats and signed and levels_of(_read(image, array, card).planes) != UNIT:
                     return None
                 with naming(whole.prefix(number)):
-                    looks = step.estimates or finds_noise(step)
+                    looks, _ = facts_of_whole(step)
                     one = whole.alone(number, _read(image, array, card) if looks else image)
                     one, _ = placed(one, recipe.steps, {Device.GPU.value: card})
                     request = with_noise(prepared(one)[0])

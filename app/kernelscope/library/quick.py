@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.engine.scaling import ignores_levels
+from kernelscope.engine.scaling import facts_of_whole
 from kernelscope.engine.step import Step
 from kernelscope.images.image import DTYPES, is_finite
 from kernelscope.library.arguments import SHARED, Argument
@@ -173,9 +173,9 @@ def _is_default(value: Any, default: Any) -> bool:
 def is_plain(step: Step, *, floats: bool) -> bool:
     """Return whether the passes of a step are all that there is to it."""
     spec = step.filter
-    if spec.noise or spec.resolve is not FilterSpec.resolve or step.estimates:
+    if spec.noise or spec.resolve is not FilterSpec.resolve:
         return False
     if step.without_effect:  # a notice for the log
         return False
-    # Black and white of floats, and with them the sign of results, follow from the samples.
-    return not floats or ignores_levels(step)
+    why, _ = facts_of_whole(step, levels=floats)
+    return not why

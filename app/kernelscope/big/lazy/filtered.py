@@ -23,7 +23,9 @@ from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.region import NeededPart, Region, window
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
+from kernelscope.engine.scaling import facts_of_whole, ignores_levels
 from kernelscope.engine.slices import SliceUnit, step_of
+from kernelscope.engine.stabilising import for_slices
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import prepared
 from kernelscope.images.image import Image
@@ -31,7 +33,7 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Box
-from kernelscope.schema.filter import SIGN, Unit
+from kernelscope.schema.filter import SIGN
 from kernelscope.schema.samples import UNIT, Kind, Levels, levels_between, levels_from
 
 Execute = Callable[[Request], Result]
@@ -82,31 +84,21 @@ def filtered(
         source.kind is Kind.PICTURE and spec.uncroppable(step.parameters)
     ):
         raise _needs_whole(step, spec.uncroppable(step.parameters))
-    if spec.noise and step.parameters[spec.noise.parameter] not in (
-        spec.noise.white,
-        # Slices of a kind that was to be found are filtered as if it was white.
-        spec.noise.found if source.kind is Kind.VOLUME else spec.noise.white,
-    ):
-        raise InvalidParameter(
-            f"The noise for {spec.name} is found from the whole picture, which is read in blocks.",
-            f"Choose white noise: {spec.noise.parameter}={spec.noise.white}.",
-        )
-    if source.kind is Kind.VOLUME:
-        return FilteredSlices(source, step, execute, options, cover, levels)
-    if step.estimates:
-        name = spec.parameter(step.estimates[0]).label
-        raise InvalidParameter(
-            f"{name} of {spec.name} is estimated from the whole picture, which is read in blocks.",
-            "Give a number for it.",
-        )
-    return FilteredPicture(source, step, execute, options, cover, levels)
+    # Slices have white noise where it was to be found, and the numbers of the middle one.
+    part = for_slices(step).fixed if source.kind is Kind.VOLUME else step
+    why, way = facts_of_whole(part)
+    if why:
+        raise _needs_whole(step, why, way)
+    made = FilteredSlices if source.kind is Kind.VOLUME else FilteredPicture
+    return made(source, step, execute, options, cover, levels)
 
 
-def _needs_whole(step: Step, obstacle: str) -> InvalidParameter:
-    return InvalidParameter(
-        f"{step.filter.name} cannot be computed in blocks: {obstacle}.",
-        "Filter it as a whole, in memory, or choose other settings.",
-    )
+def _needs_whole(
+    step: Step,
+    obstacle: str,
+    hint: str = "Filter it as a whole, in memory, or choose other settings.",
+) -> InvalidParameter:
+    return InvalidParameter(f"{step.filter.name} cannot be computed in blocks: {obstacle}.", hint)
 
 
 def _loses_sign(step: Step, low: float) -> InvalidParameter:
@@ -133,12 +125,10 @@ class FilteredPicture:
         stand_in = Image(np.broadcast_to(source.dtype.type(0), source.shape), source.title)
         request = Request(stand_in, step, options)
         self.levels = levels if source.dtype.kind == "f" else None
-        unit = step.filter.unit_for(step.parameters)
-        clips = step.parameters.get(SIGN) == "clip"
-        if levels is None and source.dtype.kind == "f" and (unit is not Unit.ANY or clips):
+        if levels is None and source.dtype.kind == "f" and not ignores_levels(step):
             low, high = extremes(source, cover(source))
             self.levels = levels_between(low, high)
-            if clips and low < 0 and self.levels != UNIT:
+            if step.parameters.get(SIGN) == "clip" and low < 0 and self.levels != UNIT:
                 raise _loses_sign(step, low)
         height, width, channels = request.output_shape
         self.description = request.describe()
