@@ -137,7 +137,7 @@ class CpuBackend:
     def filtered(
         self, request: Request, pixels: NDArray[Any], level: Level, context: RunContext
     ) -> NDArray[Any]:
-        """Return what the passes of a request make of planes of any type, without alpha."""
+        """Return the planes that the passes of a request make, of any type and without alpha."""
         return self._passed(request, pixels, level, context)[2]
 
     def _passed(

@@ -25,8 +25,8 @@ DIGEST is computed from the sources of all rooms that have kernels or constants 
 Numba itself would not notice a change in a kernel that another one calls.
 
 A wheel may have code that was compiled when it was built (`.ci/prebuild.py`): a first run then
-loads what would take seconds to compile. It is for the same versions of the sources, of Numba and
-of Python, and for processors of `BASELINE`.
+loads code that would take seconds to compile. It is for the same versions of the sources, of
+Numba and of Python, and for processors of `BASELINE`.
 """
 
 from __future__ import annotations

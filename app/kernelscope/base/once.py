@@ -38,7 +38,7 @@ def once(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def ignore_warnings(module: str) -> None:
-    """Ignore what a library warns of, on all threads; `module` matches its modules.
+    """Ignore the warnings of a library, on all threads; `module` matches its modules.
 
     `warnings.catch_warnings` would change the filters of other threads for a while, and
     `warnings.filterwarnings` takes a filter out before it puts it first again.

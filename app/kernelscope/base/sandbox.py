@@ -5,7 +5,7 @@
 A kernel that somebody else wrote is a program. On Linux, Landlock keeps it from writing outside of
 the folder, and a filter of system calls keeps it from sockets, from the memory of other processes
 and from the owners and modes of files. Both need no rights, hold for every process that it starts,
-and cannot be undone. It may still read what the user may read, and compute as long as its limits
+and cannot be undone. It may still read the files of the user, and compute as long as its limits
 allow. Other systems have neither: see `missing`.
 
 This module imports nothing heavy: threads of libraries that were started before would be free.
@@ -68,7 +68,7 @@ _OTHER_CALLS = 0x40000000  # of x32
 
 
 def missing() -> str:
-    """Return what this system cannot keep a kernel from, as a sentence; empty if nothing."""
+    """Return the actions from which this system cannot keep a kernel, as a sentence; or empty."""
     gaps = []
     if not _landlock_version():
         gaps.append("writing files of yours")
@@ -78,7 +78,7 @@ def missing() -> str:
 
 
 def described() -> str:
-    """Return what a kernel may do, for its reader before it runs."""
+    """Return the rights of a kernel, for its reader before it runs."""
     kept = "It has no network and writes to no file of yours." if not missing() else missing()
     return f"A kernel is a program: run those of people whom you trust. {kept}"
 

@@ -158,7 +158,7 @@ class Wanted:
     def describe(self, figure: RecordedTime) -> str:
         """Return the settings and the size of a figure in short.
 
-        ``mask size 3, 2048×2048``: the size of the mask always, and else what differs from these.
+        ``mask size 3, 2048×2048``: the size of the mask always, and other values that differ.
         """
         row, recorded = figure.row, figure.values
         spec, values = self.step.filter, self.step.parameters

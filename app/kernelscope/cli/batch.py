@@ -273,7 +273,7 @@ def _closing(counts: Counter[Any], total: int, seconds: float) -> str:
 
 
 def _summary(outcomes: list[FileOutcome], path: Path, *, judged: bool) -> str:
-    """Return what became of each file, as JSON or as a table with commas."""
+    """Return the outcome of each file, as JSON or as a table with commas."""
     rows: list[dict[str, Any]] = [
         {
             "source": str(each.item.source),

@@ -53,7 +53,7 @@ def piped(command: ApplyCommand) -> Iterator[ApplyCommand]:
 
 
 def _read(stream: BinaryIO, folder: Path) -> Path:
-    """Return a file of what standard input has, with the suffix of its format."""
+    """Return a file of the bytes of standard input, with the suffix of its format."""
     from kernelscope.files.picture_formats import FORMATS
 
     content = b"" if stream.isatty() else stream.read()

@@ -161,7 +161,7 @@ def add_float_option(group: argparse._ActionsContainer) -> None:
 
 
 def add_output_options(group: argparse._ActionsContainer, quiet: str) -> None:
-    """Add the options of what is printed; `quiet` is the help of one."""
+    """Add the options of the printed output; `quiet` is the help of one."""
     group.add_argument("--quiet", action="store_true", help=quiet)
     group.add_argument("--verbose", action="store_true", help="log every stage on stderr")
 

@@ -1,4 +1,4 @@
-"""The command ``trace``: what the levels of a filter read and write, counted without a GPU.
+"""The command ``trace``: the reads and writes of the levels of a filter, counted without a GPU.
 
 The kernels run on the emulated GPU, on a picture of random samples.
 """
@@ -35,7 +35,7 @@ _PURPOSE = "Counts what the kernels of FILTER read and write at each level, with
 
 
 def trace(arguments: list[str]) -> int:
-    """Count what the levels of a filter read and write; needs no GPU."""
+    """Count the reads and writes of the levels of a filter; needs no GPU."""
     spec = filter_with_kernel("trace", _PURPOSE, arguments)
     options = _parser(spec).parse_args(arguments[1:])
     levels = [each for each in spec.levels(Device.GPU) if each.id in options.level]

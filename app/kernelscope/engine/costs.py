@@ -88,7 +88,7 @@ class Costs:
                 _unsaved.add(self)
 
     def save(self) -> None:
-        """Write what is not in the file yet."""
+        """Write the entries that are not in the file yet."""
         with self._lock:
             if self in _unsaved:
                 self._save()

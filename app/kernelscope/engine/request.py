@@ -80,7 +80,7 @@ def naming(prefix: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """A step of a sequence: what to compute, and how to run it."""
+    """A step of a sequence, and how to run it."""
 
     step: Step
     options: RunOptions = DEFAULT_OPTIONS
@@ -299,14 +299,14 @@ class Request:
 
     @cached_property
     def work(self) -> Hashable:
-        """What is computed: equal for requests with the same whole result, wherever they run."""
+        """The computation: equal for requests with the same whole result, wherever they run."""
         first = self.step if self.needs_estimates else self.step.fixed
         steps = ((first, self.source), *((each.step, each.source) for each in self.followers()))
         return self.source.fingerprint, *(settings_of(*each) for each in steps)
 
     @cached_property
     def cost_key(self) -> str:
-        """What decides the time: runs that agree differ in size, part and content only."""
+        """It decides the time: runs that agree differ in size, part and content only."""
         return "; then ".join(each._cost_key for each in (self, *self.followers()))
 
     @property

@@ -64,7 +64,7 @@ class Result:
         Of a measured run, see `kernelscope.engine.measuring`; the stages are then those of its
         median repeat.
     correlation : float, optional
-        Of neighbours in what a denoiser removed: near 0 if that was white noise alone.
+        Of neighbours in the part that a denoiser removed: near 0 if that was white noise alone.
     parts : tuple of Result
         The result of each step, where a request has several.
     uncompiled : bool

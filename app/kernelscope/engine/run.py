@@ -314,7 +314,7 @@ def _one_by_one(request: Request, backend: Backend, level: Level, context: RunCo
 
 
 def _look_for_structure(request: Request, output: Source, context: RunContext) -> float | None:
-    """Return the correlation of neighbours in what a denoiser removed; None of other filters.
+    """Return the correlation of neighbours in the part that a denoiser removed; else None.
 
     A notice warns where one of volumes removed more than noise.
     """

@@ -51,7 +51,7 @@ def levels_notice(request: Request) -> tuple[str, ...]:
 
 
 def factors_of(request: Request) -> Factors | None:
-    """Return by what the source of a request has to be divided; None if it stays as it is."""
+    """Return the divisors of the source of a request; None if it stays as it is."""
     unit = request.step.filter.unit_for(request.step.parameters)
     source = request.source
     if unit is Unit.ANY or request.by_slices:

@@ -45,7 +45,7 @@ def has_transparent(request: Request) -> bool:
 
 
 def run_visible(request: Request, run: Callable[[Request], Source]) -> Source:
-    """Return ``run(request)`` for what is visible of its source."""
+    """Return ``run(request)`` for the visible part of its source."""
     if not has_transparent(request):
         return run(request)
     step = request.step
@@ -142,7 +142,7 @@ def opaque(image: Image, reach: int, *, wraps: bool = False) -> Image:
 
 
 def _filled(colours: Pixels, visible: NDArray[np.bool_], reach: int, *, wraps: bool) -> Pixels:
-    """Return colours, with rings of means of neighbours around what is visible."""
+    """Return colours, with rings of means of neighbours around the visible part."""
     values = np.where(visible[:, :, None], colours, 0).astype(np.float64)
     for _ in range(reach):
         if visible.all() or not visible.any():

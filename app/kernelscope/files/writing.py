@@ -63,7 +63,7 @@ def write_image(
 
 
 def record_of_image(image: Image, path: Path) -> Record:
-    """Return what `write_image` keeps and loses of an image and of its metadata."""
+    """Return the properties of an image and its metadata that `write_image` keeps and loses."""
     writer = _writer(path)
     before, after = image.metadata, writer.metadata(image)
     facts = (

@@ -1,4 +1,4 @@
-"""How close an array is to a reference, and what a denoiser took from it."""
+"""How close an array is to a reference, and how white the part is that a denoiser removed."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def quality(
 def residual_correlation(
     source: ArrayLike, result: ArrayLike, *, volume: bool | None = None
 ) -> float | None:
-    """Return how much neighbours have in common in what a denoiser removed.
+    """Return how much neighbours have in common in the part that a denoiser removed.
 
     It is near 0 if that was white noise alone, above 0 where structure was removed with it or the
     noise itself is correlated, and below 0 where noise stayed: a figure of quality where there is

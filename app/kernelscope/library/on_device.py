@@ -118,7 +118,7 @@ def _stand_in(name: str, array: DeviceArray) -> Image:
 
 
 def _read(image: Image, array: DeviceArray, card: CudaBackend) -> Image:
-    """Return the picture itself, for what is measured on the host."""
+    """Return the picture itself, for measurements on the host."""
     pixels = card.fetch(array.address, array.shape, array.dtype)
     return replace(Image.from_array(pixels, image.title), given_levels=UNIT)
 

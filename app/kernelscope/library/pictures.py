@@ -263,7 +263,7 @@ def _has_wide_kernels(step: Step, given: Mapping[str, Any], picture: NDArray[Any
 
 
 def _is_of_any_unit(step: Step, picture: NDArray[Any]) -> bool:
-    """Return whether 64-bit floats hold what a filter computes from samples as they are."""
+    """Return whether 64-bit floats hold the values that a filter computes from samples."""
     unit = step.filter.unit_for(step.parameters)
     if unit is Unit.SQUARES and picture.dtype.kind == "f":
         peak = float(np.abs(picture).max())

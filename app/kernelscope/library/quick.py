@@ -1,7 +1,7 @@
 """Calls of microseconds: the filter runs on the array at once, without request, log and thread.
 
 The first call with given arguments and a type and shape of array goes the usual way, which checks
-everything. Its `Quick` is kept and does what remains for the next array of that type and shape.
+everything. Its `Quick` is kept and does the rest for the next array of that type and shape.
 Whatever that way adds (estimates, transparency, the unit of floats, a GPU, cancel) has no `Quick`.
 """
 

@@ -73,7 +73,7 @@ class CpuPass:
 
     The backend splits ``range(rows)`` into bands, runs them on one thread (levels that are
     `Level.single`) or on all cores, and checks the cancel token between bands. Bands may run
-    in any order, so a pass must not read what another band of the same pass writes.
+    in any order, so a pass must not read the output of another band of the same pass.
     """
 
     kernel: CpuKernel
@@ -205,7 +205,7 @@ class NoiseChoice:
     """Maps a model, validated parameters (None while they are estimated) and the type of samples to
     the steps around the filter; None if it needs none."""
     describe: Callable[[Any, str, float], str]
-    """Maps a model and the value of white to a line for the user; empty for what was chosen."""
+    """Maps a model and the value of white to a line for the user; empty for a chosen model."""
 
 
 IN_3D = "_3d"
@@ -307,7 +307,7 @@ class FilterSpec:
     both need, under names that no parameter has. Either measures for itself where they do not come
     with the parameters."""
     restores: bool = True
-    """Whether a result shows what its source does, so that both compare with one reference."""
+    """Whether a result shows the content of its source, so that both compare with one reference."""
     averages: bool = False
     """Whether it is an average with weights that are not negative and do not depend on samples."""
     unit: Unit | Callable[[Mapping[str, Any]], Unit] = Unit.ANY

@@ -1,4 +1,4 @@
-"""What a kernel did to memory, as plain data: every access of one block, and totals of all blocks.
+"""The accesses of a kernel to memory, as plain data: all of one block, and totals of all blocks.
 
 The records come from a run on the emulated GPU; nothing here knows how they were made.
 """

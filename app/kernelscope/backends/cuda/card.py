@@ -341,7 +341,7 @@ class GpuContext:
         return info.peak_rate(self.cuda, self.ordinal)
 
     def take_events(self) -> tuple[Any, Any]:
-        """Return two events that nobody uses, to time what comes between them."""
+        """Return two events that nobody uses, to time the work between them."""
         return self._events.pop() if self._events else (self.cuda.Event(), self.cuda.Event())
 
     def give_events(self, pair: tuple[Any, Any]) -> None:

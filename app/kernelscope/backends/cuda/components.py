@@ -63,7 +63,7 @@ def on_card(device: GpuContext, cache: CubinCache, image: Source, log: RunLog) -
 def known_by(
     device: GpuContext, cache: CubinCache, image: Source, log: RunLog
 ) -> Pixels | Components:
-    """Return the samples of a source for `FilterSpec.resolve`; the card finds what it can.
+    """Return the samples of a source for `FilterSpec.resolve`; the card finds some of them.
 
     A scan comes to the card for that, unless it is large; on the card's thread.
     """

@@ -177,7 +177,7 @@ def _key(spec: FilterSpec, task: CudaTask, cache: CubinCache) -> Hashable:
 def plan_key(
     spec: FilterSpec, parameters: Mapping[str, Any], cache: CubinCache, where: Hashable
 ) -> Hashable:
-    """Return what a plan depends on; None where a parameter has no hash, as a map of sigma.
+    """Return the key of a plan; None where a parameter has no hash, as a map of sigma.
 
     - `where`: all but the filter and its parameters.
     """

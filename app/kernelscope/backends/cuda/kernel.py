@@ -75,7 +75,7 @@ ALIGNMENT = 512
 
 @dataclass(frozen=True)
 class Ready:
-    """What a launch of a plan needs of the driver, whatever rows it is for."""
+    """The needs of a launch of a plan, whatever rows it is for."""
 
     step: PreparedFilter
     """Its plan has the launch."""
@@ -129,7 +129,7 @@ class Timed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """What the launches of a step share."""
+    """The data that the launches of a step share."""
 
     step: PreparedFilter
     place: RowPlace

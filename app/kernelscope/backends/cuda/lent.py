@@ -22,7 +22,7 @@ from kernelscope.engine.context import RunContext
 def apply(run: DeviceRun, source: int, target: int, context: RunContext) -> None:
     """Filter the picture at an address into memory at another one; on the device's thread.
 
-    Raises `OutOfMemory` if there is too little memory for what the kernels need besides.
+    Raises `OutOfMemory` if there is too little memory for the other needs of the kernels.
     """
     device = run.device
     run.token = context.token

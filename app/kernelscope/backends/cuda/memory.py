@@ -69,7 +69,7 @@ class Pool:
         return Allocation(self, self._allocate(size), size)
 
     def put(self, memory: Any, size: int) -> None:
-        """Keep memory; free what was kept longest if that is too much."""
+        """Keep memory; free the oldest if that is too much."""
         self._kept.append((size, memory))
         self._size += size
         while self._size > self._most:
@@ -229,7 +229,7 @@ class _Filled:
 
 
 class ReadyMemory:
-    """Memory that the system gives to a new array while the card computes what goes there.
+    """Memory that the system gives to a new array while the card computes its content.
 
     A download into it is faster then: page faults are half the cost of a copy to a new array. The
     `copiers` will write to the pieces in turn when the download comes: after this.

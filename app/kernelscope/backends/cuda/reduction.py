@@ -124,7 +124,7 @@ class FiniteLook:
         self._has_room = True
 
     def queue(self, address: int, samples: int) -> None:
-        """Look at 32-bit floats at a device address, after what is queued on the stream."""
+        """Look at 32-bit floats at a device address, after the work in the queue of the stream."""
         found = _queue("largest", {}, self._device, self._cache, (address,), samples, 4)
         self._has_room &= found is not None
         if found is not None:

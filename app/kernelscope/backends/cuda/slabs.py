@@ -76,7 +76,7 @@ _IN_SLABS = (
 
 _POLL_SECONDS = 0.5e-3
 """While the next slab is on its way, so often a GPU's thread looks whether kernels are over: a
-tenth of what the copy of a slab takes."""
+tenth of the copy of a slab."""
 
 
 def in_slabs(

@@ -1,4 +1,4 @@
-"""Finds what a kernel does wrong with memory, also where its results come out right.
+"""Finds faults of a kernel in memory, also where its results come out right.
 
 The emulated GPU runs kernels that were compiled with `checks.h`, which looks at every access. It
 finds reads and writes outside the arrays, reads of cells that nothing has written, indices beyond

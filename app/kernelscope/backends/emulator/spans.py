@@ -1,4 +1,4 @@
-"""Blocks of a launch that one core runs with `trace.h`: what it is given, and what comes back."""
+"""Blocks of a launch that one core runs with `trace.h`: its input and its answer."""
 
 from __future__ import annotations
 

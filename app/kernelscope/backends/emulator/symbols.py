@@ -83,7 +83,7 @@ def _chains(answer: str) -> Iterator[tuple[int, tuple[SourceLine, ...]]]:
 
 
 def _asked(code: bytes, tool: str, *flags: str, more: tuple[str, ...] = (), named: str = "") -> str:
-    """Return what a tool for libraries says about one."""
+    """Return the output of a tool about a library."""
     path = shutil.which(tool)
     if path is None:
         raise AppError(f"{tool} is needed to name lines and was not found.", "Install binutils.")

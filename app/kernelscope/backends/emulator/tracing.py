@@ -1,4 +1,4 @@
-"""Traces what kernels do to memory: all accesses of one block, or the totals of a launch.
+"""Traces the use of memory by kernels: all accesses of one block, or the totals of a launch.
 
 ::
 
@@ -215,7 +215,7 @@ class Tracer:
         )
 
     def compile(self, job: EmulatedLaunches) -> None:
-        """Compile what the trace of a pixel needs; without this it happens on the way."""
+        """Compile the code for the trace of a pixel; without this it happens on the way."""
         main = _main_launch(job)
         for launch in job.plan.launches[:main]:
             self._plain_library(job, launch)
@@ -246,7 +246,7 @@ class Tracer:
         *,
         token: CancelToken | None = None,
     ) -> tuple[Trace, int]:
-        """Return what `trace_pixel` does, of the job that `make` returns with each call."""
+        """Return the same as `trace_pixel`, of the job that `make` returns with each call."""
         job = make()
         height, width = job.task.output_shape[:2]
         if not (0 <= x < width and 0 <= y < height):
@@ -445,7 +445,7 @@ def _main_launch(job: EmulatedLaunches) -> int:
 def _lap(job: EmulatedLaunches, y: int) -> range | None:
     """Return the rows that a single block computes together with a row; None if that is all.
 
-    Its threads stride over the picture, and do in each lap what they do in the others.
+    Its threads stride over the picture, and do the same in each lap.
     """
     height = job.task.output_shape[0]
     launch, *more = job.plan.launches

@@ -1,7 +1,7 @@
 """A look at every access of an edited kernel to memory, on the emulated GPU.
 
 A result can be right by chance: the emulator runs the threads of a block in turn, so that a missing
-barrier may go unnoticed, and what lies behind an array may be zero. The findings become messages
+barrier may go unnoticed, and the bytes behind an array may be zero. The findings become messages
 at the lines of the source, like those of a compiler.
 """
 
@@ -50,7 +50,7 @@ _HINTS = {
 
 
 def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
-    """Run a kernel on each picture of the job and report what it does wrong with memory."""
+    """Run a kernel on each picture of the job and report its faults in memory."""
     compiler = HostCompiler.find()
     if compiler is None:
         raise AppError("No C++ compiler was found to run the kernel with.", "Install g++.")

@@ -125,7 +125,7 @@ class Grade:
     goal: float | None = None  # most of those that are allowed
     titles: tuple[str, ...] = ()  # of the cases; there may be none, or empty ones
     memory: str = ""
-    """What is wrong with its accesses to memory, in a sentence; empty if nothing was found."""
+    """The fault of its accesses to memory, in a sentence; empty if none was found."""
     device: str = ""  # the card that it ran on; empty for the emulated GPU
 
     @property

@@ -130,7 +130,7 @@ class _Trial:
         self._repeat = REPEATS if job.cases == 1 else 1
 
     def run_case(self, case: CaseFiles, progress: StageNotes, times: dict[str, float]) -> list[str]:
-        """Run all kernels of a case, that of the user last; return what its memory shows.
+        """Run all kernels of a case, that of the user last; return the findings in its memory.
 
         Raises `pycuda.driver.Error` if the card stopped the kernel.
         """

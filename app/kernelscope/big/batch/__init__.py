@@ -8,7 +8,7 @@
     item        the values of a batch: files, handling, hints, reports, stages, and the pause
     task        a file as JSON for another process, which never writes a target itself
     cluster     the files as tasks for the workers of a Dask cluster
-    journal     lines of JSON in the output folder: what was begun, what is done
+    journal     lines of JSON in the output folder: files that were begun, that are done
 
 Free of Qt and of the command line, which both use it.
 """

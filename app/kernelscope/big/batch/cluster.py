@@ -307,7 +307,7 @@ class ClusterBatch:
         token: CancelToken,
         report: Callable[[FileOutcome], None] = lambda outcome: None,
     ) -> list[FileOutcome]:
-        """Filter all files that the journal does not have; return what became of each.
+        """Filter all files that the journal does not have; return the outcome of each.
 
         `report` is called on this thread with each outcome, in the order in which files are done.
         """

@@ -141,7 +141,7 @@ class Batch:
         begun: Callable[[Item, FileState], None] = lambda item, stage: None,
         pause: Pause | None = None,
     ) -> list[FileOutcome]:
-        """Filter all files that the journal does not have; return what became of each.
+        """Filter all files that the journal does not have; return the outcome of each.
 
         After `token` was cancelled, files that are being written are finished, and the rest is left
         out. `report` is called on this thread with each outcome, in the order of the files. `begun`
@@ -299,7 +299,7 @@ class Batch:
         journal: Journal,
         begun: Callable[[Item, FileState], None],
     ) -> FileOutcome:
-        """Write results, unless there are none after a failure; return what became of them."""
+        """Write results, unless there are none after a failure; return their outcome."""
         if not outputs:
             return outcome
         item, start = outcome.item, time.perf_counter()
@@ -377,7 +377,7 @@ class _Here(Executor):
 
 @contextmanager
 def _filters(count: int) -> Iterator[Executor]:
-    """Provide what filters `count` files at a time."""
+    """Provide the workers that filter `count` files at a time."""
     if count == 1:
         yield _Here()
     else:

@@ -41,7 +41,7 @@ _LOOK_SECONDS = 0.05  # a paused batch looks this often whether it was cancelled
 
 
 class FileState(StrEnum):
-    """Where the work on a file is, or what became of it."""
+    """The state of the work on a file, or its outcome."""
 
     WAITING = "waiting"
     READING = "reading"
@@ -94,7 +94,7 @@ class Handling:
 
     @property
     def signature(self) -> str:
-        """What decides results beside the recipe; empty if it is all as usual."""
+        """The options that decide results beside the recipe; empty if all are as usual."""
         values = {"nan": self.nan, "float": self.as_float or None, "quality": self.quality}
         values |= {"white": self.white, "black": self.black}
         return ", ".join(f"{name} {each}" for name, each in values.items() if each is not None)

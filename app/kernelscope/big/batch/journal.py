@@ -165,7 +165,7 @@ class Journal:
 
 
 def _of(item: Item, state: tuple[int, int] | None) -> dict[str, Any]:
-    """Return what a line says of the source."""
+    """Return the facts of a line about the source."""
     size, changed = state or (None, None)
     return {"source": str(item.source.absolute()), "bytes": size, "changed": changed}
 

@@ -4,7 +4,7 @@
 
     client                            worker
     describe(...)  ----- text ----->  filter_file(text): reads, filters, writes a part
-    finish(...)    <---- text ------  what became of it, and the name of the part
+    finish(...)    <---- text ------  the outcome, and the name of the part
 
 A part that comes after its worker was given up is removed with the folder of parts.
 """
@@ -44,7 +44,7 @@ _filtering = threading.Lock()
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """What the tasks of a batch have in common."""
+    """The options that the tasks of a batch share."""
 
     recipe: Recipe
     options: RunOptions
@@ -88,7 +88,7 @@ class _FileTask:
 
 
 def filter_file(text: str) -> str:
-    """Do a task, on a worker; return what became of it as JSON."""
+    """Do a task, on a worker; return its outcome as JSON."""
     return answered(text, "batch", _part)
 
 
@@ -127,7 +127,7 @@ def times_begun(number: int, settings: TaskSettings) -> int:
 
 
 def finish(item: Item, text: str, settings: TaskSettings, journal: Journal) -> FileOutcome:
-    """Move the part of a task that is done to its target; return what became of the file."""
+    """Move the part of a task that is done to its target; return the outcome of the file."""
     answer = OwnField(json.loads(text), "answer")
     if "reason" in answer:
         return FileOutcome(item, FileState.FAILED, answer["reason"].text())

@@ -44,7 +44,7 @@ class OpenSink(Sink, Protocol):
     def grain(self) -> Sides: ...
 
     def finish(self, token: CancelToken, progress: Progress) -> None:
-        """Write what follows from all blocks, such as other resolutions."""
+        """Write the data that follow from all blocks, such as other resolutions."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _levels_notices(steps: Sequence[Filtered]) -> list[str]:
 
 
 def _record(head: Head, result: LazySource, target: Path) -> Record:
-    """Return what a sink keeps and loses of the content of a file."""
+    """Return the properties of a file that a sink keeps and loses."""
     is_zarr = target.name.lower().endswith(zarr_sink.SUFFIXES)
     channels, channels_stay = head.channels, is_zarr or len(head.channels) == 1
     plural = "s" if len(channels) > 1 else ""

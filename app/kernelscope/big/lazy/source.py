@@ -206,5 +206,5 @@ class OpenedFile:
 
 
 def _state(info: os.stat_result) -> tuple[int, int, int]:
-    """Return what differs once a file was written to or replaced: size, time, and place."""
+    """Return the facts that differ once a file was written to or replaced: size, time, place."""
     return info.st_size, info.st_mtime_ns, info.st_ino

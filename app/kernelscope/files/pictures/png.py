@@ -78,7 +78,7 @@ COLOURS = {
     "mDCV": _ColourChunk(24, "its mastering display"),
     "cLLI": _ColourChunk(8, "its light levels"),
 }
-"""Kept as they are: filters do not change what a sample stands for."""
+"""Kept as they are: filters do not change the meaning of a sample."""
 
 _OTHERS = {
     b"sBIT": "its significant bits",
@@ -318,7 +318,7 @@ def _described(result: Decoded, data: bytes, chunks: dict[bytes, bytes]) -> Deco
 
 
 def _is_usual(kind: str, content: Mapping[bytes, bytes]) -> bool:
-    """Return whether a chunk states what holds without it, or what a colour profile overrides."""
+    """Return whether a chunk states a default, or a value that a colour profile overrides."""
     usual = kind == "sRGB" or (kind == "gAMA" and content[b"gAMA"] == _SRGB_GAMMA)
     return usual or (kind in ("gAMA", "cHRM") and b"iCCP" in content)
 

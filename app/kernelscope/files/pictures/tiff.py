@@ -212,7 +212,7 @@ def encode_all(pages: Sequence[tuple[NDArray[Any], Metadata]], *, is_ome: bool =
 
 
 def _described(pixels: NDArray[Any], metadata: Metadata, *, is_ome: bool) -> dict[str, Any] | None:
-    """Return what the description of a page states; None for no description."""
+    """Return the statements of the description of a page; None for no description."""
     if is_ome:
         axes = "YX" if pixels.ndim == 2 else "YXS"
         return {"axes": axes, **ome(metadata.steps, pixels, metadata.channel)}

@@ -54,7 +54,7 @@ class Description:
     steps: Mapping[str, float] = field(default_factory=dict)
     """Distance of samples in millimetres by its axis, z, y or x; without those not stated."""
     channels: tuple[Channel, ...] = ()  # of each channel; empty if unknown
-    others: tuple[str, ...] = ()  # names of what is left out
+    others: tuple[str, ...] = ()  # names of entries left out
     # The description is of a known kind, or of this program.
     understood: bool = False
     is_ours: bool = False
@@ -217,7 +217,7 @@ def _number(value: object) -> float:
 
 
 def _look_up_tables(found: Mapping[str, Any]) -> tuple[tuple[Channel, ...], list[str]]:
-    """Return the channels by the colours of ImageJ's tables, and what that leaves out.
+    """Return the channels by the colours of ImageJ's tables, and those that are left out.
 
     A table that runs evenly from black to a colour is that colour; one of grey is none.
     """

@@ -69,7 +69,7 @@ class _Found:
 
 
 def exif_of(handle: BinaryIO, page: Any, *, understood: bool) -> tuple[bytes, list[str]]:
-    """Return the EXIF data of a page from their TIFF header on, and the names of what is left out.
+    """Return the EXIF data of a page from their TIFF header on, and the names of entries left out.
 
     A description that was `understood` is none of the text on a picture.
     """
@@ -120,7 +120,7 @@ def fitting(exif: bytes, *, described: bool) -> bytes:
 
 
 def parts_of(exif: bytes) -> list[str]:
-    """Return the names of what EXIF data hold, for records."""
+    """Return the names of the entries of EXIF data, for records."""
     if not exif:
         return []
     try:

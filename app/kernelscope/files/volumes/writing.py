@@ -115,7 +115,7 @@ def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False)
 
 
 def record_of_volume(volume: Volume, path: Path) -> Record:
-    """Return what `write_volume` keeps and loses of a volume and of its metadata."""
+    """Return the properties of a volume and its metadata that `write_volume` keeps and loses."""
     writer = _writer(path)
     kinds = slices.SLICE_WRITERS[writer.slices].dtypes if writer.slices else DTYPES
     floats = volume.unscaled.dtype.kind == "f" and np.dtype(np.float32) in kinds

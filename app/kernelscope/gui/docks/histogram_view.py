@@ -28,7 +28,7 @@ _LEFT = 8  # pixels between the splitter and the legend
 
 
 class HistogramView(QWidget):
-    """The plot below its legend, and the display of what is in front.
+    """The plot below its legend, and the display of the picture or volume in front.
 
     `histograms`: of “input” and “output”, as far as they are there. `by_channel`: whether channels
     have curves of their own.

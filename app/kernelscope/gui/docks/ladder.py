@@ -483,7 +483,7 @@ class Ladder(QWidget):
     ) -> None:
         """Show the rungs; see `LadderList.show_entries`.
 
-        `note`: a line below the rungs: what was skipped, and why.
+        `note`: a line below the rungs: the levels that were skipped, and why.
         """
         self.rungs.show_entries(entries, chosen, folds)
         self._note.setText(note)

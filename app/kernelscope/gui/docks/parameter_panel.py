@@ -78,7 +78,7 @@ class FilterForm(Form):
         return Values(self.values, automatic, self.problem)
 
     def show_state(self, values: Values) -> None:
-        """Show `values`; what the user types into another editor meanwhile stays there."""
+        """Show `values`; text that the user types into another editor meanwhile stays there."""
         if values.problem is not None:
             self.problem = None  # or the text with the problem would be replaced
         self.show_values(**values.numbers)

@@ -144,7 +144,7 @@ class QualityPanel(QWidget):
     ) -> None:
         """Show the title and origin of the reference, and the result of the comparison.
 
-        `correlation` is that of neighbours in what a denoiser removed.
+        `correlation`: of neighbours in the part that a denoiser removed.
         """
         if not title:
             self._reference.setText(NO_REFERENCE)

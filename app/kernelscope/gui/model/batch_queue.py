@@ -1,4 +1,4 @@
-"""The queue of File > Batch: its files, what became of each, progress and the time left."""
+"""The queue of File > Batch: its files, the outcome of each, progress and the time left."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernelscope.base.text import without_name
 from kernelscope.big.batch import FileOutcome, FileState, Item
 
 Event = tuple[Item, FileState] | FileOutcome
-"""A stage that begins, or what became of a file."""
+"""A stage that begins, or the outcome of a file."""
 
 _FEWEST = 2
 """Files after which the time left is estimated: the first also waits for compiling."""

@@ -1,4 +1,4 @@
-"""A batch of the window on its way: what it is to do, and its news for another thread."""
+"""A batch of the window on its way: its order, and its news for another thread."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class BatchRun:
         self._token.cancel()
 
     def news(self) -> Iterator[Event]:
-        """Yield what happened since the last call, on any thread."""
+        """Yield the events since the last call, on any thread."""
         while self._news:
             yield self._news.popleft()
 

@@ -1,4 +1,4 @@
-"""What a pane draws: an input, an output, or the difference of an output to another one."""
+"""The content of a pane: an input, an output, or the difference of an output to another one."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def draw(
 def draw_volume(
     view: View, output: Volume, other: Volume | None, gain: int | None, width: float
 ) -> DrawnView:
-    """Return a view of a volume, as `draw`; `other` is what it differs from, None if unknown.
+    """Return a view of a volume, as `draw`; `other`: subtracted for a difference, None if unknown.
 
     `width`: from black to white.
     """

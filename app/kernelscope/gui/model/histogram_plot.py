@@ -82,7 +82,7 @@ class HeightScale(StrEnum):
 
 
 class Handle(StrEnum):
-    """What the user moves along the axis; the value is the name in the interface."""
+    """A mark that the user moves along the axis; the value is the name in the interface."""
 
     LOW = "Black level"
     MIDDLE = "Gamma"

@@ -56,6 +56,6 @@ class SessionTimes:
 
 
 def _place(request: Request, level: str) -> tuple[str, tuple[int, ...]]:
-    """Return what decides how long the kernels of a level take."""
+    """Return the values that decide how long the kernels of a level take."""
     options = replace(request.options, device=Device.GPU, level=level, repeat=1)
     return request.at(options).cost_key, request.source.shape

@@ -218,7 +218,7 @@ class Tried:
     obstacle: str = ""  # the reason if it was only compiled
     titles: tuple[str, ...] = ()  # of the cases, where they have titles
     place: str = ""  # the case in which it was stopped, as a sentence; or empty
-    memory: str = ""  # what is wrong with its accesses to memory, in a sentence; or empty
+    memory: str = ""  # the fault of its accesses to memory, in a sentence; or empty
     findings: tuple[CompilerMessage, ...] = ()  # the wrong accesses, at their lines
     unchecked: str = ""  # why its accesses to memory were not checked, as a sentence; or empty
     versions: tuple[Version, ...] = ()  # the kernel in each case, for a look at single pixels
@@ -328,7 +328,7 @@ def times_of(report: TrialReport) -> str:
 def _checked(
     tried: Tried, subject: TrialSubject, job: TrialJob, works: Sequence[Work], token: CancelToken
 ) -> Tried:
-    """Return a trial with what its kernel does wrong with memory, if it ran."""
+    """Return a trial with the faults of its kernel in memory, if it ran."""
     if tried.outcome.report.ending not in _RUN or token.cancelled:
         return tried
     cases = [subject.small()] if subject.small else works

@@ -65,7 +65,7 @@ class ThreadStep:
 class Xray:
     """A thread of a block.
 
-    `file`: the source whose lines are shown where it calls what a header has; by default headers'.
+    `file`: the source whose lines are shown where it calls those of a header; by default headers'.
     """
 
     def __init__(self, trace: Trace, thread: int, file: str = "") -> None:
@@ -88,7 +88,7 @@ class Xray:
     def _cells(self, array: NDArray[Any], offset: NDArray[Any]) -> list[Cell | None]:
         """Return the pixels of the input at offsets in bytes, each in the array of a number.
 
-        A padded copy of the input has them as well; what lies around it has none. So have the sums
+        A padded copy of the input has them as well; the cells around it have none. So have the sums
         of a filter of two passes, which lie where its pixels do.
         """
         found: list[Cell | None] = [None] * len(offset)

@@ -43,7 +43,7 @@ class Panes:
 
 
 class CanvasView(Observed):
-    """The state of the views of an input and its output, which draw what it says.
+    """The state of the views of an input and its output, which draw accordingly.
 
     A picture has one plane, `count` is 1; a volume has three, through the voxel `position`.
     """

@@ -1,11 +1,11 @@
 """The state of the window as one object, which widgets write to and show.
 
     a widget  --> set_filter, edit, set_options ...  --> settings, problem, places
-              --> subject.push, undo, show_output    --> the input, its output, what is shown
+              --> subject.push, undo, show_output    --> the input, its output, the view
     followers <-- the names of the attributes that are others now
 
 A wish that the filter or the machine does not offer is kept for one that does: `place` and
-`border` are what a run takes now.
+`border` are those of a run now.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ FIRST_FILTER = "median"
 MIB = 1 << 20
 
 MOST_REPEATS, MOST_MIB = 999, 999_999
-"""Bounds of what the window offers."""
+"""Bounds of the options in the window."""
 
 _MOST_DIGITS = 9
 """A longer number is damaged."""
 
 KIND, FILTER, VALUES, OPTIONS = "kind", "filter", "values", "options"
 SETTINGS, PLACES, REGION, VIEW = "settings", "places", "region", "view"
-"""Names of what changes. `KIND`: another subject is in front. `VALUES` and `OPTIONS` are others
+"""Names of changes. `KIND`: another subject is in front. `VALUES` and `OPTIONS` are others
 than the widgets show, `SETTINGS` are those of the next run, `PLACES` where it can run and goes."""
 
 OF_SETTINGS = frozenset({KIND, FILTER, VALUES, OPTIONS, SETTINGS, PLACES, REGION})
@@ -211,7 +211,7 @@ class Session(Observed):
         """Filter another input, with the filter that was last used on its kind.
 
         Without one, volumes of a microscope get no filter that supposes the noise of MRI. The
-        emulated GPU is not carried over: what takes a second here takes many minutes there.
+        emulated GPU is not carried over: a run of a second takes many minutes there.
         """
         if subject is self.subject:
             return
@@ -333,7 +333,7 @@ class Session(Observed):
                 self._settle()
 
     def set_in_3d(self, in_3d: bool) -> None:
-        """Let masks go through the slices of volumes, or stay in them; what fits both is kept."""
+        """Let masks go through the slices of volumes, or stay in them; common values are kept."""
         if in_3d == self._wishes_3d:
             return
         with self.changing(FILTER):
@@ -444,7 +444,7 @@ class Session(Observed):
         return RungPlace(self._wished.device, self._wished.level)
 
     def _settle(self) -> None:
-        """Check everything once, and note what is new."""
+        """Check everything once, and note the changes."""
         before, offered = self.settings, (self.rungs, self.place)
         problem, self.problem = self.problem, None
         if self._rungs_of != (self.spec.id, self._availability):

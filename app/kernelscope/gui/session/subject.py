@@ -1,4 +1,4 @@
-"""What is filtered and looked at: an input with its history, and the output on the screen.
+"""The subject of filters and views: an input with its history, and the output on the screen.
 
     open, run, undo ...  -->  push, show_output, undo ...   -->  MOMENT, RESULT, REFERENCE
     the page draws that  -->  note_moment, note_output       -->  INPUT, SHOWN
@@ -585,7 +585,7 @@ class Subject(Observed, Generic[Opened, Part]):
         raise NotImplementedError
 
     def keep_judgement(self, judged: object, judgement: Judgement | None) -> None:
-        """Keep how input and output compare with the reference; `judged` is what `to_judge` was."""
+        """Keep a comparison with the reference; `judged`: the value of `to_judge` then."""
         if judgement is not None:
             with self.changing(JUDGED):
                 self._judged = judged, judgement

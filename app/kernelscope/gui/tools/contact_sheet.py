@@ -440,7 +440,7 @@ class ContactSheet(ToolWindow):
         self._compiling.stop()
 
     def _on_free(self, _: object = None) -> None:
-        """Compute what had to wait for a run or for another window's job."""
+        """Compute after a run or another window's job, if that was waited for."""
         if self._waits:
             self.touch()
 

@@ -220,7 +220,7 @@ _NOTE = (
 
 
 class MemoryLadderWindow(ToolWindow):
-    """Counts what each level reads and writes, and predicts its least time on a card."""
+    """Counts the accesses of each level, and predicts its least time on a card."""
 
     def __init__(
         self,

@@ -96,7 +96,7 @@ class XrayView(QWidget):
         self._area = self._visible()
 
     def _visible(self) -> tuple[int, int, int, int]:
-        """Return the cells to show: those that the thread reads, and around them what fits.
+        """Return the cells to show: those that the thread reads, and as many around them as fit.
 
         The rest of the block comes as far as there is room for cells whose order can be read.
         """

@@ -69,7 +69,7 @@ _Pixel = tuple[int, int]  # column and row
 class PairView(QWidget):
     """Input and output, each as one plane or as three.
 
-    Only what is visible is converted to grey levels; the size of pictures and volumes does not
+    Only the visible part is converted to grey levels; the size of pictures and volumes does not
     matter. `view`: how the two are looked at. `names` is written at the divide and beside values;
     to be set before the pictures. `reference`: a picture or a volume whose values are read off too.
     """
@@ -95,7 +95,7 @@ class PairView(QWidget):
         """Axes of planes that show an output of earlier settings, while others do not."""
         self._slabs = Slabs()
         self._made: dict[tuple[int | None, PaneSide], tuple[object, Layer | None]] = {}
-        """The layer of each plane with what it was made from; of the same it is not made again."""
+        """The layer of each plane with its source; from the same one it is not made again."""
         self._overlays: tuple[Overlay, ...] = ()
         self._ordered: set[tuple[Pyramid, int]] = set()
         thing = "picture" if count == 1 else "volume"
@@ -665,7 +665,7 @@ class PairView(QWidget):
         return first, second
 
     def _read(self, number: int, pixel: _Pixel) -> Reading | None:
-        """Return what there is to read off at a pixel of a plane, or else under the crosshair."""
+        """Return the values at a pixel of a plane, or else under the crosshair."""
         if self.volume is not None:
             return self._read_voxel(self.volume, number, pixel)
         if number < 0 or self.input.is_empty:
@@ -761,7 +761,7 @@ def _at(layer: Layer, planes: NDArray[Any], x: int, y: int) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read off at a pixel.
+    """The values at a pixel.
 
     `own`: the names of the values of the two panes, which are bold there. `note`: how values are
     drawn, unless that is as they are.

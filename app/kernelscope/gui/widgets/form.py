@@ -600,7 +600,7 @@ class Form(QWidget):
             self._offer_what_matters()
 
     def show_values(self, **values: Any) -> None:
-        """Show these values, without a signal; what is being typed in other controls stays."""
+        """Show these values, without a signal; text that is being typed in other controls stays."""
         for name, value in values.items():
             editor = self.editors[name]
             with QSignalBlocker(editor):
@@ -618,7 +618,7 @@ class Form(QWidget):
         self.rows.setRowVisible(self.editors[name], shown)
 
     def _offer_what_matters(self) -> None:
-        """Disable what has no effect under the values of the others."""
+        """Disable options without an effect under the values of the others."""
         for option in self.options:
             if isinstance(option, Parameter):
                 matters = option.matters(self.values)

@@ -229,7 +229,7 @@ class AboutDialog(QDialog):
 
 
 class _Message(QMessageBox):
-    """A sentence, what follows from it, and OK."""
+    """A sentence, its consequence, and OK."""
 
     def __init__(
         self, name: str, kind: QMessageBox.Icon, text: str, details: str, parent: QWidget | None

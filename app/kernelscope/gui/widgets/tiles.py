@@ -1,7 +1,7 @@
 """One tile for every list of pictures: the picture, a title, lines of text, a badge.
 
-Film strip, runs, steps, filters and the contact sheet say what a tile shows; it is laid out, cut
-and coloured here.
+Film strip, runs, steps, filters and the contact sheet give the content of a tile; it is laid out,
+cut and coloured here.
 """
 
 from __future__ import annotations

@@ -312,7 +312,7 @@ class FilterShelf(QObject):
         self._show_waiting()
 
     def _show_waiting(self) -> None:
-        """Say what thumbnails wait for, where there is none yet."""
+        """Give the reason in place of each thumbnail that is not there yet."""
         scene = self._scene
         if scene is None or not self._orders:
             return

@@ -14,7 +14,7 @@ from kernelscope.gui.work.background import Background
 
 
 class Judging:
-    """Evaluates what is shown once, with or without showing that in the panel *Quality*."""
+    """Evaluates the shown result once, with or without showing that in the panel *Quality*."""
 
     def __init__(
         self,

@@ -53,7 +53,7 @@ class Kept(NamedTuple):
 
 
 class LastSession(QObject):
-    """Keeps what is open in the settings, and opens what was open before."""
+    """Keeps the open files in the settings, and opens those of the session before."""
 
     def __init__(self, settings: Settings, session: Session, pictures: OpenPictures) -> None:
         super().__init__(pictures)
@@ -87,7 +87,7 @@ class LastSession(QObject):
         self._pictures.open_all(paths)
 
     def keep(self) -> None:
-        """Keep what is open now; with nothing but samples, what was kept before."""
+        """Keep the open files; with nothing but samples, those that were kept before."""
         documents = self._pictures.documents
         front = documents.current
         ordered = sorted(documents, key=lambda each: each is not front)

@@ -358,7 +358,7 @@ class Live(QObject):
             self.pace.record(part.request, part.seconds, uncompiled=part.uncompiled)
 
     def use_compiled(self) -> None:
-        """Compute with code that has become ready, also what is shown and did without."""
+        """Compute with code that has become ready, also a shown result that did without."""
         self.pace.forget_uncompiled()
         self._overtaken = True
         subject = self.session.subject

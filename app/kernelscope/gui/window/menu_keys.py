@@ -1,7 +1,7 @@
 """Keys of the menus while a field is being edited.
 
 Qt offers a key to the widget in focus before it looks for shortcuts (``ShortcutOverride``), and a
-line edit takes what its platform edits with: on X11 Ctrl+U, which deletes the line. The menus of
+line edit takes the keys of its platform: on X11 Ctrl+U, which deletes the line. The menus of
 the window say something else of that key, and have the word. Keys that edit text everywhere, such
 as Ctrl+A and Ctrl+V, stay with the field; of Ctrl+Z, as long as it has something to take back.
 """

@@ -3,8 +3,8 @@
 subject -- MOMENT, RESULT, REFERENCE, PART -->  page      draws
 subject <-- note_moment, note_output ---------  page      once that is on the screen
 
-What takes a while is drawn off the GUI thread, so that the previous one stays until the next one
-is there.
+Views that take a while are drawn off the GUI thread, so that the previous one stays until the
+next one is there.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ _PATIENCE = 1.0
 class _Task:
     """Work of a thread and its callbacks, which hold on to windows.
 
-    Whoever lets go of a window last destroys it. A thread must not: Qt may be painting what it
-    shows. So threads know tasks only, and the GUI thread empties them.
+    Whoever lets go of a window last destroys it. A thread must not: Qt may be painting it. So
+    threads know tasks only, and the GUI thread empties them.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Whether a denoiser removed noise alone: neighbours in the removed part have nothing in common.
 
-White noise is independent from sample to sample. What was removed from a picture or a volume,
+White noise is independent from sample to sample. The part removed from a picture or a volume,
 
     r = input - result
 
@@ -31,7 +31,7 @@ taken for white, and 0.5 where it was removed."""
 
 
 def removed_correlation(source: NDArray[Any], result: NDArray[Any]) -> float | None:
-    """Return the largest correlation of neighbours, over the axes, in what a volume lost.
+    """Return the largest correlation of neighbours, over the axes, in the loss of a volume.
 
     Only the object counts, that is results above their mean: where there is no signal, Rician noise
     has a mean, which is removed with it. None if nothing was removed, or where too few voxels are
@@ -44,8 +44,8 @@ def removed_correlation(source: NDArray[Any], result: NDArray[Any]) -> float | N
 
 
 def picture_correlation(source: NDArray[Any], result: NDArray[Any]) -> float | None:
-    """Return the correlation of neighbours in what a picture lost, of the axis and channel where it
-    is farthest from 0.
+    """Return the correlation of neighbours in the loss of a picture, of the axis and channel where
+    it is farthest from 0.
 
     None if nothing was removed, or where there are too few pixels.
 

@@ -1,4 +1,4 @@
-"""Why memory matters: what a small mask reads, and what has to be read."""
+"""Why memory matters: the reads of a small mask, and those that are necessary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiles and halos: what a block loads into shared memory, for each of its pixels."""
+"""Tiles and halos: the pixels that a block loads into shared memory, for each of its own."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _map(parity: Parity) -> QLabel:
 
 
 def _reduced(differences: Pixels, largest: float) -> Pixels:
-    """Return bytes no larger than the screen has room for, each the most of what it stands for.
+    """Return as many bytes as the screen has room for, each the largest of its neighbourhood.
 
     Any difference is at least a dark grey, and a single pixel is not averaged away.
     """

@@ -49,7 +49,7 @@ class ReportReader(QObject):
         )
 
     def forget(self) -> bool:
-        """Leave what is being read; return whether anything was."""
+        """Leave the files that are being read; return whether there were any."""
         was_reading = self._is_reading
         self._background.forget(_TOPIC)
         self._end()
