@@ -121,7 +121,6 @@ class Companions:
         help="window#kernels-benchmark-and-console",
     )
     def show_kernel(self, place: RungPlace | None = None) -> None:
-        """Show the CUDA source of the chosen filter, at the level in front or that of `place`."""
         from kernelscope.gui.tools.kernel_viewer import KernelViewer
 
         if place is None and self._level_in_front():
@@ -158,7 +157,6 @@ class Companions:
         tip="Kernels to write yourself, graded without a GPU",
     )
     def show_exercises(self) -> None:
-        """Show the kernels to write."""
         from kernelscope.gui.tools.exercise_window import ExerciseWindow
 
         if self.exercises is None:
@@ -177,7 +175,6 @@ class Companions:
         help="lecture",
     )
     def show_lecture(self) -> None:
-        """Show the lecture, with the picture that is open."""
         from kernelscope.gui.tools.lecture_window import LectureWindow
 
         if self.lecture is None:
@@ -200,7 +197,6 @@ class Companions:
         need=commands.SOURCE,
     )
     def show_memory_ladder(self) -> None:
-        """Show the counted traffic of all levels of the filter."""
         from kernelscope.gui.tools.memory_ladder_window import MemoryLadderWindow
 
         try:
@@ -229,7 +225,6 @@ class Companions:
         need=commands.PIXELS,
     )
     def show_xray(self, place: RungPlace | None = None) -> None:
-        """Show which cells a pixel is computed from, at a level or at the one that is selected."""
         try:
             request = self.runner.create()
             if request is None:
@@ -267,7 +262,6 @@ class Companions:
         help="window#kernels-benchmark-and-console",
     )
     def show_bench(self, story: bool = True) -> None:
-        """Show the benchmark window; `story`: at the filter and the level in front."""
         from kernelscope.gui.tools.bench.window import BenchWindow
 
         if self.bench is None:
@@ -303,7 +297,6 @@ class Companions:
         help="window#batches",
     )
     def show_batch(self) -> None:
-        """Show the window that applies the steps to many files."""
         from kernelscope.gui.tools.batch_window import BatchWindow
 
         if self.batch is None:
@@ -356,7 +349,6 @@ class Companions:
         everywhere=True,
     )
     def show_help(self) -> None:
-        """Show the page about the widget in use."""
         self.show_page(self.context_help.place())
 
     def show_page(self, place: str) -> None:
@@ -373,7 +365,6 @@ class Companions:
         help="gpu-levels#how-a-run-uses-the-card",
     )
     def show_gpu(self) -> None:
-        """Show the GPU and its state, or the steps that are missing to use one."""
         from kernelscope.gui.tools.gpu_dialog import GpuDialog
 
         dialogs.open_dialog(
@@ -395,7 +386,6 @@ class Companions:
         help="volumes#phantoms",
     )
     def new_phantom(self) -> None:
-        """Let the user describe a phantom."""
         from kernelscope.gui.tools.phantom_dialog import PhantomDialog
 
         dialog = PhantomDialog(self.window)
@@ -411,7 +401,6 @@ class Companions:
         help="window#contact-sheet",
     )
     def show_contact_sheet(self) -> None:
-        """Show nine values of a parameter with their results."""
         from kernelscope.gui.tools.contact_sheet import ContactSheet
 
         if self.contact_sheet is None:
@@ -452,7 +441,6 @@ class Companions:
         tip="The pages of the manual, with a search over all of them",
     )
     def show_manual(self) -> None:
-        """Show the manual at the page that was read last."""
         self._manual()
 
     def _manual(self) -> ManualWindow:
@@ -474,7 +462,6 @@ class Companions:
         tip="Find and run any command by typing a part of its name",
     )
     def show_palette(self) -> None:
-        """Let the user find a command by typing."""
         from kernelscope.gui.tools.command_palette import CommandPalette
 
         CommandPalette(self.palette(), self.window).show()
@@ -486,7 +473,6 @@ class Companions:
         help="window#keyboard-shortcuts",
     )
     def show_shortcuts(self) -> None:
-        """List the keyboard shortcuts."""
         from kernelscope.gui.tools.shortcut_dialog import ShortcutDialog
 
         dialogs.open_dialog(ShortcutDialog(self.shortcuts(), self.window))
@@ -500,7 +486,6 @@ class Companions:
         help="window",
     )
     def show_preferences(self) -> None:
-        """Let the user choose theme and size of text."""
         from kernelscope.gui.tools.preferences import Preferences
 
         dialogs.open_dialog(Preferences(self.settings, self.window))
@@ -510,5 +495,4 @@ class Companions:
         "&About Kernelscope",
     )
     def show_about(self) -> None:
-        """Show version, licence and memory."""
         dialogs.show_about(self.window, self.memory())

@@ -211,7 +211,6 @@ class Drawer:
         tip="Hide or show all panels",
     )
     def toggle(self) -> None:
-        """Hide the docks that are shown; if there are none, show those hidden last, or all."""
         shown = tuple(dock for dock in self._docks if not dock.isHidden())
         if shown:
             # One that opened meanwhile, as the steps do, comes back beside those hidden before.
@@ -250,8 +249,7 @@ class _Title(QObject):
             for signal in (each.visibilityChanged, each.topLevelChanged, each.dockLocationChanged):
                 signal.connect(self._wait)
         self._guard = _WheelGuard(self)
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
+        self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._update)
         self._update()
 

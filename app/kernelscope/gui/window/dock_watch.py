@@ -51,7 +51,6 @@ class DockWatch(QObject):
         help="window#kernels-benchmark-and-console",
     )
     def toggle_console(self) -> None:
-        """Bring the console to the front, or hide it if it is there."""
         console, wanted = self._docks[DockName.CONSOLE], not self._console_seen
         console.setVisible(wanted)
         if wanted:

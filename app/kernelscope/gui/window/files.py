@@ -98,7 +98,6 @@ class Files(QObject):
         need=commands.OUTPUT,
     )
     def export_figure(self) -> None:
-        """Lay out a figure of the result that is shown, and save it."""
         from kernelscope.gui.tools.figure_dialog import FigureDialog
 
         subject = self._session.subject
@@ -130,7 +129,6 @@ class Files(QObject):
         label="Save",
     )
     def save_output(self) -> None:
-        """Ask where, then save the output that is shown; without a whole one, run first."""
         subject = self._session.subject
         output = subject.output()
         if output is not None:
@@ -158,7 +156,6 @@ class Files(QObject):
         help="volumes",
     )
     def save_components(self) -> None:
-        """Ask where, then save every volume of the output, each to a file of its own."""
         self._save(self._session.subject.all_outputs(), self._older())
 
     @Action(
@@ -169,7 +166,6 @@ class Files(QObject):
         need=commands.DIFFERENCE,
     )
     def save_view(self) -> None:
-        """Ask where, then save the residual or difference that is shown."""
         difference = self._session.subject.difference()
         if difference is not None:
             self._background.start("change", difference, self._save, self._report)
@@ -182,7 +178,6 @@ class Files(QObject):
         help="window#recipes",
     )
     def save_recipe(self) -> None:
-        """Ask where, then save the steps to the input and the filter with its settings."""
         request = self._runner.request()
         if request is not None:
             history = self._session.subject.history
@@ -197,7 +192,6 @@ class Files(QObject):
         need=commands.OUTPUT,
     )
     def copy_output(self) -> None:
-        """Copy the output to the clipboard."""
         image = self._session.subject.output_as_picture()
         if image is not None:
             self._dialogs.copy(image, self._older())
@@ -211,7 +205,6 @@ class Files(QObject):
         help="window#recipes",
     )
     def copy_command(self) -> None:
-        """Copy the steps to the output as a command line."""
         self._copy_replay(replay.command_line, "The command is in the clipboard: {}")
 
     @Action(
@@ -223,7 +216,6 @@ class Files(QObject):
         help="window#recipes",
     )
     def copy_python(self) -> None:
-        """Copy the steps to the output as a program."""
         self._copy_replay(replay.python, "The program is in the clipboard.")
 
     def _copy_replay(
@@ -247,7 +239,6 @@ class Files(QObject):
         need=commands.SOURCE,
     )
     def choose_reference(self) -> None:
-        """Let the user choose the reference of input and output."""
         self._dialogs.choose_reference(self._session.kind)
 
     @Action(
@@ -258,7 +249,6 @@ class Files(QObject):
         help="volumes",
     )
     def open_slice(self) -> None:
-        """Open the slice that was clicked last as a picture."""
         picture = self._session.subject.slice_as_picture()
         if picture is not None:
             self._open(picture)

@@ -101,16 +101,12 @@ class FilterShelf(QObject):
         """Kinds that the helper was asked for."""
         self._orders: list[str] = []
         """Those it has not answered yet; it works at the first."""
-        self.compiles = QTimer(self)
-        self.compiles.setSingleShot(True)
-        self.compiles.setInterval(COMPILING_MS)
+        self.compiles = QTimer(self, singleShot=True, interval=COMPILING_MS)
         self.compiles.timeout.connect(self._show_waiting)
         self.helper = Helper(ahead.__name__, self)
         self.helper.answered.connect(self._on_compiled)
         self.helper.ended.connect(self._on_helped)
-        self._quiet = QTimer(self)
-        self._quiet.setSingleShot(True)
-        self._quiet.setInterval(QUIET_MS)
+        self._quiet = QTimer(self, singleShot=True, interval=QUIET_MS)
         self._quiet.timeout.connect(self._look)
         browser.adopted.connect(session.set_filter)
         session.follow(self._on_session)
@@ -136,7 +132,6 @@ class FilterShelf(QObject):
         help="window#finding-a-filter",
     )
     def find(self) -> None:
-        """Show the browser, and let the user type a name."""
         self._dock.show()
         self._dock.raise_()
         self.browser.focus_search()
@@ -151,7 +146,6 @@ class FilterShelf(QObject):
         help="window#denoising",
     )
     def denoise(self) -> None:
-        """Choose the filter that is proposed for the source, with its values."""
         subject = self._session.subject
         source = subject.source
         assert source is not None

@@ -24,9 +24,7 @@ class Keeper(QObject):
         super().__init__(window)
         self._window, self._settings, self._session = window, settings, session
         self._last = last
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(_DELAY)
+        self._timer = QTimer(self, singleShot=True, interval=_DELAY)
         self._timer.timeout.connect(self.save)
         session.follow_later(self._on_session)
         for widget in (window, *window.findChildren(QDockWidget)):

@@ -81,7 +81,6 @@ class LastSession(QObject):
         help="window#opening-and-saving",
     )
     def reopen(self) -> None:
-        """Open the files of the session before, with its steps."""
         paths, steps = self._before
         self._session.carried = (steps, paths) if steps is not None else None
         self._pictures.open_all(paths)

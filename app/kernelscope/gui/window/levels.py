@@ -84,21 +84,17 @@ class LevelRunner(QObject):
         self._recorded: Recorded | None = None
         self._waiting: list[Callable[[], None]] = []
         """To be called once the figures have been read."""
-        self._read_soon = QTimer(self)
-        self._read_soon.setSingleShot(True)
-        self._read_soon.setInterval(_SOON_MS)
+        self._read_soon = QTimer(self, singleShot=True, interval=_SOON_MS)
         self._read_soon.timeout.connect(lambda: self._with_recorded(lambda: None))
         self.race: Race | None = None
         self._note = ""
         self._remarks: dict[RungPlace, str] = {}
         self._remarks_of: object = None
         self._closed = False
-        self._limit = QTimer(self)
-        self._limit.setSingleShot(True)
+        self._limit = QTimer(self, singleShot=True)
         self._limit.timeout.connect(self._on_limit)
-        self._next = QTimer(self)
+        self._next = QTimer(self, singleShot=True)
         """Goes on with the race once the window has dealt with the last result."""
-        self._next.setSingleShot(True)
         self._next.timeout.connect(self._go_on)
         self.ladder.run_wanted.connect(self.run_at)
         self.ladder.choose_wanted.connect(session.choose_place)
@@ -137,7 +133,6 @@ class LevelRunner(QObject):
         help="window#the-ladder-of-levels",
     )
     def run_all(self) -> None:
-        """Run all levels on the present picture, one after the other."""
         if self._session.subject.source is None:
             self._runner.request()  # says so
             return
@@ -154,7 +149,6 @@ class LevelRunner(QObject):
         help="window#the-ladder-of-levels",
     )
     def explain(self) -> None:
-        """Explain the level under the cursor of the ladder, or the one that is chosen."""
         entry = self.ladder.rungs.entry()
         if entry is None or entry.rung.level is None:
             chosen = marked(self._session.place, self._session.rungs)

@@ -152,8 +152,7 @@ class Live(QObject):
         self.pace = Pace()
         self._announced = False
         """Whether the badge says that the run compiles."""
-        self._watch = QTimer(self)
-        self._watch.setInterval(_WATCH_MS)
+        self._watch = QTimer(self, interval=_WATCH_MS)
         self._watch.timeout.connect(self._on_watch)
         self._resting = True
         self._same_step = False
@@ -165,9 +164,7 @@ class Live(QObject):
         self._failed: tuple[Request, str] | None = None
         """The last settings that could not be computed, and why."""
         self._refreshed = Later(self.refreshed.emit, self)
-        self.rest = QTimer(self)
-        self.rest.setSingleShot(True)
-        self.rest.setInterval(REST_MS)
+        self.rest = QTimer(self, singleShot=True, interval=REST_MS)
         self.rest.timeout.connect(self._on_rest)
         self._task: Task | None = None
         """The live run in progress."""
@@ -196,7 +193,6 @@ class Live(QObject):
         ticked=lambda live: live.session.live,
     )
     def toggle(self) -> None:
-        """Switch live filtering on or off, and remember that."""
         on = self.session.live = not self.session.live
         self._settings.set_text(_SETTING, "on" if on else "off")
         if not on:

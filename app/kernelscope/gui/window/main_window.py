@@ -246,7 +246,6 @@ class MainWindow(Frame):
         help="volumes",
     )
     def switch_kind(self) -> None:
-        """Show the input of the other page again, if it has one."""
         if self.session.other.source is not None:
             self.session.bring_to_front(self.session.other)
 
@@ -259,7 +258,6 @@ class MainWindow(Frame):
         help="volumes",
     )
     def show_noise_map(self) -> None:
-        """Show the noise around each voxel, estimated with the settings of the filter."""
         try:
             settings = self.session.require()
         except AppError as error:

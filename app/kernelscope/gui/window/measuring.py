@@ -161,7 +161,6 @@ class Measuring(QObject):
         need=commands.SOURCE,
     )
     def remove(self) -> None:
-        """Remove the selected region."""
         self.regions.remove()
 
     def _on_front(self) -> None:

@@ -229,7 +229,6 @@ class OpenPictures(QObject):
         argument=-1,
     )
     def step(self, step: int) -> None:
-        """Show the next picture, or the previous one."""
         document = self.documents.beside(step)
         if document is not None:
             self.show(document)
@@ -242,7 +241,6 @@ class OpenPictures(QObject):
         need=commands.SEVERAL,
     )
     def close_current(self) -> None:
-        """Close the picture in front."""
         if self.documents.current is not None:
             self._close(self.documents.current)
 
@@ -254,7 +252,6 @@ class OpenPictures(QObject):
         need=commands.CLOSED,
     )
     def reopen(self) -> None:
-        """Open the picture again that was closed last."""
         document = self.documents.reopen()
         if document is not None:
             self.show(document)

@@ -62,8 +62,7 @@ class RunBar(QWidget):
         self._time_left = TimeLeft()
         self._expected: float | None = None
         self._begun, self._guessed = 0.0, ""
-        self._ticks = QTimer(self)
-        self._ticks.setInterval(_TICK_MS)
+        self._ticks = QTimer(self, interval=_TICK_MS)
         self._ticks.timeout.connect(self._show_guess)
         rows = buttons, self._bar, self._label
         in_column(*rows, of=self, margins=(9, 6, 9, 4), spacing=4)

@@ -80,9 +80,7 @@ class RunShelf(QObject):
         views.runs.wanted.connect(self._show)
         views.runs.pair_wanted.connect(self._swipe)
         views.runs.chosen.connect(self._on_chosen)
-        self._rest = QTimer(self)
-        self._rest.setSingleShot(True)
-        self._rest.setInterval(_REST_MS)
+        self._rest = QTimer(self, singleShot=True, interval=_REST_MS)
         self._rest.timeout.connect(self._judge_live)
         self._session.when({KIND, MOMENT_SHOWN, REFERENCE, COMPONENT}, self.judge)
         self._session.when({SHOWN, JUDGED}, self.show_state)
@@ -191,7 +189,6 @@ class RunShelf(QObject):
         need=commands.CHOSEN,
     )
     def show(self) -> None:
-        """Show the selected run."""
         run = self.views.runs.current
         if run is not None:
             self._show(run)
@@ -204,7 +201,6 @@ class RunShelf(QObject):
         label="Star",
     )
     def star(self) -> None:
-        """Mark the selected runs, or take the marks away where all have one."""
         runs = self.views.runs.selected
         starred = not all(run.starred for run in runs)
         for run in runs:
@@ -218,7 +214,6 @@ class RunShelf(QObject):
         need=commands.CHOSEN,
     )
     def rename(self) -> None:
-        """Ask for a name for the selected run."""
         run = self.views.runs.current
         if run is None:
             return
@@ -243,7 +238,6 @@ class RunShelf(QObject):
         label="Save…",
     )
     def save(self) -> None:
-        """Ask where, then save the output of the selected run."""
         run = self.views.runs.current
         if run is None or run.result is None:
             return
@@ -261,7 +255,6 @@ class RunShelf(QObject):
         label="Delete",
     )
     def delete(self) -> None:
-        """Remove the selected runs."""
         runs = self.views.runs
         shown, gone = runs.strip.choice.runs, runs.selected
         if not gone:
@@ -282,7 +275,6 @@ class RunShelf(QObject):
         label="Compare times",
     )
     def compare(self) -> None:
-        """Make the selected run the baseline of its work."""
         run = self.views.runs.current
         if run is not None:
             self.gallery.runs.choose(run)
@@ -296,7 +288,6 @@ class RunShelf(QObject):
         label="Compare pictures",
     )
     def swipe(self) -> None:
-        """Compare the pictures of the two selected runs in one view."""
         runs = self.views.runs.selected
         if len(runs) == 2:
             self._swipe(*runs)
@@ -308,7 +299,6 @@ class RunShelf(QObject):
         need=commands.RUNS,
     )
     def clear(self) -> None:
-        """Forget the runs in the list; numbering continues."""
         for run in self.views.runs.runs:
             self.gallery.remove(run)
         self.views.runs.refresh()

@@ -183,7 +183,6 @@ class Runner(QObject):
         label="Run",
     )
     def run(self) -> None:
-        """Apply the filter to the input, in place of a run in progress."""
         request = self.request()
         if request is None:
             return
@@ -248,7 +247,6 @@ class Runner(QObject):
         label="Cancel",
     )
     def cancel(self) -> None:
-        """Stop the run in progress, and the recipe that it belongs to."""
         task = self._task
         self.tasks.cancel()
         if task is not None:  # a recipe, whose last reports are still to come

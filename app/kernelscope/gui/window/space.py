@@ -53,7 +53,6 @@ class SpaceOpener(QObject):
         need=commands.VOLUMES,
     )
     def open(self) -> None:
-        """Show the volumes in 3-D."""
         if self.window is None:
             from kernelscope.gui.tools.space_window import SpaceWindow
 

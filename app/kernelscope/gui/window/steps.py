@@ -64,9 +64,7 @@ class StepCommands(QObject):
         """Computes the input of a step."""
         self._last: dict[int, Facts] = {}
         """The facts that each step showed last, by its key."""
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(_SOON_MS)
+        self._soon = QTimer(self, singleShot=True, interval=_SOON_MS)
         self._soon.timeout.connect(self.refresh)
         panel.set_actions(actions, menus.actions_of(menus.STEPS))
         panel.steps.wanted.connect(self.edit)
@@ -155,7 +153,6 @@ class StepCommands(QObject):
         label="Edit",
     )
     def edit_current(self) -> None:
-        """Edit the step that is chosen."""
         self.edit(self._place)
 
     @Action(
@@ -166,7 +163,6 @@ class StepCommands(QObject):
         label="On or off",
     )
     def switch_current(self) -> None:
-        """Switch the step that is chosen on or off."""
         self.switch(self._place)
 
     @Action(
@@ -178,7 +174,6 @@ class StepCommands(QObject):
         label="Delete",
     )
     def delete_current(self) -> None:
-        """Remove the step that is chosen."""
         self.delete(self._place)
 
     @Action(
@@ -190,7 +185,6 @@ class StepCommands(QObject):
         label="Duplicate",
     )
     def duplicate_current(self) -> None:
-        """Copy the step that is chosen."""
         self._change(self._place, Pipeline.duplicated, "Duplicate")
 
     @Action(
@@ -203,7 +197,6 @@ class StepCommands(QObject):
         label="Up",
     )
     def move_up(self) -> None:
-        """Apply the step that is chosen earlier."""
         self.move(self._place, self._place - 1)
 
     @Action(
@@ -216,7 +209,6 @@ class StepCommands(QObject):
         label="Down",
     )
     def move_down(self) -> None:
-        """Apply the step that is chosen later."""
         self.move(self._place, self._place + 1)
 
     def edit(self, place: int) -> None:
@@ -261,7 +253,6 @@ class StepCommands(QObject):
         label="Alone",
     )
     def toggle_alone(self) -> None:
-        """Show the output of the step in the form, or that of the last one."""
         pipeline = self._subject.pipeline
         if pipeline is not None:
             self._apply(pipeline.shown_alone(not pipeline.alone), "")

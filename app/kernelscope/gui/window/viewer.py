@@ -137,7 +137,6 @@ class Viewer(QObject):
         ticked=lambda viewer: viewer._view.shows_input,
     )
     def show_input_instead(self) -> None:
-        """Show the input in place of the output, or the output again."""
         self._view.show_input_instead()
 
     @Action(
@@ -149,7 +148,6 @@ class Viewer(QObject):
         icon="display",
     )
     def show_controls(self) -> None:
-        """Pop up the panel of levels and colours."""
         self.panel.open_below(self._button)
 
     @Action(
@@ -160,7 +158,6 @@ class Viewer(QObject):
         need=commands.SOURCE,
     )
     def choose_automatic(self) -> None:
-        """Draw the pictures or volumes as the program would."""
         self._view.show_automatic()
 
     @Action(
@@ -171,7 +168,6 @@ class Viewer(QObject):
         need=commands.SOURCE,
     )
     def choose_full(self) -> None:
-        """Draw 0 black and the largest value of the type white; of volumes, of the voxels."""
         self._view.show_full_range()
 
     @Action(
@@ -183,7 +179,6 @@ class Viewer(QObject):
         ticked=lambda viewer: viewer._view.displays.linked,
     )
     def toggle_link(self) -> None:
-        """Draw the output with the levels of the input, or with its own."""
         self._view.link(not self._view.displays.linked)
 
     @choice(
@@ -235,7 +230,6 @@ class Viewer(QObject):
         ticked=lambda viewer: viewer._panes.shows_values,
     )
     def toggle_probe(self) -> None:
-        """Write the values beside the cursor, or only into the status bar."""
         shown = not self._panes.shows_values
         self._session.arrange(shows_values=shown)
         self._settings.set_text(_PROBE, "on" if shown else "off")
@@ -250,7 +244,6 @@ class Viewer(QObject):
         ticked=lambda viewer: viewer._panes.magnified,
     )
     def toggle_magnifier(self) -> None:
-        """Show the surroundings of the cursor enlarged, or not."""
         self._session.arrange(magnified=not self._panes.magnified)
 
     def refresh(self) -> None:

@@ -56,9 +56,7 @@ class VolumeSteps(QObject):
         """The place of the volume that is being read."""
         self.bar = VolumeStepBar(page)
         page.add_bar(self.bar)
-        self.timer = QTimer(self)
-        self.timer.setSingleShot(True)
-        self.timer.setInterval(PLAY_MS)
+        self.timer = QTimer(self, singleShot=True, interval=PLAY_MS)
         self.timer.timeout.connect(self._play_on)
         self.bar.chosen.connect(self._choose)
         self.bar.played.connect(self._on_played)
@@ -80,7 +78,6 @@ class VolumeSteps(QObject):
         need=commands.MEMBERS,
     )
     def next(self) -> None:
-        """Show the next volume; after the last one comes the first."""
         self._step(1)
 
     @Action(
@@ -91,7 +88,6 @@ class VolumeSteps(QObject):
         need=commands.MEMBERS,
     )
     def previous(self) -> None:
-        """Show the volume before."""
         self._step(-1)
 
     @Action(
@@ -102,7 +98,6 @@ class VolumeSteps(QObject):
         need=commands.MEMBERS,
     )
     def play(self) -> None:
-        """Show the volumes one after the other, or stop."""
         self.bar.set_playing(not self.bar.playing)
 
     @Action(
@@ -113,7 +108,6 @@ class VolumeSteps(QObject):
         help="volumes",
     )
     def open_composite(self) -> None:
-        """Open the slice that was clicked last, of all channels of the file, as a picture."""
         series, _, _ = self._place()
         subject = self._page.subject
         if series is None or series.what != "channel":

@@ -31,8 +31,7 @@ class GarbageCollector(QObject):
         super().__init__()
         self._collections = 0
         self._was_enabled = gc.isenabled()
-        self._timer = QTimer(self)
-        self._timer.setInterval(INTERVAL)
+        self._timer = QTimer(self, interval=INTERVAL)
         self._timer.timeout.connect(self.collect)
 
     def start(self) -> None:

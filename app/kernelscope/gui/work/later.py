@@ -25,9 +25,7 @@ class Later(QObject):
         super().__init__(parent)
         self._call = call
         self._is_posted = False
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(SOON_MS)
+        self._timer = QTimer(self, singleShot=True, interval=SOON_MS)
         self._timer.timeout.connect(call)
 
     @property
