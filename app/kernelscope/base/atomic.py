@@ -203,7 +203,6 @@ def read_own(path: Path, most_bytes: int) -> bytes:
 
 
 def _create(target: Path, mode: int) -> tuple[int, Path]:
-    """Open a new file next to `target`, locked where the system has locks."""
     while True:
         temporary = _sibling(target)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -238,15 +237,12 @@ def _create_folder(target: Path) -> tuple[int | None, Path]:
 
 
 class Lock(Enum):
-    """Outcome of an attempt to lock."""
-
     HELD = auto()
     TAKEN = auto()
     IMPOSSIBLE = auto()
 
 
 def lock(descriptor: int) -> Lock:
-    """Lock an open file or folder, without waiting."""
     if fcntl is None:
         return Lock.IMPOSSIBLE
     try:

@@ -32,7 +32,6 @@ def cache_folder(name: str) -> Path:
 
 
 def load(path: Path) -> bytes | None:
-    """Return the code that `keep` wrote; None if there is none that can be trusted."""
     try:
         content = atomic.read_own(path, _MOST_BYTES)
     except FileNotFoundError:
@@ -55,7 +54,6 @@ def load_packaged(path: Path) -> bytes | None:
 
 
 def keep(path: Path, code: bytes, *, private: bool = True) -> None:
-    """Write code for `load`, or for `load_packaged` if it is not private; raise OSError."""
     if private:
         atomic.own_folder(path.parent)
     else:

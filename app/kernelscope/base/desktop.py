@@ -58,7 +58,6 @@ def install() -> Path:
 
 
 def remove() -> list[Path]:
-    """Remove the files of `install`; return those that were there."""
     home = _data_home()
     there = [home / place for place in (_ENTRY, *_COPIES) if (home / place).exists()]
     try:
@@ -73,7 +72,6 @@ def remove() -> list[Path]:
 
 
 def command() -> list[str]:
-    """Return the command that starts this program, from any folder."""
     checkout = Path(__file__).parents[3] / "main.py"
     if checkout.exists():
         return [sys.executable, str(checkout)]

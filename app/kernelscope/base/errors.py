@@ -27,7 +27,6 @@ class AppError(Exception):
         return f"{self.message} {self.hint}".rstrip()
 
     def prefixed(self, prefix: str) -> Self:
-        """Return the same failure, with everything else it has, with `prefix` in its message."""
         message = printable(f"{prefix}{self.message}")
         error = type(self).__new__(type(self), message)  # subclasses have other parameters
         error.__dict__.update(self.__dict__, message=message)

@@ -61,7 +61,6 @@ class Field:
         self._place = place
 
     def refuse(self, problem: str, hint: str = "") -> NoReturn:
-        """Raise the error, with the path of this value."""
         where = f"{self._file}: {shortened(self._place)}" if self._place else self._file
         raise InvalidJson(f"{where}: {shortened(problem)}", hint)
 
@@ -91,7 +90,6 @@ class Field:
                 self.refuse(f"there is no field {_shown(name)}.", f"Use {', '.join(known)}.")
 
     def elements(self, count: int | None = None) -> list[Field]:
-        """Return the elements of a list; if `count` is given, there must be that many."""
         if not isinstance(self.value, list):
             self._expected("a list [...]")
         if count is not None and len(self.value) != count:

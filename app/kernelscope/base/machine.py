@@ -27,7 +27,6 @@ _LIBRARIES = (
 
 
 def facts() -> dict[str, str]:
-    """Return the facts that a timing depends on, in display order."""
     return {
         "Kernelscope": f"{kernelscope.__version__}, commit {commit()}",
         "Date": datetime.now().astimezone().isoformat(sep=" ", timespec="minutes"),
@@ -39,7 +38,6 @@ def facts() -> dict[str, str]:
 
 
 def gpu_facts() -> dict[str, str]:
-    """Return the name and the driver of the first GPU, as nvidia-smi gives them."""
     query = _output(
         "nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"
     )
@@ -69,7 +67,6 @@ def _output(*command: str) -> str:
 
 @functools.cache
 def cpu_name() -> str:
-    """Return the processor's name as its maker gives it, or its architecture."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -81,7 +78,6 @@ def cpu_name() -> str:
 
 
 def version(distribution: str) -> str:
-    """Return the version of an installed package, or ``not installed``."""
     from importlib import metadata  # 20 ms, for the name of a processor
 
     try:

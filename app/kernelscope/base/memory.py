@@ -232,5 +232,4 @@ def is_shortage(error: BaseException) -> bool:
 
 
 def _size(count: float) -> str:
-    """Return ``512 MB`` or ``1.2 GB``."""
     return f"{count / 1e6:.0f} MB" if count < 1e9 else f"{count / 1e9:.1f} GB"

@@ -31,7 +31,6 @@ _Value = TypeVar("_Value")
 
 
 def core_count() -> int:
-    """Return the number of cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

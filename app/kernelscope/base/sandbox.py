@@ -84,7 +84,6 @@ def described() -> str:
 
 
 def command(folders: Sequence[Path], module: str, *arguments: str) -> list[str]:
-    """Return the command that runs a module confined to some folders."""
     return [sys.executable, "-m", _NAME, os.pathsep.join(map(str, folders)), module, *arguments]
 
 

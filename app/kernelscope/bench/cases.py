@@ -24,8 +24,6 @@ from kernelscope.schema.samples import Kind
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One planned row: a filter, its data, and the level or library that runs it."""
-
     label: str  # the filter and the parameters that distinguish it from others, for tables
     filter: str
     parameters: Parameters  # those that differ from the defaults
@@ -43,7 +41,6 @@ class Case:
         return filters.get(self.filter)
 
     def row(self, **measured: Any) -> Row:
-        """Return the row of this case; without `measured`, one without times."""
         spec = self.spec
         values = spec.validate(self.parameters)
         known: dict[str, Any] = {"shape": self.data.shape, "reason": self.reason}
@@ -66,8 +63,6 @@ class Case:
 
 @dataclass(frozen=True)
 class Group:
-    """The cases of one filter on the same data and device, which take turns."""
-
     cases: tuple[Case, ...]
 
     @property

@@ -18,8 +18,6 @@ from kernelscope.schema.levels import colour
 
 
 class Plot(StrEnum):
-    """The kinds of plots, as the window calls them."""
-
     SPEED_UP = "Speed-up"
     BARS = "Time by level"
     TIME = "Time against size"
@@ -30,8 +28,6 @@ class Plot(StrEnum):
 
 @dataclass(frozen=True)
 class Selection:
-    """The rows that a plot shows."""
-
     # Those of the rows, see `Row`; None for any.
     label: str | None = None
     size: str | None = None
@@ -60,8 +56,6 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """Points of one colour."""
-
     name: str
     points: tuple[Point, ...]
     style: int
@@ -74,8 +68,6 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """A drawing: axes, labels and series."""
-
     title: str
     x: str
     y: str
@@ -93,7 +85,6 @@ __all__ = ["Chart", "Plot", "Point", "Selection", "Series", "all_whole", "chart"
 
 
 def choices(plot: Plot, rows: Iterable[Row]) -> list[Selection]:
-    """Return the choices for a plot of `rows`, the most informative first."""
     timed = [row for row in rows if row.seconds]
     if plot is Plot.ROOFLINE:
         points = [point.row for point in roofline(timed)]
@@ -402,7 +393,6 @@ class _Maker:
 
 
 def _roof(points: Sequence[RooflinePoint], copy_rate: float, peak_rate: float) -> Series:
-    """Return the roof over the points, a little wider than the points and the ridge."""
     known_ridge = [] if math.isinf(peak_rate) else [peak_rate / copy_rate]
     known = [*(each.intensity for each in points), *known_ridge]
     least, most = min(known) / 2, 2 * max(known)

@@ -14,8 +14,6 @@ from kernelscope.bench.text_table import Table
 
 @dataclass(frozen=True)
 class Pair:
-    """The same row in two reports."""
-
     # None if a report has no such row with times.
     first: Row | None
     second: Row | None
@@ -42,8 +40,6 @@ class Pair:
 
 
 def compare(first: Report, second: Report) -> list[Pair]:
-    """Return the rows of two reports, of two machines or two commits, side by side."""
-
     def by_key(report: Report) -> dict[tuple[Any, ...], Row]:
         return {(row.subject, row.series): row for row in report.rows if row.seconds}
 

@@ -85,7 +85,6 @@ _COLUMNS: dict[str, Callable[[_Timed], Any]] = {
 
 
 def save_csv(report: Report, path: Path) -> None:
-    """Write a line for each row, with the statistics of its times; see `to_csv`."""
     write_text(path, to_csv(report))
 
 

@@ -49,8 +49,6 @@ class Content(StrEnum):
 
 @dataclass(frozen=True)
 class Data:
-    """A picture or a scan to filter, made when it is needed."""
-
     content: Content
     """``noise``: uniform, 8 bit. ``photograph``: grey, 8 bit, with Gaussian noise. ``salt and
     pepper``: the photograph with that noise. ``head``: volumes with Rician noise. ``given``: the
@@ -93,14 +91,12 @@ class Data:
         yield self
 
     def at_most(self, side: int) -> Data:
-        """Return a part with no side longer than `side`."""
         return self.resized(tuple(min(length, side) for length in self.shape))
 
     def resized(self, shape: tuple[int, ...]) -> Data:
         return replace(self, shape=shape)
 
     def make(self) -> Source:
-        """Return the source in newly allocated memory, which no cache or GPU holds yet."""
         if self.given is not None:
             return self.given.cropped(self.shape)
         if self.content is Content.GIVEN:
@@ -118,7 +114,6 @@ class Data:
         return Image.from_array(_photograph(self.shape), "photograph")
 
     def describe(self) -> str:
-        """Return ``1024×1024`` or, of a volume, ``189×157×130``: width, height, depth."""
         return "×".join(map(str, reversed(self.shape)))
 
 
@@ -127,7 +122,6 @@ def kind_of(data: Data) -> Kind:
 
 
 def forget() -> None:
-    """Free the samples that are kept for the next row of a run."""
     _pixels.cache_clear()
     _photograph.cache_clear()
 

@@ -109,7 +109,6 @@ class PublishedFigure:
         return (self.low + self.high) / 2
 
     def is_about(self, row: Row) -> bool:
-        """Return whether it is about the filter and the data of a row, on any device."""
         return (
             not self.average
             and not row.machine  # so that reports of several machines do not repeat it
@@ -128,13 +127,11 @@ class PublishedFigure:
         )
 
     def is_of(self, waiting: bool) -> bool:
-        """Return whether it covers whole runs or, if not `waiting`, computing alone."""
         if self.device == CPU and self.quantity == TIME:
             return True
         return self.scope is (Scope.RUN if waiting else Scope.KERNEL)
 
     def describe(self) -> str:
-        """Return ``2.6 to 2.7 s (Salari 2019: 1 gpu, whole run)``, with any contradiction."""
         about = [self.variant]
         if self.quantity != PSNR and not (self.device == CPU and self.quantity == TIME):
             about.append(str(self.scope))
@@ -142,7 +139,6 @@ class PublishedFigure:
         return f"{text} [{self.remark}]" if self.remark else text
 
     def amount(self) -> str:
-        """Return ``2.6 to 2.7 s``, as printed."""
         (first, last), unit = self.printed, _UNITS[self.quantity]
         if self.quantity == TIME and self.high < 1:
             first, last, unit = 1e3 * first, 1e3 * last, " ms"
@@ -162,14 +158,12 @@ _SECONDS = {"s": 1.0, "ms": 1e-3}
 
 @functools.cache
 def all_figures() -> tuple[PublishedFigure, ...]:
-    """Return every figure, in the order of the file."""
     with (RESOURCES / "source-figures.csv").open(encoding="utf-8", newline="") as file:
         found = tuple(map(_figure, csv.DictReader(file)))
     return tuple(replace(figure, remark=_remark(figure, found)) for figure in found)
 
 
 def beside(row: Row) -> Iterator[PublishedFigure]:
-    """Yield the figures that match a row, of every quantity and scope."""
     data = row.filter, row.channels, row.asked
     return (figure for figure in _by_data().get(data, ()) if figure.stands_beside(row))
 

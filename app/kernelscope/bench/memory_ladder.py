@@ -35,8 +35,6 @@ SHORT = 20e-6
 
 
 class CountedRung(NamedTuple):
-    """A level whose traffic was counted."""
-
     level: Level
     counts: Sequence[Counts] = ()  # of each launch; empty if it was not counted
     refusal: str = ""  # why it was not
@@ -70,7 +68,6 @@ class TimedRung:
 
     @property
     def seconds(self) -> float | None:
-        """The measured time, else the recorded one."""
         if self.measured is not None or self.figure is None:
             return self.measured
         return self.figure.seconds
@@ -118,7 +115,6 @@ class TimedRung:
         return text
 
     def text(self) -> str:
-        """Return the times in words: ``at least 0.17 ms (loads and stores)``."""
         if self.prediction is None:
             return self.rung.refusal
         text = f"at least {duration(self.prediction.seconds)}, {self.prediction.limit}"
@@ -205,7 +201,6 @@ class MemoryLadder:
         return tuple(rows)
 
     def csv(self) -> str:
-        """Return the table as CSV; headings of parts are left out."""
         text = io.StringIO()
         rows = (row for row in self.table if len(row) > 1)
         csv.writer(text, lineterminator="\n").writerows(
@@ -223,7 +218,6 @@ class MemoryLadder:
         )
 
     def reasons(self) -> tuple[str, ...]:
-        """Return a sentence for each reason why measured times are far from the prediction."""
         found: dict[str, list[str]] = {}
         for each in self.steps:
             if each.is_far and each.ratio is not None:

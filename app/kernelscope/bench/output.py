@@ -14,7 +14,6 @@ _STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` as UTF-8; see `write`."""
     write(path, text.encode())
 
 

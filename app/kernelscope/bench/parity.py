@@ -154,5 +154,4 @@ class _Envelope:
         self.high[above], self.highest[above] = result[above], number
 
     def spread(self) -> Pixels:
-        """Return the largest difference between any two results at each sample."""
         return np.asarray(self.high - self.low)

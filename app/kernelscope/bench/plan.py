@@ -34,8 +34,6 @@ _Block = Annotated[Block, lambda field: field.from_text(read_block)]
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """One filter with each of its parameter sets, on each of the data."""
-
     filter: str
     parameters: tuple[Parameters, ...]  # the parameters that appear in labels; valid
     data: tuple[Data, ...]
@@ -46,8 +44,6 @@ class Sweep:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The measurements to make, and how to make them."""
-
     name: str = ""  # name of the preset, or empty
     sweeps: tuple[Sweep, ...]
     devices: tuple[KnownDevice, ...] = DEVICES
@@ -73,7 +69,6 @@ class Plan:
         return replace(self, sweeps=tuple(sweeps), repeat=1, cold=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as lists, mappings, texts and numbers, which `from_json` reads."""
         return {
             "name": self.name,
             "sweeps": [_sweep_to_json(sweep) for sweep in self.sweeps],

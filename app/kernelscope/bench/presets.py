@@ -96,7 +96,6 @@ class Preset:
 
     @cached_property
     def figures(self) -> tuple[PublishedFigure, ...]:
-        """The published figures about the rows of the plan, including those of levels we lack."""
         rows = [case.row() for sweep in self.plan.sweeps for case in subjects(sweep)]
         return tuple(
             figure
@@ -154,7 +153,6 @@ QUICK_LOOK = PRESETS["Quick look"]
 
 
 def get(name: str) -> Preset:
-    """Return a preset by its name or by an unambiguous beginning of it, in upper or lower case."""
     found = [
         preset for preset in PRESETS.values() if preset.name.casefold().startswith(name.casefold())
     ]

@@ -70,12 +70,10 @@ class RecordedTime:
 
     @functools.cached_property
     def seconds(self) -> float:
-        """Seconds of computing: the median of the kernels, for all of the data."""
         return full_time(self.row)
 
     @functools.cached_property
     def total(self) -> float:
-        """Seconds of whole runs, with transfers."""
         return full_time(self.row, waiting=True)
 
     @functools.cached_property
@@ -95,7 +93,6 @@ class RecordedTime:
 
     @property
     def card(self) -> str:
-        """The short name of the machine."""
         return card_of(self.machine)
 
     @property
@@ -127,8 +124,6 @@ class RecordedTime:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The work whose time is looked for."""
-
     step: Step  # filter, parameters and border
     shape: tuple[int, ...]  # (height, width) or (depth, height, width)
     channels: int = 1  # those that are filtered
@@ -209,8 +204,6 @@ def _shapes(spec: FilterSpec) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Shown:
-    """The recorded setting in which a level gains most over the one before it."""
-
     figure: RecordedTime
     before: Level
     factor: float
@@ -220,7 +213,6 @@ class Shown:
         return filters.get(self.figure.row.filter).name
 
     def describe(self) -> str:
-        """Return a sentence on how much the level gains there."""
         level, row = self.before.on("GPU"), self.figure
         return (
             f"{self.filter} shows it best: {self.factor:.2g} times as fast as {level} "
@@ -405,7 +397,6 @@ def figures_of(report: Report, path: Path) -> Iterable[RecordedTime]:
 
 @functools.cache
 def entries(folder: Path = FOLDER) -> Sequence[RecordedReport]:
-    """Return the recorded reports of GPUs, titled by plan, machine and day; read once."""
     found = []
     for path in sorted(folder.glob("gpu-*.json")):
         head = _head(path)

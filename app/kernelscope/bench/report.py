@@ -22,8 +22,6 @@ from kernelscope.schema.filter import FilterSpec
 
 @dataclass(frozen=True)
 class Report:
-    """A plan, its results, and the machine."""
-
     machine: Mapping[str, str]  # see `facts`
     plan: Plan  # measuring it again repeats the run
     rows: tuple[Row, ...]
@@ -32,7 +30,6 @@ class Report:
     empty if it was measured here and now."""
 
     def measured_on(self) -> str:
-        """Return ``NVIDIA H100 80GB HBM3, commit 0e04ab6, 2026-11-21 20:25``."""
         devices = dict.fromkeys(row.device for row in self.rows if row.seconds)
         names = [
             self.machine.get(device.upper(), f"an unknown {device.upper()}") for device in devices
@@ -43,7 +40,6 @@ class Report:
         return ", ".join(filter(None, parts))
 
     def origin(self) -> str:
-        """Return where and when it was measured, in a sentence; of opened files, of each."""
         if not self.files:
             return f"Measured here: {self.measured_on()}." if self.rows else "Measured here."
         return "Opened: " + "; ".join(f"{name} ({text})" for name, text in self.files.items()) + "."
@@ -53,7 +49,6 @@ _GROUPS = ("Software", "Measured")  # facts of a GPU that affect times and are n
 
 
 def facts(backends: Mapping[str, Backend], with_peers: bool = False) -> dict[str, str]:
-    """Return the facts needed to judge a run: commit, date, machine, versions."""
     found = machine.facts()
     if GPU in backends and backends[GPU].availability().available:
         found |= machine.gpu_facts() or {"GPU": backends[GPU].availability().summary}
@@ -164,7 +159,6 @@ def load(path: Path) -> Report:
 
 
 def _row(content: Field) -> Row:
-    """Return a row; fields that older reports lack have their defaults."""
     spec = content["filter"].from_text(filters.get)
     row = content.record(
         Row,

@@ -26,15 +26,12 @@ _Threads = Annotated[int, (1, MOST_THREADS)]
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference between a library's result and ours."""
-
     largest: Annotated[float, (0, math.inf)]  # in grey levels, or in the unit of floats
     share: Annotated[float, (0, 1)]  # of the samples that differ, 0 to 1
     inside: bool = False  # only samples whose masks lie within the picture were compared
 
     @classmethod
     def between(cls, ours: Pixels, theirs: Pixels, inside: bool = False) -> Difference:
-        """Return the difference between two results of the same shape."""
         if ours.dtype.kind == "f":
             distance = np.abs(ours.astype(np.float64) - theirs)
         else:  # unsigned differences, because wider types would double the memory
@@ -45,7 +42,6 @@ class Difference:
         return cls(float(distance.max()), share, inside)
 
     def describe(self) -> str:
-        """Return it in words; empty if there is no difference."""
         if not self.largest:
             return ""
         where = " inside" if self.inside else ""
@@ -54,8 +50,6 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """The times of one filter by one level or library, or why there are none."""
-
     label: str  # the filter and the parameters that were chosen, for tables
     filter: str
     parameters: Mapping[str, str]  # every parameter, in the form that the command line takes
@@ -116,7 +110,6 @@ class Row:
 
     @property
     def subject(self) -> tuple[Any, ...]:
-        """The filter and its data: rows can be compared if this is equal."""
         parameters = tuple(sorted(self.parameters.items()))
         return self.filter, parameters, self.border, self.content, self.channels, self.asked
 
@@ -133,12 +126,10 @@ class Row:
 
     @property
     def pixels(self) -> int:
-        """Number of pixels or voxels of the timed data."""
         return math.prod(self.shape)
 
     @property
     def size(self) -> str:
-        """Size of the requested data: ``1024×1024``, or ``189×157×130`` of a volume."""
         return "×".join(map(str, reversed(self.asked)))
 
     @property

@@ -27,7 +27,6 @@ def last_cache() -> int:
 
 
 def cache_sizes(folder: Path) -> Iterator[int]:
-    """Yield the sizes in bytes of the caches that Linux lists in `folder`."""
     for path in folder.glob("index*/size"):
         text = path.read_text(encoding="ascii").strip()
         if text.endswith("K") and text[:-1].isdecimal():
@@ -39,11 +38,9 @@ class Evictor:
 
     @functools.cached_property
     def block(self) -> NDArray[np.int64]:
-        """The memory to rewrite, twice the size of the last cache."""
         return np.zeros(2 * last_cache() // 8, np.int64)
 
     def evict(self) -> None:
-        """Rewrite the block, on the calling thread."""
         block = self.block
         block += 1
 

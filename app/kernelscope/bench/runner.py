@@ -96,8 +96,6 @@ def _measured(
 
 @dataclass(frozen=True)
 class _Tools:
-    """Shared state of the parts of a run."""
-
     plan: Plan
     backends: Mapping[str, Backend]
     token: CancelToken
@@ -123,7 +121,6 @@ class _Tools:
 def _measure_group(
     cases: Sequence[Case], tools: _Tools, say: Callable[[Case], None]
 ) -> Iterator[Row]:
-    """Warm up every case, then let them run in turn."""
     contestants: list[_Contestant] = []
     load = rules.Load()
     try:
@@ -147,8 +144,6 @@ def _measure_group(
 
 
 class _Contestant:
-    """A case that is being measured."""
-
     def __init__(self, case: Case, tools: _Tools) -> None:
         self.case = case
         self.seconds: list[float] = []
@@ -160,7 +155,6 @@ class _Contestant:
         self._reason = ""
 
     def warm_up(self) -> None:
-        """Find the part of the data that does not take too long, and run on it."""
         whole = self.case.spec.whole(self.case.spec.validate(self.case.parameters))
         parts = list(self.case.data.parts())
         before = None
@@ -268,8 +262,6 @@ class _Level(_Contestant):
 
 
 class _Library(_Contestant):
-    """A library's function that computes the same."""
-
     def _first_run(self, data: Data) -> float:
         call = self._counterpart(data)
         call.result()
@@ -297,7 +289,6 @@ class _Library(_Contestant):
         self.seconds.append(call.seconds(self._tools.plan.cold))
 
     def _ours(self, data: Data) -> Result:
-        """Return our result, by the fastest level of the library's device."""
         return self._tools.run(self._tools.request(self.case, data.make(), self.case.device, None))
 
     def _pixels(self, data: Data) -> Any:
@@ -371,7 +362,6 @@ class _Forecast:
             self._known.append((group, seconds / len(group.runnable)))
 
     def left(self, number: int) -> float | None:
-        """Return the estimated seconds of the groups from `number` on."""
         if not self._known:
             return None
         return sum(self._guess(group) * len(group.runnable) for group in self._groups[number:])

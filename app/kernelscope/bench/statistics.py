@@ -28,8 +28,6 @@ _WHISKER = 1.5
 
 @dataclass(frozen=True)
 class Summary:
-    """A median and its spread, in the unit of the values."""
-
     # The second, the first and the third quartile, interpolated.
     median: float
     lower: float
@@ -68,13 +66,10 @@ def short(value: float, digits: int = 3) -> str:
 
 @dataclass(frozen=True)
 class SpeedUp:
-    """The factor by which a row is faster than the baseline."""
-
     factor: float
     scaled: bool  # at least one of the two was timed on a part of the data, and the parts differ
 
     def describe(self) -> str:
-        """Return ``3.4``, or ``≈ 3.4`` if it is scaled."""
         return f"{'≈ ' if self.scaled else ''}{short(self.factor)}"
 
 
@@ -113,14 +108,11 @@ SURE = 0.95  # confidence of intervals if there are enough repeats
 
 @dataclass(frozen=True)
 class Interval:
-    """A range that contains a value, and its confidence."""
-
     low: float
     high: float
     confidence: float  # probability, 0 to 1, that it contains the true value
 
     def describe(self) -> str:
-        """Return ``1.21 to 1.26, 95 % sure``."""
         return f"{short(self.low)} to {short(self.high)}, {_percent(self.confidence)} sure"
 
 
@@ -150,8 +142,6 @@ def median_interval(values: Sequence[float], confidence: float = SURE) -> Interv
 
 @dataclass(frozen=True)
 class Ratio:
-    """The ratio of the times of two rows."""
-
     value: float  # ratio of the medians
     interval: Interval
     scaled: bool = False  # at least one of the two was timed on a part of the data
@@ -218,8 +208,6 @@ def find_baseline(rows: Sequence[Row], row: Row, series: str = BASELINE) -> Row 
 
 @dataclass(frozen=True)
 class RooflinePoint:
-    """A row of the GPU in a roofline plot."""
-
     row: Row
     intensity: float  # operations for each byte of memory traffic, both by the plan of the launches
     rate: float  # operations per second that were reached

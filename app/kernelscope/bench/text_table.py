@@ -29,7 +29,6 @@ class Table:
     text: tuple[int, ...]  # columns that are aligned to the left
 
     def head(self) -> str:
-        """Return the first two lines."""
         rule = (
             "-" * width if column in self.text else "-" * (width - 1) + ":"
             for column, width in enumerate(self.widths)
@@ -60,7 +59,6 @@ TABLE = Table(
 
 
 def format_row(row: Row, rows: Sequence[Row]) -> str:
-    """Return the line of the table for a row with times; `rows` contain the baseline."""
     summary = summarise(row.seconds)
     baseline = find_baseline(rows, row)
     gain = speed_up(row, baseline) if baseline is not None else None
@@ -80,7 +78,6 @@ def format_row(row: Row, rows: Sequence[Row]) -> str:
 
 
 def remarks(row: Row) -> Iterator[str]:
-    """Yield the remarks on a row with times, including the published figures."""
     if row.is_part:
         yield f"a part of {row.size}; estimate for all: ≈ {whole_time(row)}"
     if row.batch > 1:

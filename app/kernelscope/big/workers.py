@@ -34,7 +34,6 @@ from kernelscope.engine.options import Device
 
 @once
 def worker_tools(threads: int | None) -> tuple[dict[str, Backend], Costs]:
-    """Return the backends and the costs of this process, whose CPU has this many threads."""
     backends = create_backends(emulated=True)
     return {**backends, Device.CPU.value: CpuBackend(threads)}, Costs()
 
@@ -104,8 +103,6 @@ class SchedulerLost(AppError):
 
 @dataclass(frozen=True)
 class Sender:
-    """Sends tasks to the workers of a cluster, and takes their answers from futures of Dask."""
-
     client: Any  # of Dask, which `batch.cluster` alone imports
     lost: str  # hint when the scheduler goes away
     ended: AppError  # the failure of a task that ended all of its workers
@@ -117,7 +114,6 @@ class Sender:
             raise SchedulerLost(self.lost) from error
 
     def check(self) -> None:
-        """Raise `SchedulerLost` if the connection has ended."""
         if self.client.status != "running":
             raise SchedulerLost(self.lost)
 

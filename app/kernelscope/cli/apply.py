@@ -39,8 +39,6 @@ from kernelscope.teach.manual import filter_name
 
 
 class Medium(Protocol):
-    """The files of a command for pictures, or for volumes."""
-
     @property
     def recipe(self) -> Recipe:
         """The steps, as they apply to this kind of source."""
@@ -101,7 +99,6 @@ def _medium(command: ApplyCommand) -> Medium:
 
 
 def _run(command: ApplyCommand, medium: Medium) -> None:
-    """Read, filter and write."""
     from kernelscope.files import write_recipe
 
     with nan_option():

@@ -175,7 +175,6 @@ def _command(recipe: Recipe, shared: dict[str, Any], files: Sequence[Path]) -> A
 
 
 def _split(arguments: Iterable[str]) -> list[list[str]]:
-    """Return the arguments of each step; those after a lone ``--`` are files."""
     segments: list[list[str]] = [[]]
     files_only = False
     for argument in arguments:
@@ -209,14 +208,12 @@ def _unknown(segment: Sequence[str]) -> str:
 
 
 def levels_of(specs: Iterable[FilterSpec]) -> list[str]:
-    """Return the levels that any of the filters has on any device."""
     devices = (Device.GPU, Device.CPU)
     levels = (level for spec in specs for device in devices for level in spec.levels(device))
     return list(dict.fromkeys(level.id for level in levels))
 
 
 def apply_parser() -> argparse.ArgumentParser:
-    """Return the parser of commands without a filter: recipes and the general help."""
     catalogue = "\n\n".join(
         f"filters of {kind}s:\n"
         + "\n".join(f"  {filter_name(spec):24}{spec.summary}" for spec in of_kind.values())

@@ -199,7 +199,6 @@ def _on_cluster(
     report: Callable[[FileOutcome], None],
     say: Speaker,
 ) -> None:
-    """Run a batch on workers: those of a scheduler, or some on this machine."""
     from kernelscope.big.batch.cluster import ClusterBatch
     from kernelscope.big.batch.item import PARTS
     from kernelscope.big.batch.task import TaskSettings
@@ -311,7 +310,6 @@ def _summary(outcomes: list[FileOutcome], path: Path, *, judged: bool) -> str:
 
 
 def _figures(outcome: FileOutcome) -> dict[str, object]:
-    """Return the quality of a file; the PSNR of equal pictures, which JSON lacks, as a text."""
     before, after = outcome.before, outcome.quality
     missing = "There is no reference." if outcome.item.reference is None else ""
     return {

@@ -164,7 +164,6 @@ def _add_other_actions(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan(options: argparse.Namespace, sizes: tuple[int, ...], data: Data | None = None) -> Plan:
-    """Return the plan of the options: a preset, or filters on noise of these sizes or `data`."""
     from kernelscope.bench import Plan, grid, load, presets
 
     if options.preset is not None and Path(options.preset).suffix == ".json":
@@ -202,7 +201,6 @@ def _gpus(options: argparse.Namespace, plan: Plan) -> tuple[int, ...] | None:
 def _session(
     options: argparse.Namespace, plan: Plan
 ) -> Iterator[tuple[Plan, Mapping[str, Backend], CancelToken]]:
-    """Provide the plan, for the available devices unless some were chosen, and its resources."""
     with open_backends(_gpus(options, plan)) as backends, interruptible() as token:
         if not (options.devices or options.preset is not None):
             there = (name for name in plan.devices if backends[name].availability().available)
@@ -281,7 +279,6 @@ def _print_head(machine: Mapping[str, str]) -> None:
 
 
 def _print_end(report: Report) -> None:
-    """Print the origins of the published figures, and the rows without times."""
     from kernelscope.bench.text_table import format_origins, format_reasons
 
     for line in (*format_origins(report.rows), *format_reasons(report.rows)):
@@ -289,7 +286,6 @@ def _print_end(report: Report) -> None:
 
 
 def _drawer(options: argparse.Namespace) -> Callable[[Report], None]:
-    """Return a function that draws the requested plots."""
     folder = options.plot
     if folder is None:
         return lambda report: None

@@ -38,7 +38,6 @@ def list_filters(arguments: list[str]) -> int:
 
 
 def _catalogue(backends: Mapping[str, Backend]) -> dict[str, Any]:
-    """Return the whole catalogue, as plain lists and dictionaries."""
     levels = {
         level.id: level.help
         for spec in every_filter().values()
@@ -120,7 +119,6 @@ def _print_catalogue(catalogue: dict[str, Any]) -> None:
 
 
 def _print_table(texts: Mapping[str, str]) -> None:
-    """Print names and their texts, which begin in one column."""
     width = max(map(len, texts))
     for name, text in texts.items():
         print(f"  {name:{width}}  {text}")

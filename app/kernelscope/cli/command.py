@@ -14,8 +14,6 @@ INPUT = "input"  # stands for the file of a reference: INPUT itself
 
 @dataclass(frozen=True, kw_only=True)
 class ApplyCommand:
-    """The steps (`recipe`), the run options (`options`), and the files; named like its options."""
-
     recipe: Recipe
     options: RunOptions
     source: Path  # a picture or a volume

@@ -116,7 +116,6 @@ def _gpu_numbers(text: str) -> tuple[int, ...]:
 
 
 def every_filter() -> dict[str, FilterSpec]:
-    """Return the filters by their id, those of pictures first."""
     return {key: spec for kind in Kind for key, spec in filters.discover(kind).items()}
 
 
@@ -126,19 +125,16 @@ def switches(parameter: Parameter) -> dict[str, Choice]:
 
 
 def whole_number(text: str) -> int:
-    """Read a non-negative integer: 0, 1, 2."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text} is not a number like 0, 1, 2")
     return int(text)
 
 
 def volume_numbers(text: str) -> list[int]:
-    """Read numbers of volumes: ``2``, ``1,3,4``."""
     return [positive(number) for number in text.split(",")]
 
 
 def byte_size(text: str) -> int:
-    """Read a number of bytes: ``1000000``, ``256M``, ``1.5G``."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.upper())
     number = float(match[1]) * 1024 ** " KMG".index(match[2] or " ") if match else 0.0
     if number < 1:
@@ -158,7 +154,6 @@ def nan_option() -> Iterator[None]:
 
 
 def thread_block(text: str) -> tuple[int, int]:
-    """Read threads of a block: ``16x16``."""
     from kernelscope.schema.blocks import read_block
 
     try:
@@ -168,7 +163,6 @@ def thread_block(text: str) -> tuple[int, int]:
 
 
 def positive(text: str) -> int:
-    """Read a number like 1, 2, 3."""
     try:
         number = int(text)
     except ValueError:
@@ -179,7 +173,6 @@ def positive(text: str) -> int:
 
 
 def quality(text: str) -> int:
-    """Read the quality of a JPEG, from 1 to 100."""
     number = positive(text)
     if number > 100:
         raise argparse.ArgumentTypeError(f"{number} is not at most 100")
@@ -206,7 +199,6 @@ def namesakes(spec: FilterSpec, kind: Kind) -> list[FilterSpec]:
 
 @contextmanager
 def open_backends(gpus: Sequence[int] | None = None) -> Iterator[dict[str, Backend]]:
-    """Provide the backends by id, and close them."""
     from kernelscope.backends import create_backends
     from kernelscope.engine.backend import close_all
 
@@ -299,7 +291,6 @@ class Speaker:
                 print(f"note: {one_line(notice)}", file=sys.stderr)
 
     def results(self, name: str, results: Sequence[Result]) -> None:
-        """Print the results that a file holds."""
         for number, result in enumerate(results, 1):
             several = f", {number} of {len(results)}" if len(results) > 1 else ""
             self.result(f"{name}{several}", result)
@@ -410,7 +401,6 @@ def log_to_file(path: Path) -> None:
 
 
 def log_to_stderr() -> None:
-    """Show the program's log."""
     handler = logging.StreamHandler()
     handler.setFormatter(
         PrintableFormatter("%(relativeCreated)8.0f ms  %(levelname)-7s %(message)s")

@@ -59,7 +59,6 @@ def completion(arguments: list[str]) -> int:
 
 
 def script() -> str:
-    """Return the script; zsh reads that of bash."""
     from kernelscope.cli.main import COMMANDS, command_of
 
     keys = {name: _options(command_of(name), "--help") for name in COMMANDS if name != "apply"}
@@ -74,7 +73,6 @@ def script() -> str:
 
 
 def _options(command: Callable[[list[str]], int], *arguments: str) -> str:
-    """Return the options that the help of a command lists."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
         command(list(arguments))

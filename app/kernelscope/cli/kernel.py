@@ -72,7 +72,6 @@ def kernel(arguments: list[str]) -> int:
 def _reports(
     spec: FilterSpec, made: Sequence[PlannedLaunch], options: argparse.Namespace
 ) -> tuple[list[dict[str, Resources | None]], str]:
-    """Return the compiler's report on each launch, or a notice if there is no compiler."""
     from kernelscope.backends.cuda.inspection import REPORTED, NoCompiler, compile_report
 
     architectures = options.arch or REPORTED

@@ -85,7 +85,6 @@ def request_of(
     samples: Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]],
     level: str | None = None,
 ) -> Request:
-    """Return a request on a source of the wanted size and type; `samples` makes it."""
     from kernelscope.engine.options import RunOptions
     from kernelscope.engine.request import Request
     from kernelscope.images.image import Image

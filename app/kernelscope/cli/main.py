@@ -200,7 +200,6 @@ _MODULES = {"list": "catalogue", "warm-up": "warm_up"}
 
 
 def command_of(name: str) -> Callable[[list[str]], int]:
-    """Return the function of a command."""
     module = importlib.import_module(f"kernelscope.cli.{_MODULES.get(name, name)}")
     function: Callable[[list[str]], int] = getattr(module, COMMANDS[name])
     return function

@@ -21,8 +21,6 @@ from kernelscope.images.record import Record
 
 @dataclass(frozen=True)
 class _Difference:
-    """A picture of a difference, its file, and its description."""
-
     path: Path
     image: Image
     of: str
@@ -33,8 +31,6 @@ class _Difference:
 
 
 class PictureFiles:
-    """Reads a picture and its reference; writes the result and pictures of differences."""
-
     def __init__(self, command: ApplyCommand) -> None:
         self._command = command
         self._images: tuple[Image, ...] = ()
@@ -112,7 +108,6 @@ class PictureFiles:
         return []
 
     def write(self, results: Sequence[Result], status: StatusLine, say: Speaker) -> Record:
-        """Write the results, then the differences of one, and report each."""
         from kernelscope.files import write_image, write_pages
         from kernelscope.files.record import record_of
 
@@ -131,7 +126,6 @@ class PictureFiles:
         return record
 
     def _differences(self, result: Result) -> Iterator[_Difference]:
-        """Yield the pictures of differences that the outputs name."""
         from kernelscope.engine.transparency import to_grey
         from kernelscope.images.judging import colours
         from kernelscope.images.judging.pictures import difference, suggest_gain

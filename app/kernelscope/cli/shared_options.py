@@ -67,13 +67,11 @@ def add_computing_options(
 
 
 def run_options(found: Mapping[str, Any]) -> RunOptions:
-    """Return the run options among those of a command; those that are None have their defaults."""
     given = {name: found[name] for name in RUN if found.get(name) is not None}
     return RunOptions(**given | {"device": Device(given.get("device", RunOptions.device))})
 
 
 def add_file_options(group: argparse._ActionsContainer) -> None:
-    """Add the options of how files are read and written."""
     group.add_argument(
         "--nan",
         metavar="X",
@@ -96,7 +94,6 @@ def add_file_options(group: argparse._ActionsContainer) -> None:
 
 
 def add_level_options(group: argparse._ActionsContainer) -> None:
-    """Add the options of the samples that stand for black and white."""
     group.add_argument(
         "--white",
         metavar="X",
@@ -184,7 +181,6 @@ def add_tls_options(parser: argparse._ActionsContainer) -> None:
 
 
 def tls_of(options: Any) -> Tls | None:
-    """Return the files that were given; None if there are none."""
     files = {each: getattr(options, each[2:].replace("-", "_")) for each in _OPTIONS}
     given = [each for each, file in files.items() if file is not None]
     if not given:
@@ -286,7 +282,6 @@ def escape(text: str) -> str:
 
 
 def _reader(parameter: Parameter) -> Any:
-    """Return the function that reads a parameter's value from the command line."""
     if not parameter.has_estimate:
         return parameter.parse
     return lambda text: text if text == ESTIMATE else parameter.parse(text)

@@ -102,7 +102,6 @@ def _workers(command: ApplyCommand, say: Speaker) -> Iterator[Workers | None]:
 
 
 def _check(command: ApplyCommand) -> None:
-    """Refuse options that need the whole file."""
     if command.scheduler and command.gpu is not None:
         raise UnknownName(
             "--gpu is for this machine.", "Pin workers of --scheduler as they are started."

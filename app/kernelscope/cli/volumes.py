@@ -171,7 +171,6 @@ def across(recipe: Recipe, axis: str) -> Recipe:
 
 
 def _find_outputs(command: ApplyCommand) -> list[Path]:
-    """Return the files of the result and of the components' results, all different."""
     from kernelscope.files.volumes import beside
     from kernelscope.files.write_errors import resolved
 

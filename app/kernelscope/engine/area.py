@@ -28,8 +28,6 @@ _MOST_CORNERS = 1000
 
 
 class Outline(StrEnum):
-    """The shapes of areas."""
-
     RECTANGLE = "rectangle"
     ELLIPSE = "ellipse"
     POLYGON = "polygon"
@@ -79,13 +77,11 @@ class Area:
         return " ".join([self.outline.value, *(f"{x},{y}" for x, y in self.corners)])
 
     def describe(self) -> str:
-        """Return ``40×30 ellipse at x 12, y 8``."""
         left, top, right, bottom = self.box
         return f"{right - left}×{bottom - top} {self.outline} at x {left}, y {top}"
 
     @property
     def box(self) -> tuple[int, int, int, int]:
-        """The box around the area: left, top, right and bottom edge."""
         return box_around(self.corners)
 
     def region(self, height: int, width: int) -> Region | None:
@@ -98,7 +94,6 @@ class Area:
         return Region(top, left, bottom - top, right - left)
 
     def mask(self, part: Region) -> NDArray[np.bool_]:
-        """Return which pixels of a part of the picture belong to the area."""
         columns = np.arange(part.left, part.left + part.width) + 0.5
         rows = np.arange(part.top, part.top + part.height) + 0.5
         return inside(self.outline, self.corners, columns, rows)

@@ -30,8 +30,6 @@ class Availability:
 
 @dataclass(frozen=True)
 class Fact:
-    """A property of a device, in words or as a number with its unit."""
-
     name: str
     value: str
     unit: str = ""
@@ -39,8 +37,6 @@ class Fact:
 
 @dataclass(frozen=True)
 class FactGroup:
-    """Facts under a common heading."""
-
     title: str
     facts: tuple[Fact, ...]
 

@@ -105,8 +105,6 @@ class RunLog:
 
 @dataclass(frozen=True)
 class RunContext:
-    """Everything about a run that is neither its request nor its backend."""
-
     log: RunLog = field(default_factory=RunLog)  # receives stages, notices and figures
     token: CancelToken = field(default_factory=CancelToken)  # the run checks it often
     progress: Progress = no_progress  # called with a stage and the fraction of it that is done

@@ -21,7 +21,6 @@ class CancelToken:
         return self._is_set
 
     def check(self) -> None:
-        """Raise `Cancelled` if `cancel` was called."""
         if self._is_set:
             raise Cancelled
 

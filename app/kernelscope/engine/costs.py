@@ -48,7 +48,6 @@ Point = tuple[Annotated[int, (1, 1 << 50)], Annotated[float, (1e-12, 1e9)]]
 
 
 def default_path() -> Path:
-    """Return where the user's costs are kept."""
     import platformdirs
 
     return platformdirs.user_cache_path("kernelscope", appauthor=False) / "costs.json"
@@ -94,7 +93,6 @@ class Costs:
                 self._save()
 
     def predict(self, request: Request, device: str, level: str) -> float | None:
-        """Return the seconds that `request` should take; None if nothing similar was run."""
         samples = math.prod(request.source.shape)
         with self._lock:
             points = self._load().get(_key(request, device, level))

@@ -37,7 +37,6 @@ class Crops:
         self._last = weakref.WeakKeyDictionary()
 
     def of(self, image: Image, part: NeededPart) -> Image:
-        """Return the `part` of `image`; the image itself if that is all of it."""
         if (part.rows, part.columns) == (range(image.height), range(image.width)):
             return image
         with self._lock:
@@ -128,7 +127,6 @@ class Resolved:
         self._last = weakref.WeakKeyDictionary()
 
     def of(self, request: Request) -> Mapping[str, Any]:
-        """Return the resolved parameters of a request; the first time takes a while."""
         scan, step = request.scan, request.step
         with self._lock:
             known, values = self._last.get(scan, (None, {}))

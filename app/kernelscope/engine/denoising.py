@@ -24,8 +24,6 @@ from kernelscope.schema.samples import Kind
 
 @dataclass(frozen=True)
 class Proposal:
-    """A filter that removes the noise of a source."""
-
     filter: FilterSpec
     values: Mapping[str, Any]  # parameters that are not at their defaults
     line: str  # the filter and why, for the user; a run says more about the noise
@@ -59,7 +57,6 @@ def _suits(spec: FilterSpec, model: Any) -> bool:
 
 
 def remedies(disturbance: Disturbance, kind: Kind) -> list[FilterSpec]:
-    """Return the filters for a disturbance, the best first."""
     found: list[tuple[Remedy, FilterSpec]] = [
         (spec.remedy, spec)
         for spec in filters.discover(kind).values()

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Resources:
-    """Resources of one kernel, as the assembler reports them."""
-
     registers: int  # for each thread
     spill_bytes: int  # stores and loads of registers that did not fit, for each thread
     stack_bytes: int  # local memory of each thread
@@ -19,8 +17,6 @@ class Resources:
 
 @dataclass(frozen=True)
 class LaunchReport:
-    """The last launch of a run, for the kernel viewer."""
-
     filter_id: str
     kernel: str
     # Blocks and threads of a block, in x and y (and z).

@@ -51,7 +51,6 @@ class Facts:
 
     @classmethod
     def of(cls, result: Result) -> Facts:
-        """Return the facts of a result, without thumbnail and quality."""
         timed = not result.is_emulated
         return cls(
             result.request.cost_key,
@@ -104,7 +103,6 @@ class Memo:
         self._entries.append(_KeptResult(settings, result, facts))
 
     def find(self, source: Source, step: Step) -> Result | None:
-        """Return the result of `step` on `source`, if it is kept."""
         entry = self._entry(source, step)
         if entry is None:
             return None
@@ -113,11 +111,9 @@ class Memo:
         return entry.result
 
     def facts(self, result: Result) -> Facts:
-        """Return the facts of a result that `find` returned."""
         return next(entry.facts for entry in self._entries if entry.result is result)
 
     def walk(self, source: Source, steps: Iterable[Step]) -> Iterator[Result]:
-        """Yield the results of steps one after the other, up to the first that is not kept."""
         for step in steps:
             result = self.find(source, step)
             if result is None:
@@ -137,7 +133,6 @@ class Memo:
         return joined(request, parts)
 
     def done(self, request: Request) -> tuple[Result, ...]:
-        """Return the results of the first steps of `request` that need not be computed again."""
         options = [request.options, *(each.options for each in request.then)]
         first = request.step if request.needs_estimates else request.step.fixed
         steps = [first, *(each.step for each in request.then)]

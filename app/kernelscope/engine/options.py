@@ -41,7 +41,6 @@ class RunOptions:
 
     @property
     def is_usual(self) -> bool:
-        """Whether all but device, level and repeats have their defaults."""
         limits = self.memory_limit, self.gpus, self.block
         return limits == (None, None, None) and not self.cold
 

@@ -32,8 +32,6 @@ DIMENSIONS = ("2d", "3d")
 
 @dataclass(frozen=True)
 class Recipe:
-    """Steps, each of which works on the output of the previous one."""
-
     steps: tuple[Step, ...]  # at least one
 
     def __post_init__(self) -> None:
@@ -139,7 +137,6 @@ def _step(content: Field, version: int) -> Step:
 
 
 def _value(parameter: Parameter, content: Field) -> Any:
-    """Return the value of a parameter in a file, checked."""
     if parameter.stored_as_text:
         return content.from_text(parameter.parse)
     if content.value == ESTIMATE and parameter.has_estimate:

@@ -47,29 +47,23 @@ class Region:
 
     @classmethod
     def all_of(cls, shape: tuple[int, ...]) -> Region:
-        """Return the whole of a result of shape (height, width, ...)."""
         return cls(0, 0, shape[0], shape[1])
 
     def describe(self) -> str:
-        """Return ``640×480 pixels at x 12, y 40``."""
         return f"{self.width}×{self.height} pixels at x {self.left}, y {self.top}"
 
     @property
     def pixels(self) -> int:
-        """The number of pixels."""
         return self.height * self.width
 
     def fits(self, shape: tuple[int, ...]) -> bool:
-        """Return whether it lies in a result of shape (height, width, ...)."""
         return self.top + self.height <= shape[0] and self.left + self.width <= shape[1]
 
     def of(self, planes: NDArray[Any]) -> NDArray[Any]:
-        """Return this part of an array of shape (height, width, ...), as a view."""
         bottom, right = self.top + self.height, self.left + self.width
         return planes[self.top : bottom, self.left : right]
 
     def contains(self, other: Region) -> bool:
-        """Return whether all pixels of `other` belong to this region."""
         return (
             self.top <= other.top
             and self.left <= other.left

@@ -36,8 +36,6 @@ _ids = itertools.count(1)
 
 
 class Pass(NamedTuple):
-    """One of the filters that a request runs one after the other."""
-
     filter: FilterSpec
     parameters: Mapping[str, Any]
     border: Border
@@ -294,7 +292,6 @@ class Request:
             )
 
     def at(self, options: RunOptions) -> Request:
-        """Return the same with other run options."""
         return replace(self, options=options)
 
     @cached_property
@@ -333,13 +330,11 @@ class Request:
 
     @property
     def image(self) -> Image:
-        """The source of a filter for pictures."""
         assert isinstance(self.source, Image)
         return self.source
 
     @property
     def scan(self) -> Scan:
-        """The source of a filter for volumes."""
         assert isinstance(self.source, Scan)
         return self.source
 
@@ -382,7 +377,6 @@ class Request:
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """Shape of the result: (height, width, channels) or that of the scan."""
         shape, region = self.whole_shape, self.region
         if isinstance(region, Box):
             shape = (*region.sides, *shape[3:])
@@ -394,7 +388,6 @@ class Request:
 
     @property
     def whole_shape(self) -> tuple[int, ...]:
-        """Shape of the result without a region."""
         return self.shapes[-1]
 
     @property
@@ -425,7 +418,6 @@ class Request:
 
     @cached_property
     def _own_shape(self) -> tuple[int, ...]:
-        """Shape of the result of the first step."""
         shape = self.source.shape
         if not self.by_slices:
             for spec, parameters, border in self.passes():

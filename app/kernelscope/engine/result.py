@@ -89,13 +89,11 @@ class Result:
 
     @property
     def image(self) -> Image:
-        """The picture that a filter for pictures made."""
         assert isinstance(self.output, Image)
         return self.output
 
     @property
     def scan(self) -> Scan:
-        """The volumes that a filter for volumes made."""
         assert isinstance(self.output, Scan)
         return self.output
 
@@ -130,12 +128,10 @@ class Result:
 
     @property
     def speed_unit(self) -> str:
-        """Unit of `speed`: ``megapixels/s``, of volumes ``megavoxels/s``."""
         return f"mega{self.request.source.unit}/s"
 
     @property
     def settings(self) -> str:
-        """The settings of the request and the estimates, in words."""
         if self.parts:
             return "; then ".join(part.settings for part in self.parts)
         return self.request.describe(self.estimates)
@@ -150,12 +146,10 @@ class Result:
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """The request of each step."""
         return tuple(part.request for part in self.parts) or (self.request,)
 
     @property
     def name(self) -> str:
-        """The filter in short."""
         spec = self.request.step.filter
         return spec.short or spec.name
 
@@ -175,7 +169,6 @@ class Result:
 
     @property
     def level_name(self) -> str:
-        """The name of the level: ``Shared memory``."""
         known = self._level
         return known.name if known is not None else self.level
 

@@ -138,7 +138,6 @@ def _begin(
 
 
 def _has_gpu(request: Request, backends: Mapping[str, Backend]) -> bool:
-    """Return whether Auto has a choice."""
     gpu = backends.get(Device.GPU.value)
     return (
         gpu is not None and gpu.availability().available and bool(gpu.levels(request.step.filter))

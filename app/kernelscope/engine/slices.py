@@ -149,7 +149,6 @@ class SliceUnit:
         return cls(2.0 ** min(math.ceil(math.log2(levels.span)), 127))
 
     def picture(self, voxels: NDArray[Any], title: str) -> Image:
-        """Return voxels of a slice as a picture; bytes stay as they are."""
         if is_bytes(voxels.dtype):
             return Image.from_array(np.ascontiguousarray(voxels), title)
         pixels = voxels.astype(np.float32)

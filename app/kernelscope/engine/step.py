@@ -31,7 +31,6 @@ def default_text(parameter: Parameter) -> str:
 
 
 def check_border(spec: FilterSpec, border: str) -> None:
-    """Raise `InvalidParameter` for a border that the filter does not offer."""
     if border not in spec.borders:
         offered = ", ".join(spec.borders)
         raise InvalidParameter(f"{spec.name} has no border “{border}”.", f"Use one of {offered}.")
@@ -162,7 +161,6 @@ class Step:
 
     @property
     def name(self) -> str:
-        """The filter in short."""
         return self.filter.short or self.filter.name
 
     @property
@@ -202,7 +200,6 @@ class Step:
 
     @property
     def caption(self) -> str:
-        """The settings that differ from the defaults: ``5×5, wrap border``; empty for none."""
         return ", ".join(chip.text for chip in self.chips)
 
     def for_microscope(self) -> Step:

@@ -47,16 +47,12 @@ class Variant:
 
 @dataclass(frozen=True)
 class Score:
-    """How good a result is."""
-
     psnr: float  # in dB
     estimated: bool  # whether it was estimated without a reference, which supposes Gaussian noise
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """The outcome of a variant: a result, or the problem."""
-
     index: int
     variant: Variant
     result: Result | None = None
@@ -178,7 +174,6 @@ def _run(index: int, variant: Variant, run: Run) -> Cell:
 
 
 def _score(cell: Cell, sigma: float | None, run: Run) -> Score | None:
-    """Judge a result; None where nothing can be said."""
     if cell.result is None:
         return None
     request = cell.result.request
@@ -191,7 +186,6 @@ def _score(cell: Cell, sigma: float | None, run: Run) -> Score | None:
 
 
 def _compare(result: Result) -> Score:
-    """Compare a result with its reference, of which only the region counts."""
     request = result.request
     reference = cast(Image, request.reference).planes
     if request.region is not None:

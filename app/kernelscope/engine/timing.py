@@ -34,7 +34,6 @@ class KernelTime:
 
 
 def added_up(kernels: Iterable[KernelTime]) -> tuple[KernelTime, ...]:
-    """Return the time of each kernel over several stages, in order of first appearance."""
     found: dict[str, list[KernelTime]] = {}
     for kernel in kernels:
         found.setdefault(kernel.name, []).append(kernel)
@@ -85,8 +84,6 @@ class Stage(NamedTuple):  # made ten times a run: a frozen dataclass takes six t
 
 @dataclass(frozen=True)
 class Repeats:
-    """The times of a measured run, in seconds, in the order in which they were taken."""
-
     totals: tuple[float, ...]  # the counted stages of each repeat
     computing: tuple[float, ...]
     """The kernels of a GPU in each repeat, or its stage *compute* on the CPU."""
@@ -95,8 +92,6 @@ class Repeats:
 
 
 class Metric(NamedTuple):
-    """A figure other than a duration."""
-
     name: str
     """``effective rate`` (bytes that had to be read and written / kernel time), ``arithmetic rate``
     (operations / kernel time), ``copy rate`` (the rate of a copy on the card reaches, read +

@@ -92,7 +92,6 @@ def _weighted(
     full = white_level(dtype)  # of products: white of a pixel that is opaque
 
     def averaged(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the average of numbers from 0 to 1."""
         whole = shares if is_float else np.rint(shares * full)
         part = Image.from_array(whole.astype(dtype), image.title)
         return run(replace(request, source=part, reference=None)).planes / full
@@ -108,7 +107,6 @@ def _weighted(
 
 
 def to_grey(image: Image) -> Image:
-    """Return `image` converted to greyscale, as a step with `grey` gets it."""
     if image.is_grey:
         return image
     spec, parameters, border = grey_first()

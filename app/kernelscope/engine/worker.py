@@ -50,8 +50,6 @@ class Progressed:
 
 @dataclass(frozen=True)
 class Finished:
-    """`result` is a `Result`; None of a job that came to its end."""
-
     request: Request | Job
     result: Any
 
@@ -168,7 +166,6 @@ class Worker:
             close_all(self._backends.values())
 
     def _serve(self) -> None:
-        """Run requests as they are submitted, until the worker is closed."""
         while True:
             with self._condition:
                 while self._pending is None and not self._closing:

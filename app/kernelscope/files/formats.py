@@ -127,8 +127,6 @@ class Decoded:
 
 
 class Unreadable(Exception):
-    """Reason why a decoder refuses a file, worded to follow the file's name and a colon."""
-
     def __init__(self, cause: str, hint: str = "") -> None:
         super().__init__(cause)
         self.cause = cause
@@ -157,7 +155,6 @@ def named(title: str, what: str = "image") -> Iterator[None]:
 
 
 def check_size(width: int, height: int, samples: int = 1) -> None:
-    """Refuse a size from a header before any memory is allocated for it."""
     if width < 1 or height < 1:
         raise Unreadable(f"the image has no pixels ({width}×{height}).")
     if width * height > MAX_PIXELS:
@@ -203,13 +200,11 @@ def damage_explained(name: str) -> Iterator[None]:
 
 
 def unreadable(error: OSError | ValueError) -> Unreadable:
-    """Return the system's reason why a file cannot be read."""
     detail = error.strerror if isinstance(error, OSError) else str(error)
     return Unreadable(f"the file cannot be read ({detail}).")
 
 
 def _detail(error: Exception) -> str:
-    """Return the first line of a library's message, without its final stop."""
     if type(error).__name__ == "UnidentifiedImageError":  # Its text names a Python object.
         return "bad header"
     lines = str(error).splitlines()

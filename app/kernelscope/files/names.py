@@ -43,5 +43,4 @@ def stem_of(volume: Image | Volume) -> str:
 
 
 def stem(path: Path) -> str:
-    """Return the name without its suffix, which may be ``.nii.gz`` or ``.ome.tif``."""
     return Path(path.name.removesuffix(".gz")).stem.removesuffix(".ome")

@@ -34,8 +34,6 @@ The same for all formats, so that they keep the same data."""
 
 @dataclass(frozen=True)
 class Writer:
-    """An encoder, and the properties that its files can keep."""
-
     format: Format  # its suffixes are those to write, which may be fewer than those to read
     encode: Callable[[NDArray[Any], Metadata], bytes]
     """Maps pixels from `fit` and metadata from `metadata` to the bytes of a file."""
@@ -52,7 +50,6 @@ class Writer:
     """As `encode`, with a `quality` from 1 to 100; None for formats without loss."""
 
     def losses(self, channels: int, dtype: np.dtype[Any]) -> list[str]:
-        """Return the properties that the format cannot keep with this many channels, in words."""
         losses = []
         if dtype not in self.dtypes:
             losses.append("16-bit depth" if dtype == _UINT16 else "float samples")
@@ -63,7 +60,6 @@ class Writer:
         return losses
 
     def fit(self, image: Image) -> NDArray[Any]:
-        """Return the pixels as the format stores them, with the losses above."""
         pixels = image.planes
         if image.missing is not None and self.keeps_missing(image):
             mark = pixels.dtype.type(np.nan if pixels.dtype.kind == "f" else image.metadata.nodata)
@@ -88,7 +84,6 @@ class Writer:
         return has_number or image.dtype.kind == "f"
 
     def metadata(self, image: Image) -> Metadata:
-        """Return the part of an image's metadata that the format keeps."""
         found = image.metadata
         colour = not self.grey or (self.colour and not image.is_grey)
         least, most = self.resolutions
@@ -117,8 +112,6 @@ class Writer:
 
 @dataclass(frozen=True)
 class PictureFormat(FileFormat):
-    """A format that is read, and written if it has writers."""
-
     decode: Callable[[WatchedFile], Decoded]  # reads a file, from its start
     writers: tuple[Writer, ...] = ()  # several where each suffix keeps other properties
     decode_all: Callable[[WatchedFile], list[Decoded]] | None = None
@@ -232,6 +225,5 @@ WRITABLE = tuple(writer.format for writer in WRITERS)
 
 
 def writer_of(name: str) -> Writer | None:
-    """Return the writer of files of this name, in any case, by its suffix."""
     lower = name.lower()
     return next((each for each in WRITERS if lower.endswith(each.format.suffixes)), None)

@@ -86,7 +86,6 @@ def read_pages(path: str | Path, *, nan: float | None = None) -> list[Image]:
 def _image(
     decoded: Decoded, title: str, path: Path, notices: list[str], nan: float | None
 ) -> Image:
-    """Return the picture of a file, upright."""
     notices = [*notices, *decoded.notices]
     if decoded.orientation != 1:
         notices.append("Turned upright, as the camera was held.")
@@ -103,7 +102,6 @@ def _image(
 
 
 def _turned(decoded: Decoded) -> Metadata:
-    """Return the metadata of a file, for the upright picture."""
     metadata = decoded.metadata
     if decoded.orientation >= 5 and metadata.resolution:
         return replace(metadata, resolution=metadata.resolution[::-1])
@@ -131,7 +129,6 @@ def open_file(path: Path) -> WatchedFile:
 
 
 def _recognise(handle: WatchedFile) -> PictureFormat:
-    """Return the format of a file by its first bytes, and rewind it."""
     start = handle.read(dicom.START)
     handle.seek(0)
     for each in FORMATS:

@@ -10,8 +10,6 @@ from kernelscope.base.paths import RESOURCES
 
 @dataclass(frozen=True)
 class Sample:
-    """A picture that comes with the program."""
-
     path: Path  # where it is
     caption: str  # description of the picture, for menus
     truth: Path | None = None  # the same picture without its noise

@@ -34,7 +34,6 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def resolved(path: Path) -> Path:
-    """Return the absolute path, with links followed."""
     with explained(path):
         return path.resolve()
 
@@ -83,7 +82,6 @@ def check_target(path: Path) -> None:
 
 @contextmanager
 def saving(path: Path) -> Iterator[None]:
-    """Raise a lack of memory, as it is encoded, as `OutOfMemory`."""
     try:
         yield
     except MemoryError as error:
@@ -94,7 +92,6 @@ def saving(path: Path) -> Iterator[None]:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Raise the system's errors as `ImageWriteError`."""
     name = path.name
     try:
         yield

@@ -141,7 +141,6 @@ def write_pages(images: Sequence[Image], path: str | Path) -> Path:
 
 
 def holds_pages(path: Path) -> bool:
-    """Return whether files of that name hold several pictures."""
     return path.suffix.lower() in (".tif", ".tiff")
 
 

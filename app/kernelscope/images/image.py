@@ -29,8 +29,6 @@ MM_PER_INCH = 25.4
 
 @dataclass(frozen=True)
 class Metadata:
-    """The content of a picture file other than its pixels."""
-
     profile: bytes = b""  # ICC profile: the meaning of the samples as colours; empty without one
     resolution: tuple[float, float] | None = None  # pixels per inch along x and y
     exif: bytes = b""  # EXIF data from their TIFF header on, of a picture that stands upright
@@ -149,7 +147,6 @@ class Image:
 
     @property
     def size(self) -> str:
-        """Width and height in words: ``512×256``."""
         return f"{self.width}×{self.height}"
 
     @property
@@ -162,7 +159,6 @@ class Image:
 
     @property
     def channels(self) -> int:
-        """Number of channels, alpha included; 1 for grey."""
         return 1 if self.pixels.ndim == 2 else int(self.pixels.shape[2])
 
     @property
@@ -205,7 +201,6 @@ class Image:
 
     @cached_property
     def levels(self) -> Levels:
-        """The samples that stand for black and white, see `kernelscope.schema.samples`."""
         if self.given_levels is not None:
             return self.given_levels
         return levels_of(self.planes[:, :, : colour_count(self.channels)])
@@ -216,13 +211,11 @@ class Image:
 
     @property
     def mode(self) -> str:
-        """Colour model and depth in words, like ``RGBA, 16 bit``."""
         model = {1: "grey", 2: "grey with alpha", 3: "RGB", 4: "RGBA"}[self.channels]
         depth = {"uint8": "8 bit", "uint16": "16 bit", "float32": "32-bit float"}
         return f"{model}, {depth[self.pixels.dtype.name]}"
 
     def describe(self) -> str:
-        """Return ``title, 512×512, RGB, 8 bit``."""
         return f"{self.title}, {self.size}, {self.mode}"
 
     def like(self, planes: NDArray[Any], *, finite: bool = False) -> Image:
@@ -241,7 +234,6 @@ class Image:
         return Image(np.broadcast_to(self.pixels.dtype.type(0), shape), self.title)
 
     def cropped(self, shape: tuple[int, ...]) -> Image:
-        """Return a copy of the upper left corner."""
         part = tuple(slice(0, side) for side in shape)
         return Image.from_array(self.pixels[part].copy(), self.title)
 
@@ -259,7 +251,6 @@ class Image:
         return missing[top : top + other.height, left : left + other.width]
 
     def renamed(self, title: str, path: Path | None = None) -> Image:
-        """Return the same pixels under another name."""
         return replace(self, title=title, path=path)
 
 

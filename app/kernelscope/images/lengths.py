@@ -70,7 +70,6 @@ def unit_of(lengths: Sequence[float]) -> tuple[str, float]:
 
 
 def in_words(lengths: Sequence[float], join: str = "×") -> str:
-    """Return lengths in millimetres as ``0.2×0.2×0.5 µm``; of none, an empty text."""
     if not lengths:
         return ""
     unit, factor = unit_of(lengths)

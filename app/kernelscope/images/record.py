@@ -49,8 +49,6 @@ class Record:
 
 
 def joined(records: Sequence[Record]) -> Record:
-    """Return one record of several files that were written together, without repetitions."""
-
     def all_of(field: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(line for each in records for line in getattr(each, field)))
 

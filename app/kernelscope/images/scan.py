@@ -72,7 +72,6 @@ class Scan:
 
     @property
     def components(self) -> Components:
-        """The volumes, for a filter that need not see them as one array."""
         return Components(
             self.samples,
             lambda: self.planes,
@@ -100,7 +99,6 @@ class Scan:
         return tuple(notice for volume in self.volumes for notice in volume.notices)
 
     def describe(self) -> str:
-        """Return the description of the first volume, and the titles of the others."""
         first, *others = self.volumes
         return " + ".join((first.describe(), *(volume.title for volume in others)))
 
@@ -118,7 +116,6 @@ class Scan:
 
     @property
     def size(self) -> str:
-        """Width, height and depth in words: ``181×217×181``."""
         first = self.volumes[0]
         return f"{first.width}×{first.height}×{first.depth}"
 

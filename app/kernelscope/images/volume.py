@@ -237,7 +237,6 @@ class Volume:
 
     @cached_property
     def value_range(self) -> tuple[float, float]:
-        """The smallest and the largest voxel."""
         with _looking:  # `cached_property` lets several threads look
             (ends,) = remembered(self.voxels, ENDS, lambda: [_ends(self.voxels)])
             return ends
@@ -323,7 +322,6 @@ class Volume:
         return replace(self, voxels=new, stored=stored)
 
     def minus(self, other: Volume) -> Volume:
-        """Return by how much the voxels exceed those of a volume of the same shape, as floats."""
         change = self.voxels.astype(np.float32) - other.voxels
         return self.with_voxels(change, as_float=True)
 

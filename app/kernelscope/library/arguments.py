@@ -92,7 +92,6 @@ _KINDS: Mapping[type[Parameter], Callable[[Any], Annotation]] = {
 
 
 def annotation_of(parameter: Parameter) -> Annotation:
-    """Return the type of a parameter, which may be an estimate."""
     found = next((_KINDS[kind] for kind in type(parameter).__mro__ if kind in _KINDS), None)
     if found is None:
         raise LookupError(f"{type(parameter).__name__} has no Python type in {__name__}")
@@ -103,7 +102,6 @@ def annotation_of(parameter: Parameter) -> Annotation:
 
 
 def default_of(parameter: Parameter) -> Any:
-    """Return the value of a parameter that is left out."""
     return ESTIMATE if parameter.is_estimated else parameter.default
 
 
@@ -156,7 +154,6 @@ _FLAG = Annotation("bool", "bool")
 
 
 def optional(annotation: Annotation) -> Annotation:
-    """Return a type that may be None."""
     return Annotation(f"{annotation.text} | None", annotation.words)
 
 
@@ -334,7 +331,6 @@ def level_argument(spec: FilterSpec) -> Argument:
 
 
 def arguments_of(spec: FilterSpec) -> tuple[Argument, ...]:
-    """Return the arguments of the function of a filter, in their order."""
     return tuple(_arguments(spec))
 
 
@@ -417,7 +413,6 @@ def _checked(parameter: Parameter, value: Any) -> Any:
 
 
 def _side(name: str, sides: Sequence[Any]) -> Any:
-    """Return the side of a square that is given as a pair."""
     if len(sides) != 2:
         raise InvalidParameter(
             f"{name}: {tuple(sides)} are not two sides, and a picture has two axes.",
@@ -579,7 +574,6 @@ WIDTH = 92  # columns of a docstring, without the indent of a function's body
 
 
 def docstring_of(spec: FilterSpec, arguments: Sequence[Argument]) -> str:
-    """Return the docstring of the function of a filter, without indent."""
     lines = [
         f"Return the result of the filter {spec.name}.",
         "",
@@ -615,7 +609,6 @@ def _returns(spec: FilterSpec) -> Iterator[str]:
 
 
 def _example(spec: FilterSpec) -> Iterator[str]:
-    """Yield a call that sets a parameter and the border."""
     arguments = ["volume" if spec.kind is Kind.VOLUME else "image"]
     for parameter in spec.parameters[:1]:
         others = parameter.variants(parameter.default, 3)

@@ -84,7 +84,6 @@ class Layout:
 
     @property
     def others(self) -> list[int]:
-        """The axes that count pictures."""
         taken = (self.rows, self.columns, self.channels)
         return [each for each in range(self.ndim) if each not in taken]
 
@@ -100,12 +99,10 @@ class Layout:
         return shape[self.channels] in (_WITH_ALPHA if self.alpha else _GREY_OR_RGB)
 
     def count(self, shape: Sequence[int]) -> int:
-        """Return the number of pictures in an array."""
         each = 1 if self._together(shape) else shape[self.channels or 0]
         return each * math.prod(shape[axis] for axis in self.others)
 
     def sides_of(self, shape: Sequence[int]) -> tuple[int, int, int]:
-        """Return height, width and channels of a picture that is filtered."""
         together = self.channels is not None and self._together(shape)
         channels = shape[self.channels] if together and self.channels is not None else 1
         return shape[self.rows], shape[self.columns], channels
@@ -123,7 +120,6 @@ class Layout:
         return tuple(found[axis] for axis in sorted(found))
 
     def first(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return the first picture."""
         return next(self._pictures(array))
 
     def filtered(self, array: NDArray[Any], run: Run) -> NDArray[Any]:

@@ -23,7 +23,6 @@ contributions:
 
 
 def text() -> str:
-    """Return the content of the manifest; a text in quotes is the same in JSON and in YAML."""
     return _HEAD + "\n".join(_lines()) + "\n"
 
 

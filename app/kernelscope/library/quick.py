@@ -141,7 +141,6 @@ def quick(step: Step, given: Mapping[str, Any], arguments: Sequence[Argument]) -
 
 
 def shapes_of(step: Step, array: NDArray[Any]) -> tuple[tuple[int, ...], ...]:
-    """Return the shapes of source and result with channels, and that of the array to return."""
     source = (*array.shape, 1)[:3]
     made = step.filter.output_shape(source, step.parameters, step.border)
     loses_colour = array.shape[2:] == (3,) and made[2] == 1

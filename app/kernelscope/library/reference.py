@@ -36,7 +36,6 @@ _ITEM = re.compile(r"^(\S.*?)(?: : (.*))?$")
 
 
 def text() -> str:
-    """Return the content of the page."""
     parts = [_HEAD.format(version=kernelscope.__version__), "## Arguments of all filters"]
     specs = {
         kind: sorted(filters.discover(kind).values(), key=lambda each: each.id) for kind in Kind

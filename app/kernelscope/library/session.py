@@ -125,7 +125,6 @@ class LibrarySession:
         progress: Progress | None = None,
         cancel: Cancel | None = None,
     ) -> Result:
-        """Return the result of the last step."""
         token = PolledToken(cancel)
         try:
             results = execute_recipe(
@@ -167,7 +166,6 @@ class LibrarySession:
             raise
 
     def backends(self) -> dict[str, Backend]:
-        """Return the backends by id."""
         from kernelscope.backends import create_backends
 
         with self._lock:

@@ -47,7 +47,6 @@ _SEVERAL = "tuple[NDArray[Any], ...]"
 
 
 def text() -> str:
-    """Return the content of the stub."""
     imports = {
         module: sorted(name for name in MODULES if MODULES[name] == module)
         for module in sorted(set(MODULES.values()))

@@ -77,7 +77,6 @@ def level_page(device: str, level_id: str) -> str:
 
 
 def allowed(parameter: Parameter) -> str:
-    """Return the values that a parameter takes, in words."""
     return parameter.allowed() + (f", or {ESTIMATE}" if parameter.has_estimate else "")
 
 
@@ -92,7 +91,6 @@ def page(name: str) -> str:
 
 
 def title_of(path: Path) -> str:
-    """Return the title of a page: its first line."""
     with path.open(encoding="utf-8") as lines:
         return next(lines).removeprefix("# ").strip()
 
@@ -124,7 +122,6 @@ def _overview(kind: Kind) -> str:
 
 
 def _details(kind: Kind) -> str:
-    """Return a section for each filter: its parameters, levels and borders."""
     return "\n\n".join(_section(spec) for spec in filters.discover(kind).values())
 
 
@@ -147,7 +144,6 @@ def _section(spec: FilterSpec) -> str:
 
 
 def parameter_table(spec: FilterSpec) -> str:
-    """Return the parameters of a filter with their options and values."""
     heading = ("option", "values", "default", "meaning")
     return table(heading, map(_parameter, spec.parameters))
 

@@ -92,7 +92,6 @@ GPUS = tuple(_read())  # of ``resources/gpus.toml``, by year
 
 
 def gpu(name: str) -> Gpu | None:
-    """Return the card with a name; case does not matter."""
     return next((each for each in GPUS if each.name.casefold() == name.casefold()), None)
 
 

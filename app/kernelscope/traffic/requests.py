@@ -39,7 +39,6 @@ class Requests:
 
 
 def requests(trace: Trace) -> Requests:
-    """Return the requests that the threads of a block make together."""
     accesses = trace.records["event"] <= Event.WRITE
     records = trace.records[accesses]
     thread = records["thread"].astype(np.int64)

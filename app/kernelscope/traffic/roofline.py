@@ -22,8 +22,6 @@ FAR = 1.5  # times the prediction from which on a measurement calls for an expla
 
 
 class Limiter(StrEnum):
-    """The parts of a card that may limit a kernel."""
-
     MEMORY = "device memory"
     CACHE = "L2 cache"
     LOADS = "loads and stores"
@@ -33,8 +31,6 @@ class Limiter(StrEnum):
 
 @dataclass(frozen=True)
 class Prediction:
-    """The least time of the launches of a level."""
-
     seconds: float  # the largest bound of each launch, added up
     limit: Limiter  # the part behind most of it
     bounds: dict[Limiter, float]
@@ -46,7 +42,6 @@ class Prediction:
 
 
 def predict(launches: Sequence[Counts], card: Gpu) -> Prediction:
-    """Return the least time of launches, one after the other, on a card."""
     total, limits = 0.0, dict.fromkeys(Limiter, 0.0)
     bounds: dict[Limiter, float] = {}
     for each in launches:

@@ -20,12 +20,10 @@ class TableRow:
     note: str = ""  # the meaning of the figure
 
     def texts(self) -> tuple[str, ...]:
-        """Return the values as text; a dash for none."""
         return tuple("–" if each is None else f"{each:,.{self.digits}f}" for each in self.values)
 
 
 def totals_of(launches: Sequence[Counts]) -> dict[Key, Totals]:
-    """Return the sums over the launches of a level."""
     result: dict[Key, Totals] = {}
     for each in launches:
         for key, totals in launch_totals(each).items():

@@ -53,7 +53,6 @@ Key = tuple[MemorySpace, Event]  # a memory space, and `Event.READ` or `Event.WR
 
 
 def launch_totals(found: Counts | Trace) -> dict[Key, Totals]:
-    """Return the traffic of a launch, or of the traced block, by space and direction."""
     result: dict[Key, Totals] = {}
     names = [each.name for each in fields(Totals) if each.name != "footprint"]
     for entry in found.entries:
@@ -69,7 +68,6 @@ def launch_totals(found: Counts | Trace) -> dict[Key, Totals]:
 
 
 def thread_totals(trace: Trace, thread: int) -> dict[Key, Totals]:
-    """Return the traffic of one thread; it makes no requests on its own."""
     records = trace.accesses()
     records = records[records["thread"] == thread]
     result: dict[Key, Totals] = {}
@@ -145,7 +143,6 @@ class Branches:
 
 
 def branches(trace: Trace, warp: int | None = None) -> Branches:
-    """Return the branches of the warps of a block; those inside the emulator do not count."""
     known = np.array([site for site, places in trace.scene.sites.items() if places], np.uint32)
     kept = (trace.records["event"] == Event.BRANCH) & np.isin(trace.records["site"], known)
     if warp is not None:

@@ -22,8 +22,6 @@ SOURCE, OUTPUT = "source", "output"  # the names of the pictures among the array
 
 
 class MemorySpace(IntEnum):
-    """The memories that kernels address."""
-
     GLOBAL = 0
     CONSTANT = 1
     SHARED = 2
@@ -86,8 +84,6 @@ class SourceLine(NamedTuple):
 
 @dataclass(frozen=True)
 class Array:
-    """A stretch of memory that a kernel uses."""
-
     name: str
     space: MemorySpace
     bytes: int
@@ -108,8 +104,6 @@ class Array:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A launch whose accesses were traced."""
-
     kernel: str
     level: str
     level_name: str
@@ -176,7 +170,6 @@ class Trace:
         return self.number % columns, self.number // columns % rows, self.number // columns // rows
 
     def of_warp(self, warp: int) -> Trace:
-        """Return the same trace with the records of one warp only."""
         return replace(self, records=self.records[self.records["thread"] // WARP == warp])
 
     def instructions(self, records: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -189,13 +182,11 @@ class Trace:
         return site, width
 
     def accesses(self) -> NDArray[Any]:
-        """Return the records that are reads and writes."""
         chosen: NDArray[Any] = self.records[self.records["event"] <= Event.WRITE]
         return chosen
 
 
 def writer_of(trace: Trace, x: int, y: int) -> int | None:
-    """Return the thread that writes a pixel of the output; None if none of the block does."""
     number = next(n for n, each in enumerate(trace.scene.arrays) if each.name == OUTPUT)
     output = trace.scene.arrays[number]
     channels = output.shape[-1] if output.shape else 1

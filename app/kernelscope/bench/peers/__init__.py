@@ -45,7 +45,6 @@ def discover() -> Mapping[str, Library]:
 
 
 def names() -> tuple[str, ...]:
-    """Return the name of every known library, installed or not."""
     return tuple(discover())
 
 

@@ -75,7 +75,6 @@ class Library:
     """Returns its version; without one, `module` has a ``__version__``."""
 
     def missing(self) -> str:
-        """Return why it cannot be used here; empty if it can."""
         if self.module and importlib.util.find_spec(self.module) is None:
             return f"{self.requirement or self.name} is not installed."
         return self.obstacle()
@@ -88,7 +87,6 @@ class Library:
     def counterpart(
         self, filter_id: str, pixels: Pixels, parameters: Parameters, border: Border
     ) -> Counterpart | None:
-        """Return its call for a filter of `pixels`; None if it has none that computes the same."""
         maker = self.makers[filter_id]
         if self.on_card:
             with card.stream():
@@ -100,15 +98,12 @@ class Library:
 
 @dataclass(frozen=True)
 class Counterpart:
-    """A library's call, ready to be repeated on its data."""
-
     library: Library
     call: Callable[[], Any]
     """Does the work and returns the result; on a GPU queues it on the current CuPy stream."""
     finish: Callable[[Any], Pixels]  # converts the result, on the host, to the type of the filter
 
     def result(self) -> Pixels:
-        """Return the library's result, in the filter's type."""
         if not self.library.on_card:
             return self.finish(self.call())
         with card.stream():

@@ -73,13 +73,11 @@ class _Image(ctypes.Structure):
 
 @functools.cache
 def compiler() -> str:
-    """Return the path of a C compiler; empty if there is none."""
     return next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), "")
 
 
 @functools.cache
 def version() -> str:
-    """Return the first line of the compiler's version; empty if there is none."""
     if not compiler():
         return ""
     command = [compiler(), "--version"]

@@ -66,7 +66,6 @@ class Tls(NamedTuple):
 
 @contextmanager
 def connected(address: str, tls: Tls | None = None) -> Iterator[Client]:
-    """Provide a connection to the scheduler at an address such as ``tcp://node1:8786``."""
     distributed = _distributed()
     if tls is not None and "://" not in address:
         address = f"tls://{address}"
@@ -130,7 +129,6 @@ def _check_files(tls: Tls) -> None:
 
 
 def _check_protocol(address: str, tls: Tls | None, security: Security) -> None:
-    """Refuse keys for an address without encryption, and such an address without keys."""
     is_encrypted = address.partition("://")[0] in _ENCRYPTED
     if tls is not None and not is_encrypted:
         raise AppError(
@@ -346,7 +344,6 @@ class ClusterBatch:
     def _answers(
         self, items: Sequence[Item], token: CancelToken
     ) -> Iterator[tuple[Item, str | None, str]]:
-        """Yield each file as its task ends, with the answer, or with the reason for none."""
         if not items:
             return
         left: dict[str, tuple[Future, int]] = {}
@@ -391,7 +388,6 @@ class ClusterBatch:
         left: dict[str, tuple[Future, int]],
         ended: queue.SimpleQueue[str],
     ) -> None:
-        """Send the tasks of files, by their numbers."""
         texts = [describe(number, items[number], self._settings) for number in numbers]
         keys = [f"kernelscope-{secrets.token_hex(8)}-{number}" for number in numbers]
         futures = self._sender.send(filter_file, texts, keys)
@@ -428,7 +424,6 @@ def _folder_of_parts(settings: TaskSettings) -> Iterator[None]:
 
 @contextmanager
 def _closing(client: Client) -> Iterator[Client]:
-    """Close a connection at the end, also if the other side is gone."""
     try:
         yield client
     finally:

@@ -218,7 +218,6 @@ class Batch:
     def _read_reference(
         self, item: Item, sources: Sequence[Source]
     ) -> tuple[Image | Volume | None, str]:
-        """Return the reference of a file, or the reason why there is none."""
         if item.reference is None:
             return None, ""
         if len(sources) > 1:
@@ -238,7 +237,6 @@ class Batch:
         token: CancelToken,
         begun: Callable[[Item, FileState], None],
     ) -> tuple[FileOutcome, list[Source], tuple[int, int] | None] | None:
-        """Return the outcome so far and the results; none after a failure, None if stopped."""
         outcome, state = FileOutcome(item, FileState.DONE), None
         outputs: list[Source] = []
         try:
@@ -275,7 +273,6 @@ class Batch:
         backends: Mapping[str, Backend],
         token: CancelToken,
     ) -> tuple[Result, Result, list[str]]:
-        """Return the results of the first step and of the last one, and the notices of all."""
         results = execute_recipe(
             self._recipe,
             source,
@@ -346,7 +343,6 @@ def check_target(item: Item, hints: Hints, *, overwrite: bool) -> None:
 
 
 def _judged(outcome: FileOutcome, first: Result, result: Result, read: _ReadFile) -> FileOutcome:
-    """Return an outcome with the quality of a result, or with the reason why there is none."""
     if result.quality is not None:
         before = first.quality.before if first.quality is not None else None
         return replace(outcome, before=before, quality=result.quality.after)

@@ -69,7 +69,6 @@ def check_results(
 
 
 def write_results(results: Sequence[Source], target: Path, handling: Handling) -> None:
-    """Write the results of all that a file held to a file of the same kind."""
     pictures = [each for each in results if isinstance(each, Image)]
     volumes = [each.volumes[0] for each in results if isinstance(each, Scan)]
     if len(pictures) > 1:
@@ -88,7 +87,6 @@ def _quality(target: Path, handling: Handling) -> int | None:
 
 
 def describe_size(sources: Sequence[Source]) -> str:
-    """Return ``640×480``, or ``640×480, 12 pictures``; of several, the size of the first."""
     *sides, _ = sources[0].shape
     size = "×".join(str(side) for side in reversed(sides))
     if len(sources) == 1:

@@ -41,8 +41,6 @@ _LOOK_SECONDS = 0.05  # a paused batch looks this often whether it was cancelled
 
 
 class FileState(StrEnum):
-    """The state of the work on a file, or its outcome."""
-
     WAITING = "waiting"
     READING = "reading"
     FILTERING = "filtering"
@@ -78,8 +76,6 @@ class Pause:
 
 @dataclass(frozen=True)
 class Handling:
-    """How the files of a batch are read and written."""
-
     nan: Number | None = None  # replaces NaN; without it, files with NaN fail
     as_float: bool = False  # volumes are not rounded to the type of their file
     lossy: bool = False  # write even if a format loses something
@@ -123,8 +119,6 @@ COMMAND_LINE = Hints()
 
 @dataclass(frozen=True)
 class ResultReport:
-    """All that is to be known about a result."""
-
     notices: tuple[str, ...] = ()
     """Those that ``apply`` prints: of reading, of each step, of writing."""
     # See `Record`.

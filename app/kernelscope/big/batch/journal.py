@@ -122,7 +122,6 @@ class Journal:
                 handle.write("\n")
 
     def is_done(self, item: Item) -> bool:
-        """Return whether the result of a file is there, and the file is as it was then."""
         name, made = self._name(item), _changed(item.target)
         if made is None:
             return False
@@ -149,7 +148,6 @@ class Journal:
         self._write({"done": self._name(item), **_of(item, state)})
 
     def failed(self, item: Item) -> None:
-        """Note that it could not be written."""
         self._write({"failed": self._name(item)})
 
     def close(self) -> None:
@@ -165,7 +163,6 @@ class Journal:
 
 
 def _of(item: Item, state: tuple[int, int] | None) -> dict[str, Any]:
-    """Return the facts of a line about the source."""
     size, changed = state or (None, None)
     return {"source": str(item.source.absolute()), "bytes": size, "changed": changed}
 

@@ -113,7 +113,6 @@ class _Listed:
 
     @classmethod
     def of(cls, path: Path, place: PurePath) -> _Listed:
-        """Return a file that is no DICOM file."""
         end = _end(place.name)
         usual = end if end.lower() in _WRITABLE else USUAL
         return cls(path, place, _absolute(path), place.name[: len(place.name) - len(end)], usual)
@@ -129,7 +128,6 @@ class _Listed:
     def of_series(
         cls, path: Path, slices: tuple[Path, ...], folder: Path, below: PurePath, title: str
     ) -> _Listed:
-        """Return a series that is named after its folder, or, of several in it, by its title."""
         whole = _absolute(folder / title)
         place = below / title if title else below
         if not place.name:
@@ -139,14 +137,11 @@ class _Listed:
 
 
 class _Lister:
-    """Finds the files and the series of inputs."""
-
     def __init__(self, out: Path, found: FoundFiles) -> None:
         self._outside, self._found = os.path.realpath(out), found
         self._scans: dict[Path, DicomFiles] = {}
 
     def entries(self, given: Path) -> Iterator[_Listed]:
-        """Yield the files and series that an input names, with their places below it."""
         if not _is_folder(given):
             yield self._single(given)
             return
@@ -217,7 +212,6 @@ class _Lister:
 
 
 def _titles(series: Sequence[DicomSeries]) -> dict[DicomSeries, str]:
-    """Return a name for each series of a folder: ``3-T1w``; no two are the same."""
     titles, taken = dict[DicomSeries, str](), set[str]()
     for each in series:
         text = f"{each.number or ''}-{each.description}"
@@ -244,14 +238,11 @@ def _is_readable(name: str) -> bool:
 
 
 class _References:
-    """The files of a folder, by their places without suffixes."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._known: dict[Path, dict[str, Path]] = {}
 
     def of(self, entry: _Listed) -> Path | None:
-        """Return the reference of a file; that of the same suffix, if there are several."""
         same = self._folder / entry.place
         if same.is_file():
             return same

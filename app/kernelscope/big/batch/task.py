@@ -54,7 +54,6 @@ class TaskSettings:
 
 
 def describe(number: int, item: Item, settings: TaskSettings) -> str:
-    """Return the task of a file as JSON; `number` tells it from the others of the batch."""
     reference = item.reference and str(item.reference.absolute())
     task = task_of(
         item.source,
@@ -88,12 +87,10 @@ class _FileTask:
 
 
 def filter_file(text: str) -> str:
-    """Do a task, on a worker; return its outcome as JSON."""
     return answered(text, "batch", _part)
 
 
 def _part(content: Field) -> Task:
-    """Filter a file into a part."""
     task = content.record(_FileTask)
     parts = Path(task.parts)
     part = parts / f"{task.number}-{secrets.token_hex(8)}" / Path(task.target).name
@@ -122,7 +119,6 @@ def _part(content: Field) -> Task:
 
 
 def times_begun(number: int, settings: TaskSettings) -> int:
-    """Return how many workers have begun the file with this number, and not failed."""
     return sum(1 for _ in settings.parts.glob(f"{number}-*"))
 
 

@@ -61,7 +61,6 @@ def needed(source: LazySource, box: Box) -> int:
 
 
 def _sides(source: LazySource, budget: float, grain: Sides) -> Sides:
-    """Return the sides of blocks: those that need the least memory for their results."""
     found: list[tuple[bool, float, Sides]] = []
     step = min(max(grain[0], source.grain[0]), source.shape[0])
     least = math.inf
@@ -89,7 +88,6 @@ def _sides(source: LazySource, budget: float, grain: Sides) -> Sides:
 
 
 def _splits(source: LazySource, grain: Sides) -> Iterator[tuple[int, int]]:
-    """Yield sides of blocks along the second and third axis, the largest ones first."""
     _, second, third = source.shape
     thirds = [third] if source.kind is Kind.PICTURE else list(_halved(third, grain[2]))
     pairs = [(a, b) for a in _halved(second, grain[1]) for b in thirds]

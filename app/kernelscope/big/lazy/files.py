@@ -38,8 +38,6 @@ _SLACK = 32 << 20  # bytes for which the allocator may hold memory that it does 
 
 
 class OpenSink(Sink, Protocol):
-    """A file that is being written."""
-
     @property
     def grain(self) -> Sides: ...
 
@@ -49,8 +47,6 @@ class OpenSink(Sink, Protocol):
 
 @dataclass(frozen=True)
 class Filed:
-    """The report of a file that was filtered in blocks."""
-
     kind: Kind
     shape: Sides  # that of the result: (height, width, channels), or (depth, height, width)
     steps: tuple[str, ...]  # each step in words

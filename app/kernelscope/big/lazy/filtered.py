@@ -248,7 +248,6 @@ class FilteredSlices:
         return _window(region, (height, width, 1), self.step)
 
     def _slice(self, voxels: NDArray[Any], axis: int) -> Image:
-        """Return a box of one slice as a picture; see `kernelscope.engine.slices`."""
         pixels = np.ascontiguousarray(voxels.squeeze(axis))
         with _without_nan(self.title):
             return self._unit.picture(pixels, self.title)
@@ -323,21 +322,18 @@ def _window(region: Region, shape: Sides, step: Step) -> NeededPart:
 def _run(
     image: Image, step: Step, part: NeededPart, execute: Execute, options: RunOptions
 ) -> NDArray[Any]:
-    """Return the region of the result that a window of the source, `image`, is for."""
     origin = part.rows.start, part.columns.start
     result = execute(Request(image, step, options, origin=origin, live=True))
     return part.inside.of(result.output.planes)
 
 
 def _with(axis: int, across: range, rows: range, columns: range) -> tuple[range, range, range]:
-    """Return the ranges along z, y and x of slices across an axis."""
     ranges = [rows, columns]
     ranges.insert(axis, across)
     return ranges[0], ranges[1], ranges[2]
 
 
 def _region(box: Box) -> Region:
-    """Return the rows and columns of a box of a picture, which has all channels."""
     return Region(*box.first[:2], *box.sides[:2])
 
 
@@ -347,7 +343,6 @@ def _picture(pixels: NDArray[Any], title: str) -> Image:
 
 
 def extremes(source: LazySource, boxes: Iterable[Box]) -> tuple[float, float]:
-    """Return the smallest and the largest sample, from boxes that cover the source."""
     low, high = np.inf, -np.inf
     for box in boxes:
         samples = source.read(box)

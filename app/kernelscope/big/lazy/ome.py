@@ -33,8 +33,6 @@ class Axis:
 
 @dataclass(frozen=True)
 class Multiscale:
-    """The finest resolution of a picture."""
-
     version: str  # a key of `VERSIONS`
     along: tuple[Axis, ...]  # in the order of the array
     path: str  # place of the array in the group
@@ -76,7 +74,6 @@ class Multiscale:
 
 
 def parsed(attributes: Mapping[str, Any]) -> Multiscale:
-    """Return the first picture that the attributes of a group describe."""
     if "plate" in attributes or "bioformats2raw.layout" in attributes:
         raise Unreadable(
             "it is a collection of pictures.", "Name one of the folders in it, such as NAME/0."
@@ -156,7 +153,6 @@ def axes_for(
 
 
 def omero_for(channels: Sequence[Channel]) -> dict[str, Any]:
-    """Return names and colours for display; empty if none is known."""
     if not any(each != UNKNOWN_CHANNEL for each in channels):
         return {}
     return {

@@ -124,7 +124,6 @@ class Remote:
         self._lock = threading.Lock()
 
     def read(self, box: Box) -> NDArray[Any]:
-        """Return a block that lies on the disk."""
         text = json.dumps({**self._task, "first": box.first, "sides": box.sides})
         for _ in range(TRIES):
             answer = self._answer(text)
@@ -182,7 +181,6 @@ def _folder_of_parts(target: Path) -> Iterator[Path]:
 
 
 def compute_block(text: str) -> str:
-    """Compute a block, on a worker; return the name of its part as JSON."""
     return answered(text, "command", _part)
 
 

@@ -60,7 +60,6 @@ class Head:
 
     @property
     def channel(self) -> Channel:
-        """The only channel, if there is one."""
         return self.channels[0] if len(self.channels) == 1 else UNKNOWN_CHANNEL
 
     @property
@@ -108,7 +107,6 @@ class LazySource(Protocol):
 def by_chunks(
     first: Sequence[int], sides: Sequence[int], chunks: Sequence[int]
 ) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-    """Yield the parts of a box that lie in one chunk each: their places in all, and in the box."""
     cuts = []
     for start, side, step in zip(first, sides, chunks, strict=True):
         inner = range((start // step + 1) * step, start + side, step)

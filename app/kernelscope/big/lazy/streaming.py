@@ -28,8 +28,6 @@ STAGE = "blocks"  # name of the stage in progress reports
 
 
 class Sink(Protocol):
-    """Takes the blocks of a result."""
-
     def write(self, box: Box, samples: NDArray[Any]) -> None:
         """Write a block; called on one thread, in the order of the blocks."""
 

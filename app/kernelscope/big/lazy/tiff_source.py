@@ -50,8 +50,6 @@ KEPT_BYTES = 32 << 20
 
 
 class TiffSource:
-    """A picture or a volume in a TIFF file; see `LazySource`. Close it after use."""
-
     def __init__(self, file: OpenedFile, pages: list[_Page], kind: Kind, head: Head) -> None:
         self._file, self._pages = file, pages
         self.kind, self.head, self.title = kind, head, file.path.name
@@ -123,7 +121,6 @@ class _Page:
         )
 
     def read(self, top: int, left: int, output: NDArray[Any]) -> None:
-        """Fill an array (rows, columns, channels) with the part that begins at `top`, `left`."""
         if self._first is not None:
             self._read_plain(top, left, output)
         else:

@@ -69,7 +69,6 @@ class ZarrSink:
                 array[places] = data[inside]
 
     def finish(self, token: CancelToken, progress: Progress) -> None:
-        """Write the other levels."""
         total = sum(array.nchunks for array in self._arrays[1:])
         done = 0
         for (finer, coarser), (before, after) in zip(
@@ -147,7 +146,6 @@ def _ours(name: str) -> bool:
 def _laid_out(
     path: Path, folder: Path, shape: Sides, dtype: np.dtype[Any], kind: Kind, head: Head
 ) -> ZarrSink:
-    """Make the group with empty arrays."""
     import numcodecs
     import zarr
     from zarr.codecs import ZstdCodec
@@ -185,7 +183,6 @@ def _laid_out(
 
 
 def _axes(kind: Kind, shape: Sides) -> tuple[str, tuple[int, ...]]:
-    """Return the axes of an array for such a result, and its extent along them."""
     if kind is Kind.VOLUME:
         return "zyx", tuple(shape)
     if shape[2] == 1:
@@ -194,7 +191,6 @@ def _axes(kind: Kind, shape: Sides) -> tuple[str, tuple[int, ...]]:
 
 
 def level_count(kind: Kind, shape: Sides) -> int:
-    """Return the number of levels of the pyramid of such a result."""
     return len(list(_factors(*_axes(kind, shape))))
 
 

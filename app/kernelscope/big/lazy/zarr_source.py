@@ -37,7 +37,6 @@ _DECODING = 3
 
 
 def is_zarr(path: Path) -> bool:
-    """Return whether a folder has, or by its name should have, Zarr data."""
     return path.is_dir() and (path.name.lower().endswith(".zarr") or folder.is_zarr(path))
 
 
@@ -106,7 +105,6 @@ class ZarrSource:
         return first, second, third
 
     def _part(self, places: Sequence[slice], key: str) -> NDArray[Any]:
-        """Return samples of one chunk, with the wanted axes."""
         ranges = dict(zip(self._wanted, places, strict=True))
         chosen = tuple(ranges.get(name, self._fixed.get(name, 0)) for name in self._axes)
         with named(f"{self._folder.name}: chunk {key}"), damage_explained("OME-Zarr"):
@@ -212,7 +210,6 @@ def open_zarr(path: Path, number: int | None = None) -> ZarrSource:
 
 
 def _attributes(path: Path) -> dict[str, Any]:
-    """Return the attributes of a group, of whichever version of Zarr."""
     with damage_explained("OME-Zarr"):
         if (path / "zarr.json").is_file():
             found = read_json(path, path / "zarr.json")

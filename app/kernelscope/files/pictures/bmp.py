@@ -67,7 +67,6 @@ class _Header:
 
 
 def decode(handle: BinaryIO) -> Decoded:
-    """Decode a BMP, with or without its file header."""
     header = _header(handle.read(1024 + 256))
     if header.profile is not None:
         handle.seek(header.profile.start)
@@ -92,12 +91,10 @@ def decode(handle: BinaryIO) -> Decoded:
 
 
 def _turned(pixels: NDArray[Any], header: _Header, notices: list[str]) -> Decoded:
-    """Flip the rows so that the top row is first."""
     return Decoded(pixels if header.top_down else pixels[::-1], notices, metadata=header.metadata)
 
 
 def _header(start: bytes) -> _Header:
-    """Read the headers before the pixels, and refuse unsupported ones."""
     at = _FILE_HEADER if start[:2] == b"BM" else 0
     if len(start) < at + 16:
         raise Unreadable(_CUT_OFF)
@@ -157,7 +154,6 @@ def _profile(block: bytes, at: int) -> slice | None:
 
 
 def _compression(code: int, bits: int, length: int) -> int | str:
-    """Return how the pixels are packed, or refuse an unsupported packing."""
     os2 = 16 <= length <= 64 and length not in (_WINDOWS_3, 52, 56)
     if code == _JPEG and (os2 or bits == 24):
         compression: int | str = _RLE24
@@ -217,7 +213,6 @@ def _masks(
 
 
 def _rows(data: bytes, header: _Header) -> NDArray[np.uint8]:
-    """Return the rows as stored in the file, with their padding bytes."""
     stride = (header.width * header.bits + 31) // 32 * 4
     size = stride * header.height
     least = size - stride + (header.width * header.bits + 7) // 8
@@ -227,7 +222,6 @@ def _rows(data: bytes, header: _Header) -> NDArray[np.uint8]:
 
 
 def _indices(samples: NDArray[np.uint8], header: _Header) -> NDArray[np.uint8]:
-    """Return one index into the palette for each pixel."""
     if header.compression in _RLE_BITS:
         return samples[:, :, 0]
     if header.bits < 8:
@@ -238,7 +232,6 @@ def _indices(samples: NDArray[np.uint8], header: _Header) -> NDArray[np.uint8]:
 
 
 def _coloured(indices: NDArray[np.uint8], header: _Header, notices: list[str]) -> NDArray[Any]:
-    """Return grey or RGB for indices into the palette."""
     palette = header.palette
     entries = 1 << header.bits
     if palette.tolist() == [[0, 0, 0], [255, 255, 255]] and header.bits == 1:
@@ -259,7 +252,6 @@ def _coloured(indices: NDArray[np.uint8], header: _Header, notices: list[str]) -
 
 
 def _fields(samples: NDArray[np.uint8], header: _Header, notices: list[str]) -> NDArray[Any]:
-    """Return RGB or RGBA for pixels of 16 or 32 bits."""
     packed = samples.view(f"<u{header.bits // 8}")[:, : header.width]
     masks = header.fields if header.fields[3] else header.fields[:3]
     widths = [mask.bit_count() for mask in masks]

@@ -69,7 +69,6 @@ def has_colours(header: Any) -> bool:
 
 
 def decode(handle: BinaryIO) -> Decoded:
-    """Decode a picture in colour: RGB, YBR or a palette."""
     from pydicom.pixels import apply_color_lut
 
     name = Path(handle.name).name
@@ -108,7 +107,6 @@ def decode(handle: BinaryIO) -> Decoded:
 
 
 def read_header(path: Path) -> Any:
-    """Read a file without its pixels, only checking whether there are any."""
     with damage_explained(f"DICOM file {path.name}'s"), WatchedFile(path) as handle:
         return _dcmread(handle, defer_size=1024)
 
@@ -119,7 +117,6 @@ def read_whole(path: Path) -> Any:
 
 
 def frame_count(dataset: Any) -> int:
-    """Return the number of pictures in a file."""
     return int(getattr(dataset, "NumberOfFrames", None) or 1)
 
 

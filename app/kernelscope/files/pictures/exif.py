@@ -86,7 +86,6 @@ def resolution_of(x: Any, y: Any, unit: Any) -> tuple[float, float] | None:
 
 
 def has_thumbnail(exif: bytes) -> bool:
-    """Return whether EXIF data hold a small picture of the whole, in their second table."""
     try:
         return _second_table(exif)[1] != 0
     except (struct.error, ValueError):
@@ -130,7 +129,6 @@ def xmp_orientation(data: bytes) -> int:
 
 
 def valid_orientation(value: object) -> int:
-    """Return an orientation from a file, or 1 if it is invalid."""
     return value if isinstance(value, int) and 1 <= value <= 8 else 1
 
 
@@ -146,7 +144,6 @@ def turned(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
 
 
 def _order(exif: bytes) -> str:
-    """Return the byte order; raises ValueError if the data do not begin with a TIFF header."""
     order = {b"II*\0": "<", b"MM\0*": ">"}.get(exif[:4])
     if order is None:
         raise ValueError("no TIFF header")
@@ -154,7 +151,6 @@ def _order(exif: bytes) -> str:
 
 
 def _entries(exif: bytes) -> Iterator[_Entry]:
-    """Yield the single numbers of the first table and of the one for EXIF's own tags."""
     order = _order(exif)
     tables = [struct.unpack_from(f"{order}I", exif, 4)[0]]
     for table in tables:

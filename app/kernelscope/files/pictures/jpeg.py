@@ -77,7 +77,6 @@ class _Segments:
 
 
 def decode(handle: WatchedFile) -> Decoded:
-    """Decode a JPEG of any common kind; refuse others by the name of their kind."""
     data = handle.read()
     first = _ANY_MARKER.search(data, 2)
     if first:  # stray bytes before it, which libraries refuse
@@ -110,7 +109,6 @@ def decode(handle: WatchedFile) -> Decoded:
 
 
 def _usual(data: bytes, found: _Segments) -> Decoded:
-    """Decode 8 bits of grey, RGB or CMYK."""
     import simplejpeg
 
     try:
@@ -163,7 +161,6 @@ def _deep(data: bytes, found: _Segments) -> Decoded:
 def check_complete(
     data: bytes, samples: NDArray[Any], decode: Callable[[bytes], NDArray[Any]]
 ) -> None:
-    """Refuse a JPEG whose last scan is not complete; see `_cut`."""
     if _cut(data, samples, decode):
         raise Unreadable(_CUT_OFF, _AGAIN)
 
@@ -203,7 +200,6 @@ def stated_size(data: bytes) -> tuple[int, int, int] | None:
 
 
 def _segments(data: bytes) -> _Segments:
-    """Read the markers up to the first scan; damaged ones end the loop."""
     found = _Segments()
     at = 2
     for _ in range(_MAX_SEGMENTS):

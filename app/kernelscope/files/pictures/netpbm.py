@@ -24,7 +24,6 @@ _MOST_DIGITS = 9
 
 
 def decode(handle: BinaryIO) -> Decoded:
-    """Decode the first image of a file, P1 to P6."""
     kind = int(handle.read(2)[1:])
     plain, bitmap, channels = kind <= 3, kind in (1, 4), 3 if kind in (3, 6) else 1
     width, height = _number(handle), _number(handle)
@@ -48,7 +47,6 @@ def decode(handle: BinaryIO) -> Decoded:
 
 
 def encode(pixels: NDArray[Any], _: Metadata = NOTHING) -> bytes:
-    """Encode grey as binary PGM, RGB as binary PPM, 8 or 16 bits."""
     kind = "P5" if pixels.ndim == 2 else "P6"
     maximum = np.iinfo(pixels.dtype).max
     header = f"{kind}\n{pixels.shape[1]} {pixels.shape[0]}\n{maximum}\n"
@@ -56,7 +54,6 @@ def encode(pixels: NDArray[Any], _: Metadata = NOTHING) -> bytes:
 
 
 def _number(handle: BinaryIO) -> int:
-    """Read a number of the header, with the comments before it and the one blank after it."""
     digits = b""
     while True:
         byte = handle.read(1)
@@ -71,7 +68,6 @@ def _number(handle: BinaryIO) -> int:
 
 
 def _text(handle: BinaryIO) -> bytes:
-    """Return the rest of a file without its comments."""
     data = handle.read()
     return re.sub(rb"#[^\r\n]*", b"", data) if b"#" in data else data
 
@@ -98,7 +94,6 @@ def _plain(handle: BinaryIO, count: int, maximum: int) -> NDArray[Any]:
 
 
 def _decimals(text: bytes, maximum: int) -> NDArray[np.uint32]:
-    """Return the numbers in a text of digits and blanks."""
     digits = np.frombuffer(text, np.uint8) - np.uint8(ord("0"))
     inside = np.zeros(len(text) + 2, np.bool_)
     inside[1:-1] = digits < 10

@@ -22,7 +22,6 @@ _MAX_CANVAS = 2**25
 
 
 def decode(handle: WatchedFile, kind: str) -> Decoded:
-    """Decode the first picture of a file; `kind` is Pillow's name of the only format to try."""
     with _opened(handle, kind) as image:
         if kind == "WEBP":
             _check_canvas(image)
@@ -97,7 +96,6 @@ def _convert(image: Any) -> Decoded:
 
 
 def encode_bmp(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
-    """Encode 8-bit grey or RGB."""
     return _encode(pixels, metadata, format="BMP")
 
 

@@ -99,7 +99,6 @@ _CRITICAL = (b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND")
 
 
 def decode(handle: BinaryIO) -> Decoded:  # noqa: C901 - one list of cases, in order
-    """Decode a PNG of any depth and colour type; animations give their first picture."""
     header = handle.read(26)
     if header[12:16] != b"IHDR" or len(header) < 26:
         raise Unreadable("its PNG header is damaged.")
@@ -285,7 +284,6 @@ def _room(
 
 
 def _described(result: Decoded, data: bytes, chunks: dict[bytes, bytes]) -> Decoded:
-    """Add the metadata in the other chunks."""
     content = {kind: chunk[8:-4] for kind, chunk in chunks.items()}
     profile = unpacked(content.get(b"iCCP", b"").partition(b"\0")[2][1:], 2**24)
     resolution = None
@@ -339,7 +337,6 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the kind and the bytes of each chunk: length, kind, content, checksum."""
     start = len(MAGIC)
     for _ in range(_MAX_CHUNKS):
         if start + 8 > len(data):

@@ -66,7 +66,6 @@ logging.getLogger("tifffile").addHandler(logging.NullHandler())
 
 
 def decode(handle: WatchedFile) -> Decoded:
-    """Decode the first page of a TIFF of any layout, byte order and depth."""
     import tifffile
 
     check_pages(handle)
@@ -90,7 +89,6 @@ def decode_all(handle: WatchedFile) -> list[Decoded]:
 
 
 def _decoded(handle: WatchedFile, pages: Sequence[Any]) -> list[Decoded]:
-    """Decode these pages, after all of them were checked."""
     size = handle.seek(0, io.SEEK_END)
     for page in pages:
         _check(page)
@@ -162,7 +160,6 @@ def nodata_tags(nodata: float | None) -> list[tuple[Any, ...]]:
 
 
 def encode(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
-    """Encode every type and channel count, compressed without loss."""
     return encode_all([(pixels, metadata)])
 
 
@@ -212,7 +209,6 @@ def encode_all(pages: Sequence[tuple[NDArray[Any], Metadata]], *, is_ome: bool =
 
 
 def _described(pixels: NDArray[Any], metadata: Metadata, *, is_ome: bool) -> dict[str, Any] | None:
-    """Return the statements of the description of a page; None for no description."""
     if is_ome:
         axes = "YX" if pixels.ndim == 2 else "YXS"
         return {"axes": axes, **ome(metadata.steps, pixels, metadata.channel)}
@@ -262,7 +258,6 @@ def unwritten(page: Any) -> list[str]:
 
 
 def orientation_of(page: Any) -> int:
-    """Return the orientation; TIFF's own tag has precedence over the XMP data."""
     orientation = page.tags.get(_ORIENTATION)
     if orientation is not None:
         return valid_orientation(orientation.value)
@@ -271,7 +266,6 @@ def orientation_of(page: Any) -> int:
 
 
 def photometric(page: Any, notices: list[str]) -> int:
-    """Return the photometric interpretation; the usual one if the file does not give any."""
     if _PHOTOMETRIC in page.tags:
         return int(page.photometric)
     if page.compression in FAX_COMPRESSIONS:
@@ -323,7 +317,6 @@ def _interpret(samples: NDArray[Any], page: Any) -> Decoded:
 
 
 def _inverted(colour: NDArray[Any], notices: list[str]) -> NDArray[Any]:
-    """Return samples inverted, so that black is 0, if their range has a defined maximum."""
     if colour.dtype.kind != "f":
         return top(colour.dtype) - colour
     if colour.min() < 0 or colour.max() > 1:
@@ -384,7 +377,6 @@ def is_of_volumes(dtype: np.dtype[Any] | None) -> bool:
 
 
 def _look_up(samples: NDArray[Any], page: Any, notices: list[str]) -> NDArray[Any]:
-    """Replace the palette indices, in the first channel, by RGB."""
     if page.colormap is None:
         raise Unreadable("its palette is missing.")
     table = np.asarray(page.colormap).T

@@ -177,12 +177,10 @@ def _of_ome(text: str, number: int) -> Description:
 
 
 def _name(element: Any) -> str:
-    """Return the name of an element without its namespace."""
     return str(element.tag).rpartition("}")[2]
 
 
 def _ome_colour(text: str | None) -> str:
-    """Return the colour of a signed number of red, green, blue and alpha."""
     try:
         number = int(text or _OPAQUE_WHITE)
     except ValueError:

@@ -191,7 +191,6 @@ def add_tables(buffer: io.BytesIO, pages: Sequence[bytes]) -> None:
 
 
 def _parsed(exif: bytes) -> _Found:
-    """Return the tables of EXIF data, from their TIFF header on."""
     order = {b"II": "<", b"MM": ">"}[exif[:2]]
 
     def read(place: int, size: int) -> bytes:
@@ -244,7 +243,6 @@ def _table(read: _Read, order: str, place: int) -> tuple[_Table, bool]:
 
 
 def _packed(tables: Mapping[int, _Table], order: str) -> bytes:
-    """Return EXIF data, with the main table first."""
     main = dict(tables[_MAIN])
     for code in POINTERS:
         if code in tables:
@@ -278,7 +276,6 @@ def _size(table: _Table) -> int:
 
 
 def _bytes_of(table: _Table, order: str, place: int) -> bytes:
-    """Return a table for an offset, with its values behind it."""
     entries, values = b"", b""
     behind = place + 6 + 12 * len(table)
     for tag, (kind, data) in sorted(table.items()):

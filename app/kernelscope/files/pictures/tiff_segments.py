@@ -117,7 +117,6 @@ def _sized_decoder(page: Any) -> Decode:
 
 
 def _picture_decoder(page: Any) -> Decode:
-    """Return a decoder whose codec has room for the pixels of the strip or tile, and no more."""
     import imagecodecs
 
     usual: Decode = page.decode

@@ -102,7 +102,6 @@ class _Slice:
 
     @property
     def place(self) -> float:
-        """Position along its normal, in millimetres."""
         assert self.directions is not None
         return float(self.directions[2] @ self.corner)
 
@@ -163,7 +162,6 @@ def stranger(file: Path) -> Unreadable:
 
 
 def decode_folder(files: Sequence[Path], number: int | None) -> RawVolume:
-    """Read one series of several DICOM files."""
     parts = [part for file in files for part in _slices(file)]
     if not parts:
         raise Unreadable("its DICOM files hold no pictures.")
@@ -171,7 +169,6 @@ def decode_folder(files: Sequence[Path], number: int | None) -> RawVolume:
 
 
 def is_dicom(path: Path) -> bool:
-    """Return whether a path is a DICOM file, by its first bytes."""
     try:
         if not path.is_file():
             return False
@@ -244,7 +241,6 @@ def identify(path: Path) -> DicomSeries | None:
 
 
 def _slices(path: Path) -> list[_Slice]:
-    """Read a header; reports, indices and other files without a picture have no slices."""
     header = read_header(path)
     with damage_explained(f"DICOM file {path.name}'s"):
         if not _is_picture(header, path.name):
@@ -302,7 +298,6 @@ def _slice(
     measures: Any,
     values: Any,
 ) -> _Slice:
-    """Read the description of a slice from a header and its groups; raises anything if damaged."""
     corner = position.get("ImagePositionPatient")
     directions = orientation.get("ImageOrientationPatient")
     spacing = measures.get("PixelSpacing")
@@ -368,7 +363,6 @@ def _is_picture(header: Any, name: str) -> bool:
 
 
 def _assembled(parts: list[_Slice]) -> RawVolume:
-    """Check, sort and read the slices of one series."""
     for part in parts:
         _check(part, parts[0])
     notices: list[str] = []

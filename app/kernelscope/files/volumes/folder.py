@@ -32,7 +32,6 @@ def is_zarr(path: Path) -> bool:
 
 
 def decode(path: Path, number: int | None) -> RawVolume:
-    """Read a folder; subfolders and files of other kinds are left out."""
     files = [file for file in path.iterdir() if file.is_file() and not file.name.startswith(".")]
     files.sort(key=_natural)
     if is_zarr(path):
@@ -77,7 +76,6 @@ def _natural(path: Path) -> tuple[list[str | int], str]:
 
 
 def _stacked(files: Sequence[Path]) -> RawVolume:
-    """Read one picture per slice."""
     page = _single_page(files[0])
     if page is not None:
         return _stacked_pages(files, page)

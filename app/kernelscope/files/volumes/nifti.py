@@ -55,7 +55,6 @@ class NiftiHeader:
 
 
 def decode(path: Path, number: int | None) -> RawVolume:
-    """Read one volume of a file of up to seven dimensions, in either byte order."""
     with open_file(path) as file:
         compressed = file.read(2) == GZIP_MAGIC
         file.seek(0)
@@ -96,14 +95,12 @@ def encode(volumes: Sequence[Volume]) -> bytes:
 
 
 def encode_compressed(volumes: Sequence[Volume]) -> bytes:
-    """Return the same, compressed for speed rather than size."""
     import imagecodecs
 
     return bytes(imagecodecs.gzip_encode(encode(volumes), level=1))
 
 
 def _classes() -> dict[int, Any]:
-    """Return nibabel's classes by the length of the header."""
     import nibabel.imageglobals
 
     # nibabel writes its repairs to stderr; they belong into the log.
@@ -162,7 +159,6 @@ def _read_header(handle: BinaryIO) -> NiftiHeader:
 
 
 def _dimensions(header: Any) -> tuple[int, int, int, int]:
-    """Return width, height, depth, and the number of volumes in all further dimensions."""
     x, y, z, *more = (*header.get_data_shape(), 1, 1, 1)[: max(3, len(header.get_data_shape()))]
     return int(x), int(y), int(z), math.prod(int(side) for side in more)
 

@@ -27,7 +27,6 @@ _ONE_NUMBER = "Save one real number a voxel."
 
 
 def decode(path: Path, number: int | None) -> RawVolume:
-    """Read an array of numbers; one of two dimensions is a single slice."""
     choose(number, ["the array"], "volume")
     with open_file(path) as handle:
         dtype, shape, by_columns = _header(handle)

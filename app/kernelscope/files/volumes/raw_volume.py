@@ -42,8 +42,6 @@ class RawVolume:
 
 
 class Several(Unreadable):
-    """There are several volumes, and no number selects one."""
-
     def __init__(
         self, cause: str, hint: str, names: Sequence[str], *, alike: bool, what: str
     ) -> None:

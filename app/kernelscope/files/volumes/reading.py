@@ -108,7 +108,6 @@ def _unpacked(path: Path, first: Volume, count: int) -> Iterator[Path]:
 def _decode(
     path: Path, title: str, volume_number: int | None, nan: float | None, slices: Sequence[Path]
 ) -> tuple[Volume, str]:
-    """Return the volume of a file or folder, and the name of its format."""
     format = dicom.FORMAT if slices else (found := _recognise(path)).format
     with damage_explained(format.name):
         scan = (
@@ -137,13 +136,11 @@ def is_volume(path: str | Path) -> bool:
 
 
 def series_of(path: Path) -> str:
-    """Return the identifier of the DICOM series of a file; empty for any other path."""
     with named(path.name):
         return dicom.series_of(path) if dicom.is_dicom(path) else ""
 
 
 def _recognise(path: Path) -> VolumeFormat:
-    """Return the format of a folder, or of a file by its first bytes."""
     try:
         if path.is_dir():
             return FOLDER

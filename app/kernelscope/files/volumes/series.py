@@ -27,7 +27,6 @@ class DicomFiles:
 
 
 def dicom_files(files: Sequence[Path]) -> DicomFiles:
-    """Return the DICOM files among those of a folder, which are recognised by their content."""
     found, known, closed = DicomFiles(), dict[str, dicom.DicomSeries](), list[Path]()
     for file in files:
         try:

@@ -66,7 +66,6 @@ def is_stack(path: Path) -> bool:
 
 
 def decode(path: Path, number: int | None) -> RawVolume:
-    """Read one stack; a file holds several if it has channels, times, or pages of mixed sizes."""
     import tifffile
 
     with ExitStack() as opened:
@@ -125,7 +124,6 @@ def encode(volumes: Sequence[Volume]) -> bytes:
 
 
 def encode_ome(volumes: Sequence[Volume]) -> bytes:
-    """Return the same with OME-XML."""
     stored = [_stored(each) for each in volumes]
     if stored[0].dtype.itemsize == 8 and stored[0].dtype.kind != "f":  # it has no such type
         stored = [each.restored(each.voxels, each.nodata) for each in volumes]
@@ -224,7 +222,6 @@ class Stack:
 
 
 def chosen_stack(file: Any, number: int | None) -> tuple[Stack, list[str]]:
-    """Return the stack of a number, from 1, or the only one, and a notice if there are several."""
     stacks = [
         stack
         for place, series in enumerate(file.series)
@@ -289,7 +286,6 @@ def volume_count(series: Any) -> int:
 
 
 def stack_shape(series: Any) -> tuple[int, int, int]:
-    """Return depth, height and width."""
     height, width = (series.shape[series.axes.index(axis)] for axis in "YX")
     depth = math.prod(series.shape) // (max(1, height * width) * max(1, volume_count(series)))
     return depth, height, width
@@ -307,7 +303,6 @@ def others_of(handle: WatchedFile, page: Any, description: Description) -> list[
 
 
 def check_grey(series: Any, meaning: int) -> None:
-    """Refuse pages that are not grey pictures."""
     if meaning not in _GREYS:
         raise Unreadable("its pages are in colour or have a palette.", "Convert them to grey.")
     if series.dtype is None or series.dtype.kind not in "buif":

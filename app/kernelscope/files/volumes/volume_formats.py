@@ -22,8 +22,6 @@ from kernelscope.images.volume import Volume
 
 @dataclass(frozen=True)
 class VolumeWriter:
-    """The encoder of a format, and the properties that it keeps in addition to the voxels."""
-
     format: Format  # its suffixes are those to write
     encode: Callable[[Sequence[Volume]], bytes] | None
     """Maps volumes of one shape to the bytes of a file; None for folders."""
@@ -35,7 +33,6 @@ class VolumeWriter:
     slices: str = ""  # the suffix of the pictures of a folder; empty for files
 
     def losses(self, volume: Volume) -> list[str]:
-        """Return the properties of a volume that the format cannot keep, in words."""
         losses = slices.losses(volume, self.slices) if self.slices else []
         if volume.stated and not self.spacing:
             losses.append("the distance of voxels")
@@ -46,8 +43,6 @@ class VolumeWriter:
 
 @dataclass(frozen=True)
 class VolumeFormat(FileFormat):
-    """A format that is read, and written if it has writers."""
-
     decode: Callable[[Path, int | None], RawVolume]
     """Reads a file; the second argument is the number of a volume in it, from 1, or None."""
     writers: tuple[VolumeWriter, ...] = ()  # several where each suffix has an encoding of its own

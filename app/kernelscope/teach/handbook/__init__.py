@@ -81,6 +81,5 @@ def title(name: str) -> str:
 
 
 def anchors(name: str) -> tuple[str, ...]:
-    """Return the anchors of the headings of a page, in order."""
     outside = re.sub(r"```.*?```", "", page(name, computed=False), flags=re.DOTALL)
     return tuple(manual.anchor_of(text) for text in re.findall(r"^#+ (.*)$", outside, re.MULTILINE))

@@ -48,12 +48,10 @@ class Worked:
 
     @property
     def middle(self) -> tuple[int, int]:
-        """Row and column of the marked cell."""
         return self.patch.shape[0] // 2, self.patch.shape[1] // 2
 
     @property
     def window(self) -> NDArray[Any]:
-        """The samples of the window around the middle."""
         y, x = self.middle
         reach = self.radius
         return self.patch[y - reach : y + reach + 1, x - reach : x + reach + 1]
@@ -83,8 +81,6 @@ def worked(filter_id: str) -> Worked:
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """A part of a sample before and after a filter, for the eye: bytes, grey or RGB."""
-
     before: NDArray[np.uint8]
     after: NDArray[np.uint8]
 

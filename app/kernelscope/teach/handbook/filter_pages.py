@@ -128,7 +128,6 @@ def recorded() -> Recorded:
 
 
 def nearest(spec: FilterSpec, device: str) -> dict[str, RecordedTime]:
-    """Return the recorded time of each level, at the setting nearest to the defaults."""
     step = Step.of_numbers(spec.id)
     sides = (181, 217, 181) if spec.kind is Kind.VOLUME else (4096, 4096)
     return recorded().nearest_of_each(Wanted(step, sides, spec.bench.channels), device)
@@ -232,7 +231,6 @@ def _command(spec: FilterSpec) -> str:
 
 
 def gallery(specs: Iterable[FilterSpec]) -> str:
-    """Return the page with a picture of each filter's effect, and the two ways to get it."""
     specs = tuple(specs)
     parts = [
         "# Gallery",

@@ -64,7 +64,6 @@ def _filters(device: str, level_id: str) -> str:
 
 
 def _measured(device: str, level_id: str) -> Iterator[str]:
-    """Yield the recorded times of the level, one for each filter that was measured."""
     rows = []
     for spec in offering(device, level_id):
         figure = nearest(spec, device).get(level_id)
@@ -79,7 +78,6 @@ def _measured(device: str, level_id: str) -> Iterator[str]:
 
 
 def _step(level_id: str) -> Iterator[str]:
-    """Yield the difference between the kernels of the level before and of this one."""
     spec, place = example_of(level_id)
     if not place:
         return

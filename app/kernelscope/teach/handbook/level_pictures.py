@@ -75,7 +75,6 @@ class Planned:
 
 
 def planned(spec: FilterSpec, level: Level) -> Planned:
-    """Return the launch of a filter at a GPU level, with its default parameters."""
     step = Step.of_numbers(spec.id)
     channels = min(n for n in (1, 3) if spec.bench.channels <= n)
     shape = (*_SIDES[spec.kind], channels)
@@ -171,7 +170,6 @@ def _heading(drawing: Drawing, left: float, text: str, note: str) -> None:
 
 
 def _picture(drawing: Drawing, plan: Planned, left: float) -> None:
-    """Draw the picture as blocks, not to scale; the first one filled."""
     hue, side = colour(plan.level), 176
     _heading(drawing, left, f"Picture, {plan.size}", _blocks_in_words(plan))
     across, down = (2, 8) if plan.launch.block[0] > 2 * plan.launch.block[1] else (5, 5)
@@ -212,7 +210,6 @@ def _strides(
 
 
 def _block(drawing: Drawing, plan: Planned, left: float) -> float:
-    """Draw one block, the halo and the window of one thread; return the right end."""
     launch, hue, radius = plan.launch, colour(plan.level), plan.radius
     tile = launch.tile or launch.block
     columns, rows = tile[0], tile[1]
@@ -258,7 +255,6 @@ def _threads(
     sides: tuple[int, int],
     cell: tuple[float, float],
 ) -> None:
-    """Draw the grid of the pixels of a block."""
     left, top = corner
     right, bottom = left + sides[0] * cell[0], top + sides[1] * cell[1]
     for column in range(sides[0] + 1):
@@ -315,7 +311,6 @@ _PLACES = (
 
 
 def _memories(drawing: Drawing, plan: Planned, left: float) -> None:
-    """Draw the memories from the slowest to the registers; those that the kernel uses filled."""
     launch, hue = plan.launch, colour(plan.level)
     _heading(drawing, left, "Memories", "filled: used by this kernel")
     remote = launch.mapped or launch.hand_over is not None
@@ -394,7 +389,6 @@ _CORES = 4  # cores of the drawing; a processor has more or fewer
 
 
 def draw_cpu(level: Level) -> Drawing:
-    """Return the drawing of a level of the CPU: which rows each thread computes."""
     hue, side = colour(level), 176
     drawing = Drawing(f"CPU level {level.name}: {level.help}")
     if level.single:

@@ -36,7 +36,6 @@ _MOST_MASK_CELLS = 9  # side of the largest mask whose weights are drawn
 
 
 def draw(name: str, worked: Worked) -> Drawing:
-    """Return the drawing of a worked example of the filter called `name`."""
     y, x = worked.middle
     found = _number(worked.result[y, x])
     about = f"{name}, worked example: the middle {_number(worked.patch[y, x])} becomes {found}."
@@ -60,7 +59,6 @@ def _number(sample: Any) -> str:
 
 
 def _grid(drawing: Drawing, left: float, heading: str, samples: NDArray[Any], radius: int) -> float:
-    """Draw samples in their own brightness, the window marked; return the right end."""
     height, width = int(samples.shape[0]), int(samples.shape[1])
     drawing.text(left, 15, heading, bold=True)
     span = float(samples.max()) if samples.dtype.kind == "f" else 255.0
@@ -203,7 +201,6 @@ def _effect(filter_id: str) -> bytes:
 
 
 def _enlarged(pixels: np.ndarray) -> np.ndarray:
-    """Return opaque RGBA of grey or RGB pixels, each a small square."""
     colours = pixels[:, :, None].repeat(3, axis=2) if pixels.ndim == 2 else pixels[:, :, :3]
     opaque = np.dstack([colours, np.full(pixels.shape[:2], 255, np.uint8)])
     return opaque.repeat(_ENLARGED, axis=0).repeat(_ENLARGED, axis=1)

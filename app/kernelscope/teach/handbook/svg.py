@@ -41,7 +41,6 @@ class Drawing:
         dashed: bool = False,
         round_: float = 0,
     ) -> None:
-        """Draw a rectangle; `opacity` is that of the filling."""
         dashes = ' stroke-dasharray="4 3"' if dashed else ""
         self._add(
             f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="{round_:g}" '
@@ -103,7 +102,6 @@ class Drawing:
         anchor: str = "start",
         bold: bool = False,
     ) -> None:
-        """Write `text` with its baseline at `y`."""
         weight = ' font-weight="bold"' if bold else ""
         # About as wide as the usual fonts are: only the size of the drawing depends on it.
         width = 0.6 * size * len(text)

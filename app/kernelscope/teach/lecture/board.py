@@ -24,8 +24,6 @@ _LEAST_ENLARGED = 640
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar with its label in front and its value behind."""
-
     label: str
     value: float
     text: str
@@ -83,7 +81,6 @@ class Board(Drawing):
         thickness: float = 2,
         dashed: bool = False,
     ) -> None:
-        """Draw a frame over a picture, with a white line beneath: visible on every grey."""
         self.rectangle(x, y, width, height, stroke="#ffffff", thickness=thickness + 2)
         self.rectangle(x, y, width, height, stroke=stroke, thickness=thickness, dashed=dashed)
 

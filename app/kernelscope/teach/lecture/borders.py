@@ -26,7 +26,6 @@ _SHOWN = 40
 
 
 def rim_pixels(shape: tuple[int, ...], size: int) -> int:
-    """Return the pixels whose mask reaches outside of a picture."""
     inner = [max(0, length - 2 * (size // 2)) for length in shape[:2]]
     return shape[0] * shape[1] - inner[0] * inner[1]
 

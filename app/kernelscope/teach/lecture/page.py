@@ -36,8 +36,6 @@ class MeasuredTime:
 
 @dataclass(frozen=True, eq=False)
 class LectureSubject:
-    """The picture of the lecture, and the runs of this session."""
-
     title: str
     pixels: NDArray[np.uint8]  # uint8, shape (height, width)
     measured: tuple[MeasuredTime, ...] = ()
@@ -55,7 +53,6 @@ class LectureSubject:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Height, width and the single channel."""
         return (*self.pixels.shape, 1)
 
     @property
@@ -178,7 +175,6 @@ class LecturePage:
         return {control.name: control.default for control in self.controls}
 
     def facts(self, shown: Shown, subject: LectureSubject) -> tuple[NamedNumber, ...]:
-        """Return the numbers of the page, and the times of this session."""
         here = (
             NamedNumber(run.what, run.time, NumberOrigin.HERE)
             for run in subject.measured

@@ -62,7 +62,6 @@ class Residence:
 
     @property
     def occupancy(self) -> float:
-        """Resident warps as a share of the most that a multiprocessor holds."""
         return self.blocks * self.warps / self.most_warps
 
 
@@ -164,7 +163,6 @@ def filtered(
     parameters: Mapping[str, Any],
     border: Border | None = None,
 ) -> NDArray[np.uint8]:
-    """Return the result of a filter on grey bytes, as `examples.filtered` does."""
     source = Image.from_array(np.ascontiguousarray(pixels))
     return examples.filtered(source, Step.of_numbers(filter_id, parameters, border=border))
 
