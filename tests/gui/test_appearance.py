@@ -28,9 +28,8 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.widgets import appearance, theme
-from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, Stylist
+from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, Stylist, style_sheet
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.widgets.style_sheet import style_sheet
 from tests.gui.helpers import contrast
 
 

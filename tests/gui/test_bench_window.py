@@ -55,16 +55,12 @@ from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.worker import Job
-from kernelscope.gui.tools.bench import reader
 from kernelscope.gui.tools.bench import window as module
-from kernelscope.gui.tools.bench.axes import arranged, broken, staggered
 from kernelscope.gui.tools.bench.chart_view import ChartView
 from kernelscope.gui.tools.bench.export import export, save_chart
 from kernelscope.gui.tools.bench.form import OWN_CHOICE
-from kernelscope.gui.tools.bench.painters import SeriesStyle, light
-from kernelscope.gui.tools.bench.parity_dialog import ParityDialog
-from kernelscope.gui.tools.bench.reader import ReportReader
-from kernelscope.gui.tools.bench.window import BenchWindow
+from kernelscope.gui.tools.bench.painters import SeriesStyle, arranged, broken, light, staggered
+from kernelscope.gui.tools.bench.window import BenchWindow, ParityDialog, ReportReader
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
@@ -604,7 +600,7 @@ def test_results_are_read_while_the_window_stays_usable(
         assert gates[path].wait(PATIENCE)
         return load(path)
 
-    monkeypatch.setattr(reader, "load", slowly)
+    monkeypatch.setattr(module, "load", slowly)
     bench.open_results([first])
     assert state(bench) == "Ready.", "not yet: most files are read at once"
     qtbot.waitUntil(lambda: state(bench) == "Reading first.json…")
@@ -628,7 +624,7 @@ def test_a_window_that_is_closed_reads_no_more(
         has_read.set()
         return load(path)
 
-    monkeypatch.setattr(reader, "load", slowly)
+    monkeypatch.setattr(module, "load", slowly)
     bench.open_results([tmp_path / "saved.json"])
     qtbot.waitUntil(lambda: state(bench) == "Reading saved.json…")
     bench.close()
@@ -661,7 +657,7 @@ def test_results_are_not_mixed_with_rows_that_are_measured(
         has_read.set()
         return load(path)
 
-    monkeypatch.setattr(reader, "load", slowly)
+    monkeypatch.setattr(module, "load", slowly)
     bench.open_results([tmp_path / "saved.json"])
     bench.run()  # gives up reading
     gate.set()

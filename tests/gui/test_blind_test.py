@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.model.blind_test import BlindTest, two_sided
-from kernelscope.gui.tools.blind_dialog import BlindDialog
+from kernelscope.gui.tools.picture_pair import BlindDialog
 from kernelscope.gui.viewer.still import draw_still, place
 
 # --- arithmetic ---

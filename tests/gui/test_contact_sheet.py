@@ -23,8 +23,8 @@ from kernelscope.engine.slices import picture_of
 from kernelscope.engine.worker import Job, Reported
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.tools import contact_sheet
-from kernelscope.gui.tools.blind_dialog import BlindDialog
 from kernelscope.gui.tools.contact_sheet import ContactSheet, middle
+from kernelscope.gui.tools.picture_pair import BlindDialog
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets import tool_window
 from kernelscope.gui.widgets.settings import Settings

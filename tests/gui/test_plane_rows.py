@@ -7,8 +7,8 @@ import pytest
 from PySide6.QtCore import QSize
 from pytestqt.qtbot import QtBot
 
+from kernelscope.gui.model.camera import lies_beside
 from kernelscope.gui.model.drawn_view import DrawnView
-from kernelscope.gui.model.plane_rows import lies_beside
 from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.images.volume import Volume

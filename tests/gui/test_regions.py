@@ -11,10 +11,17 @@ from skimage.metrics import peak_signal_noise_ratio
 
 from kernelscope.engine.area import Corner
 from kernelscope.gui.model.arrangement import Units
-from kernelscope.gui.model.measurements import Against, as_csv, measure, texts_of
+from kernelscope.gui.model.measurements import (
+    Against,
+    Statistics,
+    as_csv,
+    contrast_to_noise,
+    measure,
+    statistics,
+    texts_of,
+)
 from kernelscope.gui.model.profiles import ProfiledPicture
 from kernelscope.gui.model.regions import Interest, Regions, Shape, box_of
-from kernelscope.gui.model.statistics import Statistics, contrast_to_noise, statistics
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import SeveralVolumes
 from kernelscope.files.volumes import read_volume
-from kernelscope.gui.docks.volume_step_bar import VolumeStepBar
+from kernelscope.gui.docks.volume_components import VolumeStepBar
 from kernelscope.gui.model import volume_series
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.displays import automatic_of

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 
-from PySide6.QtCore import QEvent, QRect, QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt
 from PySide6.QtGui import (
     QColor,
     QFont,
+    QKeyEvent,
     QPainter,
     QPaintEvent,
     QPalette,
@@ -19,10 +21,19 @@ from PySide6.QtGui import (
     QTextCursor,
     QTextDocument,
 )
-from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
+from PySide6.QtWidgets import (
+    QLabel,
+    QLineEdit,
+    QMenu,
+    QPlainTextEdit,
+    QTabWidget,
+    QTextEdit,
+    QToolButton,
+    QWidget,
+)
 
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.parts import dressed
+from kernelscope.gui.widgets.parts import dressed, in_row, push_button
 
 _KEYWORDS = (
     "alignas auto break case class const constexpr continue default do else enum explicit extern "
@@ -281,3 +292,152 @@ class _LineNumbers(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         self._view.paint_numbers(event)
+
+
+class FindBar(QWidget):
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("findBar")
+        self._editor: QPlainTextEdit | None = None
+        self._text = dressed(QLineEdit(), "findText", "Find in the source")
+        self._text.setPlaceholderText("Find in the source")
+        self._text.setClearButtonEnabled(True)
+        self._text.textChanged.connect(self._on_text)
+        self._text.installEventFilter(self)
+        self._count = dressed(QLabel(), "findCount")
+        row = in_row((self._text, 1), self._count, of=self, margins=0)
+        for name, text, tip, action in (
+            ("findPrevious", "Previous", "Previous place (Shift+F3)", self.find_previous),
+            ("findNext", "Next", "Next place (F3)", self.find_next),
+            ("findClose", "Close", "Close the bar (Escape)", self.leave),
+        ):
+            button = push_button(text, name, action, tip, tip=tip)
+            row.addWidget(button)
+        self.hide()
+
+    def open_for(self, editor: QPlainTextEdit) -> None:
+        """Find in `editor`, beginning with the word that is selected there."""
+        self._editor = editor
+        chosen = editor.textCursor().selectedText()
+        if chosen and "\u2029" not in chosen:
+            self._text.setText(chosen)
+        self.show()
+        self._text.setFocus()
+        self._text.selectAll()
+        self._show_count()
+
+    def find_next(self) -> None:
+        self._find(QTextDocument.FindFlag(0))
+
+    def find_previous(self) -> None:
+        self._find(QTextDocument.FindFlag.FindBackward)
+
+    def leave(self) -> None:
+        self.hide()
+        if self._editor is not None:
+            self._editor.setFocus()
+
+    def forget(self) -> None:
+        """Close the bar: the editor is about to go."""
+        self._editor = None
+        self.hide()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            if event.key() == Qt.Key.Key_Escape:
+                self.leave()
+                return True
+            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and not (
+                event.modifiers() & Qt.KeyboardModifier.ControlModifier
+            ):
+                back = event.modifiers() & Qt.KeyboardModifier.ShiftModifier
+                (self.find_previous if back else self.find_next)()
+                return True
+        return super().eventFilter(watched, event)
+
+    def _on_text(self) -> None:
+        if self._editor is None:
+            return
+        cursor = self._editor.textCursor()
+        cursor.setPosition(cursor.selectionStart())
+        self._editor.setTextCursor(cursor)
+        self.find_next()
+        self._show_count()
+
+    def _find(self, flags: QTextDocument.FindFlag) -> None:
+        editor, text = self._editor, self._text.text()
+        if editor is None or not text or editor.find(text, flags):
+            return
+        before = editor.textCursor()
+        back = flags & QTextDocument.FindFlag.FindBackward
+        end = QTextCursor.MoveOperation.End if back else QTextCursor.MoveOperation.Start
+        editor.moveCursor(end)
+        if not editor.find(text, flags):
+            editor.setTextCursor(before)
+
+    def _show_count(self) -> None:
+        if self._editor is None:
+            return
+        text = self._text.text()
+        found = self._editor.toPlainText().casefold().count(text.casefold()) if text else 0
+        self._count.setText("" if not text else f"{found:,} found" if found else "not found")
+
+
+_NARROW = "QTabBar::tab { padding: 5px 4px; }"
+"""Leaves less around the text of tabs, so that ten of them stand side by side."""
+
+
+class SourceTabs(QTabWidget):
+    """The files of a kernel; those that a launch leaves out are in a menu at the right.
+
+    A filter with kernels for many sizes has twice as many headers as there is room for, and a
+    launch uses half of them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("kernelFiles")
+        self.tabBar().setStyleSheet(_NARROW)
+        self.setDocumentMode(True)
+        self._others = dressed(
+            QToolButton(),
+            "kernelOtherFiles",
+            "Files left out",
+            tip="Headers of which the macros of the launch leave nothing",
+        )
+        self._others.setAutoRaise(True)
+        self._others.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._others.setMenu(QMenu(self._others))
+        self._others.hide()
+        self.setCornerWidget(self._others, Qt.Corner.TopRightCorner)
+
+    def empty(self) -> None:
+        while self.count():
+            place = self.count() - 1 if self.currentIndex() == 0 else 0
+            page = self.widget(place)
+            assert page is not None
+            self.removeTab(place)  # never the one in view: the next would be shown, and coloured
+            page.deleteLater()
+
+    def leave_out(self, unused: Collection[int]) -> None:
+        """Put the files at these places into the menu, and all others side by side."""
+        for place in range(self.count()):
+            self.setTabVisible(place, place not in unused)
+        menu = self._others.menu()
+        menu.clear()
+        for place in unused:
+            name = self.tabText(place)
+            menu.addAction(name).triggered.connect(partial(self._show_file, name))
+        self._others.setText(f"{len(unused)} left out")
+        self._others.setVisible(bool(unused))
+
+    def show_place(self, place: int) -> None:
+        self.setTabVisible(place, True)
+        self.setCurrentIndex(place)
+
+    def _show_file(self, name: str) -> None:
+        """Show a file, whose place may have changed since the menu was made."""
+        for place in range(self.count()):
+            if self.tabText(place) == name:
+                self.show_place(place)
+                return

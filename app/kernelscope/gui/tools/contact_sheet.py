@@ -34,8 +34,7 @@ from kernelscope.engine.sweep import Cell, Score, sweep, sweepable, variants, wh
 from kernelscope.engine.worker import Job
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.times import EMULATED, Timing, duration
-from kernelscope.gui.tools.blind_dialog import BlindDialog
-from kernelscope.gui.tools.picture_pair import Half, PicturePair
+from kernelscope.gui.tools.picture_pair import BlindDialog, Half, PicturePair
 from kernelscope.gui.viewer.layer import as_qimage
 from kernelscope.gui.viewer.still import draw_still
 from kernelscope.gui.widgets import theme

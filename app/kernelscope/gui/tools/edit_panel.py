@@ -30,8 +30,7 @@ from kernelscope.gui.model.kernel_edits import FIRST, Edit, Edits, checked_name,
 from kernelscope.gui.model.new_kernel import files_for
 from kernelscope.gui.model.trials import TrialSubject, Tried, Version, times_of, try_subject
 from kernelscope.gui.tools.code_editor import CodeEditor
-from kernelscope.gui.tools.code_view import CodeView
-from kernelscope.gui.tools.find_bar import FindBar
+from kernelscope.gui.tools.code_view import CodeView, FindBar
 from kernelscope.gui.tools.wrong_pixels import WrongPixelsBox
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox

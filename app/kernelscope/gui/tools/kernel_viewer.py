@@ -44,10 +44,8 @@ from kernelscope.gui.model.trials import (
     work_for,
 )
 from kernelscope.gui.tools.code_editor import CodeEditor
-from kernelscope.gui.tools.code_view import CodeView
+from kernelscope.gui.tools.code_view import CodeView, FindBar, SourceTabs
 from kernelscope.gui.tools.edit_panel import ORIGINAL, EditPanel, make_keys
-from kernelscope.gui.tools.file_tabs import SourceTabs
-from kernelscope.gui.tools.find_bar import FindBar
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.fact_table import FactTable

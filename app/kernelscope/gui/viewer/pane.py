@@ -8,10 +8,9 @@ from PySide6.QtCore import QEvent, QRect, QSize, Qt
 from PySide6.QtGui import QPalette, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QGridLayout, QWidget
 
-from kernelscope.gui.model.camera import Point
+from kernelscope.gui.model.camera import Point, lies_beside
 from kernelscope.gui.model.displays import PaneSide, Shown
 from kernelscope.gui.model.drawn_view import DrawnView
-from kernelscope.gui.model.plane_rows import lies_beside
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel

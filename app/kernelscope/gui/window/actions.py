@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QActionGroup, QKeySequence
-from PySide6.QtWidgets import QDockWidget, QMenu
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QApplication, QDockWidget, QLineEdit, QMenu, QWidget
 
 from kernelscope import files
 from kernelscope.base.text import one_line
@@ -328,3 +328,56 @@ def _filters_menu(category: str) -> str:
 
 def _native(key: QKeySequence) -> str:
     return key.toString(QKeySequence.SequenceFormat.NativeText)
+
+
+_Key = QKeySequence.StandardKey
+_EDITING = (_Key.Cut, _Key.Copy, _Key.Paste, _Key.SelectAll)
+
+
+class MenuKeys(QObject):
+    """Gives the keys of `actions` back to them where a line edit of the window has the focus."""
+
+    def __init__(self, window: QWidget, actions: Iterable[QAction]) -> None:
+        super().__init__(window)
+        self._window, self._actions = window, tuple(actions)
+        self._watched: QWidget | None = None
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(self._on_focus)
+
+    def _on_focus(self, old: QWidget | None, new: QWidget | None) -> None:
+        """Watch the widget in focus alone: an event that passes through Python takes its time."""
+        if self._watched is not None:
+            self._watched.removeEventFilter(self)
+        ours = new is not None and new.window() is self._window and _field(new) is not None
+        self._watched = new if ours else None
+        if self._watched is not None:
+            self._watched.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
+            field = _field(watched)
+            if field is not None and not _edits(field, event) and self._is_ours(event):
+                event.ignore()
+                return True
+        return super().eventFilter(watched, event)
+
+    def _is_ours(self, event: QKeyEvent) -> bool:
+        key = QKeySequence(event.keyCombination())
+        return any(action.isEnabled() and key in action.shortcuts() for action in self._actions)
+
+
+def _field(widget: QObject | None) -> QLineEdit | None:
+    """Return the line edit that a widget is, or in which its text is edited."""
+    if isinstance(widget, QLineEdit):
+        return widget
+    return widget.findChild(QLineEdit) if isinstance(widget, QWidget) else None
+
+
+def _edits(field: QLineEdit, event: QKeyEvent) -> bool:
+    """Return whether a key edits the text of a field on every platform."""
+    if event.matches(_Key.Undo):
+        return field.isUndoAvailable()
+    if event.matches(_Key.Redo):
+        return field.isRedoAvailable()
+    return any(map(event.matches, _EDITING))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QWidget
 
@@ -16,8 +16,12 @@ from kernelscope.files import read_image
 from kernelscope.files.samples import truth_of
 from kernelscope.gui.model import replay
 from kernelscope.gui.model.comparison import View
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.history import ReferenceOrigin
-from kernelscope.gui.session.subject import Savable
+from kernelscope.gui.session.canvas_view import DRAWN
+from kernelscope.gui.session.subject import SHOWN, Savable
+from kernelscope.gui.session.volume_subject import VolumeSubject
 from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.widgets import commands
@@ -26,7 +30,6 @@ from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.page import Page
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.scans import Scans
-from kernelscope.gui.window.space import SpaceOpener
 from kernelscope.gui.window.volume_steps import VolumeSteps
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -323,3 +326,62 @@ def accept_copy(event: QDropEvent) -> None:
     """Accept a drop as a copy, so that a file manager does not remove its file."""
     event.setDropAction(Qt.DropAction.CopyAction)
     event.accept()
+
+
+if TYPE_CHECKING:
+    from kernelscope.gui.tools.space_window import SpaceWindow
+
+
+class SpaceOpener(QObject):
+    """Opens the 3-D view and shows the component in it that is on the page.
+
+    Attributes
+    ----------
+    window : SpaceWindow or None
+        None until it is opened.
+    """
+
+    def __init__(
+        self,
+        owner: QWidget,
+        dialogs: Pictures,
+        background: Background,
+        subject: VolumeSubject,
+        report: Callable[[Exception], None],
+    ) -> None:
+        super().__init__(owner)
+        self._owner, self._dialogs, self._background = owner, dialogs, background
+        self._subject, self._report = subject, report
+        self.window: SpaceWindow | None = None
+        owner.installEventFilter(self)
+
+    @Action(
+        "space",
+        "&3-D View",
+        keys=("Ctrl+3",),
+        tip="Input and output of volumes from any side: maximum or surface",
+        need=commands.VOLUMES,
+    )
+    def open(self) -> None:
+        if self.window is None:
+            from kernelscope.gui.tools.space_window import SpaceWindow
+
+            self.window = SpaceWindow(self._background, self._report, self._owner)
+            self.window.saving.connect(lambda image: self._dialogs.save([image], image.title))
+            self._subject.when({SHOWN, DRAWN}, self._follow)
+        self._follow()
+        self.window.open()
+
+    def _follow(self) -> None:
+        if self.window is not None:
+            subject = self._subject
+            source = subject.part if subject.source is not None else None
+            shown = subject.view.displays.of(PaneSide.INPUT)
+            display = Display(shown.low, shown.high) if shown is not None else Display(0, 1)
+            self.window.show_volumes(source, subject.shown_output, display)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Close the view with the main window; a spontaneous event only minimises that."""
+        if event.type() == QEvent.Type.Hide and not event.spontaneous() and self.window is not None:
+            self.window.close()
+        return super().eventFilter(watched, event)

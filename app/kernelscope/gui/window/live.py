@@ -27,7 +27,7 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Result
 from kernelscope.engine.steps import estimate
-from kernelscope.gui.docks.freshness_badge import FreshnessBadge
+from kernelscope.gui.docks.headline import FreshnessBadge
 from kernelscope.gui.model.freshness import (
     RESTING,
     Freshness,

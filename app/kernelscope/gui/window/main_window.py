@@ -47,10 +47,11 @@ from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action, choice
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import placement
+from kernelscope.gui.window.actions import MenuKeys
 from kernelscope.gui.window.companions import Companions
 from kernelscope.gui.window.dock_list import DockName, Drawer
 from kernelscope.gui.window.dock_watch import DockWatch
-from kernelscope.gui.window.files import Files, accept_copy
+from kernelscope.gui.window.files import Files, SpaceOpener, accept_copy
 from kernelscope.gui.window.filter_shelf import FilterShelf
 from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.keeper import Keeper
@@ -58,11 +59,9 @@ from kernelscope.gui.window.last_session import LastSession
 from kernelscope.gui.window.levels import LevelRunner
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.measuring import Measuring
-from kernelscope.gui.window.menu_keys import MenuKeys
 from kernelscope.gui.window.open_pictures import OpenPictures
 from kernelscope.gui.window.run_shelf import RunShelf, Views
 from kernelscope.gui.window.runner import Runner
-from kernelscope.gui.window.space import SpaceOpener
 from kernelscope.gui.window.steps import StepCommands
 from kernelscope.gui.window.viewer import Viewer
 from kernelscope.gui.window.volume_steps import VolumeSteps

@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from kernelscope.base.errors import NotANumber
 from kernelscope.base.text import one_line
-from kernelscope.gui.docks.volume_step_bar import VolumeStepBar
+from kernelscope.gui.docks.volume_components import VolumeStepBar
 from kernelscope.gui.model.slice_drawing import composite
 from kernelscope.gui.model.volume_series import VolumeSeries
 from kernelscope.gui.session.subject import SHOWN

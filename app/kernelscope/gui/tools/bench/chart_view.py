@@ -20,8 +20,13 @@ from PySide6.QtWidgets import QApplication, QToolTip
 from shiboken6 import delete
 
 from kernelscope.bench.charts import Chart
-from kernelscope.gui.tools.bench.axes import PlainAxis, wrapped
-from kernelscope.gui.tools.bench.painters import BarPainter, CurvePainter, Painter
+from kernelscope.gui.tools.bench.painters import (
+    BarPainter,
+    CurvePainter,
+    Painter,
+    PlainAxis,
+    wrapped,
+)
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import dressed, look_at_every_item
 

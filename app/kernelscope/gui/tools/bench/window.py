@@ -8,13 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtGui import QKeySequence, QShortcut
+import numpy as np
+from PySide6.QtCore import QObject, QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtGui import QImage, QKeySequence, QPixmap, QShortcut
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
+    QDialog,
     QFileDialog,
     QFrame,
+    QLabel,
     QMenu,
     QProgressBar,
     QWidget,
@@ -29,7 +32,9 @@ from kernelscope.bench import (
     Report,
     Row,
     facts,
+    load,
     measure,
+    merge,
     save,
     save_csv,
     verify,
@@ -45,14 +50,12 @@ from kernelscope.engine.worker import Job
 from kernelscope.gui.tools.bench.chart_view import ChartView
 from kernelscope.gui.tools.bench.export import save_chart
 from kernelscope.gui.tools.bench.form import BenchForm
-from kernelscope.gui.tools.bench.parity_dialog import ParityDialog
-from kernelscope.gui.tools.bench.reader import ReportReader, names
 from kernelscope.gui.tools.bench.table import BenchTable, named, series_name
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.layouts import FoldingRow, Scrolled
-from kernelscope.gui.widgets.messages import close_box
+from kernelscope.gui.widgets.messages import close_box, headline
 from kernelscope.gui.widgets.parts import (
     dressed,
     in_column,
@@ -68,6 +71,126 @@ from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.images.source import Source
+from kernelscope.schema.samples import Pixels
+
+_SIDE = 480  # of the map on the screen, in pixels
+
+
+class ParityDialog(QDialog):
+    def __init__(self, parity: Parity, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("parityDialog")
+        self.setWindowTitle("Verify levels")
+        agree = not parity.largest
+        title = "All levels agree" if agree else f"Levels differ by up to {parity.largest:g}"
+        if len(parity.levels) == 1:
+            title = "Only one level ran"
+        lines = [
+            f"{parity.describe()}",
+            f"On {parity.source}.",
+            f"Compared: {', '.join(parity.levels)}.",
+            *parity.remarks,
+            *(f"{level} did not run: {reason}" for level, reason in parity.reasons.items()),
+        ]
+        text = text_label("\n".join(lines), "parityText", plain=True, selectable=True)
+        layout = in_column(headline(title), text, of=self)
+        if not agree:
+            layout.addWidget(_map(parity), 0, Qt.AlignmentFlag.AlignCenter)
+            caption = text_label(
+                "Where: black, no difference; the brighter, the larger; white, the largest"
+                + (f" (slice {parity.place[0]})." if parity.map.ndim == 3 else ".")
+            )
+            caption.setObjectName("parityCaption")
+            layout.addWidget(caption)
+        layout.addWidget(close_box(self))
+        self.setMinimumWidth(60 * self.fontMetrics().averageCharWidth())
+
+
+def _map(parity: Parity) -> QLabel:
+    differences = parity.map[parity.place[0]] if parity.map.ndim == 3 else parity.map
+    grey = _reduced(differences, parity.largest)
+    height, width = grey.shape
+    image = QImage(grey.tobytes(), width, height, width, QImage.Format.Format_Grayscale8).copy()
+    shown = dressed(QLabel(), "parityMap", "Map of the differences")
+    scaled = image.scaled(_SIDE, _SIDE, Qt.AspectRatioMode.KeepAspectRatio)
+    shown.setPixmap(QPixmap.fromImage(scaled))
+    return shown
+
+
+def _reduced(differences: Pixels, largest: float) -> Pixels:
+    """Return as many bytes as the screen has room for, each the largest of its neighbourhood.
+
+    Any difference is at least a dark grey, and a single pixel is not averaged away.
+    """
+    step = max(1, -(-max(differences.shape) // _SIDE))
+    rows, columns = (range(0, side, step) for side in differences.shape)
+    most = np.maximum.reduceat(np.maximum.reduceat(differences, rows, axis=0), columns, axis=1)
+    grey = np.ceil(64 + 191 * (most.astype(np.float64) / largest))
+    return np.where(most > 0, grey, 0).astype(np.uint8)
+
+
+_TOPIC = "bench-results"
+
+SHOWN_AFTER = 150
+"""Milliseconds after which reading is shown; a state for a shorter time would only flicker."""
+
+
+class ReportReader(QObject):
+    """Reads reports on a thread; of several requests the latest is answered.
+
+    `then` takes the paths and their reports, merged. `failed` takes the error of files that cannot
+    be read.
+    """
+
+    slow = Signal(str)  # reading takes long enough to be shown: the names of the files
+    ended = Signal()  # the latest request was answered or given up
+
+    def __init__(
+        self,
+        background: Background,
+        then: Callable[[list[Path], Report], None],
+        failed: Callable[[Exception], None],
+        parent: QObject,
+    ) -> None:
+        super().__init__(parent)
+        self._background, self._then, self._failed = background, then, failed
+        self._paths: list[Path] = []
+        self._is_reading = False
+        self._timer = QTimer(self, singleShot=True, interval=SHOWN_AFTER)
+        self._timer.timeout.connect(lambda: self.slow.emit(names(self._paths)))
+
+    def read(self, paths: Sequence[Path]) -> None:
+        self._paths = wanted = list(paths)
+        self._is_reading = True
+        self._timer.start()
+        self._background.start(
+            _TOPIC, lambda: merge([load(path) for path in wanted]), self._on_read, self._on_failed
+        )
+
+    def forget(self) -> bool:
+        """Leave the files that are being read; return whether there were any."""
+        was_reading = self._is_reading
+        self._background.forget(_TOPIC)
+        self._end()
+        return was_reading
+
+    def _on_read(self, report: Report) -> None:
+        self._end()
+        self._then(self._paths, report)
+
+    def _on_failed(self, error: Exception) -> None:
+        self._end()
+        self._failed(error)
+
+    def _end(self) -> None:
+        self._is_reading = False
+        self._timer.stop()
+        self.ended.emit()
+
+
+def names(paths: Sequence[Path]) -> str:
+    return ", ".join(path.name for path in paths)
+
 
 FIRST_HINT = "Choose a preset or filters on the left, and press Run (F5)."
 
