@@ -7,42 +7,10 @@ import io
 import re
 from collections.abc import Callable
 
+from kernelscope.base.paths import RESOURCES
 from kernelscope.base.text import PROGRAM
 from kernelscope.cli.common import Parser, every_filter
 from kernelscope.teach.manual import filter_name
-
-_SCRIPT = """\
-# Completion of {program}. bash: eval "$({program} completion bash)", or save it as
-# ~/.local/share/bash-completion/completions/{program}
-# zsh: autoload -U +X bashcompinit && bashcompinit && eval "$({program} completion zsh)"
-_{program}() {{
-    local word=${{COMP_WORDS[COMP_CWORD]}} key=${{COMP_WORDS[1]}} words="" step i
-    if [ "$COMP_CWORD" -eq 1 ]; then
-        COMPREPLY=($(compgen -W "{commands}" -- "$word"))
-        while read -r i; do COMPREPLY+=("$i"); done < <(compgen -f -- "$word")
-        return
-    fi
-    if [ "$key" = apply ]; then
-        step=2
-        for ((i = 2; i < COMP_CWORD; i++)); do
-            [ "${{COMP_WORDS[i]}}" != ":" ] || step=$((i + 1))
-        done
-        if [ "$COMP_CWORD" -eq "$step" ]; then
-            COMPREPLY=($(compgen -W "{filters} --recipe" -- "$word"))
-            return
-        fi
-        key="apply ${{COMP_WORDS[step]}}"
-    fi
-    case "$key" in
-{cases}
-    esac
-    case "$word" in
-        -*) COMPREPLY=($(compgen -W "$words" -- "$word")) ;;
-        *) COMPREPLY=(); while read -r i; do COMPREPLY+=("$i"); done < <(compgen -f -- "$word") ;;
-    esac
-}}
-complete -o filenames -F _{program} {program}
-"""
 
 
 def completion(arguments: list[str]) -> int:
@@ -67,9 +35,9 @@ def script() -> str:
         keys[f"apply {name}"] = _options(apply, name, "--help-all")
     keys["apply --recipe"] = _options(apply, "--help")
     cases = "\n".join(f'        "{key}") words="{words}" ;;' for key, words in keys.items())
-    return _SCRIPT.format(
-        program=PROGRAM, commands=" ".join(COMMANDS), filters=" ".join(names), cases=cases
-    )
+    text = (RESOURCES / "templates" / "completion.bash").read_text(encoding="utf-8")
+    text = text.replace("@PROGRAM@", PROGRAM).replace("@COMMANDS@", " ".join(COMMANDS))
+    return text.replace("@FILTERS@", " ".join(names)).replace("@CASES@", cases)
 
 
 def _options(command: Callable[[list[str]], int], *arguments: str) -> str:

@@ -59,35 +59,6 @@ def files_for(
     for each in kernels:
         text = re.sub(rf"\b{each}\b", f"{name}_{each.removeprefix(f'{filter_id}_')}", text)
     case = pprint.pformat(dict(parameters), width=90, sort_dicts=False)
-    return {f"{name}.cu": text, f"test_{name}.py": _TEST.format(filter=filter_id, case=case)}
-
-
-_TEST = '''\
-"""The oracle of a filter whose kernel was graded against that of “{filter}”."""
-
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
-from numpy.typing import NDArray
-
-from kernelscope.backends.cpu import CpuBackend
-from kernelscope.engine.context import RunContext
-from kernelscope.engine.request import Request
-from kernelscope.images.image import Image
-from kernelscope.schema.borders import Border
-
-CASES = [{case}]
-
-
-def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
-    """Return the result of “{filter}”. Better: compute it with NumPy alone."""
-    request = Request.create(Image.from_array(source), "{filter}", parameters, border=border)
-    backend = CpuBackend(threads=1)
-    try:
-        level = backend.levels(request.step.filter)[0]
-        return backend.run(request, level, RunContext()).planes
-    finally:
-        backend.close()
-'''
+    test = (FOLDER / "test_filter.txt").read_text(encoding="utf-8")
+    test = test.replace("@FILTER@", filter_id).replace("@CASE@", case)
+    return {f"{name}.cu": text, f"test_{name}.py": test}

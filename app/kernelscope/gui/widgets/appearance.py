@@ -2,9 +2,9 @@
 
     Appearance (kept in the settings) --> palette, font and style sheet of the application
 
-The style is Fusion, the same on every platform. The palette colours it; the style sheet
-(`style_sheet`) adds the parts that a palette cannot express: flat tabs and headers, the filled
-primary button, visible focus, and the three sizes of text.
+The style is Fusion, the same on every platform. The palette colours it; `resources/style.qss` adds
+the parts that a palette cannot express: flat tabs and headers, the filled primary button, visible
+focus, and the three sizes of text.
 """
 
 from __future__ import annotations
@@ -28,134 +28,6 @@ HEADLINE, HEADING, NOTE = 18 / 11, 1.3, 9 / 11
 
 _FILES = "check", "close", "float"
 """Icons that a style sheet takes from files; their greys have contrast on light and dark."""
-
-_TEMPLATE = """
-QMainWindow::separator { background: {rim}; width: 5px; height: 5px; }
-QMainWindow::separator:hover { background: {accent}; }
-QSplitter::handle { background: {rim}; }
-QSplitter::handle:hover { background: {accent}; }
-QToolBar { background: {bar}; border: 0; border-bottom: 1px solid {rim}; padding: 2px 4px;
-  spacing: 2px; }
-QToolBar::separator { background: {line}; width: 1px; margin: 5px 5px; }
-QMenuBar { background: {bar}; padding: 1px 4px; }
-QMenuBar::item { padding: 4px 8px; border-radius: 4px; background: transparent; }
-QMenuBar::item:selected { background: {hover}; }
-QMenu { background: {raised}; border: 1px solid {line}; padding: 4px; }
-QMenu::item { padding: 4px 24px 4px 26px; border-radius: 3px; }
-QMenu::item:selected { background: {fill}; color: {on_fill}; }
-QMenu::item:disabled { color: {faint}; background: transparent; }
-QMenu::separator { height: 1px; background: {line}; margin: 4px 8px; }
-QStatusBar { background: {bar}; border-top: 1px solid {rim}; }
-QStatusBar::item { border: 0; }
-QToolTip { background: {tip}; color: {tip_text}; border: 1px solid {line}; padding: 3px; }
-
-QDockWidget { titlebar-close-icon: url({close}); titlebar-normal-icon: url({float}); }
-QDockWidget::title { background: {bar}; padding: 5px 8px; text-align: left; }
-QDockWidget::close-button, QDockWidget::float-button { border: 0; padding: 0; border-radius: 3px;
-  subcontrol-origin: margin; subcontrol-position: right center; width: 20px; height: 20px; }
-QDockWidget::close-button { right: 4px; }
-QDockWidget::float-button { right: 26px; }
-QDockWidget::close-button:hover, QDockWidget::float-button:hover { background: {hover}; }
-
-QTabBar { background: transparent; qproperty-drawBase: 0; }
-QTabBar::tab { background: transparent; color: {quiet}; padding: 5px 12px; margin: 0;
-  border: 0; border-bottom: 2px solid transparent; }
-QTabBar::tab:hover { color: {text}; background: {hover}; }
-QTabBar::tab:selected { color: {text}; border-bottom: 2px solid {accent}; }
-QTabBar::tab:focus { color: {text}; border-bottom: 2px solid {accent}; background: {hover}; }
-QTabBar QToolButton { padding: 0; border-radius: 0; }
-QTabWidget::pane { border: 1px solid {line}; border-radius: 4px; }
-
-QHeaderView { background: {window}; }
-QHeaderView::section { background: {window}; color: {quiet}; border: 0;
-  border-bottom: 1px solid {line}; padding: 3px 6px; }
-QHeaderView::section:hover { color: {text}; }
-QTableView, QTreeView, QListView { border: 1px solid {rim}; gridline-color: {line};
-  alternate-background-color: {alternate}; }
-QTableView:focus, QTreeView:focus, QListView:focus { border: 1px solid {accent}; }
-QPlainTextEdit, QTextEdit, QTextBrowser { border: 1px solid {rim}; }
-QPlainTextEdit:focus, QTextEdit:focus, QTextBrowser:focus { border: 1px solid {accent}; }
-
-QGroupBox { border: 0; border-top: 1px solid {line}; margin-top: 1.1em; padding: 6px 0 0 0; }
-QGroupBox::title { subcontrol-origin: margin; subcontrol-position: top left; padding: 0 6px 0 0;
-  color: {quiet}; }
-
-QToolButton { background: {button}; border: 1px solid {line}; border-radius: 4px;
-  padding: 3px 6px; color: {text}; }
-QToolButton[autoRaise="true"] { background: transparent; border: 1px solid transparent; }
-QToolButton:hover { background: {hover}; }
-QToolButton:pressed { background: {press}; }
-QToolButton:checked { background: {chosen}; border: 1px solid {chosen};
-  border-bottom: 2px solid {accent}; padding-bottom: 2px; }
-QToolButton:checked:disabled { background: {hover}; color: {faint}; }
-QToolButton:disabled { color: {faint}; }
-QToolButton:focus { border: 1px solid {accent}; }
-QToolButton[popupMode="2"] { padding-right: 18px; }
-QToolButton::menu-indicator { subcontrol-origin: padding; subcontrol-position: right center;
-  right: 5px; }
-QToolButton:checked:focus { border: 1px solid {text}; border-bottom: 2px solid {accent}; }
-QDialogButtonBox { dialogbuttonbox-buttons-have-icons: 0; }
-QPushButton { background: {button}; border: 1px solid {line};
-  border-radius: 4px; padding: 4px 12px; color: {text}; }
-QPushButton:hover { background: {hover}; }
-QPushButton:pressed { background: {press}; }
-QPushButton:disabled { color: {faint}; }
-QPushButton:focus { border: 1px solid {accent}; }
-QPushButton:default, QPushButton[role="primary"], QToolButton[role="primary"] {
-  background: {fill}; border: 1px solid {fill}; color: {on_fill}; border-radius: 4px; }
-QPushButton[role="primary"], QToolButton[role="primary"] { font-weight: bold; }
-QPushButton:default:hover, QPushButton[role="primary"]:hover, QToolButton[role="primary"]:hover {
-  background: {fill_hover}; }
-QPushButton:default:disabled, QPushButton[role="primary"]:disabled,
-QToolButton[role="primary"]:disabled {
-  background: {button}; border: 1px solid {line}; color: {faint}; }
-QPushButton:default:focus, QPushButton[role="primary"]:focus, QToolButton[role="primary"]:focus {
-  border: 2px solid {text}; }
-QPushButton:default:focus, QPushButton[role="primary"]:focus { padding: 3px 11px; }
-
-QCheckBox::indicator, QGroupBox::indicator, QTreeView::indicator, QListView::indicator {
-  width: 0.95em; height: 0.95em; border: 1px solid {edge}; border-radius: 3px;
-  background: {base}; }
-QCheckBox::indicator:hover { border: 1px solid {text}; }
-QCheckBox::indicator:checked, QGroupBox::indicator:checked, QTreeView::indicator:checked,
-QListView::indicator:checked { background: {fill}; border: 1px solid {fill}; image: url({check}); }
-QCheckBox::indicator:disabled, QTreeView::indicator:disabled { border: 1px solid {line};
-  background: {window}; }
-QCheckBox::indicator:checked:disabled { background: {line}; }
-QCheckBox::indicator:focus { border: 1px solid {accent}; }
-QCheckBox:focus { color: {link}; }
-
-QSlider { min-height: 20px; }
-QSlider::groove:horizontal { height: 4px; background: {groove}; border-radius: 2px; }
-QSlider::sub-page:horizontal { height: 4px; background: {accent}; border-radius: 2px; }
-QSlider::sub-page:horizontal:disabled { background: {groove}; }
-QSlider::handle:horizontal { width: 12px; height: 12px; margin: -5px 0; border-radius: 7px;
-  background: {knob}; border: 1px solid {rim}; }
-QSlider::handle:horizontal:hover { background: {text}; }
-QSlider::handle:horizontal:focus { border: 2px solid {accent}; margin: -6px 0; width: 12px;
-  height: 12px; border-radius: 8px; }
-QSlider::handle:horizontal:disabled { background: {line}; }
-
-QScrollBar { background: transparent; border: 0; margin: 0; }
-QScrollBar:vertical { width: 11px; }
-QScrollBar:horizontal { height: 11px; }
-QScrollBar::handle { background: {scroll}; border-radius: 4px; margin: 2px; }
-QScrollBar::handle:vertical { min-height: 28px; }
-QScrollBar::handle:horizontal { min-width: 28px; }
-QScrollBar::handle:hover { background: {quiet}; }
-QScrollBar::add-line, QScrollBar::sub-line { width: 0; height: 0; border: 0; }
-QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }
-QProgressBar { background: {groove}; border: 0; border-radius: 3px; }
-QProgressBar::chunk { background: {accent}; border-radius: 3px; }
-
-*[role="headline"] { font-size: {headline_size}pt; }
-*[role="heading"] { font-size: {heading_size}pt; font-weight: bold; }
-*[role="title"] { font-weight: bold; }
-*[role="note"] { font-size: {note_size}pt; color: {quiet}; }
-*[role="drop"] { color: {quiet}; border: 1px dashed {edge}; border-radius: 8px; }
-*[role="warning"] { color: {warning}; }
-*[role="problem"] { color: {problem}; }
-"""
 
 
 def style_sheet(palette: QPalette, size: float) -> str:
@@ -196,7 +68,7 @@ def style_sheet(palette: QPalette, size: float) -> str:
         "heading_size": f"{size * HEADING:.1f}",
         "note_size": f"{size * NOTE:.1f}",
     }
-    sheet = _TEMPLATE
+    sheet = (RESOURCES / "style.qss").read_text(encoding="utf-8")
     for name, value in values.items():
         sheet = sheet.replace(f"{{{name}}}", value)
     return sheet

@@ -1,0 +1,30 @@
+# Completion of @PROGRAM@. bash: eval "$(@PROGRAM@ completion bash)", or save it as
+# ~/.local/share/bash-completion/completions/@PROGRAM@
+# zsh: autoload -U +X bashcompinit && bashcompinit && eval "$(@PROGRAM@ completion zsh)"
+_@PROGRAM@() {
+    local word=${COMP_WORDS[COMP_CWORD]} key=${COMP_WORDS[1]} words="" step i
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        COMPREPLY=($(compgen -W "@COMMANDS@" -- "$word"))
+        while read -r i; do COMPREPLY+=("$i"); done < <(compgen -f -- "$word")
+        return
+    fi
+    if [ "$key" = apply ]; then
+        step=2
+        for ((i = 2; i < COMP_CWORD; i++)); do
+            [ "${COMP_WORDS[i]}" != ":" ] || step=$((i + 1))
+        done
+        if [ "$COMP_CWORD" -eq "$step" ]; then
+            COMPREPLY=($(compgen -W "@FILTERS@ --recipe" -- "$word"))
+            return
+        fi
+        key="apply ${COMP_WORDS[step]}"
+    fi
+    case "$key" in
+@CASES@
+    esac
+    case "$word" in
+        -*) COMPREPLY=($(compgen -W "$words" -- "$word")) ;;
+        *) COMPREPLY=(); while read -r i; do COMPREPLY+=("$i"); done < <(compgen -f -- "$word") ;;
+    esac
+}
+complete -o filenames -F _@PROGRAM@ @PROGRAM@
