@@ -25,7 +25,6 @@ from PIL import Image as PillowImage
 from PIL import PngImagePlugin
 
 from kernelscope.backends.cuda import CudaBackend
-from kernelscope.base.errors import ImageWriteError
 from kernelscope.base.json_fields import Field
 from kernelscope.big.batch import JOURNAL, Batch, Handling, Item
 from kernelscope.big.batch.task import TaskSettings, describe
@@ -209,55 +208,6 @@ def test_a_killed_batch_is_resumed_and_nothing_is_computed_twice(tmp_path: Path)
         assert np.array_equal(made, applied(path, pixels(number, 700)))
 
 
-def test_resuming_filters_a_file_that_has_changed_again(
-    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "out"
-    assert batch(recipe, folder, "--out", out) == 0
-    write_image(Image.from_array(pixels(77, 25)), folder / "2.png")
-    assert batch(recipe, folder, "--out", out, "--resume", "--overwrite") == 0
-    assert "1 of 6 files" in capsys.readouterr().out
-    assert read_image(out / "2.png").pixels.shape == (25, 28)
-
-
-@pytest.mark.parametrize("changed", [False, True])
-def test_a_result_that_was_written_just_before_the_end_counts_unless_its_source_changed(
-    recipe: Path, folder: Path, tmp_path: Path, changed: bool,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    out = tmp_path / "out"
-    assert batch(recipe, folder, "--out", out) == 0
-    journal = out / JOURNAL
-    lines = journal.read_text("utf-8").splitlines()
-    kept = [line for line in lines if '"done": "2.png"' not in line]
-    assert len(kept) == len(lines) - 1
-    journal.write_text("\n".join(kept) + "\n", encoding="utf-8")
-    if changed:
-        write_image(Image.from_array(pixels(78, 30)), folder / "2.png")
-    capsys.readouterr()
-    assert batch(recipe, folder, "--out", out, "--resume", "--overwrite") == 0
-    assert f"{int(changed)} of 6 files" in capsys.readouterr().out
-    assert read_image(out / "2.png").pixels.shape == ((30, 33) if changed else (20, 23))
-
-
-def test_after_a_failure_a_file_of_that_name_is_not_taken_for_the_result(
-    recipe: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    def full(image: Image, path: Path, **how: Any) -> Path:
-        raise ImageWriteError(f"{path.name}: the disk is full.", "Free some space.")
-
-    out = tmp_path / "out"
-    with monkeypatch.context() as patch:
-        patch.setattr("kernelscope.big.batch.contents.write_image", full)
-        assert batch(recipe, folder, "--out", out) == 1
-    (out / "2.png").write_bytes(b"from elsewhere")
-    capsys.readouterr()
-    assert batch(recipe, folder, "--out", out, "--resume") == 1
-    assert "2.png: the file is there already" in capsys.readouterr().err
-    assert (out / "2.png").read_bytes() == b"from elsewhere"
-
-
 def test_a_recipe_that_makes_colours_is_checked_for_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -278,28 +228,6 @@ def test_a_journal_of_another_recipe_is_not_resumed(
     assert "belongs to another recipe" in capsys.readouterr().err
 
 
-def test_a_full_disk_is_said_for_each_file(
-    recipe: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    written = list[Path]()
-
-    def full(image: Image, path: Path, **how: Any) -> Path:
-        if len(written) == 3:
-            raise ImageWriteError(f"{path.name}: the disk is full.", "Free some space.")
-        written.append(path)
-        return write_image(image, path, **how)
-
-    monkeypatch.setattr("kernelscope.big.batch.contents.write_image", full)
-    assert batch(recipe, folder, "--out", tmp_path / "out", "--jobs", 1) == 1
-    captured = capsys.readouterr()
-    assert captured.err.count("the disk is full") == 3
-    assert captured.out.startswith("3 of 6 files")
-    monkeypatch.undo()
-    assert batch(recipe, folder, "--out", tmp_path / "out", "--resume") == 0
-    assert len(list((tmp_path / "out").rglob("*.png"))) == 6
-
-
 def test_a_file_that_changes_while_it_is_read_fails(
     recipe: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -314,31 +242,6 @@ def test_a_file_that_changes_while_it_is_read_fails(
     monkeypatch.setattr("kernelscope.big.batch.contents.read_image", slow)
     assert batch(recipe, folder, "--out", tmp_path / "out") == 1
     assert "3.png: the file changed while it was read" in capsys.readouterr().err
-
-
-def test_a_bug_in_one_file_is_logged_and_the_rest_goes_on(
-    recipe: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    def broken(path: Path, **how: Any) -> Image:
-        if path.name == "3.png":
-            raise ZeroDivisionError("by zero")
-        return read_image(path, **how)
-
-    monkeypatch.setattr("kernelscope.big.batch.contents.read_image", broken)
-    assert batch(recipe, folder, "--out", tmp_path / "out") == 1
-    assert "A bug in the program: ZeroDivisionError: by zero" in capsys.readouterr().err
-    assert len(list((tmp_path / "out").rglob("*.png"))) == 5
-
-
-def test_a_recipe_of_a_newer_version_is_refused(
-    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    content = json.loads(recipe.read_text("utf-8"))
-    recipe.write_text(json.dumps(content | {"version": 99}), encoding="utf-8")
-    assert batch(recipe, folder, "--out", tmp_path / "out") == 1
-    assert "a newer one may have written it" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
 
 
 def test_formats_that_lose_something_need_permission(
@@ -633,25 +536,6 @@ def test_a_notice_of_many_files_is_printed_once(
     assert f"note: 3 files, such as {tmp_path / 'in/0.jpg'}: CMYK converted to RGB" in text
     assert batch(recipe, tmp_path / "in", "--out", tmp_path / "out", "--resume") == 0
     assert "CMYK" not in capsys.readouterr().err  # it was printed then; the summary has it again
-
-
-def test_notices_of_files_that_were_done_before_are_in_the_summary_of_the_rest(
-    recipe: Path, tmp_path: Path
-) -> None:
-    out, summary = tmp_path / "out", tmp_path / "s.json"
-    _with_metadata(tmp_path / "in")
-    given = [recipe, tmp_path / "in", "--out", out, "--summary", summary]
-    assert batch(*given) == 0
-    first = json.loads(summary.read_text("utf-8"))["files"]
-    # One was begun only: the process ended between its result and the line that it is done.
-    text = (out / JOURNAL).read_text("utf-8")
-    lines = [line for line in text.splitlines() if '"done": "text.png"' not in line]
-    (out / JOURNAL).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert batch(*given, "--resume") == 0
-    rows = json.loads(summary.read_text("utf-8"))["files"]
-    assert {row["status"] for row in rows} == {"skipped"}
-    for name in ("notices", "record"):
-        assert [row[name] for row in rows] == [row[name] for row in first]
 
 
 ONLY_APPLY = {

@@ -222,19 +222,6 @@ def test_losing_alpha_needs_consent(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert read(out).shape == (8, 8, 3)
 
 
-@pytest.mark.parametrize("name", ["out", "out.gif", "out.jpg", "nowhere/out.png"])
-def test_a_bad_output_is_refused_before_computing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    def compute(*_: object) -> None:
-        pytest.fail("the filter ran")
-
-    monkeypatch.setattr("kernelscope.engine.steps.execute", compute)
-    source = tmp_path / "in.png"
-    PillowImage.fromarray(noise(8, 8, 4)).save(source)
-    assert apply("mean", source, tmp_path / name) == 1
-
-
 def test_notices_go_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, out = tmp_path / "in.tif", tmp_path / "out.png"
     PillowImage.fromarray(noise(8, 8, 4), "CMYK").save(source)
@@ -572,13 +559,6 @@ def test_terminal_without_unicode() -> None:
     )
     assert done.returncode == 0
     assert "Filters" in done.stdout
-
-
-def test_a_filter_of_volumes_points_to_that_of_pictures(
-    grey: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["apply", "mri-nlm", str(grey), str(tmp_path / "out.png")]) == 1
-    assert "mri-nlm is for volumes. For pictures there is nlm." in capsys.readouterr().err
 
 
 def test_a_filter_of_pictures_points_to_that_of_volumes(

@@ -182,19 +182,6 @@ def test_result_belongs_to_the_caller(spec: FilterSpec) -> None:
     assert not np.shares_memory(array, made)
 
 
-def test_layouts_do_not_matter() -> None:
-    image = picture(np.uint16, 1)[:, :, 0]
-    expected = ks.median(image)
-    assert expected.shape == image.shape
-    for other in (np.asfortranarray(image), np.repeat(image, 2, axis=1)[:, ::2], image.tolist()):
-        array = np.asarray(other)
-        if array.dtype != np.uint16:
-            continue
-        np.testing.assert_array_equal(ks.median(other), expected)
-    np.testing.assert_array_equal(ks.median(image.astype(">u2")), expected)
-    np.testing.assert_array_equal(ks.median(image[:, :, np.newaxis]), expected[:, :, np.newaxis])
-
-
 def test_a_denoiser_filters_floats_of_64_bits_in_32(caplog: pytest.LogCaptureFixture) -> None:
     image = picture(np.float32, 1)[:, :, 0]
     with caplog.at_level("INFO", "kernelscope"):
