@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QDockWidget, QMenu, QToolBar, QToolButton, QTreeWidget
+from PySide6.QtWidgets import QDockWidget, QMenu, QTreeWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.tools.shortcut_dialog import ShortcutDialog
@@ -22,13 +22,13 @@ from kernelscope.gui.widgets.commands import (
     plain,
 )
 from kernelscope.gui.window import menus
-from kernelscope.gui.window.dock_list import DOCKS, DockName
+from kernelscope.gui.window.dock_list import DOCKS
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.measuring import Measuring
 from kernelscope.gui.window.menus import Menu
 from kernelscope.gui.window.viewer import Viewer
 from kernelscope.teach import manual
-from tests.gui.helpers import Opener, dialog, load, run
+from tests.gui.helpers import dialog, load, run
 
 DECLARED = {
     action.id: action for part in (MainWindow, *MainWindow.PARTS) for _, action in declared_by(part)
@@ -105,25 +105,6 @@ def test_a_tick_follows_the_state_of_its_owner(window: MainWindow) -> None:
     }
 
 
-def test_the_menu_bar_shows_the_declared_menus(window: MainWindow) -> None:
-    for declared in menus.MENUS:
-        if declared is menus.FILTERS:
-            continue
-        menu = window.findChild(QMenu, declared.id)
-        assert menu.title() == declared.title
-        shown = [
-            "" if each.isSeparator() else (each.menu() or each).objectName()
-            for each in menu.actions()
-        ]
-        assert shown == [each.id if isinstance(each, Menu) else each for each in declared.entries]
-
-
-def test_the_tool_bar_shows_the_declared_tools(window: MainWindow) -> None:
-    buttons = window.findChild(QToolBar, "toolBar").findChildren(QToolButton)
-    shown = [each.objectName() for each in buttons if each.objectName().endswith("Tool")]
-    assert shown == [f"{id_}Tool" for side in menus.TOOL_BAR for group in side for id_ in group]
-
-
 def test_tooltips_end_in_the_first_key(window: MainWindow) -> None:
     assert window.findChild(QAction, "run").statusTip() == "Apply the filter (F5)"
     assert window.findChild(QAction, "openSlice").toolTip().endswith("as a picture")
@@ -132,19 +113,6 @@ def test_tooltips_end_in_the_first_key(window: MainWindow) -> None:
 
 
 # Docks ---------------------------------------------------------------------------------
-
-
-@pytest.mark.smoke
-def test_docks_are_where_they_are_declared(open_window: Opener) -> None:
-    window = open_window(panels=False)
-    assert set(window.docks) >= {DockName.CONTROLS, DockName.TIMING, DockName.QUALITY}
-    for declared in [each for each in DOCKS if each.name in window.docks]:
-        dock = window.docks[declared.name]
-        assert dock.objectName() == declared.object_name
-        assert dock.windowTitle() == declared.title
-        assert dock.toggleViewAction().isChecked() is (declared.name is DockName.CONTROLS)
-        area = window.dockWidgetArea(dock).name
-        assert area == f"{declared.side.value.capitalize()}DockWidgetArea"
 
 
 def test_a_key_shows_and_hides_its_dock(window: MainWindow) -> None:

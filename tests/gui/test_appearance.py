@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QColor, QImage, QPalette
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import (
     QApplication,
-    QDialog,
     QDialogButtonBox,
     QLabel,
     QMessageBox,
     QProxyStyle,
-    QPushButton,
     QStyle,
     QStyleHintReturn,
     QStyleOption,
@@ -28,7 +24,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.widgets import appearance, theme
-from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, Stylist, style_sheet
+from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.settings import Settings
 from tests.gui.helpers import contrast
 
@@ -71,14 +67,6 @@ def test_pictures_lie_on_dark_in_every_theme(qapp: QApplication) -> None:
         assert contrast(theme.canvas_quiet(palette).name(), ground.name()) >= 4.5
 
 
-@pytest.mark.parametrize("dark", [True, False])
-def test_nothing_is_left_open_in_the_style_sheet(qapp: QApplication, dark: bool) -> None:
-    sheet = style_sheet(appearance.palette(dark=dark), 11)
-    assert re.findall(r"\{\w+\}", sheet) == []
-    for path in re.findall(r"url\((.*?)\)", sheet):
-        assert Path(path).exists()
-
-
 def test_the_choice_is_kept(tmp_path: Path) -> None:
     settings = Settings(tmp_path / "settings.json")
     assert Appearance.load(settings) == Appearance(Scheme.DARK, 1.0)
@@ -102,33 +90,6 @@ def test_a_theme_is_seen_at_once(qtbot: QtBot, stylist: Stylist) -> None:
     for scheme, low, high in ((Scheme.DARK, 20, 60), (Scheme.LIGHT, 220, 256)):
         stylist.apply(Appearance(scheme))
         assert low < ground().lightness() < high
-
-
-class _Counter(QWidget):
-    """Counts how often it is styled."""
-
-    styled = 0
-
-    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
-        super().changeEvent(event)
-        self.styled += event.type() is QEvent.Type.StyleChange
-
-
-@pytest.mark.slow
-def test_a_change_of_theme_styles_no_widget_for_each_of_its_parents(
-    qtbot: QtBot, stylist: Stylist
-) -> None:
-    stylist.apply(Appearance(Scheme.DARK))
-    widgets = [_Counter()]
-    qtbot.addWidget(widgets[0])
-    for _ in range(6):
-        widgets.append(_Counter(widgets[-1]))
-    widgets[0].show()
-    for each in widgets:
-        each.styled = 0
-    stylist.apply(Appearance(Scheme.LIGHT))
-    assert widgets[0].styled >= 1
-    assert max(each.styled for each in widgets) <= 2, "the old sheet is taken away, a new one set"
 
 
 @pytest.mark.slow
@@ -185,35 +146,6 @@ def test_system_follows_the_desktop(
     stylist.apply(Appearance(Scheme.LIGHT))
     qapp.styleHints().colorSchemeChanged.emit(Qt.ColorScheme.Dark)
     assert not theme.is_dark(qapp.palette())
-
-
-def _text_columns(button: QPushButton) -> int:
-    """Return how many columns of pixels inside the border have a part of the text."""
-    picture = button.grab().toImage().convertToFormat(QImage.Format.Format_Grayscale8)
-    pixels = np.frombuffer(picture.constBits(), np.uint8).reshape(picture.height(), -1)
-    inside = pixels[4:-4, 4 : picture.width() - 4].astype(int)
-    return int((np.ptp(inside, axis=0) > 40).sum())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("role", ["", "primary"])
-@pytest.mark.parametrize("scheme", [Scheme.DARK, Scheme.LIGHT])
-def test_a_default_button_has_room_for_its_text(
-    qtbot: QtBot, stylist: Stylist, scheme: Scheme, role: str
-) -> None:
-    stylist.apply(Appearance(scheme))
-    dialog = QDialog()
-    qtbot.addWidget(dialog)
-    button = QPushButton("Close", dialog)
-    theme.set_role(button, role)
-    button.setDefault(True)
-    dialog.show()
-    button.setFocus()
-    qtbot.waitUntil(button.hasFocus)
-    button.resize(button.sizeHint())
-    columns = _text_columns(button)
-    button.resize(button.width() + 20, button.height())  # even: text is centred in whole pixels
-    assert columns == _text_columns(button) > 10
 
 
 class _DesktopStyle(QProxyStyle):

@@ -17,7 +17,7 @@ from pydicom.uid import generate_uid
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QMessageBox, QPushButton
+from PySide6.QtWidgets import QLabel, QLineEdit, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import AppError
@@ -26,7 +26,7 @@ from kernelscope.big.batch.item import Pause
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.files import read_image, write_recipe
+from kernelscope.files import read_image
 from kernelscope.gui.model.batch_run import REPLACE
 from kernelscope.gui.tools.batch_table import Thumbnails
 from kernelscope.gui.tools.batch_window import BatchWindow
@@ -40,7 +40,6 @@ from tests.gui.helpers import (
     FakeCpu,
     answer,
     child,
-    choose_files,
     dialog,
     entering,
     load,
@@ -218,23 +217,6 @@ def test_results_are_replaced_only_where_that_is_chosen(
     assert (out / "1.png").read_bytes() != b"mine"
 
 
-def test_a_folder_with_the_results_of_another_recipe_is_not_touched(
-    qtbot: QtBot, batch: BatchWindow, folder: Path, tmp_path: Path
-) -> None:
-    fill(qtbot, batch, folder)
-    run(qtbot, batch)
-    path = tmp_path / "other.recipe.json"
-    write_recipe(Recipe((Step.create("median", {"size": 5}),)), path)
-    press(batch, "batchOpenRecipe")
-    choose_files(dialog(qtbot, batch, QFileDialog), path)
-    assert batch.form.description.full_text == "Median: 5×5"
-    run(qtbot, batch)
-    box = dialog(qtbot, batch, ErrorDialog)
-    assert "belongs to another recipe" in box.text()
-    box.close()
-    assert set(states(batch)) == {FileState.WAITING}
-
-
 def test_the_settings_come_back(qtbot: QtBot, open_batch: Opener, tmp_path: Path) -> None:
     first = open_batch()
     field = child(first, QLineEdit, "batchOut")
@@ -258,16 +240,6 @@ def test_an_output_folder_that_is_still_typed_counts(
     batch.press_start()  # by its access key, which leaves the focus in the field
     qtbot.waitUntil(lambda: batch.queue.ended == COUNT and not batch.running)
     assert len(list((tmp_path / "typed").glob("*.png"))) == COUNT
-
-
-def test_at_its_least_size_several_files_are_in_view(
-    qtbot: QtBot, batch: BatchWindow, folder: Path
-) -> None:
-    fill(qtbot, batch, folder)
-    batch.resize(1, 1)
-    qtbot.waitUntil(lambda: batch.size() == batch.minimumSize())
-    row = batch.table.visualRect(batch.table.model().index(2, 0))
-    assert row.bottom() < batch.table.viewport().height()
 
 
 def test_files_are_removed_by_the_keyboard(qtbot: QtBot, batch: BatchWindow, folder: Path) -> None:

@@ -52,16 +52,15 @@ from kernelscope.bench import (
 from kernelscope.bench.charts import Chart, Plot, Selection, Series, chart, choices
 from kernelscope.bench.recorded import entries
 from kernelscope.engine.backend import Availability
-from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.worker import Job
 from kernelscope.gui.tools.bench import window as module
 from kernelscope.gui.tools.bench.chart_view import ChartView
 from kernelscope.gui.tools.bench.export import export, save_chart
 from kernelscope.gui.tools.bench.form import OWN_CHOICE
-from kernelscope.gui.tools.bench.painters import SeriesStyle, arranged, broken, light, staggered
+from kernelscope.gui.tools.bench.painters import SeriesStyle, arranged, light
 from kernelscope.gui.tools.bench.window import BenchWindow, ParityDialog, ReportReader
-from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
+from kernelscope.gui.widgets.appearance import Appearance, Stylist
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
@@ -73,7 +72,6 @@ from tests.bench.made_up import row
 from tests.bench.stand_in import StandIn
 from tests.gui.helpers import FakeCpu, choose_files, press
 from tests.gui.helpers import load as load_picture
-from tests.paths import ROOT
 from tests.patience import PATIENCE
 
 TINY = Plan(
@@ -375,20 +373,6 @@ def test_cancel_in_the_middle(qtbot: QtBot, bench: BenchWindow, cpu: FakeCpu) ->
     assert table(bench) == []
 
 
-def test_a_filter_that_is_run_meanwhile_ends_it(
-    qtbot: QtBot, bench: BenchWindow, tasks: Tasks, cpu: FakeCpu
-) -> None:
-    set_small(bench)
-    cpu.go.clear()
-    click(qtbot, bench, "benchRun")
-    qtbot.waitUntil(cpu.entered.is_set)
-    image = Image.from_array(np.zeros((4, 5), np.uint8))
-    run = tasks.submit(Request.create(image, "mean", device=Device.CPU), Priority.STARTED)
-    with qtbot.waitSignal(run.finished):
-        cpu.go.set()
-    assert child(bench, QAbstractButton, "benchRun").isEnabled()
-
-
 def test_the_job_of_another_window_ends_it(
     qtbot: QtBot, bench: BenchWindow, tasks: Tasks, cpu: FakeCpu
 ) -> None:
@@ -519,75 +503,6 @@ def test_calls_of_libraries_are_not_drawn_beside_whole_runs(plot: Plot) -> None:
     assert "Left out" not in computing.note
 
 
-def test_opened_results_with_calls_of_libraries_are_compared_by_computing(
-    qtbot: QtBot, make: Maker, tmp_path: Path
-) -> None:
-    whole, with_library = tmp_path / "whole.json", tmp_path / "library.json"
-    save(Report({}, TINY, tuple(levels_of_f())), whole)
-    save(Report({}, TINY, tuple(beside_a_library())), with_library)
-    bench = make()
-    waiting = child(bench, QCheckBox, "benchWaiting")
-    table = child(bench, QTreeWidget, "benchTable")
-    read(qtbot, bench, [with_library])
-    assert not waiting.isChecked()
-    assert speed_ups(table) == ["1×", "500×", "1,000×", "500×"]
-    waiting.click()
-    assert speed_ups(table) == ["1×", "111×", "125×", ""], "NPP has no whole runs"
-    read(qtbot, bench, [with_library])
-    read(qtbot, bench, [whole])
-    assert waiting.isChecked()
-
-
-def test_rows_of_two_runs_are_compared_each_with_its_own_baseline(bench: BenchWindow) -> None:
-    once = levels_of_f()
-    again = [
-        replace(each, seconds=tuple(2 * time for time in each.seconds), stages={}) for each in once
-    ]
-    table = child(bench, QTreeWidget, "benchTable")
-    bench.show_report(Report({}, TINY, (*once, *again)))
-    child(bench, QCheckBox, "benchWaiting").setChecked(False)
-    gains = speed_ups(table)
-    assert gains[0] == "1×"
-    assert gains[: len(once)] == gains[len(once) :]
-
-
-def test_opened_results_are_drawn_once(
-    qtbot: QtBot, make: Maker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole, with_library = tmp_path / "whole.json", tmp_path / "library.json"
-    save(Report({}, TINY, tuple(levels_of_f())), whole)
-    save(Report({}, TINY, tuple(beside_a_library())), with_library)
-    bench = make()
-    read(qtbot, bench, [whole])
-    drawn = []
-    monkeypatch.setattr(bench.chart_view, "show_chart", drawn.append)
-    read(qtbot, bench, [with_library])
-    assert len(drawn) == 1, "not once more with the rows before"
-
-
-def test_a_hidden_plot_takes_the_theme_when_it_is_shown(
-    qtbot: QtBot, stylist: Stylist, bench: BenchWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stylist.apply(Appearance(Scheme.DARK))
-    bench.show_report(Report({}, TINY, tuple(levels_of_f())))
-    bench.close()
-    draw, drawn = bench.chart_view.show_chart, []
-
-    def counted(shown: Chart | None) -> None:
-        drawn.append(shown)
-        draw(shown)
-
-    monkeypatch.setattr(bench.chart_view, "show_chart", counted)
-    for scheme in (Scheme.LIGHT, Scheme.DARK, Scheme.LIGHT):
-        stylist.apply(Appearance(scheme))
-        QApplication.processEvents()
-    assert not drawn, "nobody sees it"
-    bench.show()
-    assert len(drawn) == 1
-    base = bench.chart_view.palette().color(QPalette.ColorRole.Base)
-    assert bench.chart_view.backgroundBrush().color() == base
-
-
 def test_results_are_read_while_the_window_stays_usable(
     qtbot: QtBot, bench: BenchWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -611,28 +526,6 @@ def test_results_are_read_while_the_window_stays_usable(
     qtbot.waitUntil(lambda: state(bench) == "Opened second.json.")
     assert bench.findChild(QProgressBar).maximum() == 1
     assert len(table(bench)) == len(beside_a_library()), "those of the later request alone"
-
-
-def test_a_window_that_is_closed_reads_no_more(
-    qtbot: QtBot, bench: BenchWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save(measured(), tmp_path / "saved.json")
-    gate, has_read = threading.Event(), threading.Event()
-
-    def slowly(path: Path) -> Report:
-        assert gate.wait(PATIENCE)
-        has_read.set()
-        return load(path)
-
-    monkeypatch.setattr(module, "load", slowly)
-    bench.open_results([tmp_path / "saved.json"])
-    qtbot.waitUntil(lambda: state(bench) == "Reading saved.json…")
-    bench.close()
-    gate.set()
-    qtbot.waitUntil(has_read.is_set)
-    bench.show()
-    assert (state(bench), bench.findChild(QProgressBar).maximum()) == ("Ready.", 1)
-    assert len(table(bench)) == 0
 
 
 def test_results_that_cannot_be_read_are_an_error(
@@ -667,82 +560,6 @@ def test_results_are_not_mixed_with_rows_that_are_measured(
     bench.cancel()
     wait_for_end(qtbot, bench)
     assert "saved.json" not in origin(bench)
-
-
-def test_values_and_note_fit_after_a_change_of_the_size(qtbot: QtBot) -> None:
-    rows = [
-        row(level="serial", seconds=(2.0,), label=f"Filter {n}", asked=(64, 64), shape=(32, 32))
-        for n in range(12)
-    ]
-    view = ChartView()
-    qtbot.addWidget(view)
-    view.resize(1400, 900)
-    note = "Of a long note every word is in the view, however narrow that is. " * 3
-    view.show_chart(replace(chart(Plot.BARS, Selection(None, "64×64"), rows), note=note))
-    view.show()
-    view.resize(700, 300)
-    label = view.getItem(1, 0)
-    qtbot.waitUntil(lambda: view.grab() and label.sceneBoundingRect().right() <= view.width())
-    plot = view.getItem(0, 0)
-    texts = [item for item in plot.items if isinstance(item, pg.TextItem)]
-    assert len(texts) == 12
-    box = plot.getViewBox().sceneBoundingRect()
-    assert all(box.contains(item.sceneBoundingRect().center()) for item in texts)
-    assert min(item.sceneBoundingRect().top() for item in texts) >= box.top()
-    assert len(view.note_lines) > 1
-
-
-def test_values_over_bars_stand_above_every_repeat(bench: BenchWindow) -> None:
-    rows = (row(**FOR_F, seconds=(1e-3, 1e-3, 1e-3, 1e-3, 9e-3)),)
-    (choice,) = choices(Plot.BARS, rows)
-    shown = chart(Plot.BARS, choice, rows)
-    assert shown is not None
-    bench.chart_view.show_chart(shown)
-    items = bench.chart_view.getItem(0, 0).items
-    (text,) = (item for item in items if isinstance(item, pg.TextItem))
-    most = max(max(point.repeats) for each in shown.series for point in each.points)
-    assert text.pos().y() >= (math.log10(most) if shown.log else most)
-
-
-def test_filters_levels_and_numbers_are_never_cut_off(bench: BenchWindow) -> None:
-    table = child(bench, QTreeWidget, "benchTable")
-    long = row(
-        **FOR_F | {"label": "MRI NLM, noise gaussian, sigma from local, window radius 1"},
-        device="gpu", level="uncoalesced", block=(32, 32), seconds=(1e-9,),
-        stages={"kernel": (1e-9,)},
-    )  # fmt: skip
-    bench.show_report(Report({}, TINY, (long,)))
-    (line,) = (table.topLevelItem(number) for number in range(table.topLevelItemCount()))
-    assert line.text(6) == "16,777,216,000", "megapixels a second"
-    for column in range(8):
-        room = table.columnWidth(column)
-        assert table.fontMetrics().horizontalAdvance(line.text(column)) < room, line.text(column)
-    text = table.fontMetrics().height()
-    assert table.visualItemRect(line).height() >= text + 4, "rows do not touch each other"
-
-
-def test_boxes_to_tick_do_not_touch_each_other(bench: BenchWindow) -> None:
-    for name in ("benchFilters", "benchLevels"):
-        box = child(bench, QListWidget, name)
-        first, second = (box.visualItemRect(box.item(number)) for number in range(2))
-        assert second.top() > first.bottom() + 1
-
-
-def speed_ups(table: QTreeWidget) -> list[str]:
-    lines = (table.topLevelItem(number) for number in range(table.topLevelItemCount()))
-    return [line.text(7) for line in lines if line is not None]
-
-
-@pytest.mark.parametrize("plot", [Plot.BARS, Plot.TIME, Plot.RATE])
-@pytest.mark.parametrize("waiting", [True, False])
-def test_times_of_what_is_not_stated_are_not_drawn(plot: Plot, waiting: bool) -> None:
-    serial = row(shape=(256, 256), seconds=(0.01,))
-    stages = {"upload": (1e-4,), "kernel": (1e-5,), "download": (1e-4,)}
-    gpu = row(shape=(256, 256), device="gpu", level="shared", seconds=(1e-5,), stages=stages)
-    shown = chart(plot, Selection(serial.label), [serial, gpu], waiting=waiting)
-    (theirs,) = figures_of(shown).values()
-    assert theirs.style == next(s.style for s in shown.series if s.name == "CPU serial")
-    assert "does not state whether GPU times are those of kernels" in shown.note
 
 
 def test_a_figure_is_of_all_the_data_where_ours_is_of_a_part() -> None:
@@ -1002,43 +819,6 @@ def test_runs_shown_as_one_have_a_bar_for_each_level() -> None:
     assert shown.series[0].points[0].y == 1000, "of the last"
 
 
-@pytest.mark.parametrize(
-    ("centres", "lines"),
-    [
-        ([0, 40, 80], [0, 0, 0]),
-        ([0, 39.5, 80], [0, 1, 0]),
-        ([0, 10, 20, 30, 40], [0, 1, 2, 3, 0]),
-        ([5], [0]),
-    ],
-)
-def test_names_that_would_touch_stand_below_each_other(
-    centres: list[float], lines: list[int]
-) -> None:
-    assert staggered(centres, [40.0] * len(centres)) == lines
-
-
-def test_names_of_groups_are_broken_where_their_room_ends(qtbot: QtBot) -> None:
-    metrics = QFontMetrics(QApplication.font())
-    room = metrics.horizontalAdvance("mask size 5,")
-    assert broken("Mean", room, metrics) == "Mean"
-    lines = broken("Median, mask size 5, a mask size 5 of ours", room, metrics)
-    assert lines == "Median,\nmask size 5,\na mask size\n5 of ours"
-
-
-def test_long_names_leave_room_for_bars(qtbot: QtBot) -> None:
-    labels = [f"Filter {number}{', with this and that' * 9}" for number in range(30)]
-    view = ChartView()
-    qtbot.addWidget(view)
-    view.show_chart(
-        chart(
-            Plot.BARS,
-            Selection(None, "16×16"),
-            [row(label=each, seconds=(1.0,)) for each in labels],
-        )
-    )
-    assert view.getItem(0, 0).getAxis("bottom").height() < view.height() / 2
-
-
 def test_outliers_of_bars_are_drawn(qtbot: QtBot) -> None:
     repeats = (1.0, 1.0, 1.0, 1.1, 3.0)
     view = ChartView()
@@ -1113,21 +893,6 @@ def test_levels_of_a_device_that_is_not_ticked_count_for_nothing(bench: BenchWin
     assert items
     assert all(item.flags() & Qt.ItemFlag.ItemIsEnabled for item in items)
     assert set(bench.form.plan().levels) == set(filters.levels("gpu"))
-
-
-def test_the_authors_figures_are_in_view(qtbot: QtBot, bench: BenchWindow) -> None:
-    results = ROOT / "resources" / "bench"
-    bench.resize(1320, 760)
-    read(qtbot, bench, [results / f"{device}-f-levels.json" for device in ("cpu", "gpu")])
-    tree = child(bench, QTreeWidget, "benchTable")
-    header = tree.header()
-    theirs = next(n for n in range(header.count()) if "Authors" in tree.headerItem().text(n))
-    assert not tree.isColumnHidden(theirs)
-    end = header.sectionViewportPosition(theirs) + header.sectionSize(theirs)
-    qtbot.waitUntil(lambda: tree.viewport().width() > 600)
-    assert end <= tree.viewport().width()
-    longest = max(tree.fontMetrics().horizontalAdvance(cells[1]) for cells in table(bench))
-    assert header.sectionSize(1) > longest, "and the columns before them are whole"
 
 
 @pytest.mark.parametrize(

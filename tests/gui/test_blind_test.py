@@ -6,13 +6,13 @@ from math import comb
 
 import pytest
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtGui import QColor, QImage
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.model.blind_test import BlindTest, two_sided
 from kernelscope.gui.tools.picture_pair import BlindDialog
-from kernelscope.gui.viewer.still import draw_still, place
+from kernelscope.gui.viewer.still import place
 
 # --- arithmetic ---
 
@@ -23,13 +23,6 @@ def _answered(picks: list[bool], seed: int = 1) -> BlindTest:
     for first in picks:
         test.choose(left=test.first_is_left == first)
     return test
-
-
-@pytest.mark.parametrize(
-    ("count", "p"), [(4, 1.0), (5, 186 / 256), (7, 18 / 256), (1, 18 / 256), (8, 2 / 256)]
-)
-def test_p_values_of_eight_rounds(count: int, p: float) -> None:
-    assert two_sided(count, 8) == pytest.approx(p)
 
 
 def test_p_values_are_sums_of_binomial_probabilities() -> None:
@@ -94,19 +87,3 @@ def test_pictures_are_enlarged_by_whole_numbers(qtbot: QtBot) -> None:
     assert (room.width(), room.height()) == (120, 90)
     assert room.center() == QPointF(65, 65)
     assert place(picture, QRectF(0, 0, 20, 90)).size() == QSizeF(20, 15), "or reduced to fit"
-
-
-def test_a_picture_is_smooth_only_where_it_is_reduced(qtbot: QtBot) -> None:
-    halves = QImage(4, 4, QImage.Format.Format_RGB32)
-    halves.fill(QColor("black"))
-    for y in range(4):
-        for x in (1, 3):
-            halves.setPixelColor(x, y, QColor("white"))
-    for side, shades in ((40, {0, 255}), (2, set(range(120, 136)))):
-        drawn = QImage(side, side, QImage.Format.Format_RGB32)
-        painter = QPainter(drawn)
-        draw_still(painter, halves, QRectF(0, 0, side, side))
-        painter.end()
-        found = {drawn.pixelColor(x, y).red() for x in range(side) for y in range(side)}
-        assert found <= shades, side
-        assert found, side

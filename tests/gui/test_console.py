@@ -187,16 +187,3 @@ def test_colours_are_readable_in_light_and_dark(qtbot: QtBot, palette: QPalette)
         assert contrast(colour(palette), base) >= 4.5
     assert contrast(theme.error_text(palette), window) >= 4.5
     assert contrast(text, theme.error_fill(palette)) >= 4.5
-
-
-def test_the_colours_follow_the_palette(qtbot: QtBot, console: Console) -> None:
-    LOGGER.error("x")
-    console.text()
-
-    def colour() -> str:
-        block = view_of(console).document().firstBlock()
-        return block.begin().fragment().charFormat().foreground().color().name()
-
-    for palette in (LIGHT, DARK, LIGHT):
-        console.setPalette(palette)
-        assert colour() == theme.error_text(palette).name()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +18,6 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.slices import picture_of
-from kernelscope.engine.worker import Job, Reported
 from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.tools import contact_sheet
 from kernelscope.gui.tools.contact_sheet import ContactSheet, middle
@@ -30,11 +27,9 @@ from kernelscope.gui.widgets import tool_window
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.gui.work.tasks import Priority
 from kernelscope.images.image import Image
 from kernelscope.schema.samples import Kind
 from tests.gui.helpers import FakeCpu, child, due_timers, load
-from tests.patience import PATIENCE
 
 SIDE = 64
 
@@ -131,46 +126,6 @@ def test_the_sheet_follows_the_settings(qtbot: QtBot, real: MainWindow) -> None:
     _settled(qtbot, sheet)
 
 
-def test_a_late_report_of_other_settings_changes_no_tile(qtbot: QtBot, real: MainWindow) -> None:
-    sheet = _sheet(qtbot, real)
-    reports: list[object] = []
-    tasks = real.runner.tasks
-    sheet.compute()
-    earlier = tasks.current
-    assert earlier is not None
-    earlier.reported.connect(reports.append)
-    qtbot.waitUntil(lambda: tasks.current is None)
-    _settled(qtbot, sheet)
-    child(real, QSpinBox, "sizeBox").setValue(41)
-    sheet.compute()
-    texts = [tile.text for tile in sheet.tiles]
-    assert "waiting…" in texts[0]
-    assert reports
-    assert isinstance(earlier.work, Job)
-    tasks._deliver(Reported(earlier.work, reports[0]))  # that was on its way
-    assert [tile.text for tile in sheet.tiles] == texts
-    _settled(qtbot, sheet)
-
-
-def test_the_time_of_a_first_run_is_marked(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It includes work that is done once, and is not to be compared with the others."""
-    run = cpu.run
-
-    def run_first(request: Any, level: Any, context: Any) -> object:
-        context.log.first = request.step.parameters["size"] == 5
-        return run(request, level, context)
-
-    monkeypatch.setattr(cpu, "run", run_first)
-    load(qtbot, window, picture)
-    window.session.set_filter("mean")
-    sheet = _opened(window)
-    qtbot.waitUntil(lambda: _complete(sheet))
-    assert [tile.value for tile in sheet.tiles if "s, first run" in tile.text] == [5]
-    assert sum("s, one run" in tile.text for tile in sheet.tiles) == 8
-
-
 def _opened(window: MainWindow) -> ContactSheet:
     window.actions_["contactSheet"].trigger()
     sheet = window.companions.contact_sheet
@@ -258,33 +213,6 @@ def test_a_run_ends_the_sheet_and_it_is_computed_afterwards(
     cpu.go.set()
     qtbot.waitUntil(lambda: _complete(sheet))
     assert len(finished) == 1
-
-
-def test_closing_ends_no_job_of_another_window(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("mean")
-    cpu.go.clear()
-    sheet = _opened(window)
-    tasks = window.runner.tasks
-    ended: list[object] = []
-    tasks.ended.connect(ended.append)
-    go = threading.Event()
-
-    def wait(*_: object) -> None:
-        go.wait(PATIENCE)
-
-    job = Job(wait)
-    mine = tasks.submit(job, Priority.STARTED)
-    assert len(ended) == 1, "that of the sheet"
-    done: list[object] = []
-    mine.finished.connect(done.append)
-    sheet.close()
-    go.set()
-    qtbot.waitUntil(lambda: len(ended) == 2)
-    assert ended[1] is mine
-    assert done == [None]
 
 
 def test_the_middle_of_the_view_is_computed() -> None:

@@ -18,24 +18,19 @@ from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QApplication,
     QComboBox,
-    QDialog,
     QHBoxLayout,
     QLabel,
     QLineEdit,
     QPushButton,
     QScrollBar,
     QStyleOptionComboBox,
-    QTableWidget,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
 from kernelscope.base.errors import InvalidParameter
-from kernelscope.engine.backend import Availability
-from kernelscope.engine.options import Device
 from kernelscope.gui.docks.parameter_panel import FilterForm
-from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.tools.bench.form import BenchForm
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog
@@ -47,7 +42,7 @@ from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.schema.parameters import FloatParameter, Parameter
 from tests.gui.conftest import LOCALES
-from tests.gui.helpers import FakeCpu, Opener, child, dialog, load, press, run, settle
+from tests.gui.helpers import FakeCpu, child, dialog, load, press
 from tests.schema.test_parameters import KINDS
 
 
@@ -121,22 +116,6 @@ def type_into(box: NumberBox | WholeBox, text: str) -> None:
     QTest.keyClicks(box, text)
 
 
-def test_a_number_is_the_same_in_every_locale(
-    locale: str, qtbot: QtBot, window: MainWindow, picture, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("nlm")
-    box = child(window, NumberBox, "filter_sigmaBox")
-    for text in ("0.03", "0,03"):
-        box.setValue(0.5)
-        type_into(box, text)
-        run(qtbot, window)
-        assert cpu.requests[-1].step.parameters["filter_sigma"] == 0.03
-        assert "filter sigma 0.03," in child(window, QLabel, "outputDetails").toolTip()
-        child(window, QComboBox, "filter").setFocus()
-        assert box.text() == "0.03"
-
-
 @pytest.mark.parametrize(
     "text",
     ["0.0000123456789", "1e-5", "+12.5", ".5", "0,000012", "1234567.5", "123456,75", "3", "1,67"],
@@ -181,21 +160,6 @@ def test_what_is_no_number_is_refused_and_never_made_one(
     assert (box.value(), box.text()) == (42, "42")
 
 
-def test_leaving_a_box_takes_back_also_what_could_be_read_halfway(qtbot: QtBot) -> None:
-    box = hosted(qtbot, WholeBox)
-    box.setRange(1, 99)
-    box.setValue(42)
-    type_into(box, "1.5")
-    assert box.typed() == "1.5"
-    QTest.keyClick(box, Qt.Key.Key_Return)
-    assert box.value() == 42
-    type_into(box, "15")
-    QTest.keyClick(box, Qt.Key.Key_Return)
-    type_into(box, "3,")
-    leave(box)
-    assert box.value() == 15
-
-
 def test_special_text_and_unit_stand_for_what_they_say(qtbot: QtBot) -> None:
     box = hosted(qtbot, WholeBox)
     box.setRange(0, 100)
@@ -231,47 +195,6 @@ def test_run_refuses_what_stands_in_a_box_by_name(
         assert box.value() == 7
         assert not problem.isVisible()
     assert cpu.requests == []
-
-
-def test_run_refuses_what_stands_in_a_box_of_the_gpu_too(
-    qtbot: QtBot, open_window: Opener, picture
-) -> None:
-    window = open_window(Availability(True, "test card"))
-    window.find_gpu()
-    qtbot.waitUntil(lambda: bool(window.companions.availability))
-    load(qtbot, window, picture)
-    window.session.set_filter("mean")
-    window.session.choose_place(RungPlace(Device.GPU, "shared"))  # where they are shown
-    settle(qtbot, window)
-    for name, label in (("repeat", "Repeat kernel"), ("memoryLimit", "GPU memory")):
-        box = child(window, WholeBox, name)
-        box.parentWidget().setEnabled(True)
-        before = box.text()
-        type_into(box, "1.5")
-        press(qtbot, window, "F5")
-        reported = dialog(qtbot, window, ErrorDialog)
-        assert any(f"{label}: “1.5”" in each.text() for each in reported.findChildren(QLabel))
-        reported.reject()
-        type_into(box, before)
-    assert not window.runner.busy
-
-
-def test_every_box_of_every_window_takes_the_point_and_the_comma(
-    locale: str, qtbot: QtBot, window: MainWindow
-) -> None:
-    tried = 0
-    for widget in everything(qtbot, window):
-        for box in own(widget, NumberBox):
-            low, high = box.minimum(), box.maximum()
-            wanted = float(f"{low + (min(high, 1000) - low) / 3:.4f}")
-            for text in (f"{wanted:.4f}", f"{wanted:.4f}".replace(".", ",")):
-                box.setValue(high)
-                box.lineEdit().setText(text)
-                assert box.value() == wanted or not box.keyboardTracking(), box.objectName()
-                box.interpretText()
-                assert box.value() == wanted, box.objectName()
-                tried += 1
-    assert tried > 20
 
 
 @how(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -317,28 +240,6 @@ def test_a_number_beyond_its_slider_moves_that_to_its_end(qtbot: QtBot, window: 
 
 
 # --- text with numbers ---
-
-
-def test_masks_take_the_point_and_the_comma(locale: str, window: MainWindow) -> None:
-    window.session.set_filter("mask")
-    table = child(window, QTableWidget, "maskTable")
-    for text, sum_ in (("0,5", "0.5"), ("0.5", "0.5"), ("1/2", "0.5"), ("-0,25", "-0.25")):
-        for y in range(3):
-            for x in range(3):
-                table.item(y, x).setText("0")
-        table.item(1, 1).setText(text)
-        assert child(window, QLabel, "maskNote").text() == f"Sum of the weights: {sum_}"
-        assert window.session.require().step.parameters["mask"][1][1] == float(sum_)
-        table.setCurrentCell(0, 0)
-        table.clearSelection()
-        QGuiApplication.clipboard().setText(text)
-        QTest.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
-        assert window.session.require().step.parameters["mask"][0][0] == float(sum_)
-    # A whole mask from a spreadsheet.
-    QGuiApplication.clipboard().setText("0,1\t0,2\t0,1\r\n0,2\t0,4\t0,2\r\n0,1\t0,2\t0,1\r\n")
-    QTest.keyClick(table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
-    mask = window.session.require().step.parameters["mask"]
-    assert mask == ((0.1, 0.2, 0.1), (0.2, 0.4, 0.2), (0.1, 0.2, 0.1))
 
 
 def test_several_numbers_in_a_line(locale: str, qtbot: QtBot) -> None:
@@ -456,22 +357,6 @@ def test_the_wheel_changes_what_has_the_focus(qtbot: QtBot, window: MainWindow) 
         qtbot.waitUntil(turned)
 
 
-def test_the_wheel_over_other_windows_changes_nothing(qtbot: QtBot, window: MainWindow) -> None:
-    for widget in everything(qtbot, window)[1:]:
-        if isinstance(widget, QDialog):
-            widget.setModal(False)
-        widget.show()
-        widget.activateWindow()
-        qtbot.waitUntil(widget.isActiveWindow)
-        for kind in (ChoiceBox, NumberBox, WholeBox, Slider):
-            for each in own(widget, kind):
-                each.clearFocus()
-                before = held(each)
-                roll(each)
-                assert not each.hasFocus()
-                assert held(each) == before, each.objectName()
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -580,19 +465,3 @@ def test_a_tooltip_shows_names_as_they_are(qtbot: QtBot, name: str) -> None:
     show = document.setHtml if QtGui.Qt.mightBeRichText(label.toolTip()) else document.setPlainText
     show(label.toolTip())
     assert document.toPlainText().replace("\xa0", " ") == name
-
-
-@pytest.mark.parametrize("filter_id", ["nlm", "sliding_dct", "collaborative"])
-def test_the_slider_of_a_strength_is_as_wide_as_the_form(
-    window: MainWindow, filter_id: str
-) -> None:
-    window.session.set_filter(filter_id)
-    form = window.panel.form
-    slider = child(window, Slider, "strengthSlider")
-    QApplication.processEvents()
-    assert slider.width() > 0.9 * form.width()
-    assert slider.value() == slider.maximum() // 2  # 100 %, as estimated, is its middle
-    label, box = form.labels["strength"], child(window, QWidget, "strengthBox")
-    middles = [each.mapTo(form, each.rect().center()).y() for each in (label, box)]
-    assert abs(middles[0] - middles[1]) < 4
-    assert slider.mapTo(form, slider.rect().center()).y() > middles[1] + 8

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QSpinBox, QToolButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.backend import Availability
-from kernelscope.engine.options import RunOptions
-from kernelscope.engine.request import Request, RunSettings
 from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from tests.gui.helpers import (
     FakeCpu,
@@ -35,7 +31,6 @@ from tests.gui.helpers import (
     state,
     write_picture,
 )
-from tests.gui.test_volume_page import voxels, write
 
 
 def caption(window: MainWindow) -> str:
@@ -122,23 +117,6 @@ def test_a_setting_without_effect_leaves_the_output_current(
     child(window, QCheckBox, "grey").setChecked(True)  # of a grey picture
     assert not is_marked(window)
     assert is_done(window)
-
-
-def test_a_run_under_way_leaves_the_mark_on_the_old_output(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    cpu.go.clear()
-    child(window, QSpinBox, "sizeBox").setValue(9)
-    press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: state(window) == "Compute 50 %")
-    assert caption(window).startswith(EARLIER)
-    press(qtbot, window, "Esc")
-    assert state(window) == "Cancelled."
-    assert caption(window).startswith(EARLIER)
-    child(window, QSpinBox, "sizeBox").setValue(3)
-    assert not is_marked(window)
 
 
 @pytest.mark.smoke
@@ -240,47 +218,6 @@ def test_undo_brings_back_that_a_number_is_estimated(
     assert not is_marked(window)
 
 
-def test_an_estimated_number_does_not_cost_the_level(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("nlm")
-    choose_place(window, "cpu", "serial")
-    run(qtbot, window)
-    assert window.session.automatic == ("sigma", "patch", "filter_sigma")
-    assert cpu.requests[-1].options.level == "serial"
-    assert not is_marked(window)
-
-
-def test_undo_of_volumes_brings_back_the_settings(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path
-) -> None:
-    window.file_dialogs.open(write(tmp_path / "T1.nii.gz", voxels()))
-    qtbot.waitUntil(lambda: window.session.volumes.source is not None)
-    viewer = window.volumes.canvas
-    title = child(window, QLabel, "volumeOutputTitle")
-    window.session.set_filter("median")
-    child(window, QSpinBox, "sizeBox").setValue(5)
-    press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: viewer.output.shown is not None)
-    first = window.session.require()
-    assert not title.toolTip().startswith(EARLIER)
-    viewer.choose_plane(1)  # slices across another axis would be another result
-    assert title.toolTip().startswith(EARLIER)
-    viewer.choose_plane(None)
-    assert not title.toolTip().startswith(EARLIER)
-    press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: viewer.output.shown is None)
-    assert state(window) == ""
-    window.session.set_filter("mri_nlm")
-    press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: viewer.output.shown is not None)
-    assert window.session.require() == first
-    assert is_done(window)
-    window.session.set_filter("mean")
-    assert title.toolTip().startswith(EARLIER)
-
-
 # --- F5 during a run ---
 
 
@@ -338,30 +275,6 @@ def test_cancel_is_not_said_to_be_for_a_later_run(
     qtbot.mouseClick(child(window, QToolButton, "cancelButton"), Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "Cancelled after" in window.console.text())
     assert "for a later run" not in window.console.text()
-
-
-def test_settings_for_volumes_never_belong_to_a_picture(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
-) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("mean")
-    window.file_dialogs.open(write(tmp_path / "T1.nii.gz", voxels()))
-    qtbot.waitUntil(lambda: window.volumes.isVisible())
-    assert window.session.filter_id == "mri_nlm"
-    load(qtbot, window, write_picture(tmp_path / "other.png"))
-    assert window.session.filter_id == "mean"
-    window.open_pictures.show(next(iter(window.open_pictures.documents)))
-    qtbot.waitUntil(lambda: shown(window) == picture.name)
-    assert window.session.filter_id == "mean"
-
-
-def test_settings_of_a_run_have_its_step_and_its_options() -> None:
-    image = Image.from_array(np.zeros((4, 6), np.uint8), "a")
-    request = Request.create(image, "mean", {"size": 5}, repeat=3, memory_limit=64 << 20)
-    state = RunSettings.of(request)
-    assert state.step.parameters["size"] == 5
-    assert state.options == RunOptions(repeat=3, memory_limit=64 << 20)
-    assert state.made(request)
 
 
 def test_a_caption_has_only_what_is_not_as_by_default(

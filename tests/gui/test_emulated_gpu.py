@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from PySide6.QtCore import QAbstractItemModel, QAbstractListModel, QModelIndex, Qt
 from PySide6.QtGui import QAction, QGuiApplication
@@ -15,7 +14,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
     QComboBox,
-    QFileDialog,
     QSpinBox,
     QWidget,
 )
@@ -26,9 +24,7 @@ from kernelscope.backends.emulator import EmulatorBackend
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.options import Device
-from kernelscope.files.recipes import read_recipe
 from kernelscope.gui.docks.run_table import KERNEL_TIME, PARTS, SPREAD, TOTAL_TIME
-from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import RunOrder
 from kernelscope.gui.model.ladder import Agreement, KnownRung
 from kernelscope.gui.model.rungs import AUTO, RungPlace
@@ -37,17 +33,13 @@ from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED
 from kernelscope.gui.tools.figure_dialog import FigureDialog
 from kernelscope.gui.tools.level_dialog import LevelDialog
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.images.volume import Volume
-from kernelscope.schema.samples import Kind
 from tests.backends.emulated import needs_compiler
 from tests.gui.helpers import (
     NO_GPU,
     FakeCpu,
     FakeGpu,
     child,
-    choose_files,
     dialog,
     load,
     offers,
@@ -64,9 +56,6 @@ _TIME = re.compile(
     r"\d\s?(?:µs|ms|s|min)(?![\w/])|\d\s?(?:MP|Mvoxel|GB|mega\w+)/s|\d×(?:$| over)", re.MULTILINE
 )
 """A time, a rate or a speed-up."""
-
-_READING = re.compile(r"Read .*: [\d.]+ m?s$")
-"""The line of the log about a file."""
 
 _ROLES = (
     Qt.ItemDataRole.DisplayRole,
@@ -215,49 +204,6 @@ def test_no_text_of_the_window_has_the_time_of_an_emulated_run(
         each.reject()
 
 
-def test_live_steps_and_the_contact_sheet_have_no_times_either(
-    qtbot: QtBot,
-    open_with: Callable[..., MainWindow],
-    cpu: FakeCpu,
-    picture: Path,
-    compiled_judging: None,
-) -> None:
-    window = open_with(cpu, FakeEmulated(), live=True)
-    window.docks[DockName.STEPS].show()
-    window.dock_watch.toggle_console()
-    before = texts(window)
-    window.session.choose_place(SHARED)
-    load(qtbot, window, picture)
-    wait_until(qtbot, lambda: window.session.freshness is Freshness.EXACT)
-    source = window.session.subject.source
-    window.page.use_output()
-    wait_until(qtbot, lambda: window.session.subject.source is not source)
-    window.session.set_filter("median")
-    wait_until(qtbot, lambda: window.session.freshness is Freshness.EXACT)
-    window.live.toggle()  # the first step is edited, and Run computes both
-    window.steps.edit(0)
-    window.session.set_values("mean", {"size": 5})
-    press(qtbot, window, "F5")
-    wait_until(
-        qtbot,
-        lambda: window.session.subject.result is not None and window.session.subject.result.parts,
-    )
-    wait_until(qtbot, lambda: not window.runner.busy and not window.session.subject.pending)
-    window.steps.refresh()
-    rows = window.steps_panel.steps.rows
-    assert [row.time for row in rows] == [EMULATED, EMULATED]
-    window.findChild(QAction, "contactSheet").trigger()
-    sheet = window.companions.contact_sheet
-    assert sheet is not None
-    tiles = [tile for tile in sheet.tiles if tile.isVisible()]
-    wait_until(qtbot, lambda: all(tile.picture is not None for tile in tiles))
-    assert all(EMULATED in tile.text for tile in tiles)
-    cards = lines(*(f"{row.describe()}\n{row.details}" for row in rows))
-    found = times(texts(window) | texts(sheet) | cards) - before
-    assert {line for line in found if not _READING.search(line)} == set()
-    sheet.close()
-
-
 def test_a_click_runs_the_kernels_and_the_result_agrees(
     qtbot: QtBot, open_with: Callable[..., MainWindow], picture: Path
 ) -> None:
@@ -353,52 +299,6 @@ def test_a_session_comes_back_to_it(
     assert second.session.place == SHARED
     item = second.levels.ladder.rungs.rung_item(SHARED)
     assert item is not None, "its group is unfolded"
-
-
-def test_a_volume_that_is_opened_next_is_not_emulated(qtbot: QtBot, opened: MainWindow) -> None:
-    opened.session.choose_place(RungPlace(Device.EMULATED, "tuned"))
-    opened.session.set_filter("median")
-    assert opened.session.place.device is Device.EMULATED, "a filter of the same kind"
-    opened.scans.open([Volume.from_array(np.ones((4, 5, 6), np.float32), "cube")])
-    wait_until(qtbot, lambda: opened.session.spec.kind is Kind.VOLUME)
-    assert opened.session.place == AUTO
-    opened.session.choose_place(RungPlace(Device.CPU, "serial"))
-    opened.session.set_filter("median")
-    assert opened.session.place == RungPlace(Device.CPU, "serial"), "the CPU is carried over"
-
-
-def test_undo_and_redo_bring_back_device_and_output(
-    qtbot: QtBot, open_with: Callable[..., MainWindow], cpu: FakeCpu, picture: Path
-) -> None:
-    opened = open_with(FakeGpu(NO_GPU), cpu, FakeEmulated(), live=True)
-    load(qtbot, opened, picture)
-    run_at(qtbot, opened, SHARED)
-    run_at(qtbot, opened, SERIAL)
-    press(qtbot, opened, "Ctrl+Z")
-    wait_until(qtbot, lambda: opened.session.subject.result.device == "emulated")
-    assert opened.session.place == SHARED
-    headline = {text for text in texts(opened) if "not timed" in text}
-    assert "Emulated GPU shared memory, not timed" in headline
-    press(qtbot, opened, "Ctrl+Shift+Z")
-    wait_until(qtbot, lambda: opened.session.subject.result.device == "cpu")
-    assert opened.session.place == SERIAL
-
-
-def test_a_recipe_of_an_emulated_run_is_saved_and_opened(
-    qtbot: QtBot, opened: MainWindow, tmp_path: Path
-) -> None:
-    run_at(qtbot, opened, SHARED)
-    opened.findChild(QAction, "saveRecipe").trigger()
-    path = tmp_path / "mine.recipe.json"
-    choose_files(dialog(qtbot, opened, QFileDialog), path)
-    wait_until(qtbot, path.exists)
-    assert [step.filter.id for step in read_recipe(path).steps] == ["mean"]
-    assert "emulated" not in path.read_text(), "a recipe runs anywhere"
-    count = len(opened.session.gallery)
-    opened.findChild(QAction, "runRecipe").trigger()
-    choose_files(dialog(qtbot, opened, QFileDialog), path)
-    wait_until(qtbot, lambda: len(opened.session.gallery) == count + 1 and not opened.runner.busy)
-    assert opened.session.subject.result.device == "emulated", "where the panel runs"
 
 
 def test_copied_steps_name_the_emulated_gpu(qtbot: QtBot, opened: MainWindow) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image as PillowImage
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QAction, QFontMetrics, QImage
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QImage
 from PySide6.QtWidgets import QApplication, QLabel, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
@@ -23,7 +23,6 @@ from kernelscope.engine.step import Step
 from kernelscope.gui.docks.filter_browser import FilterBrowser
 from kernelscope.gui.model import ahead
 from kernelscope.gui.model.filter_groups import VOLUMES, by_category
-from kernelscope.gui.model.sketches import WIDTH as WIDTH_OF_SKETCH
 from kernelscope.gui.model.sketches import Sketch, ViewedPicture, kind_of_sketch
 from kernelscope.gui.window import filter_shelf
 from kernelscope.gui.window.dock_list import DockName
@@ -31,7 +30,7 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.helper import Helper
 from kernelscope.images.image import Image
 from kernelscope.schema.samples import Kind
-from tests.gui.helpers import HEIGHT, WIDTH, FakeCpu, Opener, load, press, write_picture
+from tests.gui.helpers import HEIGHT, WIDTH, Opener, load, press, write_picture
 from tests.gui.test_volume_page import voxels, write
 from tests.patience import PATIENCE
 
@@ -75,23 +74,6 @@ def current(browser: FilterBrowser) -> str:
 def test_all_filters_are_listed_under_their_categories(browser: FilterBrowser) -> None:
     assert sorted(browser.listed) == sorted(filters.discover())
     assert headings(browser) == list(by_category(Kind.PICTURE))
-
-
-@pytest.mark.parametrize("scale", [1.0, 1.5])
-def test_no_word_of_a_name_is_cut_off_where_the_browser_is_narrowest(
-    qtbot: QtBot, browser: FilterBrowser, scale: float
-) -> None:
-    font = browser.list.font()
-    font.setPointSizeF(font.pointSizeF() * scale)
-    browser.list.setFont(font)
-    browser.resize(browser.minimumSizeHint())
-    font.setBold(True)
-    words = [w for id_ in filters.discover() for w in filters.get(id_).name.split()]
-    widest = max(QFontMetrics(font).horizontalAdvance(word) for word in words)
-    gaps = 15  # the accent, the gap beside the picture, the right edge
-    room = browser.list.viewport().width
-    qtbot.waitUntil(lambda: room() < 220 + 100 * (scale - 1))
-    assert room() >= WIDTH_OF_SKETCH + gaps + widest
 
 
 def test_typing_narrows_and_enter_adopts_the_best_match(
@@ -178,30 +160,6 @@ def test_pictures_stay_while_the_search_hides_them(browser: FilterBrowser) -> No
     browser.search.clear()
     assert browser.image("sobel") == image
     assert browser.note("nlm") == "slow\n≈ 3 min"
-
-
-def test_a_picture_is_drawn_pixel_for_pixel_and_the_summary_is_the_tooltip(
-    browser: FilterBrowser,
-) -> None:
-    image = QImage(72, 54, QImage.Format.Format_RGB888)
-    image.fill(0x336699)
-    image.setPixel(10, 20, 0xFF0000)
-    browser.search.setText("sobel")
-    browser.show_sketch("sobel", image, "", "Shown: the middle.")
-    item = first(browser)
-    assert item.toolTip(0) == f"{filters.get('sobel').summary}\nShown: the middle."
-    drawn = browser.list.viewport().grab().toImage()
-    row = browser.list.visualItemRect(item)
-    found = [
-        (x, y)
-        for y in range(row.top(), row.bottom())
-        for x in range(row.left(), row.right())
-        if drawn.pixelColor(x, y).name() == "#ff0000"
-    ]
-    assert len(found) == 1
-    corner = QPoint(found[0][0] - 10, found[0][1] - 20)
-    assert drawn.pixelColor(corner).name() == "#336699"
-    assert drawn.pixelColor(corner + QPoint(71, 53)).name() == "#336699"
 
 
 def test_readers_of_the_screen_hear_what_is_in_use(browser: FilterBrowser) -> None:
@@ -363,33 +321,6 @@ def test_a_run_stops_the_thumbnail_in_progress_at_once(
     assert thumbnails.names().count(thumbnails.names()[0]) == 2  # begun again later
 
 
-def test_a_live_change_stops_it_too(
-    qtbot: QtBot, live: MainWindow, picture: Path, thumbnails: Sketching
-) -> None:
-    thumbnails.go.clear()
-    load(qtbot, live, picture)
-    qtbot.waitUntil(thumbnails.entered.is_set)
-    live.session.set_values(live.session.filter_id, {"size": 5})
-    qtbot.waitUntil(lambda: thumbnails.given_up == 1)
-    thumbnails.go.set()
-    qtbot.waitUntil(lambda: all_drawn(live))
-    (made,) = {
-        step.parameters["size"] for _, step in thumbnails.calls if step.filter.id == "median"
-    }
-    assert made == 5
-
-
-def test_another_picture_wins_and_the_first_ones_are_kept(
-    qtbot: QtBot, live: MainWindow, picture: Path, thumbnails: Sketching
-) -> None:
-    load(qtbot, live, picture)
-    qtbot.waitUntil(lambda: all_drawn(live))
-    count = len(thumbnails.calls)
-    load(qtbot, live, write_picture(picture.with_name("other.png"), 9))
-    qtbot.waitUntil(lambda: live.filter_shelf.idle and len(thumbnails.calls) == 2 * count)
-    assert thumbnails.calls[-1][0].image is live.session.pictures.source
-
-
 def test_with_live_off_or_the_dock_closed_nothing_is_computed(
     qtbot: QtBot, live: MainWindow, picture: Path, thumbnails: Sketching
 ) -> None:
@@ -402,21 +333,6 @@ def test_with_live_off_or_the_dock_closed_nothing_is_computed(
     qtbot.waitUntil(lambda: live.filter_shelf.idle)
     assert not thumbnails.calls
     live.live.toggle()
-    qtbot.waitUntil(lambda: all_drawn(live))
-
-
-def test_live_switched_off_and_on_at_once_does_not_end_the_thumbnails(
-    qtbot: QtBot, live: MainWindow, picture: Path, thumbnails: Sketching
-) -> None:
-    live.docks[DockName.FILTERS].hide()
-    load(qtbot, live, picture)
-    qtbot.waitUntil(lambda: live.live.resting and live.filter_shelf.idle)
-    live.docks[DockName.FILTERS].show()
-    live.live.toggle()
-    live.filter_shelf._quiet.stop()
-    live.filter_shelf._look()  # as if the time were up just now
-    live.live.toggle()
-    live.filter_shelf._quiet.stop()
     qtbot.waitUntil(lambda: all_drawn(live))
 
 
@@ -523,14 +439,6 @@ def test_a_helper_that_cannot_start_ends(qtbot: QtBot, caplog: pytest.LogCapture
     with qtbot.waitSignal(helper.ended):
         helper.start(["x"])
     assert "no_such_module failed" in caplog.text
-
-
-def test_fake_cpu_is_not_used_for_thumbnails(
-    qtbot: QtBot, live: MainWindow, picture: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, live, picture)
-    qtbot.waitUntil(lambda: all_drawn(live))
-    assert {request.step.filter.id for request in cpu.requests} == {live.session.filter_id}
 
 
 def test_the_dock_opens_when_it_is_asked_for(open_window: Opener) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontMetrics, QGuiApplication
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QCheckBox, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -16,10 +16,8 @@ from kernelscope.backends.cuda.probe import probe
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.gui.tools import gpu_dialog as module
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
-from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.messages import open_dialog
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.widgets.theme import fixed_font
 from kernelscope.gui.work.background import Background
 from tests.gui.helpers import answered, due_timers
 from tests.patience import PATIENCE
@@ -53,26 +51,6 @@ def test_it_says_how_kernels_run_without_a_gpu(qtbot: QtBot) -> None:
     dialog = GpuDialog(MISSING, without="GPU kernels run on the processor.")
     qtbot.addWidget(dialog)
     assert text_of(dialog, "rest").endswith("works as usual. GPU kernels run on the processor.")
-
-
-def test_long_commands_are_in_one_line(qtbot: QtBot) -> None:
-    command = "python -m pip install --upgrade " + "kernelscope[cuda]" * 2
-    steps = (f"Install PyCUDA and a CUDA compiler beside the program: `{command}`", "Run `it`.")
-    dialog = GpuDialog(Availability(False, "None.", steps))
-    qtbot.addWidget(dialog)
-    label = dialog.findChild(QLabel, "steps")
-    assert label.text().count("<br>") == 1, "before the long one only"
-    dialog.show()
-    assert label.width() > QFontMetrics(fixed_font()).horizontalAdvance(command)
-
-
-def test_commands_are_in_monospace_and_can_be_selected(dialog: GpuDialog) -> None:
-    steps = dialog.findChild(QLabel, "steps")
-    assert steps.text().count(fixed_font().family()) == 2
-    assert "sudo apt install &#x27;x&lt;y&gt;&#x27;</span>" in steps.text()
-    flags = steps.textInteractionFlags()
-    assert flags & Qt.TextInteractionFlag.TextSelectableByMouse
-    assert flags & Qt.TextInteractionFlag.TextSelectableByKeyboard
 
 
 def test_copy_gives_everything_as_plain_text(qtbot: QtBot, dialog: GpuDialog) -> None:
@@ -152,34 +130,6 @@ def test_facts_come_group_by_group_without_blocking(qtbot: QtBot, background: Ba
     assert all(name.startswith("kernelscope-gpu-") for name in card.threads)
     qtbot.mouseClick(dialog.findChild(QAbstractButton, "copyButton"), Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text() == dialog.text()
-
-
-@pytest.mark.parametrize("count", [33, 500])
-def test_it_opens_tall_enough_for_its_facts(
-    qtbot: QtBot, background: Background, count: int
-) -> None:
-    class Talkative(Card):
-        def facts(self) -> Iterator[FactGroup]:
-            yield FactGroup("Device", tuple(Fact(str(n), "1") for n in range(count)))
-            yield FactGroup("Measured", (Fact("Copy", "2,873", "GB/s"),))
-
-    dialog = open_on(qtbot, Talkative(), background)
-    qtbot.waitUntil(lambda: "Measured" in dialog.text() and "Now" in dialog.text())
-    table, screen = dialog.findChild(FactTable), dialog.screen().availableGeometry()
-    fits = count == 33
-    qtbot.waitUntil(lambda: bool(table.verticalScrollBar().maximum()) is not fits)
-    assert screen.contains(dialog.frameGeometry())
-    assert dialog.frameGeometry().height() == screen.height() or fits
-
-
-def test_nothing_looks_chosen_at_first(qtbot: QtBot, background: Background) -> None:
-    card = Card()
-    card.go.set()
-    dialog = open_on(qtbot, card, background)
-    dialog.activateWindow()
-    qtbot.waitUntil(lambda: "Measured" in dialog.text() and "Now" in dialog.text())
-    qtbot.waitUntil(lambda: dialog.findChild(QAbstractButton, "closeButton").hasFocus())
-    assert dialog.findChild(FactTable).currentItem() is None
 
 
 def test_load_is_looked_at_until_the_dialog_closes(

@@ -11,16 +11,14 @@ from PIL import Image as Pillow
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QPainter, QPicture
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QCheckBox, QComboBox, QDockWidget, QLabel, QToolButton
+from PySide6.QtWidgets import QCheckBox, QComboBox, QDockWidget, QToolButton
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.docks.histogram_plot import HistogramPlot, pen_of
+from kernelscope.gui.docks.histogram_plot import HistogramPlot
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.histogram_plot import Handle, HeightScale, place_of
-from kernelscope.gui.session.canvas_view import DRAWN
-from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import child, load, run
 from tests.gui.test_volume_page import open_scan, voxels, write
@@ -110,22 +108,6 @@ def test_dragged_handles_draw_the_picture(qtbot: QtBot, window: MainWindow, pict
     qtbot.waitUntil(lambda: shown(window).gamma < 0.9)
     assert place_of(shown(window), Handle.MIDDLE) == pytest.approx(90, abs=5)
     assert len(window.session.subject.history.state[0]) == depth, "nothing to undo"
-
-
-def test_a_drag_draws_no_more_than_once_in_a_frame_and_ends_at_the_cursor(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    plot = open_histogram(qtbot, window)
-    drawn: list[float] = []
-    window.session.when({DRAWN}, lambda: drawn.append(shown(window).low))
-    plot.frame.setInterval(100_000)  # one frame, however slow the test is
-    drag(plot, Handle.LOW, 100, steps=30)
-    assert len(drawn) == 1
-    release(plot, Handle.LOW)
-    assert len(drawn) == 2
-    assert drawn[-1] == pytest.approx(100, abs=256 / plot.area.width() + 1)
-    plot.frame.stop()
 
 
 def test_handles_are_moved_by_keys(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
@@ -252,31 +234,6 @@ def test_grey_pictures_have_no_channels_to_choose(
     assert not child(window, QCheckBox, "histogramChannels").isEnabled()
     child(window, QComboBox, "histogramScale").setCurrentText(HeightScale.ROOT)
     assert plot.plot.scale is HeightScale.ROOT
-
-
-def test_the_strip_of_a_picture_in_colour_is_grey_as_its_channels_are(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path
-) -> None:
-    path = tmp_path / "colour.png"
-    Pillow.fromarray(np.random.default_rng(4).integers(0, 9, (30, 40, 3), np.uint8)).save(path)
-    load(qtbot, window, path)
-    plot = open_histogram(qtbot, window)
-    window.pictures.canvas.view.choose_display(PaneSide.INPUT, Display(0, 8, 1, ColourMap.VIRIDIS))
-    image = plot.grab().toImage()
-    place = QPointF(plot.area.right() - 9, plot.area.bottom() + 5) * image.devicePixelRatio()
-    assert image.pixelColor(place.toPoint()).name() == "#ffffff"
-
-
-def test_the_legend_has_the_colours_of_the_theme(
-    qtbot: QtBot, window: MainWindow, picture: Path, stylist: Stylist
-) -> None:
-    load(qtbot, window, picture)
-    plot = open_histogram(qtbot, window)
-    legend = child(window, QLabel, "histogramLegend")
-    for scheme in (Scheme.LIGHT, Scheme.DARK):
-        stylist.apply(Appearance(scheme))
-        pen = pen_of(plot.plot.curves[0], 0, window.palette())
-        assert pen.color().name() in legend.text()
 
 
 # --- volumes ---

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image as Pillow
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -32,7 +32,7 @@ from kernelscope.gui.docks.quality_panel import NO_REFERENCE
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View, following, like_output
 from kernelscope.gui.model.drawn_view import DrawnView
-from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin
+from kernelscope.gui.model.history import History, Moment, ReferenceOrigin
 from kernelscope.gui.session import picture_subject
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window import page
@@ -363,19 +363,6 @@ def test_difference_needs_a_reference(qtbot: QtBot, window: MainWindow, picture:
     chooser.reject()
 
 
-def test_values_under_the_cursor_include_the_reference(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    window.use_input_as_reference()
-    run(qtbot, window)
-    press(qtbot, window, "F3")
-    drawn(qtbot, window, View.RESIDUAL)
-    window.pictures.canvas.input.views[0].hovered.emit(QPointF(20.5, 10.5))
-    text = child(window, QLabel, "pixel").text()
-    assert text == "x 20, y 10   input 60   output 195   residual 135   reference 60"
-
-
 def made(image: Image, output: np.ndarray, **settings: Any) -> Result:
     request = Request.create(image, "mean", {"size": 3}, **settings)
     return Result(request, Image.from_array(output), "cpu", "serial", ())
@@ -562,35 +549,6 @@ def test_history_forgets_what_was_taken_back_and_gone_on_from() -> None:
     assert (history.current.name, history.undo_name, history.redo_name) == ("a", "", "b")
 
 
-def test_history_is_bounded_in_number_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernelscope.gui.model.history.MOST_BYTES", 1000)
-    monkeypatch.setattr("kernelscope.gui.model.history.MOST_MOMENTS", 20)
-    history = History()
-    for number in range(30):
-        history.push(moment(str(number), side=1))
-    moments, place = history.state
-    assert [each.name for each in moments] == [str(number) for number in range(10, 30)]
-    assert place == 19
-    history.push(moment("large", side=31))
-    assert len(history.state[0]) == 20  # 961 bytes and 19 more are few enough
-    history.push(moment("larger", side=40))
-    assert history.current.name == "larger"
-    assert len(history.state[0]) == 1
-
-    history = History()
-    history.push(moment("a", side=20))
-    history.push(moment("b", side=20))
-    history.undo()
-    reference = Reference(moment("r", side=20).source, ReferenceOrigin.CHOSEN)
-    history.amend(references={history.current.source: reference})
-    assert (history.current.name, history.redo_name) == ("a", "")
-    shared = moment("s", side=31)
-    history = History()
-    for _ in range(5):  # the same pixels count once
-        history.push(shared)
-    assert len(history.state[0]) == 5
-
-
 # --- how often ---
 
 
@@ -620,31 +578,6 @@ def test_a_run_is_judged_drawn_and_followed_by_the_actions_once(
         qtbot.waitUntil(lambda: len(spread) > 1 and bool(drawn) and bool(followed))
         settle(qtbot, window)
         assert (len(spread), len(drawn), len(followed)) == (2, 1, 1)
-
-
-def test_figures_that_come_back_into_view_are_not_computed_again(
-    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    load(qtbot, window, picture)
-    show_quality(window)
-    window.use_input_as_reference()
-    qtbot.waitUntil(lambda: figures(window).get("PSNR", ["–"])[0] != "–")
-    judged = counted(monkeypatch, picture_subject, "judge_both")
-    computed = counted(monkeypatch, comparison, "judge")
-    for _ in range(3):
-        window.findChild(QDockWidget, "timingDock").raise_()
-        show_quality(window)
-    settle(qtbot, window)
-    assert judged == []
-    run(qtbot, window)
-    qtbot.waitUntil(lambda: len(judged) == 1)
-    qtbot.waitUntil(lambda: figures(window)["PSNR"][1] != "–")
-    assert computed == []  # the run itself evaluated input and output
-    other = Image.from_array(window.session.subject.source.planes.copy(), "other")
-    window.session.subject.set_reference(other)
-    qtbot.waitUntil(lambda: judged_by(window) == "Compared with other (chosen)")
-    assert len(judged) == 2
-    assert len(computed) in (2, 4, 6)  # input and output; again for the list of runs, the card
 
 
 def test_figures_of_another_picture_are_not_shown_meanwhile(

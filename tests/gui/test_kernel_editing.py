@@ -233,25 +233,6 @@ def test_copies_and_deleting(qtbot: QtBot, viewer: KernelViewer, edits: Edits) -
     assert viewer_text(viewer) == MEAN
 
 
-@pytest.mark.parametrize(("name", "problem"), [("a/b", "cannot be used"), (FIRST, "already")])
-def test_names_of_copies_are_checked(viewer: KernelViewer, name: str, problem: str) -> None:
-    put(edit(viewer), "// first")
-    viewer.panel.keep()
-    viewer.panel.save_copy(name)
-    assert problem in state(viewer)
-    assert version_box(viewer).currentData() == FIRST
-
-
-def test_a_damaged_file_is_named(viewer: KernelViewer, edits: Edits) -> None:
-    put(edit(viewer), "// first")
-    choose(viewer, "")
-    (path,) = edits.folder.glob("*.json")
-    path.write_text(path.read_text()[:-9])
-    choose(viewer, FIRST)
-    assert path.name in state(viewer)
-    assert viewer_text(viewer) == MEAN
-
-
 def test_a_version_of_another_source_says_so(viewer: KernelViewer, edits: Edits) -> None:
     put(edit(viewer), "// first")
     choose(viewer, "")
@@ -314,34 +295,6 @@ def test_messages_stand_at_their_lines_and_move_with_them(
     cursor.insertText("int a;\n")
     assert [line for line, _ in editor.messages] == [3, 9]
     assert state(viewer) == "Changed: Ctrl+Return tries it."
-
-
-def test_marks_have_two_shapes(qtbot: QtBot, viewer: KernelViewer, jobs: list[TrialJob]) -> None:
-    editor = edit(viewer)
-
-    def shape(line: int) -> list[list[bool]]:
-        """Return which pixels of the mark of a line are covered, by rows."""
-        column = editor.numbers.grab().toImage()
-        areas = {block.blockNumber(): area for block, area in editor.lines_in_view(500)}
-        area = areas[line]
-        ground = column.pixelColor(1, area.center().y())
-        return [
-            [column.pixelColor(x, y) != ground for x in range(2, 18)]
-            for y in range(area.top() + 1, area.bottom())
-        ]
-
-    editor.verticalScrollBar().setValue(0)
-    plain = shape(2)
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
-    editor.verticalScrollBar().setValue(0)
-    error, warning = shape(2), shape(8)
-    assert not any(map(any, plain))
-    assert any(map(any, error))
-    assert any(map(any, warning))
-    widths = [[sum(row) for row in mark if any(row)] for mark in (error, warning)]
-    assert widths[0][-1] < max(widths[0]), "a disc is widest in its middle"
-    assert widths[1][0] < widths[1][-1], "a triangle at its foot"
 
 
 def test_keys_go_from_message_to_message(
@@ -540,29 +493,6 @@ def test_wrong_accesses_to_memory_stand_at_their_lines(
     assert editor.messages == []
 
 
-def test_wrong_pixels_have_a_colour_and_a_pattern(
-    qtbot: QtBot, viewer: KernelViewer, wrong: None
-) -> None:
-    edit(viewer)
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
-    shown = viewer.findChild(WrongPixels)
-    shown.setFixedSize(1400, 2000)
-    shown._chosen = None  # without the ring
-    image = shown.grab().toImage()
-
-    def colours(x: int, y: int) -> set[str]:
-        at = shown.area().topLeft()
-        scale = shown.area().width() / 70
-        return {
-            image.pixelColor(int(at.x() + (x + a / 20) * scale), int(at.y() + y * scale + 4)).name()
-            for a in range(2, 18)
-        }
-
-    assert {"#e0241b", "#ffffff"} <= colours(4, 2)
-    assert colours(30, 30) == {"#070707"}
-
-
 def test_the_map_goes_when_the_text_changes(
     qtbot: QtBot, viewer: KernelViewer, wrong: None
 ) -> None:
@@ -572,44 +502,6 @@ def test_the_map_goes_when_the_text_changes(
     QTest.keyClicks(editor, "x")
     assert not viewer.findChild(WrongPixels).isVisible()
     assert not viewer.findChild(QLabel, "wrongPixel").isVisible()
-
-
-@pytest.mark.parametrize(
-    ("report", "text"),
-    [
-        (
-            TrialReport(Ending.TIME, "It ran for 9 s.", "Look for a loop."),
-            "It ran for 9 s. Look for",
-        ),
-        (TrialReport(Ending.FAULT, "It wrote outside.", ""), "It wrote outside."),
-    ],
-)
-def test_a_stopped_kernel_is_named(
-    qtbot: QtBot,
-    viewer: KernelViewer,
-    monkeypatch: pytest.MonkeyPatch,
-    report: TrialReport,
-    text: str,
-) -> None:
-    monkeypatch.setattr(trials, "try_out", lambda *_, **__: TrialOutcome(report))
-    edit(viewer)
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
-    assert state(viewer).startswith(text)
-    assert not viewer.findChild(WrongPixels).isVisible()
-
-
-@pytest.mark.slow
-def test_a_hostile_kernel_leaves_the_window_as_it_was(qtbot: QtBot, viewer: KernelViewer) -> None:
-    editor = edit(viewer)
-    put(editor, MEAN.replace("Sum sum = 0;", "Sum sum = *(volatile int*)8;"))
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
-    assert "SIGSEGV" in state(viewer)
-    put(editor, MEAN.replace("Sum sum = 0;", "Sum sum = 9;"))
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
-    assert state(viewer).startswith("Wrong: 7,000 of 70 × 100 pixels differ")
 
 
 @pytest.mark.smoke
@@ -782,13 +674,3 @@ def test_a_kernel_and_its_test_are_saved(
     assert text == 'extern "C" __global__ void own_mean_shared() {}  // mine\n'
     assert "'size': 3" in (tmp_path / "test_own_mean.py").read_text()
     assert state(viewer).startswith("Saved own_mean.cu and test_own_mean.py.")
-
-
-def test_a_name_that_no_filter_can_have_is_refused(
-    qtbot: QtBot, viewer: KernelViewer, tmp_path: Path
-) -> None:
-    edit(viewer)
-    click(qtbot, viewer, "filesEdit")
-    choose_files(dialog(qtbot, viewer, QFileDialog), tmp_path / "My Mean.cu")
-    assert "“My Mean” cannot be the id" in state(viewer)
-    assert not list(tmp_path.glob("*.cu"))

@@ -17,11 +17,8 @@ from PySide6.QtWidgets import (
     QComboBox,
     QLabel,
     QSpinBox,
-    QStyle,
-    QStyleOptionTab,
     QTabWidget,
     QToolButton,
-    QWidget,
 )
 from pytestqt.qtbot import QtBot
 
@@ -44,7 +41,6 @@ from kernelscope.gui.tools import kernel_viewer as module
 from kernelscope.gui.tools.code_view import CodeView, CudaHighlighter
 from kernelscope.gui.tools.kernel_viewer import DifferenceView, KernelViewer
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.form import Form
 from kernelscope.gui.widgets.settings import Settings
@@ -107,19 +103,6 @@ def click(qtbot: QtBot, viewer: KernelViewer, name: str) -> None:
 # Contents -----------------------------------------------------------------------------
 
 
-def test_values_and_buttons_are_whole_in_a_small_window(qtbot: QtBot, viewer: KernelViewer) -> None:
-    viewer.show_request(request("nlm"))
-    viewer.resize(800, 560)
-    facts = viewer.findChild(FactTable, "kernelFacts")
-    qtbot.waitUntil(lambda: facts.header().length() == facts.viewport().width())
-    assert facts.columnViewportPosition(1) < 0.6 * facts.viewport().width()
-    button = viewer.findChild(QAbstractButton, "compileReport")
-    assert button.width() >= button.sizeHint().width()
-    assert not button.isDefault(), "its text would be bold and cut off"
-    title = viewer.findChild(QLabel, "headline")
-    assert title.width() > 700
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", KERNEL_FILTERS, ids=lambda spec: spec.id)
 def test_every_kernel_is_found_in_its_source(
@@ -161,23 +144,6 @@ def test_the_kernel_in_view_is_that_of_the_macros(viewer: KernelViewer) -> None:
     assert marked["image"][1] < marked["window"][0]
 
 
-def test_only_files_in_view_are_coloured(viewer: KernelViewer) -> None:
-    def coloured(view: QWidget | None) -> bool:
-        assert isinstance(view, CodeView)
-        block = view.document().begin()
-        while block.isValid() and not block.layout().formats():
-            block = block.next()
-        return block.isValid()
-
-    tabs = viewer.findChild(QTabWidget, "kernelFiles")
-    views = [tabs.widget(place) for place in range(tabs.count())]
-    assert [view for view in views if coloured(view)] == [tabs.currentWidget()]
-    other = next(view for view in views if view is not tabs.currentWidget())
-    assert other is not None
-    tabs.setCurrentWidget(other)
-    assert coloured(other)
-
-
 def test_documents_are_made_when_files_are_first_seen(viewer: KernelViewer) -> None:
     def made() -> list[str]:
         return [view.accessibleName() for view in views if view.blockCount() > 1]
@@ -197,25 +163,6 @@ def test_documents_are_made_when_files_are_first_seen(viewer: KernelViewer) -> N
     assert len(views[other].extraSelections()) == len(views[other].dimmed_lines)
 
 
-def test_hidden_files_take_the_theme_when_they_are_seen(
-    viewer: KernelViewer, stylist: Stylist
-) -> None:
-    def comment(view: CodeView) -> str:
-        highlighter = view.findChild(CudaHighlighter) or view.document().findChild(CudaHighlighter)
-        assert highlighter is not None
-        return highlighter.formats["comment"].foreground().color().name()
-
-    stylist.apply(Appearance(Scheme.DARK))
-    tabs = viewer.findChild(QTabWidget, "kernelFiles")
-    first = current(viewer)
-    dark = comment(first)
-    tabs.setCurrentIndex(1)
-    stylist.apply(Appearance(Scheme.LIGHT))
-    assert comment(first) == dark, "not while nobody sees it"
-    tabs.setCurrentIndex(0)
-    assert comment(first) == comment(current(viewer)) != dark
-
-
 def test_the_files_are_the_source_and_its_headers(viewer: KernelViewer) -> None:
     tabs = viewer.findChild(QTabWidget, "kernelFiles")
     names = [tabs.tabText(place) for place in range(tabs.count())]
@@ -225,26 +172,6 @@ def test_the_files_are_the_source_and_its_headers(viewer: KernelViewer) -> None:
     for file in source_files("mean"):
         assert file.text == (KERNELS / file.name).read_text(encoding="utf-8")
     assert current(viewer).toPlainText() == source_files("mean")[0].text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("spec", KERNEL_FILTERS, ids=lambda spec: spec.id)
-def test_the_files_of_a_launch_stand_side_by_side(
-    qtbot: QtBot, background: Background, spec: FilterSpec, edits: Edits
-) -> None:
-    viewer = KernelViewer(background, {}, edits)
-    qtbot.addWidget(viewer)
-    unit = viewer.fontMetrics().averageCharWidth()
-    viewer.resize(210 * unit, 600)
-    for level in spec.levels(Device.GPU):
-        viewer.show_request(request(spec.id, level.id))
-        viewer.show()
-        bar = viewer.findChild(QTabWidget, "kernelFiles").tabBar()
-        last = max(bar.tabRect(place).right() for place in range(bar.count()))
-        assert bar.tabRect(0).left() == 0
-        assert last <= bar.width(), level
-        assert all("…" not in bar.tabText(place) for place in range(bar.count()))
-        assert not any(button.isVisible() for button in bar.findChildren(QToolButton))
 
 
 def test_files_that_the_launch_leaves_out_are_in_a_menu(viewer: KernelViewer) -> None:
@@ -264,22 +191,6 @@ def test_files_that_the_launch_leaves_out_are_in_a_menu(viewer: KernelViewer) ->
     assert tabs.tabText(tabs.currentIndex()) == "box.cuh"
     assert tabs.isTabVisible(tabs.currentIndex())
     assert set(current(viewer).dimmed_lines) == set(range(current(viewer).blockCount()))
-
-
-def test_without_files_left_out_there_is_no_menu(viewer: KernelViewer) -> None:
-    image = Image.from_array(np.zeros((100, 70), np.uint8))
-    viewer.show_request(Request.create(image, "negative", {}))
-    assert not viewer.findChild(QToolButton, "kernelOtherFiles").isVisibleTo(viewer)
-
-
-def test_the_tabs_cut_off_no_underscores(viewer: KernelViewer) -> None:
-    bar = viewer.findChild(QTabWidget, "kernelFiles").tabBar()
-    for place in filter(bar.isTabVisible, range(bar.count())):
-        option = QStyleOptionTab()
-        bar.initStyleOption(option, place)
-        option.rect.setSize(bar.tabSizeHint(place))
-        room = bar.style().subElementRect(QStyle.SubElement.SE_TabBarTabText, option, bar)
-        assert room.height() >= bar.fontMetrics().height()
 
 
 def test_the_level_can_be_changed_in_place(qtbot: QtBot, viewer: KernelViewer) -> None:
@@ -458,20 +369,6 @@ def test_the_difference_follows_both_levels_and_goes(qtbot: QtBot, viewer: Kerne
     same = compare_with(viewer, "global")
     assert same is not None
     assert {line.kind for line in same.lines} == {SAME, HEADING}
-
-
-def test_the_difference_is_reached_by_keys_and_copied(qtbot: QtBot, viewer: KernelViewer) -> None:
-    combo = viewer.findChild(QComboBox, "kernelOther")
-    assert combo.accessibleName()
-    label = next(each for each in viewer.findChildren(QLabel) if each.buddy() is combo)
-    assert "&" in label.text()
-    assert combo.focusPolicy() & Qt.FocusPolicy.TabFocus
-    combo.setFocus()
-    qtbot.keyClick(combo, Qt.Key.Key_Down)
-    view = viewer.findChild(QTabWidget, "kernelFiles").currentWidget()
-    assert isinstance(view, DifferenceView)
-    click(qtbot, viewer, "copyButton")
-    assert QGuiApplication.clipboard().text() == view.toPlainText()
 
 
 @pytest.mark.parametrize("base", ["#ffffff", "#1e1e1e"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +22,15 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import AppError
 from kernelscope.bench import recorded
-from kernelscope.bench.rows import Row
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
-from kernelscope.gui.docks import ladder
 from kernelscope.gui.docks.ladder import LadderList
 from kernelscope.gui.model.ladder import Agreement, KnownRung
 from kernelscope.gui.model.rungs import AUTO, RungPlace
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.tools.level_dialog import LevelDialog
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.images.image import Image
 from kernelscope.schema.levels import CPU_LEVELS, Level
-from kernelscope.teach.handbook import level_pictures
-from kernelscope.teach.handbook.svg import Drawing
 from tests.gui.helpers import FakeCpu, Opener, child, choose_place, load, offers, press, settle
 from tests.patience import PATIENCE
 
@@ -127,17 +121,6 @@ def test_times_vanish_with_the_settings_and_come_back(qtbot: QtBot, ready: MainW
     assert entry(ready, SERIAL).time == first
 
 
-def test_times_are_not_those_of_another_picture(
-    qtbot: QtBot, ready: MainWindow, tmp_path: Path
-) -> None:
-    from tests.gui.helpers import write_picture
-
-    click(ready, SERIAL)
-    qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
-    load(qtbot, ready, write_picture(tmp_path / "other.png", 3))
-    qtbot.waitUntil(lambda: entry(ready, SERIAL).time is None)
-
-
 def test_l_runs_all_levels_and_compares_them(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> None:
     choose_place(ready, "cpu", "parallel")
     press(qtbot, ready, "Ctrl+F5")
@@ -180,26 +163,6 @@ def test_l_does_not_run_again_what_was_measured(
     press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(lambda: note(ready) == "")
     assert cpu.requests == []
-
-
-def test_results_that_differ_are_marked(
-    qtbot: QtBot, ready: MainWindow, cpu: FakeCpu, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = cpu.run
-
-    def wrong(request: Any, level: Any, context: Any) -> object:
-        image: Any = run(request, level, context)
-        if level.id == "parallel":
-            return image.like(image.planes ^ 1)
-        return image
-
-    monkeypatch.setattr(cpu, "run", wrong)
-    press(qtbot, ready, "Ctrl+F5")
-    qtbot.waitUntil(lambda: entry(ready, PARALLEL).parity is not None)
-    parity = entry(ready, PARALLEL).parity
-    assert parity is not None
-    assert parity.agreement is Agreement.DIFFERENT
-    assert "100.00% of the samples differ from CPU serial, by up to 1" in parity.describe()
 
 
 def test_esc_stops_the_levels(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> None:
@@ -318,54 +281,6 @@ def fold_of_the_gpu(window: MainWindow) -> QListWidgetItem:
     return next(item for item in items if "No GPU" in item.text())
 
 
-def test_recorded_times_are_those_of_the_mask_or_say_of_which(
-    qtbot: QtBot, ready: MainWindow
-) -> None:
-    """With their size; they never share an axis or a unit with runs of another size."""
-
-    def figure(size: int, shape: tuple[int, int], seconds: float) -> recorded.RecordedTime:
-        parameters = {"size": str(size)}
-        measured = Row(
-            label="Median",
-            filter="median",
-            parameters=parameters,
-            border="reflect",
-            content="noise",
-            channels=1,
-            asked=shape,
-            shape=shape,
-            device="gpu",
-            level="tuned",
-            seconds=(seconds,),
-        )
-        return recorded.RecordedTime(measured, "NVIDIA H100", "22 Nov 2026", Path("gpu.json"))
-
-    def show(*figures: recorded.RecordedTime) -> list[str]:
-        ready.levels._recorded = recorded.Recorded(figures)
-        ready.levels.refresh()
-        lines = [line.strip() for line in fold_of_the_gpu(ready).text().splitlines()]
-        assert lines[0][2:] == "No GPU: recorded on H100, 22 Nov 2026"
-        return [lines[1], entry(ready, TUNED).brief_time]
-
-    request = ready.session.subject.next_request()
-    assert request is not None
-    ready.session.set_filter("median")
-    larger, small = (2048, 2048), (30, 40)
-    assert request.source.shape == (*small, 1)
-    five, three = figure(5, larger, 2e-4), figure(3, larger, 1e-4)
-    assert show(five) == ["other settings: mask size 5, 2048×2048", "47.7 µs/MP"]
-    assert show(five, figure(3, small, 2e-6)) == ["mask size 3, 40×30", "2.00 µs"]
-    assert show(five, three) == ["mask size 3, 2048×2048", "23.8 µs/MP"]
-    click(ready, PARALLEL)
-    qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
-    own = entry(ready, PARALLEL).time
-    rungs = ready.levels.ladder.rungs
-    assert own is not None
-    assert rungs.axis.share(own.computing) > 0.99 * rungs.axis.share(own.total)
-    assert rungs.axis.share(own.total) == 1, "the longest of one's own, however long others are"
-    assert rungs.recorded_axis.share(1e-4) == 1
-
-
 def test_a_missing_card_has_recorded_figures_with_their_day(ready: MainWindow) -> None:
     shown = entry(ready, TUNED)
     assert shown.figure is not None
@@ -385,30 +300,6 @@ def test_a_missing_card_has_recorded_figures_with_their_day(ready: MainWindow) -
     ):
         assert words in item.toolTip()
         assert words in item.data(Qt.ItemDataRole.AccessibleTextRole)
-
-
-def test_every_level_has_its_device_behind_its_name(
-    qtbot: QtBot, ready: MainWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As wide as the ladder is by default; "Serial, bubble sort" is the longest name."""
-    serial = Level("serial-bubble", "Serial, bubble sort", "", single=True)
-    rungs = ready.levels.ladder.rungs
-    item = rungs.rung_item(SERIAL)
-    assert item is not None
-    shown = entry(ready, SERIAL)
-    renamed = replace(shown, rung=replace(shown.rung, name=serial.name, level=serial))
-    item.setData(Qt.ItemDataRole.UserRole, renamed)
-    drawn: list[str] = []
-    real = ladder._paint_text
-
-    def paint(painter: Any, ink: Any, place: Any, text: str, *align: Any) -> None:
-        drawn.append(text)
-        real(painter, ink, place, text, *align)
-
-    monkeypatch.setattr(ladder, "_paint_text", paint)
-    rungs.grab()
-    assert serial.name in drawn
-    assert drawn.count("CPU") == 2
 
 
 def test_the_levels_of_a_missing_card_are_folded(ready: MainWindow) -> None:
@@ -453,28 +344,6 @@ def test_why_explains_a_level_and_leads_to_kernel_and_bench(
     press(qtbot, ready, "Ctrl+Shift+W")
     assert why.isVisible()
     assert ready.findChildren(LevelDialog) == [why]
-
-
-def test_the_drawing_of_a_level_is_about_the_open_picture(
-    qtbot: QtBot, ready: MainWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[str] = []
-    real = level_pictures.draw
-
-    def draw(plan: level_pictures.Planned) -> Drawing:
-        drawn.append(f"{plan.filter.id} {plan.size} {plan.parameters['size']}")
-        return real(plan)
-
-    monkeypatch.setattr(level_pictures, "draw", draw)
-    ready.session.set_filter("median")
-    child(ready, QSpinBox, "sizeBox").setValue(7)
-    click(ready, TUNED)
-    why = ready.findChild(LevelDialog)
-    source = ready.session.subject.source
-    assert isinstance(source, Image)
-    assert drawn[-1] == f"median {source.width}×{source.height}, 8 bit 7"
-    assert why.findChild(QLabel, "levelDrawing").pixmap().width() > 300
-    why.reject()
 
 
 def test_recorded_results_open_from_the_menu(qtbot: QtBot, window: MainWindow) -> None:
@@ -534,19 +403,6 @@ def test_levels_stay_where_they_are_while_others_unfold(qtbot: QtBot, ready: Mai
         QApplication.processEvents()
         assert [place(row) for row in range(number + 1)] == before
     assert not ran
-
-
-def test_a_level_that_moved_under_the_mouse_does_not_run(qtbot: QtBot, ready: MainWindow) -> None:
-    rungs = ready.levels.ladder.rungs
-    ran: list[object] = []
-    rungs.run_wanted.connect(ran.append)
-    serial = rungs.rung_item(SERIAL)
-    assert serial is not None
-    spot = rungs.visualItemRect(serial).center()
-    rungs._toggled_at = spot  # a line that unfolds was there, and the list is scrolled since
-    for expected in (0, 1):
-        qtbot.mouseClick(rungs.viewport(), Qt.MouseButton.LeftButton, pos=spot)
-        assert len(ran) == expected
 
 
 def _device(rungs: LadderList, row: int) -> Device:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from PySide6.QtCore import QByteArray, QPoint, QPointF, QSize, Qt
+from PySide6.QtCore import QByteArray, QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QLabel, QTabBar, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -14,43 +14,8 @@ from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.layouts import Slot
 from kernelscope.gui.window import placement
 from kernelscope.gui.window.dock_list import DockName
-from kernelscope.gui.window.frame import SettingsColumn
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import child, contrast, press, wait_until
-
-
-class Scrolled(QWidget):
-    """A panel that would like 600 pixels, and can do with 50."""
-
-    def sizeHint(self) -> QSize:  # noqa: N802 (Qt)
-        return QSize(300, 600)
-
-    def minimumSizeHint(self) -> QSize:  # noqa: N802 (Qt)
-        return QSize(100, 50)
-
-
-def test_the_ladder_has_its_height_before_the_panel(qtbot: QtBot) -> None:
-    panel = Scrolled()
-    column = SettingsColumn([], panel)
-    qtbot.addWidget(column)
-    column.resize(300, 600)
-    column.show()
-    qtbot.waitExposed(column)
-    assert panel.height() == 600
-    rung, run = QLabel("rung"), QLabel("run")
-    rung.setFixedHeight(150)
-    run.setFixedHeight(50)
-    column.ladder.put(rung)
-    column.run.put(run)
-
-    def tops() -> tuple[int, ...]:
-        return panel.height(), *(each.mapTo(column, QPoint(0, 0)).y() for each in (rung, run))
-
-    qtbot.waitUntil(lambda: tops() == (400, 400, 550))
-    rung.setFixedHeight(480)
-    qtbot.waitUntil(lambda: tops() == (70, 70, 550))
-    column.resize(300, 1200)  # the rest is above Run: unfolded levels come below the others
-    qtbot.waitUntil(lambda: tops() == (600, 600, 1150))
+from tests.gui.helpers import child, contrast, press
 
 
 def test_an_empty_slot_hides(qtbot: QtBot) -> None:
@@ -114,19 +79,6 @@ def test_the_wheel_does_not_change_tabs(qtbot: QtBot, window: MainWindow) -> Non
         place = QPointF(bar.mapTo(window, bar.rect().center()))
         QTest.wheelEvent(window.windowHandle(), place, QPoint(0, notch))
         assert bar.currentIndex() == before
-
-
-def test_a_tab_that_comes_back_takes_the_title_of_its_neighbour(
-    qtbot: QtBot, window: MainWindow
-) -> None:
-    timing, quality = window.docks[DockName.TIMING], window.docks[DockName.QUALITY]
-    others = [window.docks[each] for each in (DockName.RUNS, DockName.MEASURE, DockName.CONSOLE)]
-    for dock in (*others, quality):
-        dock.hide()
-    qtbot.waitUntil(lambda: timing.titleBarWidget() is None)
-    quality.show()
-    for dock in (timing, quality):
-        wait_until(qtbot, lambda dock=dock: dock.titleBarWidget() is not None)
 
 
 @pytest.mark.parametrize("scheme", [Scheme.DARK, Scheme.LIGHT])

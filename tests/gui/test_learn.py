@@ -22,7 +22,6 @@ from kernelscope.gui.tools.bench.window import STORY
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
-from kernelscope.schema.samples import Kind
 from tests.gui.helpers import load
 from tests.patience import PATIENCE
 
@@ -153,16 +152,3 @@ def test_the_memory_ladder_counts_a_corner_where_the_picture_is_too_much(
     assert not any(each.refusal for each in ladder._found)
     assert ladder._bars.in_front == "shared"
     ladder.close()
-
-
-def test_the_x_ray_is_offered_for_filters_of_pictures(
-    qtbot: QtBot, front: MainWindow, tmp_path: Path
-) -> None:
-    assert front.actions_["xray"].isEnabled()
-    np.save(tmp_path / "volume.npy", np.zeros((9, 8, 7), np.float32))
-    front.file_dialogs.open(tmp_path / "volume.npy")
-    qtbot.waitUntil(lambda: front.session.kind is Kind.VOLUME)
-    front.session.set_filter("mri_nlm")
-    assert not front.actions_["xray"].isEnabled()
-    front.session.set_filter("mean")
-    assert front.actions_["xray"].isEnabled()

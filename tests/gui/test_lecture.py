@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QDialog, QLabel, QPushButton, QScrollArea, QWidget
+from PySide6.QtWidgets import QComboBox, QDialog, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import AppError
@@ -214,27 +213,3 @@ def test_a_missing_compiler_is_reported(
     qtbot.waitUntil(lambda: lecture.findChild(QDialog, "errorDialog") is not None)
     lecture.findChild(QDialog, "errorDialog").close()
     assert lecture.findChild(QPushButton, "lectureCount").isEnabled()
-
-
-def _fits(column: QWidget | None, area: QScrollArea | None) -> bool:
-    assert column is not None
-    assert area is not None
-    room = area.viewport()
-    assert room is not None
-    return column.width() <= room.width()
-
-
-@pytest.mark.parametrize("scale", [1.0, 2.0])
-def test_the_text_column_cuts_no_control(
-    qtbot: QtBot, lecture: LectureWindow, scale: float
-) -> None:
-    font = lecture.font()
-    font.setPointSizeF(scale * font.pointSizeF())
-    lecture.setFont(font)
-    lecture.resize(1280, 660)
-    for page in PAGES:
-        go(qtbot, lecture, page)
-        area = lecture.findChild(QScrollArea, "lectureScroll")
-        column = lecture.findChild(QWidget, "lectureColumn")
-        qtbot.waitUntil(partial(_fits, column, area))
-        assert lecture.width() == 1280

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,26 +10,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from PIL import Image as Pillow
-from PySide6.QtCore import QPointF, QTimer
-from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QSpinBox
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication, QLabel, QSpinBox
 from pytestqt.qtbot import QtBot
 
-from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import AppError, DeviceUnavailable
 from kernelscope.bench.recorded import Recorded, RecordedTime
-from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
-from kernelscope.engine.steps import execute_all
 from kernelscope.gui.docks.ladder import Ladder
 from kernelscope.gui.model import freshness
-from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.session.canvas_view import SEEN
 from kernelscope.gui.session.subject import JUDGED, Fields
-from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.pane import COMPILING, RUNNING
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.settings import Settings
@@ -40,8 +32,7 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.later import Later
 from kernelscope.images.image import Image
 from tests.bench.made_up import row
-from tests.gui.helpers import FakeCpu, Opener, child, load, press, wait_until, write_picture
-from tests.gui.test_volume_page import voxels, write
+from tests.gui.helpers import FakeCpu, Opener, child, load, press, wait_until
 from tests.patience import PATIENCE
 
 # --- with a processor under control ---
@@ -397,167 +388,7 @@ def test_an_estimate_is_said_and_made_once(
     assert len(asked) == 1
 
 
-def test_slow_volumes_wait_for_run_and_say_so(
-    qtbot: QtBot,
-    live_window: MainWindow,
-    tmp_path: Path,
-    cpu: FakeCpu,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    window = live_window
-    monkeypatch.setattr(freshness.Pace, "expect", lambda *_: 100.0)
-    window.file_dialogs.open(write(tmp_path / "head.nii", voxels()))
-    qtbot.waitUntil(
-        lambda: window.page is window.volumes and window.session.subject.source is not None
-    )
-    qtbot.waitUntil(lambda: window.live.resting)
-    qtbot.waitUntil(lambda: "Run (F5): about 2 min here" in badge(window))
-    assert not cpu.requests
-    press(qtbot, window, "F5")
-    settled(qtbot, window)
-
-
-def test_invalid_settings_are_out_of_date(
-    qtbot: QtBot, live_window: MainWindow, picture: Path
-) -> None:
-    window = live_window
-    load(qtbot, window, picture)
-    settled(qtbot, window)
-    border = child(window, QComboBox, "border")
-    border.setCurrentText("Valid")
-    border.activated.emit(border.currentIndex())
-    size(window, 31)  # higher than the picture
-    qtbot.waitUntil(lambda: window.live.resting)
-    assert window.session.freshness is Freshness.OUT_OF_DATE
-
-
 # --- with the real processor: is the badge true? ---
-
-_FILTERS = ("mean", "median", "negative", "sobel", "laplace", "turned_tiles", "gaussian_noise")
-
-
-class Witness:
-    """Compares the picture on the screen with a fresh run, whenever it is asked to."""
-
-    def __init__(self, window: MainWindow, backend: CpuBackend, monkeypatch: Any) -> None:
-        self.window, self.backends = window, {"cpu": backend}
-        self.seen = dict.fromkeys([None, *Freshness], 0)
-        self.part: tuple[Any, Image] | None = None
-        real = PairView.show_region
-
-        def show_region(view: PairView, region: Any, image: Image, *others: Any) -> None:
-            self.part = region, image
-            real(view, region, image, *others)
-
-        monkeypatch.setattr(PairView, "show_region", show_region)
-
-    def compare(self, did: list[str]) -> None:
-        window, live = self.window, self.window.live
-        fresh = window.session.freshness
-        assert live.badge.freshness is fresh, did
-        self.seen[fresh] += 1
-        if fresh not in (Freshness.EXACT, Freshness.PREVIEW):
-            return
-        request = window.session.subject.request(window.session.require())
-        # A picture that is opened gets the steps of the one before.
-        request = replace(window.session.subject.history.followed(request), done=())
-        whole = execute_all(request, self.backends).output.planes
-        if fresh is Freshness.EXACT:
-            shown: NDArray[Any] = window.pictures.canvas.output.shown.planes
-            np.testing.assert_array_equal(shown, whole, str(did[-6:]))
-        else:
-            assert self.part is not None
-            region, image = self.part
-            assert isinstance(region, Region)
-            np.testing.assert_array_equal(image.planes, region.of(whole), str(did[-6:]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("quick", [True, False], ids=["whole", "parts"])
-@pytest.mark.parametrize("changes", [60, pytest.param(250, marks=pytest.mark.exhaustive)])
-def test_the_badge_is_true_after_many_changes(
-    qtbot: QtBot,
-    real_window: MainWindow,
-    tmp_path: Path,
-    monkeypatch: Any,
-    quick: bool,
-    changes: int,
-) -> None:
-    window = real_window
-    chance = random.Random(15 + quick)
-    if not quick:  # nothing is quick enough to be computed as a whole
-        monkeypatch.setattr(freshness, "AT_ONCE", -1.0)
-        monkeypatch.setattr(freshness, "RESTING", -1.0)
-    files = [write_picture(tmp_path / "first.png")]
-    colours = np.random.default_rng(1).integers(0, 256, (37, 53, 3), np.uint8)
-    files.append(tmp_path / "second.png")
-    Pillow.fromarray(colours).save(files[-1])
-    backend = CpuBackend(threads=1)
-    witness = Witness(window, backend, monkeypatch)
-    load(qtbot, window, files[0])
-    did: list[str] = []
-
-    def choose(name: str) -> None:
-        box = child(window, QComboBox, name)
-        box.setCurrentIndex(chance.randrange(box.count()))
-        box.activated.emit(box.currentIndex())
-
-    def change_size() -> None:
-        for box in window.panel.findChildren(QSpinBox):
-            if box.isVisibleTo(window) and box.isEnabled() and box.objectName() != "repeat":
-                box.setValue(chance.choice((3, 5, 7, 9)))
-
-    def look() -> None:
-        images = window.pictures.canvas
-        images.look_at(
-            QPointF(chance.uniform(0, 50), chance.uniform(0, 35)), chance.choice((8, 40))
-        )
-
-    actions = {
-        "filter": (lambda: window.session.set_filter(chance.choice(_FILTERS)), 5),
-        "size": (change_size, 8),
-        "border": (lambda: choose("border"), 4),
-        "undo": (lambda: window.session.subject.undo(), 3),
-        "redo": (lambda: window.session.subject.redo(), 2),
-        "look": (look, 4),
-        "fit": (lambda: window.pictures.canvas.fit(), 1),
-        "open": (lambda: window.file_dialogs.open(chance.choice(files)), 1),
-        "use": (lambda: window.page.use_output(), 1),
-        "run": (lambda: window.runner.run(), 1),
-        "view": (lambda: window.set_view(chance.choice([*View])), 1),
-        "live": (lambda: window.actions_["live"].trigger(), 1),
-    }
-    if not quick:  # steps that follow each other have no parts, and every picture would get them
-        actions["use"] = (lambda: None, 1)
-    names, weights = list(actions), [weight for _, weight in actions.values()]
-    for _ in range(changes):
-        (name,) = chance.choices(names, weights)
-        did.append(name)
-        actions[name][0]()
-        witness.compare(did)
-        if chance.random() < 0.5:
-            qtbot.waitUntil(lambda: witness.compare(did) or window.live.resting)
-            witness.compare(did)
-    backend.close()
-    assert witness.seen[Freshness.OUT_OF_DATE] > changes // 10
-    assert witness.seen[Freshness.EXACT if quick else Freshness.PREVIEW] > changes // 10
-    if not quick:
-        return
-    if not window.session.live:
-        window.live.toggle()
-    window.set_view(View.OUTPUT)
-    window.session.set_filter("median")
-    settled(qtbot, window)
-
-
-def test_the_badge_has_the_room_that_its_text_needs(
-    qtbot: QtBot, live_window: MainWindow, picture: Path
-) -> None:
-    window = live_window
-    load(qtbot, window, picture)
-    settled(qtbot, window)
-    qtbot.waitUntil(lambda: window.live.badge.text() == "● up to date")
-    assert window.live.badge.isVisible()
 
 
 def test_numpy_shows_the_output_and_the_code_computes_it_once_more(

@@ -272,22 +272,6 @@ def test_every_component_has_its_slices(
     np.testing.assert_array_equal(contents(window.volumes.canvas)[0], halved(window)[0])
 
 
-def test_the_probe_reads_previews(qtbot: QtBot, window: MainWindow, scan: Path) -> None:
-    open_scan(qtbot, window, scan)
-    previewed(qtbot, window)
-    said: list[str] = []
-    viewer = window.volumes.canvas
-    viewer.described.connect(said.append)
-    viewer.output.views[1].hovered.emit(QPointF(0, 0))
-    position = viewer.view.planes[1].moved(viewer.view.position, 0, 0, SHAPE)
-    value = window.session.volumes.part.voxels[position]
-    half = window.session.volumes.part.with_voxels(
-        window.session.volumes.part.voxels / np.float32(2)
-    )
-    assert f"input {value:.4g}" in said[-1]
-    assert f"output {half.voxels[position]:.4g}" in said[-1]
-
-
 def test_a_gpu_waits_for_run_and_says_why(
     qtbot: QtBot, open_window: Opener, scan: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

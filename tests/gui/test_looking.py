@@ -550,20 +550,6 @@ def test_moves_of_the_camera_are_reported(qtbot: QtBot, looked: Looked) -> None:
     assert looked.view.seen[0] == pytest.approx(left + 2)
 
 
-def test_regions_are_drawn_and_measured(qtbot: QtBot, looked: Looked) -> None:
-    press(qtbot, looked.window, "Ctrl+Alt+R")
-    start, end = (looked.output.to_widget(QPointF(*place)) for place in ((4, 3), (14, 9)))
-    looked.drag(looked.output, start, end - start, LEFT)
-    (region,) = looked.window.measuring.regions.all
-    assert region.box == (4, 3, 14, 9)
-    assert region.plane == looked.output.plane
-    panel = looked.window.measure
-    qtbot.waitUntil(lambda: len(panel.rows) >= 2)
-    means = {row.picture: row.figures.mean for row in panel.rows}
-    assert means["input"] == pytest.approx(looked.before[3:9, 4:14].mean())
-    assert means["output"] == pytest.approx(looked.after[3:9, 4:14].mean())
-
-
 @pytest.mark.parametrize("in_view", [False, True])
 def test_figures_have_all_or_the_part_in_view(looked: Looked, *, in_view: bool) -> None:
     looked.viewer.look_at(QPointF(20, 15), 40)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import re
 import threading
@@ -13,64 +12,51 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image as Pillow
-from PySide6.QtCore import QMimeData, QPoint, QPointF, QSize, Qt, QUrl
+from PySide6.QtCore import QPoint, QPointF, QSize, Qt
 from PySide6.QtGui import (
     QAction,
     QColor,
-    QDropEvent,
     QGuiApplication,
     QIcon,
     QImage,
     QKeySequence,
     QPalette,
 )
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
-    QCheckBox,
     QComboBox,
     QFileDialog,
     QLabel,
     QMenu,
     QMessageBox,
     QSpinBox,
-    QTableWidget,
     QToolBar,
     QToolButton,
-    QWidget,
 )
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
-from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import AppError, ImageWriteError
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
-from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.steps import estimate
 from kernelscope.files import SAMPLES, read_image
 from kernelscope.gui.application import BugCatcher
 from kernelscope.gui.docks import run_table
 from kernelscope.gui.model.camera import ZOOM_STEP
-from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.rungs import Rung
 from kernelscope.gui.tools import file_dialogs, saving
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.preferences import Preferences
-from kernelscope.gui.viewer.pane import Pane
-from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.icons import NAMES, icon
 from kernelscope.gui.widgets.messages import BugDialog, ErrorDialog
-from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.warm_up import warm_up
 from kernelscope.images.image import Image
-from kernelscope.schema.borders import Border
-from kernelscope.schema.levels import GPU_LEVELS
 from tests.gui.helpers import (
     NO_GPU,
     WIDTH,
@@ -154,25 +140,6 @@ def test_recent_files_open_again(qtbot: QtBot, window: MainWindow, tmp_path: Pat
     menu.aboutToShow.emit()
     menu.actions()[-1].trigger()
     assert window.settings.recent_files == []
-
-
-def test_dropped_file_opens(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
-    mime = QMimeData()
-    mime.setUrls([QUrl.fromLocalFile(str(picture))])
-    drop(window, mime)
-    qtbot.waitUntil(lambda: shown(window) == picture.name)
-
-
-def drop(window: MainWindow, mime: QMimeData) -> None:
-    window.dropEvent(
-        QDropEvent(
-            QPointF(50, 50),
-            Qt.DropAction.CopyAction,
-            mime,
-            Qt.MouseButton.LeftButton,
-            Qt.KeyboardModifier.NoModifier,
-        )
-    )
 
 
 def test_paste_and_copy(qtbot: QtBot, window: MainWindow) -> None:
@@ -268,104 +235,6 @@ def test_cancel_stops_at_once_and_leaves_the_output(
     assert re.search(r"INFO +Cancelled after \d+\.\d+ s: Median, ", last)
 
 
-def test_cancel_answers_at_once_even_while_a_kernel_is_being_compiled(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
-    cpu.deaf = True
-    cpu.go.clear()
-    press(qtbot, window, "F5")
-    qtbot.waitUntil(cpu.entered.is_set)
-    press(qtbot, window, "Esc")
-    assert state(window) == "Cancelled."
-    child(window, QSpinBox, "sizeBox").setValue(9)
-    press(qtbot, window, "F5")
-    assert state(window) == "Waiting"
-    cpu.go.set()
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
-    assert "size 9 px" in child(window, QLabel, "outputDetails").toolTip()
-
-
-def test_change_during_a_run_does_not_reach_it(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
-    cpu.go.clear()
-    press(qtbot, window, "F5")
-    qtbot.waitUntil(cpu.entered.is_set)
-    size = child(window, QSpinBox, "sizeBox")
-    before = size.value()
-    size.setValue(before + 4)
-    cpu.go.set()
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
-    assert f"size {before} px" in child(window, QLabel, "outputDetails").toolTip()
-    assert size.value() == before + 4
-
-
-def test_latest_run_wins(qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu) -> None:
-    load(qtbot, window, picture)
-    cpu.go.clear()
-    press(qtbot, window, "F5")
-    qtbot.waitUntil(cpu.entered.is_set)
-    child(window, QSpinBox, "sizeBox").setValue(9)
-    press(qtbot, window, "F5")
-    cpu.go.set()
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
-    assert "size 9 px" in child(window, QLabel, "outputDetails").toolTip()
-    assert len(window.session.gallery) == 1
-    replaced = [line for line in window.console.text().splitlines() if "Cancelled" in line]
-    assert len(replaced) == 1
-    assert "size 9 px" not in replaced[0]
-
-
-def test_result_of_a_picture_that_was_replaced_goes_to_the_list(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
-    cpu.go.clear()
-    press(qtbot, window, "F5")
-    qtbot.waitUntil(cpu.entered.is_set)
-    load(qtbot, window, write_picture(tmp_path / "other.png", 9))
-    cpu.go.set()
-    qtbot.waitUntil(lambda: len(window.session.gallery) == 1)
-    settle(qtbot, window)
-    assert window.pictures.canvas.output.shown is None
-    assert shown(window) == "other.png"
-
-
-@pytest.mark.smoke
-def test_earlier_run_comes_back_with_input_output_and_settings(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
-) -> None:
-    load(qtbot, window, picture)
-    child(window, QSpinBox, "sizeBox").setValue(7)
-    child(window, QComboBox, "border").setCurrentText("Valid")
-    child(window, QComboBox, "border").activated.emit(0)
-    run(qtbot, window)
-    result = window.session.subject.result
-    load(qtbot, window, write_picture(tmp_path / "other.png", 9))
-    window.session.set_filter("mean")
-    child(window, QComboBox, "border").setCurrentText("Wrap")
-    window.runs.wanted.emit(next(iter(window.session.gallery)))
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is result.image)
-    assert shown(window) == picture.name
-    step = window.session.require().step
-    assert step.filter.id == result.request.step.filter.id
-    assert step.parameters == result.request.step.parameters
-    assert step.border is Border.VALID
-
-
-def test_output_becomes_the_input(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
-    load(qtbot, window, picture)
-    original = window.pictures.canvas.input.shown
-    run(qtbot, window)
-    output = window.pictures.canvas.output.shown
-    press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.pictures.canvas.input.shown is output)
-    run(qtbot, window)
-    np.testing.assert_array_equal(window.pictures.canvas.output.shown.pixels, original.pixels)
-
-
 @pytest.mark.smoke
 def test_failure_is_told_and_a_bug_is_reported(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
@@ -402,20 +271,6 @@ def test_uncaught_exception_of_a_thread_is_reported(
     thread.join()
     dialog(qtbot, window, BugDialog).reject()
     assert "lost in a thread" in window.console.text()
-
-
-def test_picture_smaller_than_a_valid_mask_is_refused_by_name(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path, cpu: FakeCpu
-) -> None:
-    tiny = tmp_path / "tiny.png"
-    Pillow.fromarray(np.zeros((1, 1), np.uint8)).save(tiny)
-    load(qtbot, window, tiny)
-    child(window, QComboBox, "border").setCurrentText("Valid")
-    press(qtbot, window, "F5")
-    dialog(qtbot, window, ErrorDialog).reject()
-    assert cpu.requests == []
-    child(window, QComboBox, "border").setCurrentText("Reflect")
-    run(qtbot, window)
 
 
 @pytest.mark.smoke
@@ -671,27 +526,6 @@ def test_blocks_are_offered_where_they_have_an_effect(qtbot: QtBot, open_window:
     assert not block.isVisible()
 
 
-@pytest.mark.parametrize(
-    ("filter_id", "gaps"),
-    [("mean", {"constant"}), ("nlm", {"single-block"})],
-)
-def test_levels_that_do_not_apply_stand_in_their_places(
-    qtbot: QtBot, open_window: Opener, filter_id: str, gaps: set[str]
-) -> None:
-    window = open_window(Availability(True, "a card"))
-    window.find_gpu()
-    qtbot.waitUntil(lambda: offers(window, "gpu"))
-    window.session.set_filter(filter_id)
-    rungs = [rung for rung in window.session.rungs if rung.place.device is Device.GPU]
-    shown = [rung.place.level for rung in rungs]
-    common = [each.id for each in GPU_LEVELS]
-    assert [each for each in shown if each in common] == common
-    assert [each for each in shown if each not in gaps] == [
-        each.id for each in filters.get(filter_id).levels("gpu")
-    ]
-    assert {rung.place.level for rung in rungs if rung.obstacle} == gaps
-
-
 def test_gpu_comes_back_after_a_filter_of_the_cpu(qtbot: QtBot, open_window: Opener) -> None:
     window = open_window(Availability(True, "a card"))
     window.find_gpu()
@@ -710,37 +544,6 @@ def test_gpu_comes_back_after_a_filter_of_the_cpu(qtbot: QtBot, open_window: Ope
     window.session.set_filter("median")
     options = window.session.require().options
     assert (options.device, options.level) == (Device.GPU, "shared")
-
-
-def test_each_filter_keeps_its_values_also_after_a_restart(
-    qtbot: QtBot, open_window: Opener
-) -> None:
-    window = open_window()
-    window.session.set_filter("mean")
-    child(window, QSpinBox, "sizeBox").setValue(11)
-    window.session.set_filter("weighted_mean")
-    child(window, QToolButton, "size5").click()
-    child(window, QCheckBox, "grey").setChecked(True)
-    border = child(window, QComboBox, "border")
-    border.setCurrentText("Wrap")
-    border.activated.emit(border.currentIndex())
-    window.session.set_filter("mean")
-    assert child(window, QSpinBox, "sizeBox").value() == 11
-    window.resize(950, 650)
-    window.docks[DockName.CONSOLE].show()
-    window.close()
-
-    again = open_window()
-    assert again.session.filter_id == "mean"
-    assert again.docks[DockName.CONSOLE].isVisible()
-    step = again.session.require().step
-    assert step.parameters == {"size": 11}
-    assert step.grey is True
-    assert step.border is Border.WRAP
-    again.session.set_filter("weighted_mean")
-    assert again.session.require().step.parameters == {"size": 5}
-    child(again, QAbstractButton, "reset").click()
-    assert again.session.require().step.parameters == filters.get("weighted_mean").defaults()
 
 
 def test_even_mask_size_is_refused_with_the_way_out(
@@ -762,36 +565,6 @@ def test_even_mask_size_is_refused_with_the_way_out(
     assert not problem.isVisible()
     qtbot.keyClick(box, Qt.Key.Key_Down)
     assert box.value() == 3
-
-
-def test_arrow_keys_move_both_pictures(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
-    load(qtbot, window, picture)
-    for key, x, y in (
-        (Qt.Key.Key_Left, -1, 0),
-        (Qt.Key.Key_Right, 1, 0),
-        (Qt.Key.Key_Up, 0, -1),
-        (Qt.Key.Key_Down, 0, 1),
-    ):
-        before, scale = window.pictures.canvas.input.views[0].camera
-        qtbot.keyClick(child(window, QWidget, "outputCanvas"), key)
-        for view in (window.pictures.canvas.input, window.pictures.canvas.output):
-            after, new_scale = view.views[0].camera
-            assert new_scale == pytest.approx(scale)
-            moved, size = (after - before) * scale, view.views[0].size()
-            assert moved.x() == pytest.approx(0.1 * x * size.width()), key
-            assert moved.y() == pytest.approx(0.1 * y * size.height()), key
-
-
-def test_a_letter_in_the_mask_is_explained_once(qtbot: QtBot, window: MainWindow) -> None:
-    window.session.set_filter("mask")
-    table = child(window, QTableWidget, "maskTable")
-    table.item(0, 0).setText("abc")
-    says = [
-        label.text()
-        for label in window.panel.findChildren(QLabel)
-        if label.isVisible() and "abc" in label.text()
-    ]
-    assert says == ["Mask: row 1, column 1 holds “abc”, which is not a number."]
 
 
 @pytest.mark.slow
@@ -827,12 +600,6 @@ def test_no_two_controls_share_a_mnemonic(window: MainWindow) -> None:
         assert sorted(keys) == sorted(set(keys)), filter_id
 
 
-def test_f12_brings_the_console_to_the_front(qtbot: QtBot, window: MainWindow) -> None:
-    assert not window.console.isVisible()
-    press(qtbot, window, "F12")
-    qtbot.waitUntil(lambda: not window.console.visibleRegion().isEmpty())
-
-
 # --- the tool bar ---
 
 
@@ -841,14 +608,6 @@ def tool(window: MainWindow, text: str) -> QToolButton:
     bar = child(window, QToolBar, "toolBar")
     (found,) = (button for button in bar.findChildren(QToolButton) if button.text() == text)
     return found
-
-
-def test_run_is_in_sight_once(qtbot: QtBot, window: MainWindow) -> None:
-    window.resize(1280, 720)
-    assert child(window, QToolButton, "runButton").isVisible()
-    assert not tool(window, "Run").isVisible()
-    window.docks[DockName.CONTROLS].close()
-    qtbot.waitUntil(tool(window, "Run").isVisible)
 
 
 def test_compiling_is_said_beside_the_time(
@@ -990,144 +749,6 @@ def test_views_move_as_one(qtbot: QtBot, window: MainWindow, picture: Path) -> N
     assert child(window, QLabel, "zoom").text() == "100 %"
     press(qtbot, window, "Ctrl+0")
     assert right.views[0].camera[1] == pytest.approx(fitted[1])
-
-
-def test_the_wheel_keeps_what_is_under_the_cursor(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    images = window.pictures.canvas
-    for view, (x, y) in itertools.product(
-        (images.input, images.output), ((0.2, 0.3), (0.75, 0.4), (0.4, 0.85))
-    ):
-        press(qtbot, window, "Ctrl+0")
-        turn_the_wheel(window, view, x, y)
-
-
-def turn_the_wheel(window: MainWindow, view: Pane, x: float, y: float) -> None:
-    port = view.views[0]
-    cursor = QPointF(round(x * port.width()), round(y * port.height()))
-
-    def under_the_cursor(each: Pane) -> QPointF:
-        return each.views[0].to_scene(cursor)
-
-    centre, scale = view.views[0].camera
-    before = centre + (cursor - QPointF(port.width(), port.height()) / 2) / scale
-    scales = [view.views[0].camera[1]]
-    for notches in (3, 3, -4, *[3] * 12):  # to the largest scale and on
-        place = QPointF(port.mapTo(window, cursor.toPoint()))
-        QTest.wheelEvent(window.windowHandle(), place, QPoint(0, 120 * notches))
-        scales.append(view.views[0].camera[1])
-        for each in (window.pictures.canvas.input, window.pictures.canvas.output):
-            moved = under_the_cursor(each) - before
-            # Pixels are drawn on whole ones of the screen, at most half of one away.
-            assert max(abs(moved.x()), abs(moved.y())) * scales[-1] < 0.51, scales
-    assert scales[1] > 1.05 * scales[0]
-    assert scales[3] < scales[2]
-    assert scales[-1] == scales[-2] == 64
-
-
-def test_one_to_one_draws_each_pixel_once(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
-    path = tmp_path / "noise.png"
-    noise = np.random.default_rng(1).integers(0, 256, (65, 87), np.uint8)
-    Pillow.fromarray(noise).save(path)
-    load(qtbot, window, path)
-    window.pictures.canvas.one_to_one()
-    view = window.pictures.canvas.input
-    drawn = view.views[0].grab().toImage()
-    corner = view.views[0].to_widget(QPointF(0, 0)).toPoint()
-    seen = [
-        [drawn.pixelColor(corner.x() + x, corner.y() + y).red() for x in range(87)]
-        for y in range(65)
-    ]
-    np.testing.assert_array_equal(seen, noise)
-
-
-def test_far_end_of_a_very_wide_picture_is_drawn_right(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path
-) -> None:
-    path = tmp_path / "wide.png"
-    pixels = np.random.default_rng(2).integers(0, 256, (20, 70_000), np.uint8)
-    Pillow.fromarray(pixels).save(path)
-    load(qtbot, window, path)
-    window.pictures.canvas.look_at(QPointF(69_950, 10), 4)
-    view = window.pictures.canvas.input
-    drawn = view.views[0].grab().toImage()
-    corner = view.views[0].to_widget(QPointF(69_940, 5)).toPoint()
-    seen = [drawn.pixelColor(corner.x() + 4 * x + 2, corner.y() + 2).red() for x in range(20)]
-    np.testing.assert_array_equal(seen, pixels[5, 69_940:69_960])
-
-
-def test_magnified_pixels_stay_sharp(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
-    load(qtbot, window, picture)
-    view = window.pictures.canvas.input
-    assert view.views[0].camera[1] > 4
-    drawn = view.views[0].grab().toImage()
-    corner = view.views[0].to_widget(QPointF(0, 0)).toPoint()
-    row = {drawn.pixelColor(corner.x() + x, corner.y() + 2).red() for x in range(100)}
-    assert row <= set(range(WIDTH))
-
-
-def test_a_region_is_drawn_over_the_earlier_picture(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    view = window.pictures.canvas.output
-    assert isinstance(view.shown, Image)
-    before = view.shown.pixels
-    part = Image.from_array(np.full((6, 8), 77, np.uint8))
-    window.pictures.canvas.show_region(Region(top=10, left=20, height=6, width=8), part, 0)
-
-    def drawn(x: int, y: int) -> int:
-        picture = view.views[0].grab().toImage()
-        return picture.pixelColor(canvas_point(window, x + 0.5, y + 0.5)).red()
-
-    inside = [drawn(x, y) for x, y in ((20, 10), (27, 15), (24, 12))]
-    outside = [(19, 10), (20, 9), (28, 15), (27, 16)]
-    assert inside == [77, 77, 77]
-    around = [drawn(x, y) for x, y in outside]
-    assert all(0 < seen < before[y, x] for seen, (x, y) in zip(around, outside, strict=True))
-    run(qtbot, window)
-    qtbot.waitUntil(lambda: drawn(24, 12) != 77)
-
-
-def test_views_follow_the_palette(qtbot: QtBot, window: MainWindow) -> None:
-    canvas = window.pictures.canvas.input.views[0]
-    dark = QPalette(QPalette().color(QPalette.ColorRole.ButtonText))
-    QApplication.setPalette(dark)
-    try:
-        QApplication.processEvents()
-        ground = theme.canvas_ground(canvas.palette())
-        assert canvas.grab().toImage().pixelColor(3, 3) == ground
-    finally:
-        QApplication.setPalette(QApplication.style().standardPalette())
-
-
-def test_window_works_with_the_real_processor(qtbot: QtBot, store: Path, picture: Path) -> None:
-    settings = Settings(store)
-    window = MainWindow({"cpu": CpuBackend(threads=2)}, settings)
-    qtbot.addWidget(window)
-    window.show()
-    try:
-        load(qtbot, window, picture)
-        window.session.set_filter("greyscale")
-        press(qtbot, window, "F5")
-
-        def is_grey() -> bool:
-            result = window.session.subject.result
-            return result is not None and result.request.step.filter.id == "greyscale"
-
-        qtbot.waitUntil(lambda: is_grey() and window.session.freshness is Freshness.EXACT)
-        np.testing.assert_array_equal(
-            window.pictures.canvas.output.shown.pixels,
-            window.pictures.canvas.input.shown.pixels,
-        )
-    finally:
-        window.close()
-    qtbot.waitUntil(lambda: not program_threads())
-    assert not logging.getLogger("kernelscope").handlers
 
 
 @pytest.mark.parametrize("width", [1280, 1920])

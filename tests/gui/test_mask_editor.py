@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QTableWidget
 from pytestqt.qtbot import QtBot
@@ -295,32 +295,6 @@ def test_a_bad_mask_is_not_saved(editor: MaskEditor, tmp_path: Path) -> None:
     editor.save_to(tmp_path / "m.txt")
     assert "row 1, column 1" in open_error(editor)
     assert not (tmp_path / "m.txt").exists()
-
-
-@pytest.mark.parametrize("size", [3, 5, 7, 9, 31])
-def test_up_to_seven_all_cells_are_in_view(qtbot: QtBot, editor: MaskEditor, size: int) -> None:
-    editor.set_value(tuple((-1.2345,) * size for _ in range(size)))
-    table = table_of(editor)
-    editor.resize(editor.minimumSizeHint())
-    qtbot.waitUntil(lambda: editor.size() == editor.minimumSizeHint())
-    item = table.item(min(size, 7) - 1, min(size, 7) - 1)
-    assert item is not None
-    corner = table.visualItemRect(item).bottomRight()
-    assert table.viewport().rect().contains(corner - QPoint(1, 1))
-    scrolls = table.horizontalScrollBar().maximum() > 0
-    assert scrolls == (size > 7)
-
-
-def test_the_table_takes_the_room_that_long_weights_need(qtbot: QtBot, editor: MaskEditor) -> None:
-    editor.set_value(((-1.234,) * 7,) * 7)
-    table = table_of(editor)
-    editor.resize(editor.minimumSizeHint())
-    qtbot.waitUntil(lambda: table.width() < table.sizeHint().width())
-    narrow = table.columnWidth(0)
-    editor.resize(800, 400)
-    qtbot.waitUntil(lambda: table.columnWidth(0) > narrow)
-    assert table.columnWidth(0) > table.fontMetrics().horizontalAdvance("-1.234")
-    assert table.size() == table.maximumSize()
 
 
 def test_values_are_read_after_each_kind_of_change(qtbot: QtBot) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pyqtgraph as pg
 import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
-from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
@@ -17,7 +16,7 @@ from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import HEIGHT, WIDTH, child, load, press, run
+from tests.gui.helpers import WIDTH, child, load, press, run
 from tests.gui.test_viewer import drag, mouse
 
 LEFT = Qt.MouseButton.LeftButton
@@ -94,42 +93,6 @@ def test_a_rectangle_is_drawn_and_measured_in_input_and_output(
     assert output[8] != "∞ dB"
 
 
-def test_a_region_is_moved_and_resized_by_the_mouse(drawing: MainWindow) -> None:
-    draw(drawing, (4, 4), (14, 12))
-    draw(drawing, (9, 8), (12, 7))
-    assert chosen(drawing).corners == ((7, 3), (17, 11))
-    draw(drawing, (17, 11), (20, 15))
-    assert chosen(drawing).corners == ((7, 3), (20, 15))
-    draw(drawing, (20, 15), (2, 1))  # past the opposite corner
-    assert chosen(drawing).corners == ((2, 1), (7, 3))
-    assert len(drawing.measuring.regions.all) == 1
-
-
-def test_arrow_keys_move_and_resize_and_delete_removes(qtbot: QtBot, drawing: MainWindow) -> None:
-    draw(drawing, (4, 4), (14, 12))
-    drawing.pictures.canvas.output.views[0].setFocus()
-    press(qtbot, drawing, "Right")
-    press(qtbot, drawing, "Shift+Down")
-    assert chosen(drawing).corners == ((5, 14), (15, 22))
-    press(qtbot, drawing, "Ctrl+Left")
-    press(qtbot, drawing, "Ctrl+Down")
-    assert chosen(drawing).corners == ((5, 14), (14, 23))
-    press(qtbot, drawing, "Delete")
-    assert drawing.measuring.regions.all == ()
-
-
-def test_return_adds_a_region_and_escape_gives_the_mouse_back(
-    qtbot: QtBot, drawing: MainWindow
-) -> None:
-    press(qtbot, drawing, "Return")
-    left, top, right, bottom = chosen(drawing).box
-    assert 0 <= left < right <= WIDTH
-    assert 0 <= top < bottom <= HEIGHT
-    press(qtbot, drawing, "Esc")
-    assert drawing.pictures.canvas.output.views[0].tool is None
-    assert drawing.actions_["regionsOff"].isChecked()
-
-
 def test_a_polygon_is_drawn_corner_by_corner(qtbot: QtBot, drawing: MainWindow) -> None:
     press(qtbot, drawing, "Ctrl+Alt+G")
     corners = ((4, 4), (20, 5), (12, 18))
@@ -197,18 +160,6 @@ def test_copy_and_csv_have_the_table(qtbot: QtBot, drawing: MainWindow) -> None:
     assert drawing.measure.csv().split("\n")[1].startswith("R1,input,,30,22.5,")
 
 
-def test_both_panes_draw_the_region(drawing: MainWindow) -> None:
-    draw(drawing, (4, 4), (14, 12))
-    colour = QColor(chosen(drawing).colour)
-    for view in (drawing.pictures.canvas.input, drawing.pictures.canvas.output):
-        place = view.views[0].to_widget(QPointF(9, 12)).toPoint()
-        drawn = view.views[0].grab().toImage()
-        seen = [drawn.pixelColor(place.x(), place.y() + d) for d in range(-3, 4)]
-        assert any(
-            abs(each.red() - colour.red()) + abs(each.blue() - colour.blue()) < 24 for each in seen
-        )
-
-
 # --- profile lines ---
 
 
@@ -257,19 +208,6 @@ def test_the_end_of_a_new_line_follows_the_mouse(qtbot: QtBot, drawing: MainWind
         mouse(canvas, QEvent.Type.MouseMove, point, LEFT)
     mouse(canvas, QEvent.Type.MouseButtonRelease, points[2], LEFT)
     assert chosen(drawing).corners == ((4, 2), (12, 5))
-
-
-def test_a_line_is_moved_and_bent_by_the_mouse(drawing: MainWindow, qtbot: QtBot) -> None:
-    press(qtbot, drawing, "Ctrl+Alt+L")
-    draw(drawing, (4, 4), (14, 4))
-    draw(drawing, (9, 4), (10, 7))
-    assert chosen(drawing).corners == ((5, 7), (15, 7))
-    draw(drawing, (5, 7), (3, 2))
-    assert chosen(drawing).corners == ((3, 2), (15, 7))
-    assert len(drawing.measuring.regions.all) == 1
-    press(qtbot, drawing, "Ctrl+Alt+R")  # an end is still a pixel while boxes are drawn
-    draw(drawing, (3, 2), (6, 2))
-    assert chosen(drawing).corners == ((6, 2), (15, 7))
 
 
 def test_a_line_is_made_and_changed_by_keys_and_typed(qtbot: QtBot, drawing: MainWindow) -> None:

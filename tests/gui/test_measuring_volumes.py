@@ -314,25 +314,6 @@ def test_values_of_volumes_are_read_in_other_units(qtbot: QtBot, scanned: MainWi
     assert mean == pytest.approx(cut(scanned, AXIAL)[2:7, 1:5].mean() / brightest)
 
 
-def test_shift_and_arrows_move_the_probe_of_slices(qtbot: QtBot, scanned: MainWindow) -> None:
-    viewer = scanned.volumes.canvas
-    said: list[str] = []
-    viewer.described.connect(said.append)
-    view = viewer.input.views[AXIAL]
-    view.setFocus()
-    z, y, x = viewer.view.position
-    qtbot.keyClick(view, Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier)
-    assert said[-1].startswith(f"x {x}, y {y}, z {z}")
-    column, row = viewer.view.planes[AXIAL].place((z, y, x), voxels().shape)
-    qtbot.keyClick(view, Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier)
-    _, new_y, new_x = viewer.view.planes[AXIAL].moved((z, y, x), column + 1, row, voxels().shape)
-    assert said[-1].startswith(f"x {new_x}, y {new_y}, z {z}")
-    assert (new_x, new_y) != (x, y)
-    assert viewer.view.position == (z, y, x)
-    qtbot.keyClick(view, Qt.Key.Key_Up)  # the probe stays in the slice that is shown
-    assert said[-1].startswith(f"x {new_x}, y {new_y}, z {z + 1}")
-
-
 def test_the_magnifier_has_the_input_on_its_side_of_the_line(
     qtbot: QtBot, scanned: MainWindow
 ) -> None:

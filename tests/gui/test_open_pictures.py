@@ -181,26 +181,6 @@ def test_each_picture_keeps_its_output_history_and_settings(qtbot: QtBot, four: 
     qtbot.waitUntil(lambda: four.session.filter_id == "sobel")
 
 
-def test_steps_and_undo_belong_to_one_picture(qtbot: QtBot, four: MainWindow) -> None:
-    run(qtbot, four)
-    four.page.use_output()
-    qtbot.waitUntil(lambda: bool(four.session.subject.history.undo_name))
-    click(qtbot, four, 1)
-    qtbot.waitUntil(lambda: shown(four) == "b.png")
-    assert not four.actions_["undo"].isEnabled()
-    assert documents(four)[0].work == 2
-    click(qtbot, four, 0)
-    qtbot.waitUntil(lambda: four.actions_["undo"].isEnabled())
-    qtbot.waitUntil(lambda: four.pictures.canvas.input.shown is four.session.subject.source)
-
-
-def test_a_run_goes_to_the_picture_in_front(qtbot: QtBot, four: MainWindow, cpu: FakeCpu) -> None:
-    click(qtbot, four, 3)
-    qtbot.waitUntil(lambda: shown(four) == "d.png")
-    run(qtbot, four)
-    assert cpu.requests[-1].source is documents(four)[3].history.current.source
-
-
 def test_a_run_that_ends_after_a_switch_is_listed(
     qtbot: QtBot, four: MainWindow, cpu: FakeCpu
 ) -> None:

@@ -9,7 +9,6 @@ import pytest
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import (
     QApplication,
-    QCheckBox,
     QComboBox,
     QDockWidget,
     QLabel,
@@ -117,35 +116,6 @@ def test_the_pictures_have_most_of_the_window(
     assert not hidden
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("scale", [1.0, 1.5])
-def test_every_rung_is_in_sight_and_no_name_is_cut(
-    qtbot: QtBot, open_window: Opener, picture: Path, stylist: Stylist, scale: float
-) -> None:
-    stylist.apply(Appearance(scale=scale))
-    window = open_window(panels=False)
-    load(qtbot, window, picture)
-    window.session.set_filter("median")
-    sized(window, 1280, 720 if scale == 1 else 1080)
-    rungs = window.levels.ladder.rungs
-    qtbot.waitUntil(lambda: bool(rungs.names))
-    for device in Device:
-        if rungs.is_folding(device):
-            rungs.toggle_fold(device)
-    qtbot.waitUntil(
-        lambda: (
-            rungs.viewport().height()
-            >= sum(rungs.sizeHintForRow(row) for row in range(rungs.count()))
-        )
-    )
-    metrics = rungs.fontMetrics()
-    longest = max(map(metrics.horizontalAdvance, rungs.names))
-    qtbot.waitUntil(lambda: rungs.minimumSizeHint().width() <= rungs.width())
-    assert longest < rungs.width() - metrics.horizontalAdvance("≈ 88.8 msref")
-    assert window.findChild(QComboBox, "filter").isVisible()
-    assert is_in_sight(child_of(window, "runButton"), window)
-
-
 # Controls that cannot act are not shown ------------------------------------------------
 
 
@@ -171,37 +141,6 @@ def test_options_of_a_gpu_are_shown_at_its_levels_only(
     for place, wanted in expected.items():
         window.session.choose_place(place)
         assert tuple(shown(window, each) for each in options) == wanted, place
-
-
-def test_without_a_gpu_there_are_none_of_its_options(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    window.find_gpu()
-    qtbot.waitUntil(lambda: bool(window.companions.availability))
-    load(qtbot, window, picture)
-    assert not any(shown(window, each) for each in ("block", "repeat", "memoryLimit"))
-
-
-def test_the_gain_is_shown_beside_a_difference_only(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    assert not shown(window, "gain")
-    window.set_view("residual")
-    qtbot.waitUntil(lambda: shown(window, "gain"))
-    window.set_view("output")
-    qtbot.waitUntil(lambda: not shown(window, "gain"))
-
-
-def test_the_region_is_offered_once_there_is_one(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    box = window.findChild(QCheckBox, "within")
-    assert not box.isVisible()
-    window.measuring.add(Shape.RECTANGLE)
-    qtbot.waitUntil(box.isVisible)
 
 
 def test_defaults_are_offered_once_a_value_differs(qtbot: QtBot, window: MainWindow) -> None:
@@ -277,15 +216,6 @@ def test_a_button_opens_its_panel_in_place_of_another_and_closes_it(
         for each in window.findChildren(QDockWidget)
         if window.dockWidgetArea(each) is Qt.DockWidgetArea.BottomDockWidgetArea
     )
-
-
-def test_the_tool_for_regions_opens_their_panel(
-    qtbot: QtBot, open_window: Opener, picture: Path
-) -> None:
-    window = open_window(panels=False)
-    load(qtbot, window, picture)
-    window.measuring.choose_tool("line")
-    assert not window.docks[DockName.MEASURE].isHidden()
 
 
 # Each fact stands once -----------------------------------------------------------------

@@ -22,10 +22,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
-from kernelscope.base.errors import AppError
 from kernelscope.engine import steps
-from kernelscope.engine.backend import Availability
-from kernelscope.engine.options import Device
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
 from kernelscope.engine.steps import estimate
@@ -40,7 +37,6 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.parameters import FloatParameter, Parameter
 from kernelscope.schema.samples import Kind, Pixels
@@ -49,17 +45,14 @@ from tests.gui.helpers import (
     Opener,
     child,
     choose_files,
-    choose_place,
     dialog,
     estimated,
     is_done,
     load,
-    offers,
     press,
     run,
     settle,
     state,
-    wait_until,
 )
 from tests.patience import PATIENCE
 
@@ -161,49 +154,6 @@ def test_progress_names_the_step_and_cancel_ends_the_recipe(
     assert len(cpu.requests) == 3
 
 
-def test_cancel_between_two_steps_is_heard(
-    qtbot: QtBot,
-    window: MainWindow,
-    picture: Path,
-    three: Path,
-    cpu: FakeCpu,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    go_on, entered = threading.Event(), threading.Event()
-    real = Request.alone
-
-    def alone(request: Request, number: int, source: Image) -> Request:
-        if number == 2:
-            entered.set()
-            assert go_on.wait(PATIENCE)
-        return real(request, number, source)
-
-    load(qtbot, window, picture)
-    monkeypatch.setattr(Request, "alone", alone)
-    run_recipe(qtbot, window, three)
-    qtbot.waitUntil(entered.is_set)
-    assert child(window, QToolButton, "cancelButton").isEnabled()
-    press(qtbot, window, "Esc")
-    assert state(window) == "Cancelled."
-    go_on.set()
-    qtbot.waitUntil(lambda: window.runner.tasks.current is None)
-    assert [request.step.filter.id for request in cpu.requests] == ["gaussian_noise"]
-
-
-def test_an_error_names_the_step(
-    qtbot: QtBot, window: MainWindow, picture: Path, three: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
-    cpu.error = AppError("The device is full.", "Use a smaller picture.")
-    run_recipe(qtbot, window, three)
-    box = dialog(qtbot, window, ErrorDialog)
-    assert box.text() == "Step 1, Gaussian noise: The device is full."
-    box.reject()
-    assert not window.runner.busy
-    cpu.error = None
-    run(qtbot, window)
-
-
 def test_a_recipe_that_cannot_be_is_refused_before_anything_runs(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
 ) -> None:
@@ -220,21 +170,6 @@ def test_a_recipe_that_cannot_be_is_refused_before_anything_runs(
     assert box.text().startswith("Step 2, Mean: The 17×17 neighbourhood does not fit")
     box.reject()
     assert cpu.requests == []
-
-
-def test_a_step_that_does_not_run_on_the_chosen_device_runs_elsewhere(
-    qtbot: QtBot, open_window: Opener, picture: Path, tmp_path: Path
-) -> None:
-    window = open_window(Availability(True, "a card"))
-    window.find_gpu()
-    qtbot.waitUntil(lambda: offers(window, "gpu"))
-    load(qtbot, window, picture)
-    choose_place(window, "gpu", "tuned")
-    path = write_recipe(tmp_path / "two.json", {"filter": "gaussian-noise"}, {"filter": "mean"})
-    run_recipe(qtbot, window, path)
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
-    noise, mean = (*window.session.subject.moment.steps, window.session.subject.result.request)
-    assert (noise.options.device, mean.options.device) == (Device.AUTO, Device.GPU)
 
 
 def test_a_recipe_is_read_off_the_gui_thread(
@@ -359,21 +294,6 @@ def test_estimate_is_of_what_the_filter_sees(spec: FilterSpec, parameter: FloatP
     assert parameter.minimum <= of_grey[parameter.name] <= parameter.maximum
 
 
-def test_a_recipe_may_leave_a_number_to_the_picture(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
-    planes = window.pictures.canvas.input.shown.planes
-    for number, (spec, parameter) in enumerate(ESTIMATED, start=1):
-        step: dict[str, object] = {"filter": spec.id, "parameters": {parameter.name: "estimate"}}
-        run_recipe(qtbot, window, write_recipe(tmp_path / f"{number}.json", step))
-        wait_until(qtbot, lambda number=number: len(window.session.gallery) == number)
-        assert len(cpu.requests) == number
-        assert cpu.requests[-1].step.parameters[parameter.name] == pytest.approx(
-            estimated(parameter, planes, before(spec, parameter, planes)), rel=1e-3
-        )
-
-
 def test_a_saved_recipe_leaves_open_what_the_loaded_one_did(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
 ) -> None:
@@ -391,49 +311,6 @@ def test_a_saved_recipe_leaves_open_what_the_loaded_one_did(
     window.findChild(QAction, "saveRecipe").trigger()
     choose(qtbot, window, tmp_path / "again.json")
     assert read_recipe(tmp_path / "again.json") == read_recipe(path)
-
-
-def test_a_run_that_estimates_is_saved_so(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("nlm")
-    run(qtbot, window)
-    press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is None)
-    window.findChild(QAction, "saveRecipe").trigger()
-    choose(qtbot, window, tmp_path / "nlm.json")
-    steps = read_recipe(tmp_path / "nlm.json").steps
-    assert [step.estimates for step in steps] == [("sigma", "patch", "filter_sigma")] * 2
-
-
-def test_every_run_estimates_until_a_number_is_set(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("nlm")
-    box = child(window, QDoubleSpinBox, "filter_sigmaBox")
-    button = child(window, QToolButton, "filter_sigmaEstimate")
-    spec = filters.get("nlm")
-    image = window.pictures.canvas.input.shown
-    parameter = spec.parameter("filter_sigma")
-    assert isinstance(parameter, FloatParameter)
-    expected = estimated(parameter, image.planes, before(spec, parameter, image.planes))
-    assert button.isChecked(), "the default"
-    window.runner.run()
-    qtbot.waitUntil(lambda: len(cpu.requests) == 1)
-    assert cpu.requests[0].step.parameters["filter_sigma"] == pytest.approx(expected, rel=1e-3)
-    qtbot.waitUntil(lambda: box.value() == pytest.approx(expected, rel=1e-3))
-    assert button.isChecked(), "the next run estimates again"
-    assert window.session.texts()["filters/nlm"]["filter_sigma"] == "estimate"
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
-    box.setValue(0.05)
-    assert not button.isChecked()
-    window.runner.run()
-    qtbot.waitUntil(lambda: len(cpu.requests) == 2)
-    assert cpu.requests[1].step.parameters["filter_sigma"] == 0.05
-    child(window, QAbstractButton, "reset").click()
-    assert button.isChecked()
 
 
 def test_estimating_is_said_and_its_cancel_logged(
@@ -461,18 +338,6 @@ def test_estimating_is_said_and_its_cancel_logged(
     go_on.set()
     qtbot.waitUntil(lambda: "Cancelled after" in window.console.text())
     assert not cpu.requests
-
-
-def test_something_can_be_estimated() -> None:
-    assert ESTIMATED
-
-
-def test_a_recipe_says_what_was_done() -> None:
-    image = Image.from_array(np.zeros((9, 9), np.uint8))
-    request = Request.create(image, "mean", {"size": 5}, border=Border.WRAP, grey=True)
-    step = request.step
-    assert (step.filter.id, dict(step.parameters)) == ("mean", {"size": 5})
-    assert (step.border, step.grey) == ("wrap", True)
 
 
 # --- numbers and progress ---

@@ -17,7 +17,6 @@ from kernelscope.gui.model.figure import FigurePart
 from kernelscope.gui.model.figures import describe_gain, figures_of
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.rungs import RungPlace
-from kernelscope.gui.model.times import VARYING
 from kernelscope.gui.session.session import Session
 from kernelscope.gui.tools.picture_pair import RunPair
 from kernelscope.gui.viewer.pair_view import PairView
@@ -25,7 +24,6 @@ from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from tests.gui.helpers import (
-    FakeCpu,
     child,
     dialog,
     load,
@@ -196,23 +194,6 @@ def test_two_chosen_runs_lie_over_each_other(
     pair.findChild(QAction, "pairSide_By_Side").trigger()
     qtbot.waitUntil(lambda: images.view.panes.arrangement is Arrangement.SIDE_BY_SIDE)
     pair.close()
-
-
-def test_f5_measures_and_the_headline_says_so(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu, repeats_runs: None
-) -> None:
-    load(qtbot, window, picture)
-    assert headline(window) == "–"
-    run(qtbot, window)
-    (entry,) = window.session.gallery
-    assert entry.repeats is not None
-    assert len(entry.repeats.totals) == 5
-    assert len(cpu.requests) == 6
-    qtbot.waitUntil(lambda: "MP/s" in headline(window))
-    note = child(window, QLabel, "headlineNote").toolTip()
-    assert note.startswith(
-        ("CPU parallel, median of 5, ± ", f"CPU parallel, median of 5, {VARYING}")
-    )
 
 
 def test_the_headline_goes_with_the_picture(

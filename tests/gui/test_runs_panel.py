@@ -168,18 +168,6 @@ def test_times_have_few_digits_and_their_unit(panel: RunsPanel) -> None:
     assert column(panel, "Total") == ["31.3 µs", "1.26 ms", "16.0 s"]
 
 
-def test_headings_over_numbers_are_aligned_right_as_the_numbers(panel: RunsPanel) -> None:
-    add(panel, result())
-    role, model = Qt.ItemDataRole.TextAlignmentRole, panel.table.model()
-    for number, name in enumerate(COLUMN_NAMES):
-        found = (
-            model.headerData(number, Qt.Orientation.Horizontal, role),
-            cell(panel, 0, number).data(role),
-        )
-        right = [bool(each and each & Qt.AlignmentFlag.AlignRight) for each in found]
-        assert right == 2 * [name not in ("Run", "Run on", "Parts")], name
-
-
 def test_the_bars_take_the_room_and_compare_within_a_group(panel: RunsPanel) -> None:
     add(panel, result(10.0), result(2.5, level="parallel"), result(1.0, size=5))
     widths = [panel.table.columnWidth(n) for n in range(len(COLUMN_NAMES))]
@@ -218,17 +206,6 @@ def test_a_level_has_its_colour_and_its_name(panel: RunsPanel) -> None:
     square = where.data(Qt.ItemDataRole.DecorationRole).pixmap(6, 6).toImage()
     assert square.pixelColor(1, 1) == QColor(colour("shared"))
     assert where.data() == "GPU shared memory"
-
-
-def test_quality_stays_in_view_beside_long_names_of_levels(qtbot: QtBot, panel: RunsPanel) -> None:
-    """The width that the panel has in a window of 1280 pixels."""
-    letter = panel.fontMetrics().averageCharWidth()
-    panel.resize(155 * letter, 190)
-    add(panel, with_psnr(replace(result(), device="emulated", level="single-block"), 29.79))
-    qtbot.waitUntil(lambda: panel.table.width() >= panel.table.minimumSizeHint().width())
-    assert panel.table.horizontalScrollBar().maximum() == 0
-    assert not panel.table.isColumnHidden(run_table.PSNR)
-    assert panel.strip.width() >= panel.strip.minimumSizeHint().width()
 
 
 @pytest.mark.parametrize("heading", ["Run", "Total", "PSNR"])
@@ -307,25 +284,6 @@ def test_measured_runs_at_two_levels_are_compared_at_once(panel: RunsPanel) -> N
     ]
 
 
-def test_a_speed_up_is_the_ratio_of_two_rows(panel: RunsPanel) -> None:
-    """Also of the second run at a level, whose repeats are not pooled with those of the first."""
-    fast = result(0.433, level="parallel"), result(13.1, level="parallel")
-    add(
-        panel,
-        measured(result(237.0), 236.0, 237.0, 238.0),
-        measured(fast[0], *[0.433] * 5),
-        measured(fast[1], 6.0, 13.1, 40.0),
-    )
-    assert column(panel, "Total") == ["13.1 ms", "433 µs", "237 ms"]
-    assert column(panel, "Speed-up") == ["≈ 18.1×", "547×", "baseline"]
-    assert column(panel, "Kernel speed-up") == ["≈ 18.1×", "547×", "baseline"]
-    bold = [is_bold(panel, row) for row in range(3)]
-    assert bold == [False, True, False]
-    assert tip(panel, 0, SPEED_UP).endswith(
-        "Times vary: other programs may be busy. Run it again to be sure."
-    )
-
-
 def test_each_row_is_compared_with_the_newest_serial_one(panel: RunsPanel) -> None:
     quick = measured(result(2.0, level="parallel"), *[2.0] * 3)
     add(panel, measured(result(10.0), *[10.0] * 3), quick, measured(result(20.0), *[20.0] * 3))
@@ -395,14 +353,6 @@ def test_a_slow_run_counts_although_it_is_the_only_one(panel: RunsPanel) -> None
     add(panel, slow, measured(result(2000.0, level="parallel"), 2000.0))
     assert column(panel, "Spread") == ["one run", "one run"]
     assert column(panel, "Speed-up") == ["≈ 30.0×", "baseline"], "not sure: one run each"
-
-
-def test_the_median_of_an_even_number_of_repeats_was_measured(panel: RunsPanel) -> None:
-    (run,) = add(panel, measured(result(2.0), 2.0, 6.0))
-    assert run.totals.median == run.seconds
-    assert column(panel, "Spread") == ["times vary, 2 runs"]
-    assert tip(panel, 0, SPREAD).startswith("± 100 %, times vary: other programs")
-    assert tip(panel, 0, SPREAD).endswith("2.00 ms, median of 2 (2.00 ms to 6.00 ms)")
 
 
 def test_repeats_that_overlap_are_toned_down(panel: RunsPanel) -> None:
@@ -553,15 +503,6 @@ def test_a_tile_names_only_the_settings_that_distinguish_it(panel: RunsPanel) ->
     assert words.endswith("starred")
     assert column(panel, "Run") == ["★ 2  the best", "1"]
     assert one.thumbnail is not None
-
-
-def test_the_thumbnail_is_drawn(panel: RunsPanel) -> None:
-    white = np.full((50, 100), 255, np.uint8)
-    add(panel, replace(result(), output=Image.from_array(white)))
-    area = panel.strip.visualRect(panel.strip.tile(0))
-    drawn = panel.strip.viewport().grab().toImage()
-    middle = area.center() - QPoint(0, panel.fontMetrics().height())
-    assert drawn.pixelColor(middle) == QColor("#ffffff")
 
 
 def test_a_narrow_panel_shows_one_of_the_views(qtbot: QtBot, panel: RunsPanel) -> None:

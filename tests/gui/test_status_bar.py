@@ -38,27 +38,3 @@ def test_a_long_message_ends_before_the_labels(qtbot: QtBot) -> None:
     position.setText("x 32, y 36, z 24")
     qtbot.waitUntil(lambda: bar.drawn.endswith("…") and len(bar.drawn) < len(first))
     assert bar.currentMessage() == bar.toolTip() == MESSAGE
-
-
-def test_the_message_is_drawn(qtbot: QtBot) -> None:
-    bar = StatusBar()
-    qtbot.addWidget(bar)
-    bar.resize(400, 24)
-    bar.show()
-    empty = bar.grab().toImage()
-    bar.showMessage(MESSAGE)
-    assert bar.grab().toImage() != empty
-    bar.clearMessage()
-    assert bar.grab().toImage() == empty
-
-
-def test_figures_keep_apart(qtbot: QtBot) -> None:
-    """“reference 45 98 %” read as one number."""
-    bar = StatusBar()
-    qtbot.addWidget(bar)
-    bar.show()
-    for label, text in ((bar.pixel, "reference 45"), (bar.zoom, "98 %")):
-        label.setText(text)
-        margins = label.contentsMargins()
-        room = label.sizeHint().width() - label.fontMetrics().horizontalAdvance(text)
-        assert room >= margins.left() >= label.fontMetrics().horizontalAdvance("  ")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import QToolButton
+from PySide6.QtGui import QAction
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.area import Area
@@ -170,20 +168,6 @@ def test_switching_a_step_off_and_undo(qtbot: QtBot, live: MainWindow, cpu: Fake
     assert ran(cpu) == []
 
 
-def test_the_edited_step_goes_off_and_the_form_goes_on(qtbot: QtBot, live: MainWindow) -> None:
-    live.steps.switch(2)
-    settle(qtbot, live)
-    assert steps(live) == ["gaussian_noise", "mean*", "(median)"]
-    assert live.session.filter_id == "mean"
-    live.steps.edit(2)
-    assert "switch it on first" in live.statusBar().currentMessage()
-    live.steps.switch(1)
-    settle(qtbot, live)
-    live.steps.switch(0)
-    assert steps(live) == ["gaussian_noise*", "(mean)", "(median)"]
-    assert "stays on" in live.statusBar().currentMessage()
-
-
 def test_keys_move_switch_and_edit(qtbot: QtBot, live: MainWindow) -> None:
     list_ = live.steps_panel.steps
     list_.setFocus()
@@ -230,32 +214,6 @@ def test_the_mouse_switches_edits_and_drops(qtbot: QtBot, live: MainWindow) -> N
     assert steps(live) == ["mean*", "median", "(gaussian_noise)"]
 
 
-def test_a_copied_step_is_applied_twice(qtbot: QtBot, live: MainWindow) -> None:
-    live.steps_panel.steps.setCurrentRow(1)
-    child(live, QToolButton, "duplicateStepButton").click()
-    settle(qtbot, live)
-    assert steps(live) == ["gaussian_noise", "mean", "mean*", "median"]
-    assert [each.step.filter.id for each in live.session.subject.moment.steps] == [
-        "gaussian_noise",
-        "mean",
-    ]
-
-
-def test_commands_have_all_steps_that_are_on(qtbot: QtBot, live: MainWindow) -> None:
-    live.steps.switch(1)
-    settle(qtbot, live)
-    live.steps.edit(0)
-    settle(qtbot, live)
-    live.files.copy_command()
-    text = QGuiApplication.clipboard().text()
-    assert "gaussian-noise" in text
-    assert text.endswith(": median")
-    assert "mean" not in text
-    live.files.copy_python()
-    text = QGuiApplication.clipboard().text()
-    assert re.findall(r"ks\.(\w+)\(pixels", text) == ["gaussian_noise", "median"]
-
-
 def test_run_measures_the_edited_step_and_the_end_is_shown(
     qtbot: QtBot, live: MainWindow, cpu: FakeCpu
 ) -> None:
@@ -269,26 +227,6 @@ def test_run_measures_the_edited_step_and_the_end_is_shown(
     assert listed.run_settings.step.filter.id == "mean"
     assert listed.result is live.session.subject.result.parts[0]  # not the end of the steps
     assert len(live.session.subject.result.parts) == 2
-
-
-def test_run_is_another_run_once_other_steps_are_shown(
-    qtbot: QtBot, live: MainWindow, cpu: FakeCpu
-) -> None:
-    live.steps.edit(1)
-    settle(qtbot, live)
-    cpu.go.clear()
-    cpu.entered.clear()
-    press(qtbot, live, "F5")
-    qtbot.waitUntil(cpu.entered.is_set)
-    live.steps.toggle_alone()
-    press(qtbot, live, "F5")
-    assert "in place of the run that was under way" in live.statusBar().currentMessage()
-    press(qtbot, live, "F5")
-    assert "under way already" in live.statusBar().currentMessage()
-    cpu.go.set()
-    qtbot.waitUntil(lambda: len(live.session.gallery) == 1 and not live.runner.busy)
-    settle(qtbot, live)
-    assert not live.session.subject.result.parts, "of the edited step alone"
 
 
 def test_references_stay_with_the_steps(qtbot: QtBot, live: MainWindow) -> None:

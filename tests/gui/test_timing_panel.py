@@ -81,15 +81,6 @@ def test_a_measured_run_shows_its_repeats(panel: TimingPanel) -> None:
     assert total.startswith("11.0 ms, median of 3 (10.0 ms to 12.0 ms), ")
 
 
-def test_long_settings_leave_room_for_the_stages(panel: TimingPanel) -> None:
-    panel.resize(300, 150)
-    panel.show_run(as_run(cpu_result()))
-    title = panel.findChild(QLabel, "timingTitle")
-    assert title.text().endswith("…")
-    assert title.height() < 2 * title.fontMetrics().height()
-    assert title.text().startswith("Run 1: CPU serial, ")
-
-
 def test_a_gpu_run_shows_rates_and_repeats(qtbot: QtBot) -> None:
     panel = TimingPanel()
     qtbot.addWidget(panel)
@@ -249,19 +240,6 @@ def test_a_run_that_ends_just_before_a_round_time_has_marks(
     assert [text for _, text in axis.ticks()] == [f"{n} ms" for n in (0, 50, 100, 150, 200)]
 
 
-def test_marks_of_a_short_run_behind_a_long_compilation_differ(
-    qtbot: QtBot, panel: TimingPanel
-) -> None:
-    panel.resize(1600, 260)
-    compiling = Stage("compile", 3.0, counted=False, start=1e-5)
-    late = [stage._replace(start=stage.start / 20 + 3.0) for stage in RUN[1:]]
-    late = [stage._replace(seconds=stage.seconds / 20) for stage in late]
-    first = RUN[0]._replace(start=RUN[0].start / 20, seconds=RUN[0].seconds / 20)
-    panel.show_run(as_run(timed(first, compiling, *late)))
-    texts = [text for _, text in show_line(qtbot, panel).axis.ticks()]
-    assert texts == ["0 µs", *(f"3,000,{number}00 µs" for number in (2, 4))]
-
-
 def test_each_kernel_of_a_plan_has_its_line_and_its_lane(qtbot: QtBot, panel: TimingPanel) -> None:
     kernels = (KernelTime("nlm_global_weights", 3e-3), KernelTime("nlm_global_mean", 1e-3))
     panel.show_run(as_run(timed(RUN[3]._replace(kernels=kernels))))
@@ -289,14 +267,3 @@ def test_pieces_on_several_devices_have_lanes_of_their_own() -> None:
     assert first.seconds == pytest.approx(3e-3)
     assert (second.name, len(second.bars)) == ("Kernel, GPU 1", 1)
     assert first.counted, "overlapped stages are no rest"
-
-
-def test_a_low_time_line_scrolls(qtbot: QtBot, panel: TimingPanel) -> None:
-    panel.resize(1600, 130)
-    panel.show_run(as_run(timed(*RUN)))
-    line = show_line(qtbot, panel)
-    qtbot.waitUntil(lambda: line.verticalScrollBar().maximum() > 0)
-    assert line.lane_at(1).name == "Prepare"
-    line.verticalScrollBar().setValue(line.verticalScrollBar().maximum())
-    foot = line.viewport().height() - line.row_height()
-    assert line.lane_at(foot - 2).name == "Download"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tifffile
 from PIL import Image as Pillow
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
 from PySide6.QtGui import QImage, QMouseEvent, QPainter
 from PySide6.QtWidgets import (
     QApplication,
@@ -269,14 +269,6 @@ def test_units_of_values(ran: MainWindow) -> None:
         assert child(ran, QLabel, "pixel").text() == f"x 20, y 10   input {before}   output {after}"
 
 
-def test_units_of_16_bits(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
-    tifffile.imwrite(tmp_path / "deep.tif", np.full((9, 9), 13107, np.uint16))
-    load(qtbot, window, tmp_path / "deep.tif")
-    window.actions_["unitsBytes"].trigger()
-    window.pictures.canvas.input.views[0].hovered.emit(QPointF(2, 2))
-    assert "input 51 " in child(window, QLabel, "pixel").text() + " "
-
-
 def test_double_click_fits(ran: MainWindow) -> None:
     pair = ran.pictures.canvas
     fitted = pair.view.camera.scale
@@ -284,20 +276,6 @@ def test_double_click_fits(ran: MainWindow) -> None:
     mouse(pair.input.views[0], QEvent.Type.MouseButtonDblClick, QPointF(60, 60), LEFT)
     assert pair.view.camera.fitted
     assert pair.view.camera.scale == fitted
-
-
-def test_headers_are_level_with_names_in_other_scripts(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
-) -> None:
-    name = tmp_path / "画像 ภาพ.png"
-    name.write_bytes(picture.read_bytes())
-    load(qtbot, window, name)
-    run(qtbot, window)
-    pair = window.pictures.canvas
-    tops = {view.views[0].mapTo(window, QPoint(0, 0)).y() for view in (pair.input, pair.output)}
-    assert len(tops) == 1
-    sizes: set[QSize] = {view.views[0].size() for view in (pair.input, pair.output)}
-    assert len({size.height() for size in sizes}) == 1
 
 
 def test_values_at_the_cursor_fit_a_narrow_view(qapp: QApplication) -> None:

@@ -9,13 +9,12 @@ import nibabel
 import numpy as np
 import pytest
 from PIL import Image as Pillow
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QAction, QDropEvent
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QDockWidget,
-    QDoubleSpinBox,
     QFileDialog,
     QInputDialog,
     QLabel,
@@ -24,7 +23,6 @@ from PySide6.QtWidgets import (
     QMessageBox,
     QPushButton,
     QSpinBox,
-    QTreeWidget,
 )
 from pytestqt.qtbot import QtBot
 
@@ -39,19 +37,13 @@ from kernelscope.filters.shared.mri_sigma_map import estimate_smooth
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.session import volume_subject
-from kernelscope.gui.tools.kernel_viewer import KernelViewer
-from kernelscope.gui.tools.phantom_dialog import PhantomDialog, PhantomOrder
-from kernelscope.gui.tools.together_dialog import TogetherDialog
-from kernelscope.gui.viewer.pair_view import PairView
+from kernelscope.gui.tools.phantom_dialog import PhantomDialog
 from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.widgets.form import ListEditor, RadiiEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
-from kernelscope.gui.window.actions import Actions
-from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.judging.volumes import judge_volume
-from kernelscope.images.phantom import Contrast, ScannerNoise, head
+from kernelscope.images.phantom import Contrast
 from kernelscope.images.volume import Volume
 from kernelscope.schema.parameters import FloatParameter
 from kernelscope.schema.samples import Kind
@@ -68,11 +60,9 @@ from tests.gui.helpers import (
     load,
     press,
     save_as,
-    settle,
-    state,
     wait_until,
 )
-from tests.gui.test_judging import counted, judged_by, show_quality
+from tests.gui.test_judging import judged_by, show_quality
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -154,24 +144,6 @@ def test_a_volume_takes_the_place_of_the_picture_and_back(
     assert not window.scans.components.isVisible()
 
 
-def test_picture_and_volume_stay_open_beside_each_other(
-    qtbot: QtBot, window: MainWindow, scan: Path, picture: Path
-) -> None:
-    switch = window.findChild(QAction, "switchKind")
-    assert not switch.isEnabled()
-    load(qtbot, window, picture)
-    open_scan(qtbot, window, scan)
-    run(qtbot, window)
-    press(qtbot, window, "Ctrl+Shift+V")
-    qtbot.waitUntil(window.pictures.canvas.isVisible)
-    assert window.windowTitle() == "ramp.png – Kernelscope"
-    assert window.pictures.canvas.input.shown.title == "ramp.png"
-    press(qtbot, window, "Ctrl+Shift+V")
-    qtbot.waitUntil(window.volumes.isVisible)
-    assert window.windowTitle() == "T1.nii.gz – Kernelscope"
-    assert caption(window).startswith("Output: CPU parallel, MRI NLM")
-
-
 def test_a_folder_of_pictures_is_opened(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     folder = tmp_path / "slices"
     folder.mkdir()
@@ -202,17 +174,6 @@ def test_one_of_several_series_is_asked_for(
     np.testing.assert_array_equal(window.session.volumes.source.volumes[0].voxels[0], pixels(2))
 
 
-def test_a_volume_that_cannot_be_read_leaves_what_is_open(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
-) -> None:
-    open_scan(qtbot, window, scan)
-    damaged = tmp_path / "cut.nii.gz"
-    damaged.write_bytes(scan.read_bytes()[:200])
-    window.file_dialogs.open(damaged)
-    dialog(qtbot, window, ErrorDialog).reject()
-    assert titles(window) == ["T1.nii.gz"]
-
-
 # --- components ---
 
 
@@ -237,26 +198,6 @@ def test_components_are_added_sorted_shown_and_removed(
     listed.setFocus()
     qtbot.keyClick(listed, Qt.Key.Key_Delete)
     qtbot.waitUntil(lambda: titles(window) == ["PD.nii", "T2.nii"])
-
-
-def test_files_dropped_on_the_list_are_added(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
-) -> None:
-    open_scan(qtbot, window, scan)
-    paths = [write(tmp_path / name, voxels(1)) for name in ("a.nii", "b.nii")]
-    mime = QMimeData()
-    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
-    listed = child(window, QListWidget, "componentList")
-    event = QDropEvent(
-        QPointF(5, 5),
-        Qt.DropAction.CopyAction,
-        mime,
-        Qt.MouseButton.LeftButton,
-        Qt.KeyboardModifier.NoModifier,
-    )
-    listed.dropEvent(event)
-    assert event.isAccepted()
-    qtbot.waitUntil(lambda: sorted(titles(window)) == ["T1.nii.gz", "a.nii", "b.nii"])
 
 
 def test_volumes_that_do_not_match_are_explained_and_left_out(
@@ -302,14 +243,6 @@ def test_a_run_shows_output_residual_and_timing(
     assert caption(window).startswith("Residual"), "there is no reference"
     window.set_view(View.DIFFERENCE)  # as it was left with another scan
     assert child(window, QLabel, "volumeOutputHint").text() == comparison.NO_REFERENCE
-
-
-def test_wrong_numbers_are_explained_at_once(qtbot: QtBot, window: MainWindow, scan: Path) -> None:
-    open_scan(qtbot, window, scan)
-    child(window, QLineEdit, "sigma").setText("20, x")
-    assert "is not a list of numbers" in child(window, QLabel, "problem").text()
-    press(qtbot, window, "F5")
-    dialog(qtbot, window, ErrorDialog).reject()
 
 
 def test_a_filter_of_pictures_runs_slice_by_slice(
@@ -365,76 +298,6 @@ def test_a_mask_goes_through_the_slices_if_that_is_chosen(
     assert not mask.isVisibleTo(window)
 
 
-def test_cancel_leaves_the_last_output(
-    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
-) -> None:
-    open_scan(qtbot, window, scan)
-    run(qtbot, window)
-    result = window.session.volumes.result
-    cpu.go.clear()
-    cpu.entered.clear()
-    press(qtbot, window, "F5")
-    qtbot.waitUntil(cpu.entered.is_set)
-    qtbot.waitUntil(lambda: "50 %" in state(window))
-    press(qtbot, window, "Esc")
-    qtbot.waitUntil(lambda: state(window) == "Cancelled.")
-    assert window.session.volumes.result is result
-
-
-def test_a_run_that_ends_after_another_volume_was_opened_is_not_shown(
-    qtbot: QtBot, window: MainWindow, scan: Path, picture: Path, cpu: FakeCpu
-) -> None:
-    open_scan(qtbot, window, scan)
-    cpu.go.clear()
-    press(qtbot, window, "F5")
-    qtbot.waitUntil(cpu.entered.is_set)
-    load(qtbot, window, picture)
-    cpu.go.set()
-    qtbot.waitUntil(lambda: "list of runs" in window.statusBar().currentMessage())
-    assert state(window) == ""  # of the picture, which nothing was done to
-    assert window.pictures.canvas.isVisible()
-    assert window.pictures.canvas.output.shown is None
-    window.runs.wanted.emit(next(iter(window.session.gallery)))  # but it can be come back to
-    qtbot.waitUntil(lambda: window.volumes.isVisible())
-    assert caption(window).startswith("Output: CPU parallel, MRI NLM")
-
-
-def test_output_becomes_the_input(qtbot: QtBot, window: MainWindow, scan: Path) -> None:
-    open_scan(qtbot, window, scan)
-    run(qtbot, window)
-    output = window.session.volumes.result.scan.volumes[0]
-    press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.session.volumes.source.volumes[0] is output)
-    assert window.session.volumes.result is None
-
-
-def test_input_and_output_are_taken_back_and_done_again(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
-) -> None:
-    open_scan(qtbot, window, scan)
-    first = window.session.volumes.source
-    undo = window.findChild(QAction, "undo")
-    assert not undo.isEnabled()
-    run(qtbot, window)
-    result = window.session.volumes.result
-    press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.session.volumes.source is result.scan)
-    assert caption(window, "Input").endswith("RAS, after MRI NLM")
-    assert undo.text() == "&Undo MRI NLM"
-    add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))
-    assert undo.text() == "&Undo Add T2.nii"
-    press(qtbot, window, "Ctrl+Z")
-    press(qtbot, window, "Ctrl+Z")
-    assert window.session.volumes.source is first
-    assert window.volumes.canvas.output.shown is result.scan.volumes[0]
-    assert not undo.isEnabled()
-    press(qtbot, window, "Ctrl+Y")
-    assert window.session.volumes.source is result.scan
-    assert window.volumes.canvas.output.shown is None
-    press(qtbot, window, "Ctrl+Y")
-    assert titles(window) == ["T1.nii.gz", "T2.nii"]
-
-
 def test_a_volume_of_another_size_follows_an_output(
     qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
 ) -> None:
@@ -447,36 +310,6 @@ def test_a_volume_of_another_size_follows_an_output(
     assert titles(window) == ["single.nii"]
     assert window.volumes.canvas.output.shown.voxels.shape == (1, 4, 3)
     assert window.volumes.canvas.view.position == (0, 2, 1)
-
-
-def test_an_earlier_run_comes_back_with_its_steps(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
-) -> None:
-    open_scan(qtbot, window, scan)
-    run(qtbot, window)
-    press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.session.volumes.result is None)
-    run(qtbot, window)
-    result = window.session.volumes.result
-    assert result is not None
-    open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))
-    window.show_again(result, RunSettings.of(result.request))
-    assert window.session.volumes.result is result
-    qtbot.waitUntil(lambda: caption(window, "Input").endswith("after MRI NLM"))
-    assert window.findChild(QAction, "undo").text() == "&Undo Earlier Run"
-
-
-def test_the_output_is_said_to_be_on_its_way(
-    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
-) -> None:
-    open_scan(qtbot, window, scan)
-    hint = child(window, QLabel, "volumeOutputHint")
-    assert hint.text() == "Press Run (F5)"
-    cpu.go.clear()
-    press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: hint.text() == "Running…")
-    press(qtbot, window, "Esc")
-    qtbot.waitUntil(lambda: hint.text() == "Press Run (F5)")
 
 
 def test_what_was_estimated_is_told(
@@ -595,40 +428,6 @@ def test_a_recipe_goes_over_a_volume_and_is_saved_again(
     assert window.session.volumes.source.volumes == (clean,)
 
 
-def test_cancel_keeps_what_a_recipe_did_so_far(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path, cpu: FakeCpu
-) -> None:
-    open_scan(qtbot, window, scan)
-    write_recipe(Recipe((Step.create("mri-nlm"),) * 2), tmp_path / "two.json")
-    cpu.go.clear()
-    window.recipes.load(tmp_path / "two.json")
-    qtbot.waitUntil(lambda: state(window) == "Step 1 of 2, MRI NLM: Compute 50 %")
-    cpu.entered.clear()
-    cpu.one.release()
-    qtbot.waitUntil(lambda: state(window) == "Step 2 of 2, MRI NLM: Compute 50 %")
-    press(qtbot, window, "Esc")
-    qtbot.waitUntil(lambda: state(window) == "Cancelled.")
-    qtbot.waitUntil(lambda: caption(window, "Input").endswith("after MRI NLM"))
-
-
-def test_showing_the_other_page_ends_a_recipe(
-    qtbot: QtBot, window: MainWindow, scan: Path, picture: Path, tmp_path: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
-    open_scan(qtbot, window, scan)
-    write_recipe(Recipe((Step.create("mri-nlm", {"beta": 1.0}),) * 2), tmp_path / "two.json")
-    cpu.go.clear()
-    window.recipes.load(tmp_path / "two.json")
-    qtbot.waitUntil(lambda: state(window) == "Step 1 of 2, MRI NLM: Compute 50 %")
-    press(qtbot, window, "Ctrl+Shift+V")
-    qtbot.waitUntil(lambda: window.page is window.pictures)
-    cpu.go.set()
-    qtbot.waitUntil(lambda: not window.runner.busy)
-    assert "it is in the list of runs" in window.statusBar().currentMessage()
-    assert len(cpu.requests) == 1
-    assert window.session.volumes.result is None
-
-
 # --- noise ---
 
 
@@ -684,30 +483,6 @@ def test_a_map_of_noise_is_marked_when_it_would_be_another(
     assert caption(window).startswith("Noise: ")
     window.session.set_values("mri_nlm", {"window_radius": 2})
     assert caption(window).startswith(EARLIER)
-
-
-def test_kernel_and_estimate_work_for_volumes_too(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path
-) -> None:
-    rng = np.random.default_rng(5)
-    flat = (100 + rng.normal(0, 5, (4, 32, 32))).astype(np.float32)
-    open_scan(qtbot, window, write(tmp_path / "flat.nii", flat))
-    window.companions.show_kernel()
-    viewer = dialog(qtbot, window, KernelViewer)
-    qtbot.waitUntil(lambda: viewer.windowTitle() == "Kernel – MRI NLM")
-    viewer.close()
-    window.session.set_filter("nlm")
-    window.companions.show_kernel()
-    qtbot.waitUntil(lambda: viewer.windowTitle() == "Kernel – Non-local means")
-    viewer.close()
-    window.runner.estimate("filter_sigma")
-    assert window.session.volumes.source is not None
-    expected = estimate(Request.create(window.session.volumes.source, "nlm"), flat)
-
-    def shown() -> float:
-        return window.session.require().step.parameters["filter_sigma"]
-
-    qtbot.waitUntil(lambda: shown() == pytest.approx(expected, rel=1e-3))
 
 
 def estimate(request: Request, voxels: np.ndarray) -> float:
@@ -900,34 +675,6 @@ def test_a_phantom_without_contrasts_cannot_be_ordered(qtbot: QtBot) -> None:
     assert not order.findChild(QPushButton, "makePhantom").isEnabled()
 
 
-def test_phantom_has_the_noise_that_was_ordered() -> None:
-    noisy, truth = PhantomOrder(
-        (16, 16, 16), (Contrast.T1W, Contrast.PDW), ScannerNoise.GAUSSIAN, 4.0
-    ).make()
-    errors = [after.voxels - before.voxels for after, before in zip(noisy, truth, strict=True)]
-    assert errors[0].std() == pytest.approx(0.04 * 255, rel=0.05)
-    assert abs(np.corrcoef(errors[0].ravel(), errors[1].ravel())[0, 1]) < 0.1
-
-
-def test_voxels_of_a_phantom_have_the_size_that_was_set(qtbot: QtBot) -> None:
-    order = PhantomDialog()
-    qtbot.addWidget(order)
-    assert order.order.voxel is None
-    child(order, QCheckBox, "hasVoxel").setChecked(True)
-    for name, size in (("width", 0.94), ("height", 1.5), ("depth", 4)):
-        box = child(order, QDoubleSpinBox, f"{name}InMillimetres")
-        assert box.isEnabled()
-        box.setValue(size)
-    assert order.order.voxel == (4, 1.5, 0.94)
-    made = replace(order.order, shape=(12, 20, 30)).make()
-    for volume in (made[0][0], made[1][0]):
-        assert volume.spacing == (4, 1.5, 0.94)
-        assert volume.affine is not None
-        np.testing.assert_allclose(volume.affine, np.diag([0.94, -1.5, 4, 1]))
-    wanted = head((12, 20, 30), [Contrast.T1W], voxel=(4, 1.5, 0.94)).truth[Contrast.T1W]
-    np.testing.assert_array_equal(made[1][0].voxels, wanted)
-
-
 def test_a_volume_is_saved_as_a_folder_of_pictures(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
@@ -972,24 +719,6 @@ def test_a_volume_on_the_command_line(qtbot: QtBot, open_window: Opener, scan: P
     window.open_first(scan)
     qtbot.waitUntil(lambda: titles(window) == ["T1.nii.gz"])
     assert isinstance(window.session.volumes.source.volumes[0], Volume)
-
-
-def test_a_run_on_volumes_is_judged_and_followed_by_the_actions_once(
-    qtbot: QtBot, window: MainWindow, scan: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    open_scan(qtbot, window, scan)
-    window.use_input_as_reference()
-    window.session.set_values("mri_nlm", {"beta": 1.0})  # estimating it is a step before the run
-    window.docks[DockName.QUALITY].raise_()
-    panel = window.findChild(QTreeWidget, "qualityFigures")
-    qtbot.waitUntil(lambda: panel.topLevelItemCount() > 0)
-    judged = counted(monkeypatch, volume_subject, "judge_volumes")
-    followed = counted(monkeypatch, Actions, "refresh")
-    drawn = counted(monkeypatch, PairView, "show_output")
-    run(qtbot, window)
-    qtbot.waitUntil(lambda: panel.topLevelItem(0).text(2) not in ("", "–"))
-    settle(qtbot, window)
-    assert (len(judged), len(followed), len(drawn)) == (1, 2, 1)
 
 
 # --- NaN ---
@@ -1059,18 +788,6 @@ def test_components_and_references_are_asked_too(
     dialog(qtbot, window, QInputDialog).accept()
     qtbot.waitUntil(lambda: window.session.volumes.reference is not None)
     assert window.session.volumes.reference.image.title == "holes.nii"
-
-
-def test_volumes_dropped_together_share_the_number(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path
-) -> None:
-    names = ("a.nii", "b.nii")
-    paths = [write(tmp_path / name, n * with_holes()) for n, name in enumerate(names, 1)]
-    window.file_dialogs.open_all(paths)
-    dialog(qtbot, window, QInputDialog).accept()
-    dialog(qtbot, window, TogetherDialog).findChild(QPushButton, "openTogether").click()
-    qtbot.waitUntil(lambda: len(titles(window)) == 2)
-    assert all(not np.isnan(each.voxels).any() for each in window.session.volumes.source.volumes)
 
 
 def test_the_view_in_3d_follows_the_page_and_closes_with_the_window(

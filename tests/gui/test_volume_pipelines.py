@@ -10,7 +10,6 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.model.freshness import Freshness
-from kernelscope.gui.model.gallery import RunOrder
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import FakeCpu, Opener, press, wait_until
@@ -46,13 +45,6 @@ def shown(window: MainWindow) -> np.ndarray:
     return volume.voxels
 
 
-def test_cards_of_volumes_show_pictures_and_times(qtbot: QtBot, live: MainWindow) -> None:
-    rows = live.steps_panel.steps.rows
-    assert steps(live) == ["negative", "mri_nlm", "median*"]
-    assert all(row.fresh and row.time.endswith("live") for row in rows)
-    qtbot.waitUntil(lambda: all(r.thumbnail is not None for r in live.steps_panel.steps.rows))
-
-
 def test_an_earlier_step_is_edited_and_all_components_follow(
     qtbot: QtBot, live: MainWindow, cpu: FakeCpu
 ) -> None:
@@ -71,24 +63,6 @@ def test_an_earlier_step_is_edited_and_all_components_follow(
     np.testing.assert_array_equal(shown(live), live.session.subject.result.scan.volumes[0].voxels)
     live.scans.components.choose(1)
     np.testing.assert_array_equal(shown(live), live.session.subject.result.scan.volumes[1].voxels)
-
-
-def test_steps_of_volumes_are_switched_moved_and_undone(qtbot: QtBot, live: MainWindow) -> None:
-    end = live.session.subject.result.output
-    live.steps.switch(1)
-    settle(qtbot, live)
-    assert steps(live) == ["negative", "(mri_nlm)", "median*"]
-    assert live.session.subject.result.output is not end
-    live.session.subject.undo()
-    settle(qtbot, live)
-    assert live.session.subject.result.output is end
-    live.steps.move(1, 0)
-    settle(qtbot, live)
-    assert steps(live)[0].startswith("mri_nlm")
-    assert live.session.subject.result.request.step.filter.id == "median"
-    live.steps.delete(0)
-    settle(qtbot, live)
-    assert steps(live) == ["negative", "median*"]
 
 
 def test_steps_across_another_axis_are_other_steps(
@@ -110,18 +84,6 @@ def test_no_slices_are_shown_for_a_step_that_others_follow(
     )
     assert request.then
     assert live.session.subject.visible_parts(request) == ()
-
-
-def test_run_measures_the_edited_step(qtbot: QtBot, live: MainWindow) -> None:
-    live.steps.edit(0)
-    settle(qtbot, live)
-    press(qtbot, live, "F5")
-    qtbot.waitUntil(lambda: len(live.session.gallery) == 1 and not live.runner.busy)
-    settle(qtbot, live)
-    (listed,) = live.session.gallery.sorted(RunOrder.NEWEST)
-    assert listed.run_settings.step.filter.id == "negative"
-    assert listed.result is live.session.subject.result.parts[0]
-    assert len(live.session.subject.result.parts) == 3
 
 
 def test_the_volumes_of_a_file_go_through_all_steps(

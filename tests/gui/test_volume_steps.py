@@ -154,27 +154,6 @@ def test_a_composite_adds_the_channels_up() -> None:
     np.testing.assert_array_equal(composite(unknown, plane, 1).pixels[..., 0], plane.cut(first, 1))
 
 
-def test_steps_are_one_for_undo_and_a_run_ends_them(
-    qtbot: QtBot, window: MainWindow, file: Path
-) -> None:
-    open_scan(qtbot, window, file)
-    for number in (1, 2, 3):
-        press(qtbot, window, "Alt+.")
-        shows(qtbot, window, number)
-    assert window.session.volumes.history.undo_name == "Volume 4 of bold.nii.gz"
-    press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: window.session.volumes.result is not None)
-    press(qtbot, window, "Alt+,")
-    shows(qtbot, window, 2)
-    assert window.session.volumes.result is None
-    window.session.volumes.undo()
-    shows(qtbot, window, 3)
-    assert window.session.volumes.result is not None
-    window.session.volumes.undo()
-    shows(qtbot, window, 0)
-    assert window.session.volumes.history.undo_name == ""
-
-
 def test_level_window_and_place_stay(qtbot: QtBot, window: MainWindow, file: Path) -> None:
     open_scan(qtbot, window, file)
     viewer = window.volumes.canvas

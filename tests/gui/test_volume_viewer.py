@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -22,7 +21,6 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.drawn_view import DrawnView
@@ -314,17 +312,6 @@ def test_only_slices_that_changed_are_drawn_again(
     assert len(drawn) == 2
 
 
-def test_moves_do_not_depend_on_the_depth_of_a_volume(viewer: PairView) -> None:
-    """No slice but those that are seen is touched: a generous limit finds anything else."""
-    large = Volume.from_array(np.zeros((256, 256, 256), np.uint16))
-    show_input(viewer, large)
-    show_output(viewer, large)
-    start = time.perf_counter()
-    for step in range(20):
-        viewer.go_to((step, 2 * step, 3 * step))
-    assert (time.perf_counter() - start) / 20 < 0.1
-
-
 @pytest.fixture
 def shown(viewer: PairView) -> PairView:
     show_input(viewer, volume(), "Input: v")
@@ -370,20 +357,3 @@ def test_a_large_slab_is_computed_elsewhere_first(
     assert view.front is not None
     assert view.note == "Mean of slices 1–40"
     assert len(works) == 1
-
-
-def test_the_line_leaves_the_letters_readable(viewer: PairView) -> None:
-    """The divide was drawn through “A” and “P”."""
-    show_input(viewer, volume())
-    show_output(viewer, volume(1))
-    canvas = viewer.output.views[0]
-    plain = canvas.grab().toImage()
-    viewer.view.arrange(arrangement=Arrangement.SWIPE)
-    QApplication.processEvents()
-    canvas = viewer.output.views[0]
-    assert canvas.letters
-    viewer.view.set_divide(0.5)
-    divided, middle = canvas.grab().toImage(), round(canvas.line)
-    column = {divided.pixelColor(middle, y).name() for y in range(6, 16)}
-    assert "#ffffff" not in column, "the line"
-    assert plain != divided

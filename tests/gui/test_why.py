@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -45,7 +46,9 @@ def counted(side: int, size: int, filter_id: str = "mean") -> dict[str, CountedR
         tracer.close()
 
 
-def rungs(filter_id: str, device: Device = Device.GPU, **times: Time) -> list[KnownRung]:
+def rungs(
+    filter_id: str, device: Device = Device.GPU, times: Mapping[str, Time] = MappingProxyType({})
+) -> list[KnownRung]:
     kernels = Device.CPU if device is Device.CPU else Device.GPU
     return with_neighbours(
         [
@@ -104,20 +107,17 @@ def test_counted_loads_stand_beside_those_of_global_memory() -> None:
     ],
 )
 def test_the_verdict_says_whether_times_follow_the_counts(seconds: float, verdict: str) -> None:
-    times = {
-        "global": Time(1.0, 1.0, 5, 1.0, 1.0),
-        "shared": Time(seconds, seconds, 5, seconds, seconds),
-    }
-    entry = by_id(rungs("mean", **times))["shared"]
+    one, other = (Time(each, each, 5, each, each) for each in (1.0, seconds))
+    entry = by_id(rungs("mean", times={"global": one, "shared": other}))["shared"]
     assert loads_of(entry, counted(64, 5), request_of(64, 5))[1].startswith(verdict)
 
 
 def test_measured_times_that_vary_are_not_compared_without_a_warning() -> None:
     times = {"serial": Time(0.1, 0.1, 5, 0.1, 0.11), "parallel": Time(0.025, 0.03, 5, 0.02, 0.025)}
-    entry = by_id(rungs("median", Device.CPU, **times))["parallel"]
+    entry = by_id(rungs("median", Device.CPU, times))["parallel"]
     assert times_of(entry) == "4.00 times as fast as Serial, measured here: 25.0 ms, Serial 100 ms."
     times["serial"] = Time(0.1, 0.1, 5, 0.05, 0.11)
-    entry = by_id(rungs("median", Device.CPU, **times))["parallel"]
+    entry = by_id(rungs("median", Device.CPU, times))["parallel"]
     assert times_of(entry).endswith("Times vary: run both again before you compare them.")
     assert times_of(by_id(rungs("median", Device.CPU))["parallel"]) == ""
 

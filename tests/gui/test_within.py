@@ -75,23 +75,6 @@ def test_the_switch_follows_the_chosen_region(qtbot: QtBot, filtering: MainWindo
     assert (exact(qtbot, filtering).planes == whole.planes).all()
 
 
-def test_undo_takes_the_limit_back(qtbot: QtBot, filtering: MainWindow) -> None:
-    box = filtering.findChild(WithinBox, "within")
-    filtering.measuring.regions.add(Shape.RECTANGLE, ((10, 8), (50, 40)))
-    qtbot.waitUntil(lambda: filtering.live.resting)
-    box.click()
-    exact(qtbot, filtering)
-    qtbot.waitUntil(lambda: filtering.live.resting)
-    press(qtbot, filtering, "Ctrl+Z")
-    qtbot.waitUntil(lambda: not box.isChecked())
-    exact(qtbot, filtering)
-    assert filtered(filtering)[50:].any()
-    press(qtbot, filtering, "Ctrl+Y")
-    qtbot.waitUntil(box.isChecked)
-    exact(qtbot, filtering)
-    assert not filtered(filtering)[40:].any()
-
-
 def test_a_line_is_no_area_and_the_next_session_has_no_limit(
     qtbot: QtBot, filtering: MainWindow
 ) -> None:
