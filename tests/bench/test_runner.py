@@ -359,31 +359,6 @@ def test_on_the_workers_thread(backends: dict[str, Backend]) -> None:
     ]
 
 
-def test_a_cancelled_job_stops(backends: dict[str, Backend]) -> None:
-    events: list[Event] = []
-    ended = threading.Event()
-
-    def listen(event: Event) -> None:
-        events.append(event)
-        if isinstance(event, Reported):
-            worker.cancel()
-        if isinstance(event, Finished | Stopped):
-            ended.set()
-
-    worker = Worker(backends, listen)
-    try:
-
-        def work(backends: Any, token: CancelToken, report: Any) -> None:
-            for row in measure(PLAN, backends, token, report):
-                report(row)
-
-        worker.submit(Job(work))
-        assert ended.wait(PATIENCE)
-    finally:
-        worker.close()
-    assert isinstance(events[-1], Stopped)
-
-
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_no_data_are_kept_after_a_run(backends: dict[str, Backend], is_whole: bool) -> None:
     """Eight pictures of 8192² would stay in the window's memory: half a gigabyte."""

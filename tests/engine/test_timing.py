@@ -23,23 +23,3 @@ def test_a_stage_that_stands_still_has_no_estimate(clock: SimpleNamespace) -> No
     clock.now += 10
     assert left.describe("compute", 0.25) == "", "nothing was done since it began"
     assert left.describe("compute", 0.5) == ", 20 s left"
-
-
-def test_the_estimate_begins_again_with_each_stage(clock: SimpleNamespace) -> None:
-    left = TimeLeft()
-    left.describe("upload", 0.0)
-    clock.now += 4
-    assert left.describe("upload", 0.5) == ", 4 s left"
-    assert left.describe("compute", 0.1) == ""
-    clock.now += 1.9
-    assert left.describe("compute", 0.2) == "", "too early to say"
-    clock.now += 0.1
-    assert left.describe("compute", 0.2) == ", 16 s left"
-
-
-def test_long_waits_are_in_minutes(clock: SimpleNamespace) -> None:
-    left = TimeLeft()
-    left.describe("compute", 0.0)
-    clock.now += 10
-    assert left.describe("compute", 0.1) == ", 2 min left"
-    assert left.describe("compute", 0.9999) == ", 1 s left", "never none while it goes on"

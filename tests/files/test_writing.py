@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import signal
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -327,20 +325,6 @@ else:
         assert old.read_bytes() == b"the old file"
         assert list(tmp_path.iterdir()) == [old]
 
-    @pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace"])
-    def test_a_kill_leaves_the_old_file(self, old, step):
-        code = f"""
-import os, pathlib, shutil, signal, sys
-import numpy as np
-from kernelscope.images.image import Image
-from kernelscope.files import write_image
-{step} = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-write_image(Image.from_array(np.zeros((99, 99), np.uint8)), sys.argv[1])
-"""
-        result = subprocess.run([sys.executable, "-c", code, str(old)])
-        assert result.returncode == -signal.SIGKILL
-        assert old.read_bytes() == b"the old file"
-
     def test_interrupted_from_the_keyboard(self, old, noise, monkeypatch):
         def interrupt(_descriptor):
             raise KeyboardInterrupt
@@ -349,19 +333,6 @@ write_image(Image.from_array(np.zeros((99, 99), np.uint8)), sys.argv[1])
         with pytest.raises(KeyboardInterrupt):
             write_image(picture(noise(SHAPE)), old)
         assert list(old.parent.iterdir()) == [old]
-
-    def test_permissions_are_kept(self, old, noise):
-        old.chmod(0o640)
-        write_image(picture(noise(SHAPE)), old)
-        assert stat.S_IMODE(old.stat().st_mode) == 0o640
-
-    def test_new_files_follow_the_umask(self, tmp_path, noise):
-        before = os.umask(0o027)
-        try:
-            path = write_image(picture(noise(SHAPE)), tmp_path / "new.png")
-        finally:
-            os.umask(before)
-        assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
     def test_links_are_followed(self, old, noise):
         link = old.with_name("link.png")

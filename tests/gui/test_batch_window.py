@@ -278,16 +278,6 @@ def test_files_are_dropped(qtbot: QtBot, batch: BatchWindow, cpu: FakeCpu, folde
     assert not drop(batch, folder)
 
 
-def test_a_folder_without_pictures_is_named(
-    qtbot: QtBot, batch: BatchWindow, tmp_path: Path
-) -> None:
-    (tmp_path / "none").mkdir()
-    (tmp_path / "none/a.txt").write_text("a")
-    batch.add([tmp_path / "none"])
-    note = batch.findChild(QLabel, "batchNote")
-    qtbot.waitUntil(lambda: "There is no picture or volume in" in note.full_text)
-
-
 def test_without_steps_the_reason_is_shown(qtbot: QtBot, open_batch: Opener, folder: Path) -> None:
     def none() -> Recipe:
         raise AppError("No picture is open, so there are no steps.", "Open one.")

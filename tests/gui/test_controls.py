@@ -274,18 +274,6 @@ def test_each_kind_of_parameter_has_an_editor_with_its_default(
     assert (button is not None) == parameter.has_estimate
 
 
-def test_sizes_of_the_bench_are_never_regrouped(locale: str, qtbot: QtBot) -> None:
-    form = BenchForm(lambda: None)
-    qtbot.addWidget(form)
-    field = form.findChild(QLineEdit, "benchSizes")
-    assert field is not None
-    field.setText("512, 1024")
-    assert {sweep.data[1].shape[0] for sweep in form.plan().sweeps} == {1024}
-    field.setText("16,384")
-    with pytest.raises(InvalidParameter, match="16,384"):
-        form.plan()
-
-
 # --- the wheel ---
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QSpinBox, QToolButton
 from pytestqt.qtbot import QtBot
 
@@ -263,18 +262,6 @@ def test_another_run_says_that_it_takes_the_place_of_the_first(
     qtbot.waitUntil(lambda: len(cpu.requests) > 2)
     assert "in place" not in message()
     qtbot.waitUntil(lambda: is_done(window))
-
-
-def test_cancel_is_not_said_to_be_for_a_later_run(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
-    cpu.go.clear()
-    press(qtbot, window, "F5")
-    qtbot.waitUntil(cpu.entered.is_set)
-    qtbot.mouseClick(child(window, QToolButton, "cancelButton"), Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: "Cancelled after" in window.console.text())
-    assert "for a later run" not in window.console.text()
 
 
 def test_a_caption_has_only_what_is_not_as_by_default(

@@ -654,15 +654,6 @@ def test_a_template_is_one_step_of_undo(qtbot: QtBot, viewer: KernelViewer) -> N
     assert editor.toPlainText() == "// mine"
 
 
-def test_levels_without_a_template_offer_none(viewer: KernelViewer) -> None:
-    edit(viewer)
-    button = viewer.findChild(QAbstractButton, "templateEdit")
-    assert button.isVisible()
-    viewer.show_request(request("laplace"))
-    edit(viewer)
-    assert not button.isVisible()
-
-
 def test_a_kernel_and_its_test_are_saved(
     qtbot: QtBot, viewer: KernelViewer, tmp_path: Path
 ) -> None:

@@ -23,11 +23,9 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
-from kernelscope.backends.cuda import inspection
 from kernelscope.backends.cuda.compiler import Nvrtc
 from kernelscope.backends.cuda.inspection import plan, plans
 from kernelscope.backends.cuda.sources import source_files
-from kernelscope.base.errors import AppError
 from kernelscope.base.paths import KERNELS
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
@@ -144,25 +142,6 @@ def test_the_kernel_in_view_is_that_of_the_macros(viewer: KernelViewer) -> None:
     assert marked["image"][1] < marked["window"][0]
 
 
-def test_documents_are_made_when_files_are_first_seen(viewer: KernelViewer) -> None:
-    def made() -> list[str]:
-        return [view.accessibleName() for view in views if view.blockCount() > 1]
-
-    tabs = viewer.findChild(QTabWidget, "kernelFiles")
-    for _ in range(2):  # going from one filter to another must not show each file on the way
-        viewer.show_request(request("median", "tuned"))
-    views = [view for n in range(tabs.count()) if isinstance(view := tabs.widget(n), CodeView)]
-    assert made() == ["Source of median.cu"]
-    texts = {file.name: file.text for file in source_files("median")}
-    assert {tabs.tabText(n): view.toPlainText() for n, view in enumerate(views)} == texts
-    assert made() == ["Source of median.cu"], "nor to read the text"
-    other = next(n for n, view in enumerate(views) if n and view.dimmed_lines)
-    assert not views[other].extraSelections()
-    tabs.setCurrentIndex(other)
-    assert len(made()) == 2
-    assert len(views[other].extraSelections()) == len(views[other].dimmed_lines)
-
-
 def test_the_files_are_the_source_and_its_headers(viewer: KernelViewer) -> None:
     tabs = viewer.findChild(QTabWidget, "kernelFiles")
     names = [tabs.tabText(place) for place in range(tabs.count())]
@@ -201,15 +180,6 @@ def test_the_level_can_be_changed_in_place(qtbot: QtBot, viewer: KernelViewer) -
     assert "Reads the image through\ta texture" in table(viewer)
     start, _ = current(viewer)._marked
     assert current(viewer).textCursor().blockNumber() == start
-
-
-def test_a_small_picture_has_the_kernel_of_another_level(viewer: KernelViewer) -> None:
-    shown = viewer.findChild(QLabel, "levelHelp")
-    for side, kernel in ((64, "mean_global"), (4096, "mean_tuned")):
-        image = Image.from_array(np.zeros((side, side), np.uint8))
-        viewer.show_request(Request.create(image, "mean", level="tuned"))
-        assert ("the kernel of level Global memory" in shown.text()) == (side == 64)
-        assert kernel in viewer.findChild(FactTable).text()
 
 
 @pytest.mark.parametrize("level", [None, "parallel"])
@@ -420,20 +390,6 @@ def test_a_missing_compiler_is_explained(
     state = viewer.findChild(QLabel, "kernelState")
     qtbot.waitUntil(lambda: "needs NVRTC" in state.text())
     assert "pip install" in state.text()
-
-
-def test_nvrtc_reports_registers() -> None:
-    pytest.importorskip("cuda.bindings.nvrtc")
-    level = next(level for level in GPU_LEVELS if level.id == "global")
-    launch = plan(request("greyscale", "global"), level).launch
-    try:
-        found = inspection.compile_report("greyscale", launch)
-    except AppError as error:
-        pytest.skip(str(error))
-    assert list(found) == ["sm_75", "sm_90"]
-    for resources in found.values():
-        assert resources is not None
-        assert 4 <= resources.registers <= 255
 
 
 # Copying ------------------------------------------------------------------------------

@@ -291,25 +291,6 @@ def test_a_run_for_settings_that_are_gone_is_cancelled(
     settled(qtbot, window)
 
 
-def test_run_goes_before_live(
-    qtbot: QtBot, live_window: MainWindow, picture: Path, cpu: FakeCpu
-) -> None:
-    window = live_window
-    load(qtbot, window, picture)
-    settled(qtbot, window)
-    cpu.go.clear()
-    press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: window.runner.busy)
-    begun = len(cpu.requests)
-    size(window, 9)
-    qtbot.waitUntil(lambda: window.live.resting)
-    assert window.runner.busy
-    assert len(cpu.requests) <= begun + 1
-    cpu.go.set()
-    settled(qtbot, window)
-    assert window.session.subject.result.request.step.parameters["size"] == 9
-
-
 def test_a_failure_is_said_in_the_badge_once(
     qtbot: QtBot, live_window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:

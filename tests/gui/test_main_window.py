@@ -42,12 +42,12 @@ from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.steps import estimate
-from kernelscope.files import SAMPLES, read_image
+from kernelscope.files import SAMPLES
 from kernelscope.gui.application import BugCatcher
 from kernelscope.gui.docks import run_table
 from kernelscope.gui.model.camera import ZOOM_STEP
 from kernelscope.gui.model.rungs import Rung
-from kernelscope.gui.tools import file_dialogs, saving
+from kernelscope.gui.tools import saving
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.preferences import Preferences
@@ -175,24 +175,6 @@ def test_bad_file_names_the_cause_and_keeps_the_picture(
     assert shown(window) == picture.name
     assert bad not in window.settings.recent_files
     run(qtbot, window)
-
-
-def test_hanging_file_does_not_stand_in_the_way(
-    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch
-) -> None:
-    go = threading.Event()
-
-    def read(path: Path, **options: object) -> Image:
-        if path.name == "hangs.png":
-            go.wait(PATIENCE)
-        return read_image(picture)
-
-    monkeypatch.setattr(file_dialogs, "read_image", read)
-    window.file_dialogs.open(Path("hangs.png"))
-    load(qtbot, window, picture)
-    go.set()
-    settle(qtbot, window)
-    assert window.settings.recent_files == [picture]
 
 
 # --- running ---

@@ -58,25 +58,6 @@ def test_pages_are_chosen_by_title(window: ManualWindow) -> None:
     assert seen == NAMES
 
 
-def test_the_title_of_a_section_leaves_the_page_as_it_is(
-    qtbot: QtBot, window: ManualWindow
-) -> None:
-    window.open_page("filters")
-    titles = window.findChild(QTreeWidget, "manualPages")
-    assert titles is not None
-    heading = titles.topLevelItem(0)
-    assert heading is not None
-    click = titles.visualItemRect(heading).center()
-    qtbot.mouseClick(titles.viewport(), Qt.MouseButton.LeftButton, pos=click)
-    assert titles.currentItem() is heading
-    assert window.page == "filters"
-    search(qtbot, window, "no page has these words")
-    assert window.findChild(QLabel, "manualNote").text() == "No page has this text."
-    titles.setCurrentItem(heading)
-    window.follow(QUrl("#borders"))
-    assert view_of(window).textCursor().block().text() == "Borders"
-
-
 def test_filters_are_in_the_page(window: ManualWindow) -> None:
     window.open_page("filters")
     assert "--filter-sigma" in view_of(window).toPlainText()
@@ -149,14 +130,6 @@ def test_search_without_a_match_stays(qtbot: QtBot, window: ManualWindow) -> Non
     assert window.isVisible(), "Enter searches, and does not close"
 
 
-def test_pictures_are_no_wider_than_the_page(qtbot: QtBot, window: ManualWindow) -> None:
-    window.resize(1160, 720)
-    window.open_page("window")
-    qtbot.waitUntil(lambda: view_of(window).horizontalScrollBar().maximum() == 0)
-    text = manual.page("window")
-    assert text.count("](../screenshots/") == view_of(window).toHtml().count("<img ")
-
-
 @pytest.mark.slow
 def test_worked_examples_follow_the_page(
     worked_examples: None, qtbot: QtBot, window: ManualWindow
@@ -170,10 +143,3 @@ def test_worked_examples_follow_the_page(
     made = view.loadResource(kind, name)
     assert made.size() != gap.size()
     assert "<img " in view.toHtml()
-
-
-def test_descriptions_of_pictures_stand_on_one_line() -> None:
-    # Qt shows a picture once for every line of its description.
-    for name in NAMES:
-        text = handbook.page(name, computed=False)
-        assert not re.findall(r"!\[[^]]*\n", text), name

@@ -291,29 +291,6 @@ def test_lines_are_hit_within_pixels_of_the_screen() -> None:
 # --- probe ---
 
 
-def test_values_of_volumes_are_read_in_other_units(qtbot: QtBot, scanned: MainWindow) -> None:
-    said: list[str] = []
-    scanned.volumes.described.connect(said.append)
-    value = voxels()[scanned.volumes.canvas.view.position].item()
-    brightest = voxels().max().item()
-    for id_, text in (
-        ("unitsShare", f"{value / brightest:.4g}"),
-        ("unitsBytes", f"{255 * value / brightest:.4g}"),
-        ("unitsStored", str(value)),
-    ):
-        assert scanned.actions_[id_].isEnabled()
-        scanned.actions_[id_].trigger()
-        assert f"input {text}   " in said[-1]
-    press(qtbot, scanned, "Ctrl+Alt+R")
-    draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
-    number = scanned.volumes.canvas.view.position[0] + 1
-    figures(qtbot, scanned, {f"R1 (axial {number})"})
-    scanned.actions_["unitsShare"].trigger()
-    qtbot.waitUntil(lambda: scanned.measure.csv().splitlines()[1].split(",")[11] == "0 to 1")
-    mean = float(scanned.measure.csv().splitlines()[1].split(",")[4])
-    assert mean == pytest.approx(cut(scanned, AXIAL)[2:7, 1:5].mean() / brightest)
-
-
 def test_the_magnifier_has_the_input_on_its_side_of_the_line(
     qtbot: QtBot, scanned: MainWindow
 ) -> None:

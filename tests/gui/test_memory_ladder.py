@@ -32,7 +32,6 @@ from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.traffic.gpus import GPUS, gpu
 from kernelscope.traffic.roofline import Limiter
-from kernelscope.traffic.trace import MemorySpace
 from tests.backends.emulated import needs_compiler
 from tests.gui.helpers import FakeGpu, Opener, child, choose_files, dialog, load
 
@@ -84,14 +83,6 @@ def test_recorded_times_are_those_of_the_same_work_on_the_same_card() -> None:
     assert Recorded.read().same(request_of("median", 500, size=3), "H100") == {}
 
 
-def test_each_card_has_its_own_recorded_times() -> None:
-    request = request_of("median", 2048, size=5)
-    found = {name: Recorded.read().same(request, name) for name in ("H100", "H200")}
-    for name, figures in found.items():
-        assert {"global", "shared", "texture", "tuned"} <= set(figures)
-        assert {figure.card for figure in figures.values()} == {name}
-
-
 def test_far_times_are_explained_once_for_all_levels() -> None:
     request = request_of("median", 512, size=3)
     found = ladder_on("H100", request, rung(request, "global"), rung(request, "shared"))
@@ -126,15 +117,6 @@ def test_counts_of_few_blocks_are_said_to_be_scaled() -> None:
     whole = ladder_on("H100", request, small)
     assert whole.remark() == ""
     assert whole.table[-1] == ("blocks counted", f"all {small.counts[0].scene.blocks}")
-
-
-def test_loads_are_counted_by_memory() -> None:
-    request = request_of(side=64, size=3)
-    (step,) = ladder_on("H100", request, rung(request, "shared")).steps
-    assert [space for space, _ in step.loads] == [MemorySpace.GLOBAL, MemorySpace.SHARED]
-    loads = dict(step.loads)
-    assert loads[MemorySpace.SHARED] == 9.0
-    assert loads[MemorySpace.GLOBAL] == pytest.approx(4 / 3, abs=0.01)
 
 
 def done(request: Request, level: str, seconds: float, **changes: Any) -> Result:
@@ -186,20 +168,6 @@ def test_a_time_below_the_least_one_is_explained_as_such() -> None:
     is_memory = prediction.limit in (Limiter.MEMORY, Limiter.CACHE)
     assert ("a cache" in reason) == is_memory
     assert is_memory or str(prediction.limit) in reason
-
-
-def test_on_the_card_of_source_f_shared_memory_pays_more() -> None:
-    """Its loads from global memory pass no cache."""
-    request = request_of(side=256, size=9)
-    rungs = rung(request, "global"), rung(request, "shared")
-
-    def gain(name: str) -> float:
-        slow, fast = (each.prediction for each in ladder_on(name, request, *rungs).steps)
-        assert slow is not None
-        assert fast is not None
-        return slow.seconds / fast.seconds
-
-    assert gain("GeForce 210") > 3 * gain("H100")
 
 
 @pytest.fixture

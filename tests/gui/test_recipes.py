@@ -47,7 +47,6 @@ from tests.gui.helpers import (
     choose_files,
     dialog,
     estimated,
-    is_done,
     load,
     press,
     run,
@@ -192,24 +191,6 @@ def test_a_recipe_is_read_off_the_gui_thread(
     qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
     assert len(threads) == 1
     assert threads[0] is not threading.main_thread()
-
-
-def test_the_last_run_is_not_under_way_while_a_recipe_is(
-    qtbot: QtBot, window: MainWindow, picture: Path, three: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("mean")
-    run(qtbot, window)
-    cpu.go.clear()
-    cpu.entered.clear()
-    run_recipe(qtbot, window, three)
-    qtbot.waitUntil(cpu.entered.is_set)
-    press(qtbot, window, "F5")
-    message = window.statusBar().currentMessage
-    qtbot.waitUntil(lambda: "in place of the run that was under way" in message())
-    cpu.go.set()
-    qtbot.waitUntil(lambda: is_done(window))
-    assert window.session.subject.result.request.step.filter.id == "mean"
 
 
 def test_what_was_done_is_saved_and_loaded(

@@ -101,20 +101,6 @@ def test_a_gpu_run_shows_rates_and_repeats(qtbot: QtBot) -> None:
     assert rows["Kernel"].toolTip(1) == "2.00 ms, median of 3 (1.00 ms to 4.00 ms)"
 
 
-@pytest.mark.parametrize(
-    ("rate", "text"), [(9.87e9, "9.9 GB/s"), (123.4e9, "123 GB/s"), (2.873e12, "2,873 GB/s")]
-)
-def test_rates_are_short(panel: TimingPanel, rate: float, text: str) -> None:
-    image = Image.from_array(np.zeros((8, 8), np.uint8))
-    request = Request.create(image, "mean")
-    metrics = (Metric("effective rate", rate, "B/s"), Metric("copy rate", rate, "B/s"))
-    panel.show_run(
-        as_run(Result(request, image, "gpu", "tuned", (Stage("kernel", 1.0),), (), metrics))
-    )
-    total = panel.findChild(QLabel, "timingTotal").text()
-    assert total.endswith(f"\nKernel {text}, 100% of copy rate")
-
-
 def test_what_overlapped_is_in_no_total(panel: TimingPanel) -> None:
     request = Request.create(Image.from_array(np.zeros((8, 8), np.uint8)), "mean")
     stages = (
@@ -230,14 +216,6 @@ def test_compiling_does_not_dwarf_the_rest(qtbot: QtBot, panel: TimingPanel) -> 
         *(f"{2000 + number:,} ms" for number in (2, 4, 6, 8, 10)),
     ]
     assert lanes["Compile"].counted is False
-
-
-def test_a_run_that_ends_just_before_a_round_time_has_marks(
-    qtbot: QtBot, panel: TimingPanel
-) -> None:
-    axis = show_line(qtbot, panel).axis
-    axis.cuts, axis.end = [], 0.19999999999999998
-    assert [text for _, text in axis.ticks()] == [f"{n} ms" for n in (0, 50, 100, 150, 200)]
 
 
 def test_each_kernel_of_a_plan_has_its_line_and_its_lane(qtbot: QtBot, panel: TimingPanel) -> None:

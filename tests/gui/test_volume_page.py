@@ -31,7 +31,7 @@ from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.step import Step
 from kernelscope.files import read_recipe, write_recipe
 from kernelscope.files.names import stem_of
-from kernelscope.files.volumes import read_volume, write_volume
+from kernelscope.files.volumes import read_volume
 from kernelscope.filters.shared.mri_sigma import estimate_local
 from kernelscope.filters.shared.mri_sigma_map import estimate_smooth
 from kernelscope.gui.model import comparison
@@ -62,7 +62,6 @@ from tests.gui.helpers import (
     save_as,
     wait_until,
 )
-from tests.gui.test_judging import judged_by, show_quality
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -336,60 +335,6 @@ def test_what_was_estimated_is_told(
 # --- judging ---
 
 
-def test_what_was_before_the_noise_judges_what_comes_after(
-    qtbot: QtBot, window: MainWindow, scan: Path
-) -> None:
-    open_scan(qtbot, window, scan)
-    clean = window.session.volumes.source.volumes[0]
-    window.session.set_filter("rician_noise")
-    run(qtbot, window)
-    press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.session.volumes.result is None)
-    show_quality(window)
-    qtbot.waitUntil(lambda: judged_by(window) == "Compared with T1.nii.gz (before noise)")
-    window.session.set_filter("mri_nlm")
-    run(qtbot, window)
-    output = window.session.volumes.result.scan.volumes[0]
-    expected = judge_volume(output.voxels, clean.voxels)
-    qtbot.waitUntil(lambda: f"\t{expected.psnr:.2f} dB\t" in window.quality.text())
-    assert f"\t{expected.bias:+.4g}\t" in window.quality.text().splitlines()[5]
-    press(qtbot, window, "F4")
-    assert window.volumes.canvas.output.content.minus is clean
-    press(qtbot, window, "Ctrl+U")  # a step that adds no noise keeps the reference
-    qtbot.waitUntil(lambda: window.session.volumes.result is None)
-    assert window.session.volumes.reference.image is clean
-    press(qtbot, window, "Ctrl+Z")
-    press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: judged_by(window).startswith("No reference"))
-
-
-def test_a_reference_is_chosen_kept_and_cleared(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
-) -> None:
-    def choose(path: Path) -> None:
-        window.findChild(QAction, "chooseReference").trigger()
-        chooser = dialog(qtbot, window, QFileDialog)
-        assert chooser.windowTitle() == "Reference Volume"
-        choose_files(chooser, path)
-
-    open_scan(qtbot, window, scan)
-    show_quality(window)
-    choose(write(tmp_path / "small.nii", voxels()[1:]))
-    problem = dialog(qtbot, window, ErrorDialog)
-    assert "cannot be compared with small.nii" in problem.text()
-    problem.reject()
-    choose(write(tmp_path / "truth.nii", voxels(7)))
-    qtbot.waitUntil(lambda: judged_by(window) == "Compared with truth.nii (chosen)")
-    open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))
-    qtbot.waitUntil(lambda: judged_by(window) == "Compared with truth.nii (kept from before)")
-    open_scan(qtbot, window, write(tmp_path / "low.nii", voxels()[1:]))
-    qtbot.waitUntil(lambda: judged_by(window).startswith("No reference"))
-    window.findChild(QAction, "inputAsReference").trigger()
-    qtbot.waitUntil(lambda: judged_by(window) == "Compared with low.nii (chosen)")
-    window.findChild(QAction, "clearReference").trigger()
-    qtbot.waitUntil(lambda: judged_by(window).startswith("No reference"))
-
-
 # --- recipes ---
 
 
@@ -584,16 +529,6 @@ def test_what_is_no_file_yet_is_saved_under_a_plain_name() -> None:
     assert stem_of(replace(made, path=Path("T1 of A.nii.gz"), title="T1 of A.nii.gz")) == "T1 of A"
 
 
-def test_a_name_without_suffix_gets_the_chosen_one(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
-) -> None:
-    open_scan(qtbot, window, scan)
-    run(qtbot, window)
-    press(qtbot, window, "Ctrl+S")
-    save_as(qtbot, window, tmp_path / "T1.denoised")
-    qtbot.waitUntil((tmp_path / "T1.denoised.nii.gz").exists)
-
-
 def test_residual_is_saved_as_values(
     qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
 ) -> None:
@@ -673,23 +608,6 @@ def test_a_phantom_without_contrasts_cannot_be_ordered(qtbot: QtBot) -> None:
     qtbot.addWidget(order)
     child(order, QCheckBox, Contrast.T1W.value).setChecked(False)
     assert not order.findChild(QPushButton, "makePhantom").isEnabled()
-
-
-def test_a_volume_is_saved_as_a_folder_of_pictures(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path
-) -> None:
-    values = np.random.default_rng(0).integers(0, 255, (4, 9, 8)).astype(np.uint8)
-    open_scan(qtbot, window, write_volume(Volume.from_array(values), tmp_path / "a.tif"))
-    run(qtbot, window)
-    made = window.session.volumes.shown_output
-    assert made is not None
-    window.file_dialogs.save([made], "made")
-    chooser = dialog(qtbot, window, QFileDialog)
-    (kind,) = (each for each in chooser.nameFilters() if "*.pngs" in each)
-    chooser.selectNameFilter(kind)
-    save_as(qtbot, window, tmp_path / "made")
-    qtbot.waitUntil((tmp_path / "made.pngs").is_dir)
-    np.testing.assert_array_equal(read_volume(tmp_path / "made.pngs").voxels, made.voxels)
 
 
 def test_drawn_volumes_are_not_kept_alive(

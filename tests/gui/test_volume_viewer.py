@@ -210,17 +210,6 @@ def test_window_is_set_dragged_and_automatic(qtbot: QtBot, viewer: PairView) -> 
     assert viewer.view.display == automatic
 
 
-def test_residual_shows_the_change(viewer: PairView) -> None:
-    before = volume()
-    after = before.with_voxels(before.voxels + np.int16(5))
-    show_input(viewer, before)
-    viewer.view.choose(Display(372.5, 627.5))
-    show_output(viewer, after, minus=before, gain=10)
-    assert {int(value) for view in viewer.output.views for value in np.unique(grey(view))} == {178}
-    show_output(viewer, after, minus=before, gain=20)
-    assert np.unique(grey(viewer.output.views[0])) == [228]
-
-
 def test_one_plane_alone_shows_both_sides_beside_each_other(qtbot: QtBot, viewer: PairView) -> None:
     show_input(viewer, volume())
     qtbot.mouseDClick(viewer.input.views[1], LEFT)

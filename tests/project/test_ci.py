@@ -147,14 +147,6 @@ def workflow(name: str) -> dict[str, Any]:
     return content
 
 
-def test_hosts_run_the_script_on_three_systems() -> None:
-    job = workflow("tests.yml")["jobs"]["tests"]
-    assert {"ubuntu", "windows", "macos"} == set(job["strategy"]["matrix"]["system"])
-    assert [step["run"] for step in job["steps"] if "name" not in step and "run" in step] == [
-        ".ci/run"
-    ]
-
-
 def test_hosts_try_the_oldest_python_and_the_oldest_qt() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     matrix = workflow("tests.yml")["jobs"]["tests"]["strategy"]["matrix"]
@@ -169,18 +161,6 @@ def test_hosts_try_the_oldest_python_and_the_oldest_qt() -> None:
         assert tried[system, matrix["python"][0]] == f"{oldest}.0"
 
 
-def test_the_folder_without_python_is_packed_and_tried_every_night() -> None:
-    content = workflow("bundle.yml")
-    events = {str(key): value for key, value in content.items()}["True"]  # YAML's view of `on`
-    assert events["schedule"]
-    steps = [step.get("run", "") for step in content["jobs"]["bundle"]["steps"]]
-    assert any(".ci/bundle" in run for run in steps)
-    assert any(" xvfb " in run for run in steps)  # with it, the script opens the window on a screen
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    (named,) = re.findall(r'pip install "\.\[([\w,]+)\]"', "\n".join(steps))
-    assert {"bundle"} < set(named.split(",")) <= set(project["optional-dependencies"])
-
-
 def bundled(*arguments: str) -> list[str]:
     """Return what the folder's program prints with these arguments, run by this Python."""
     command = [sys.executable, str(ROOT / ".ci" / "bundle_main.py"), *arguments]
@@ -192,9 +172,3 @@ def test_the_program_of_the_folder_stands_for_python(tmp_path: Path) -> None:
     """It starts its helpers, such as trials of kernels, with the option -m."""
     assert bundled("--version") == [f"Kernelscope {kernelscope.__version__}"]
     assert bundled("-m", "calendar", "--type", "text", "2026", "11")[0].strip() == "November 2026"
-
-
-def test_the_folder_leaves_out_optional_parts() -> None:
-    text = (ROOT / ".ci" / "kernelscope.spec").read_text(encoding="utf-8")
-    left_out = text.split("NOT_IN_IT = [")[1].split("]")[0]
-    assert {"pycuda", "cuda", "distributed"} <= set(re.findall(r'"([\w.]+)"', left_out))

@@ -46,15 +46,3 @@ def test_versions_are_those_of_the_project() -> None:
     host = ranges(output("kernelscope")["requirements"]["host"])
     assert host["hatchling"] == ">=1.27"
     assert RECIPE["context"]["version"] == kernelscope.__version__
-
-
-def test_form_and_command() -> None:
-    assert RECIPE["schema_version"] == 1
-    assert set(RECIPE) == {
-        *("schema_version", "context", "recipe", "source", "build", "outputs", "about")
-    }
-    scripts = [f"{name} = {place}" for name, place in PROJECT["scripts"].items()]
-    assert output("kernelscope")["build"]["python"]["entry_points"] == scripts
-    assert RECIPE["about"]["summary"] == PROJECT["description"]
-    assert RECIPE["about"]["license"] == PROJECT["license"]
-    assert (ROOT / ".ci" / "conda" / RECIPE["source"]["path"]).resolve() == ROOT
