@@ -200,6 +200,22 @@ def test_cancel_stops_the_recipe(cpu: Backends) -> None:
         next(results)
 
 
+def test_cancel_is_heard_while_a_step_is_prepared() -> None:
+    """An estimate takes seconds, and the filter of the step would begin after it."""
+    token = CancelToken()
+
+    def refer(request: Request) -> Request:
+        token.cancel()
+        return request
+
+    def body(*_: object) -> None:
+        pytest.fail("the step ran")
+
+    request = recipe_request(recipe("mean"), picture(4, 4))
+    with pytest.raises(Cancelled):
+        list(run_steps(request, {"cpu": FakeBackend(body=body)}, token, refer=refer))
+
+
 # Device and level ---------------------------------------------------------------------
 
 
