@@ -140,20 +140,21 @@ def version(compiler: str) -> str:
     return subprocess.run((compiler, "--version"), capture_output=True, text=True).stdout
 
 
-def precompiled(header: str, command: Sequence[str]) -> Path:
+def precompiled(header: str, command: Sequence[str], suffix: str = ".h.gch") -> Path:
     """Return the path of a C++ `header` that g++ has compiled, called with those flags.
 
-    The text is there as well: g++ takes it where it cannot map the compiled one.
+    The text is beside it: g++ takes that where it cannot map the compiled one.
     """
 
     def write(path: Path) -> None:
         path.write_text(header, encoding="utf-8")
 
     def make(path: Path) -> None:
-        compile_ = (*command, "-x", "c++-header", str(text), "-o", str(path))
+        language = ("-x", "c++-header") if suffix == ".h.gch" else ("-c", "-x", "c++")
+        compile_ = (*command, *language, str(text), "-o", str(path))
         subprocess.run(compile_, check=True, stderr=subprocess.PIPE, text=True)
 
     key = header, command, version(command[0])
     text = built(write, ".h", *key)
-    built(make, ".h.gch", *key)
-    return text
+    made = built(make, suffix, *key)
+    return text if suffix == ".h.gch" else made

@@ -4,31 +4,43 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 
-def all_pairs(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
+def all_pairs(
+    *axes: Sequence[Any], need_not: Callable[[int, Any, int], bool] | None = None
+) -> list[tuple[Any, ...]]:
     """Return rows with one value of each axis; every pair of values of two axes is in a row.
 
-    Always the same rows for axes of the same lengths.
+    Always the same rows for axes of the same lengths. Pairs of a value of one axis with those of a
+    later one are left to chance if `need_not`, which gets both axes by number, says so.
     """
+    apart = frozenset(
+        ((one, index), two)
+        for one, two in itertools.combinations(range(len(axes)), 2)
+        for index, value in enumerate(axes[one])
+        if need_not and need_not(one, value, two)
+    )
     return [
         tuple(axis[index] for axis, index in zip(axes, row, strict=True))
-        for row in _rows(tuple(map(len, axes)))
+        for row in _rows(tuple(map(len, axes)), apart)
     ]
 
 
 @functools.cache
-def _rows(sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
+def _rows(
+    sizes: tuple[int, ...], apart: frozenset[tuple[tuple[int, int], int]]
+) -> list[tuple[int, ...]]:
     """Return the indices: each row takes the first pair that is left, and others with it."""
     order = sorted(range(len(sizes)), key=lambda axis: -sizes[axis])  # most values first
     left = dict.fromkeys(
         ((one, first), (two, second))
         for one, two in itertools.combinations(order, 2)
         for first, second in itertools.product(range(sizes[one]), range(sizes[two]))
+        if (min((one, first), (two, second)), max(one, two)) not in apart
     )
     if len(sizes) == 1:
         return [(index,) for index in range(sizes[0])]

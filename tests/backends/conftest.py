@@ -6,11 +6,12 @@ import hashlib
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kernelscope.backends.cuda import compiler as compiler_module
-from kernelscope.backends.cuda.compiler import Nvrtc
+from kernelscope.backends.cuda.compiler import CompileError, Cubin, Nvrtc
 from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.emulator import EmulatorBackend
 from tests import builds
@@ -39,14 +40,36 @@ def emulator(request: pytest.FixtureRequest) -> Iterator[EmulatorBackend]:
     backend.close()
 
 
-@pytest.fixture(scope="session")
-def compiler() -> CubinCache:
+class QuickNvrtc(Nvrtc):
+    """Optimises nothing, in a fifth of the time; what it cannot compile so, it does as usual."""
+
+    def __init__(self) -> None:
+        super().__init__("--Ofast-compile=max")
+
+    def compile(self, *arguments: Any) -> Cubin:
+        try:
+            return super().compile(*arguments)
+        except CompileError:
+            return Nvrtc().compile(*arguments)
+
+
+def kept_by(nvrtc: Nvrtc) -> CubinCache:
     """Return NVRTC with the kernels that it compiled in earlier sessions, by the same code.
 
     Cubins are found by the text, the macros and the version of NVRTC, and kept with their log.
     """
     code = Path(compiler_module.__file__).read_bytes()
-    return CubinCache(Nvrtc(), builds.kept(f"cubins-{hashlib.sha256(code).hexdigest()[:16]}"))
+    return CubinCache(nvrtc, builds.kept(f"cubins-{hashlib.sha256(code).hexdigest()[:16]}"))
+
+
+@pytest.fixture(scope="session")
+def compiler() -> CubinCache:
+    return kept_by(Nvrtc())
+
+
+@pytest.fixture(scope="session")
+def quick_nvrtc() -> CubinCache:
+    return kept_by(QuickNvrtc())
 
 
 @pytest.fixture

@@ -40,7 +40,12 @@ class QuickCompiler(HostCompiler):
     def watching(self) -> HostCompiler:
         # With its own passes of the optimiser: without them, copies of structures would read
         # fields that nothing has written and nobody uses.
-        return QuickCompiler(self._command, _WATCHED)
+        watching = QuickCompiler(self._command, _WATCHED)
+        if watching.name == "g++":
+            # A third of a compilation would be the functions that are called for each access.
+            checks = watching._precompiled(_headers(CHECKS), ".o")
+            watching._flags = (*watching._flags, "-DCHECKS_ELSEWHERE", str(checks))
+        return watching
 
     def compile(
         self, name: str, source: str, architecture: str, defines: Mapping[str, str]
@@ -51,10 +56,10 @@ class QuickCompiler(HostCompiler):
             source = f'#include "{self._precompiled(headers)}"\n{source.removeprefix(headers)}'
         return super().compile(name, source, architecture, defines)
 
-    def _precompiled(self, headers: str) -> Path:
-        """Return a header that g++ has compiled with these flags."""
-        flags = [flag for flag in self._flags if flag not in _OF_THE_LINKER]
-        return builds.precompiled(headers, (*self._command, *flags))
+    def _precompiled(self, headers: str, suffix: str = ".h.gch") -> Path:
+        """Return a header, or an object, that g++ has compiled with these flags."""
+        flags = [flag for flag in self._flags if flag[-2:] != ".o" and flag not in _OF_THE_LINKER]
+        return builds.precompiled(headers, (*self._command, *flags), suffix)
 
 
 def quick_compiler() -> HostCompiler | None:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda.compiler import Nvrtc, resources
+from kernelscope.backends.cuda.compiler import resources
 from kernelscope.backends.cuda.components import PASSES, SEARCH_BYTES
+from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.filters.shared.mri_sigma import FLATTEST, estimate_component, estimate_global
 from kernelscope.schema.samples import Components, NoiseMedians
@@ -22,8 +23,8 @@ DEFINES = (("PASSES", str(PASSES)), ("THREADS", str(THREADS)))
 
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
-def test_compiles(architecture: str) -> None:
-    cubin = Nvrtc().compile("haar", read_source("haar"), architecture, {})
+def test_compiles(architecture: str, compiler: CubinCache) -> None:
+    cubin = compiler.get("haar", read_source("haar"), architecture, {})
     assert "warning" not in cubin.log, cubin.log
     for kernel in ("haar", "haar_digit"):
         report = resources(cubin.log, kernel)

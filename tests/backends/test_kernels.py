@@ -35,9 +35,9 @@ ARCHITECTURES = ("sm_75", "sm_90")
 
 
 def assert_compiles(
-    spec: FilterSpec, architecture: str, macros: dict[str, str], compiler: CubinCache
+    spec: FilterSpec, architecture: str, macros: dict[str, str], nvrtc: CubinCache
 ) -> None:
-    cubin = compiler.get(spec.id, read_source(spec.id), architecture, macros)
+    cubin = nvrtc.get(spec.id, read_source(spec.id), architecture, macros)
     assert cubin.code.startswith(b"\x7fELF"), macros
     assert "warning" not in cubin.log, f"{macros}\n{cubin.log}"
     for kernel in kernels(spec)[frozenset(macros.items())]:
@@ -45,7 +45,7 @@ def assert_compiles(
 
 
 @each_filter
-def test_compiles_at_every_choice_of_each_macro(spec: FilterSpec, compiler: CubinCache) -> None:
+def test_compiles_at_every_choice_of_each_macro(spec: FilterSpec, quick_nvrtc: CubinCache) -> None:
     """The architectures take turns, and so do filters with borders, whose code they share.
 
     On the emulated GPU each filter is compiled with each border.
@@ -53,7 +53,7 @@ def test_compiles_at_every_choice_of_each_macro(spec: FilterSpec, compiler: Cubi
     turn = gpu_filters().index(spec)
     others = [("BORDER", str(each.code)) for each in Border if (each.code + turn) % 3]
     for number, macros in enumerate(covering(defines(spec), 1, without=others)):
-        assert_compiles(spec, ARCHITECTURES[number % 2], macros, compiler)
+        assert_compiles(spec, ARCHITECTURES[number % 2], macros, quick_nvrtc)
 
 
 @each_filter

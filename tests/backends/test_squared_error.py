@@ -8,7 +8,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda.compiler import Nvrtc, resources
+from kernelscope.backends.cuda.compiler import resources
+from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.memory import Resident
 from kernelscope.backends.cuda.reduction import THREADS, is_finite, mean_squared_error
 from kernelscope.backends.cuda.sources import read_source
@@ -19,10 +20,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
 @pytest.mark.parametrize("macros", [{}, *({"SAMPLE_BITS": str(bits)} for bits in (8, 16, 32))])
-def test_compiles(macros: dict[str, str], architecture: str) -> None:
+def test_compiles(macros: dict[str, str], architecture: str, compiler: CubinCache) -> None:
     if macros:
         macros = {**macros, "THREADS": str(THREADS)}
-    cubin = Nvrtc().compile("squared_error", read_source("squared_error"), architecture, macros)
+    cubin = compiler.get("squared_error", read_source("squared_error"), architecture, macros)
     assert "warning" not in cubin.log, cubin.log
     report = resources(cubin.log, "squared_error")
     assert report is not None
@@ -31,8 +32,8 @@ def test_compiles(macros: dict[str, str], architecture: str) -> None:
 
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
-def test_the_largest_magnitude_compiles(architecture: str) -> None:
-    cubin = Nvrtc().compile("largest", read_source("largest"), architecture, {})
+def test_the_largest_magnitude_compiles(architecture: str, compiler: CubinCache) -> None:
+    cubin = compiler.get("largest", read_source("largest"), architecture, {})
     assert "warning" not in cubin.log, cubin.log
     report = resources(cubin.log, "largest")
     assert report is not None

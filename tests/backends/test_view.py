@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda.compiler import Nvrtc, resources
+from kernelscope.backends.cuda.compiler import resources
+from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.reduction import BLOCK, ReducedView
 from kernelscope.backends.cuda.sources import read_source
 from tests.backends.emulated import build, launch, needs_compiler
@@ -43,8 +44,8 @@ def pixels_of(dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
 @pytest.mark.parametrize("bits", BITS.values())
-def test_compiles(bits: str, architecture: str) -> None:
-    cubin = Nvrtc().compile("view", read_source("view"), architecture, {"SAMPLE_BITS": bits})
+def test_compiles(bits: str, architecture: str, compiler: CubinCache) -> None:
+    cubin = compiler.get("view", read_source("view"), architecture, {"SAMPLE_BITS": bits})
     assert "warning" not in cubin.log, cubin.log
     report = resources(cubin.log, "view")
     assert report is not None

@@ -3,8 +3,8 @@
 The emulated GPU runs the plans, launches and kernels of the real one, so a wrong rank, border or
 tile is found without a card. Half of the kernels are compiled so that each access is looked at as
 well: outside the arrays, at cells without a value, beyond the size of an array, and of two threads
-that no barrier orders. Compiling takes the time: every level is compiled with every border, and
-cases, types and channels take turns so that each pair of two occurs.
+that no barrier orders. Compiling takes the time, so that levels, borders, cases, types and channels
+take turns: each pair of two occurs that has code of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kernelscope.images.volume import Volume
 from kernelscope.schema import launch
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
-from kernelscope.schema.levels import SHARED, Level
+from kernelscope.schema.levels import SHARED, TUNED, Level
 from kernelscope.schema.samples import Kind
 from tests.backends.emulated import needs_compiler
 from tests.backends.quick_compiler import quick_compiler
@@ -147,6 +147,17 @@ def compare(
             assert actual.shape == wanted.shape, label
 
 
+def share_code(one: int, value: Any, two: int) -> bool:
+    """Whether a value goes through code that others of its axis share, with every one of `two`.
+
+    Levels share what treats borders and channels, and what computes, except for level *tuned*.
+    """
+    level, border, case, _, channels = range(5)
+    return two in {level: (border, case, channels), border: (case, channels)}.get(one, ()) and (
+        value is not TUNED
+    )
+
+
 @functools.cache
 def turns(filter_id: str) -> dict[Border, list[tuple[Any, ...]]]:
     """Return (level, case, type, channels, whether accesses are checked) at each border."""
@@ -154,7 +165,8 @@ def turns(filter_id: str) -> dict[Border, list[tuple[Any, ...]]]:
     levels, cases = spec.levels("gpu"), range(len(test_module(filter_id).CASES))  # type: ignore[union-attr]
     found: dict[Border, list[tuple[Any, ...]]] = {border: [] for border in spec.borders}
     seen: dict[tuple[Level, Border], int] = {}
-    for level, border, *others in all_pairs(levels, spec.borders, cases, DTYPES, (1, 2, 3, 4)):
+    axes = levels, spec.borders, cases, DTYPES, (1, 2, 3, 4)
+    for level, border, *others in all_pairs(*axes, need_not=share_code):
         # In turn over levels, borders and filters, and over the cases of one level and border.
         number = seen[level, border] = seen.get((level, border), -1) + 1
         turn = levels.index(level) + spec.borders.index(border) + SPECS.index(spec) + number

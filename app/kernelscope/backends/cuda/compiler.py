@@ -68,17 +68,23 @@ _NO_CACHE = b"--no-cache"
 
 
 class Nvrtc:
-    """NVIDIA's run-time compiler through cuda-bindings: needs no host compiler."""
+    """NVIDIA's run-time compiler through cuda-bindings: needs no host compiler.
+
+    `more` are options to add.
+    """
 
     name = "NVRTC"
     through = ""
+
+    def __init__(self, *more: str) -> None:
+        self._more = more
 
     def version(self) -> str:
         from cuda.bindings import nvrtc
 
         _, major, minor = nvrtc.nvrtcVersion()
         build = _package_version("nvidia-cuda-nvrtc")
-        return f"nvrtc {major}.{minor} {build}"
+        return " ".join((f"nvrtc {major}.{minor} {build}", *self._more))
 
     def compile(
         self, name: str, source: str, architecture: str, defines: Mapping[str, str]
@@ -91,6 +97,7 @@ class Nvrtc:
             f"--std={STANDARD}".encode(),
             b"--ptxas-options=-v",
             _NO_CACHE,
+            *(option.encode() for option in self._more),
             *(f"-D{key}={value}".encode() for key, value in sorted(defines.items())),
         ]
         status, program = nvrtc.nvrtcCreateProgram(

@@ -35,14 +35,14 @@ struct Finding {
 };
 
 constexpr int MOST_REGIONS = 64, MOST_FINDINGS = 64;
-static Region regions[MOST_REGIONS];
-static Cell* cells[MOST_REGIONS];
-static Finding findings[MOST_FINDINGS];
-static int region_count, finding_count;
-static unsigned block_number;
-static const Gate* gate_of[MOST_THREADS];
-static unsigned clock_of[MOST_THREADS];
-static unsigned known[MOST_THREADS][MOST_THREADS];  // how far a thread knows another to be
+inline Region regions[MOST_REGIONS];
+inline Cell* cells[MOST_REGIONS];
+inline Finding findings[MOST_FINDINGS];
+inline int region_count, finding_count;
+inline unsigned block_number;
+inline const Gate* gate_of[MOST_THREADS];
+inline unsigned clock_of[MOST_THREADS];
+inline unsigned known[MOST_THREADS][MOST_THREADS];  // how far a thread knows another to be
 
 extern "C" char __ehdr_start __attribute__((visibility("hidden")));
 extern "C" char _end __attribute__((visibility("hidden")));
@@ -205,6 +205,7 @@ QUIET __attribute__((noinline)) inline void touch(const void* at, size_t bytes)
 }  // namespace checks
 }  // namespace emulator
 
+#ifndef CHECKS_ELSEWHERE  // in an object that is linked
 #define CALLED extern "C" EXPORTED QUIET
 #define FROM __builtin_return_address(0)
 
@@ -262,3 +263,4 @@ CALLED void __ubsan_handle_out_of_bounds(void* place, void* index)
 }
 #undef CALLED
 #undef FROM
+#endif

@@ -102,7 +102,7 @@ struct Block {
 
 EXPORTED inline thread_local Thread* current;
 EXPORTED inline thread_local Block* block;  // one for all libraries, because of its size
-static Dim block_size, grid_size;  // of this kernel: others may run meanwhile
+inline Dim block_size, grid_size;  // of this kernel: others may run meanwhile
 
 // What checks.h watches; in other libraries these do nothing.
 namespace checks {
@@ -126,7 +126,7 @@ extern "C" void emulator_switch(void** from, void* to) __attribute__((visibility
 asm(R"(
 .text
 .p2align 4
-.globl emulator_switch
+.weak emulator_switch
 .hidden emulator_switch
 .type emulator_switch,@function
 emulator_switch:
@@ -152,7 +152,7 @@ constexpr int SAVED = 6;  // registers below the return address
 asm(R"(
 .text
 .p2align 4
-.globl emulator_switch
+.weak emulator_switch
 .hidden emulator_switch
 .type emulator_switch,@function
 emulator_switch:
