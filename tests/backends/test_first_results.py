@@ -15,10 +15,12 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base import jit
 from kernelscope.engine.context import RunLog
 from kernelscope.engine.options import Device
-from kernelscope.engine.request import Request
+from kernelscope.engine.region import Region
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.run import execute
+from kernelscope.engine.steps import execute_all
 from kernelscope.gui.model.figures import figures_of
-from kernelscope.gui.model.freshness import Pace
+from kernelscope.gui.model.freshness import Freshness, Pace, describe_part, freshness
 from kernelscope.images.image import Image
 from tests.patience import PATIENCE
 
@@ -52,6 +54,46 @@ def test_numpy_computes_until_the_code_is_ready(backend: CpuBackend) -> None:
     np.testing.assert_array_equal(first.image.pixels, later.image.pixels)
     execute(request, {"cpu": backend})
     assert names == ["Mean"]
+
+
+def test_another_method_makes_previews_alone(backend: CpuBackend) -> None:
+    ready = threading.Event()
+    backend.on_ready = lambda name: ready.set()
+    wanted = Request.create(PICTURE, "collaborative", {"sigma": 8.0}, device=Device.CPU)
+    preview = replace(wanted, live=True, stand_in="")
+    first = execute(preview, {"cpu": backend})
+    assert first.uncompiled
+    assert first.request.stand_in == "sliding DCT"
+    assert first.where == "CPU, quick preview by sliding DCT"
+    dct = execute(Request.create(PICTURE, "sliding_dct", {"sigma": 8.0}), {"cpu": CpuBackend()})
+    assert np.abs(first.image.pixels.astype(int) - dct.image.pixels).max() <= 1
+    assert ready.wait(PATIENCE)
+    later = execute(preview, {"cpu": backend})
+    assert later.request.stand_in is None
+    assert later.where == "CPU parallel"
+    own = execute(wanted, {"cpu": CpuBackend()})
+    np.testing.assert_array_equal(later.image.pixels, own.image.pixels)
+
+
+def test_what_is_kept_waits_for_the_filter_itself(backend: CpuBackend) -> None:
+    """Outputs of earlier steps, and thumbnails."""
+    backend.on_ready = lambda name: None
+    wanted = Request.create(PICTURE, "collaborative", {"sigma": 8.0}, device=Device.CPU)
+    result = execute(replace(wanted, live=True), {"cpu": backend})
+    assert not result.uncompiled
+    assert result.request.stand_in is None
+
+
+@pytest.mark.parametrize("region", [None, Region(3, 4, 20, 30)])
+def test_parts_and_steps_name_the_method(backend: CpuBackend, region: Region | None) -> None:
+    backend.on_ready = lambda name: None
+    wanted = Request.create(PICTURE, "collaborative", {"sigma": 8.0}, device=Device.CPU)
+    then = () if region else (RunSettings.of(Request.create(PICTURE, "negative")),)
+    asked = replace(wanted, region=region, then=then, live=True, stand_in="")
+    result = execute_all(asked, {"cpu": backend})
+    assert result.request.stand_in == "sliding DCT"
+    assert freshness(result.request, asked) is Freshness.PREVIEW
+    assert describe_part(result.request) == "by sliding DCT while the code compiles"
 
 
 def test_code_that_nobody_waits_for_is_not_compiled_at_the_end(
@@ -101,7 +143,7 @@ def test_others_wait_for_the_code(backend: CpuBackend) -> None:
     backend.on_ready = lambda name: None
     backend._compiled.clear()
     assert not execute(request, {"cpu": backend}).uncompiled, "Run is measured"
-    without = replace(Request.create(PICTURE, "ripple", device=Device.CPU), live=True)
+    without = replace(Request.create(PICTURE, "nlm", {"search": "image"}), live=True)
     assert not execute(without, {"cpu": backend}).uncompiled, "it has no such form"
 
 

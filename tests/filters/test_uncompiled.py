@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,15 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.schema.borders import Border
-from kernelscope.schema.filter import Cpu, CpuTask, FilterSpec
+from kernelscope.schema.crop import Box
+from kernelscope.schema.filter import MIDDLE, WHOLE, Cpu, CpuTask, FilterSpec
 from kernelscope.schema.levels import PARALLEL
+from kernelscope.schema.samples import Kind
 from tests.filters import apply
+from tests.filters.cubes import CASES as CUBES
 from tests.filters.test_nlm import tolerance as nlm_tolerance
 from tests.oracle import OWN_FOOTPRINT
 from tests.pairs import in_turn
-from tests.paths import ROOT
 
 MASKS: list[dict[str, Any]] = [{"size": 7, "footprint": "disk"}, {"footprint": OWN_FOOTPRINT}]
 
@@ -51,6 +54,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "negative": [{}],
     "poisson_noise": [{}, {"photons": 5}],
     "rician_noise": [{}],
+    "ripple": [{}, {"tick": 31}],
     "rotating_mask": [{}],
     "salt_and_pepper_noise": [{}],
     "sobel": [
@@ -135,14 +139,123 @@ def test_pictures_smaller_than_the_mask(name: str, values: dict[str, Any]) -> No
         np.testing.assert_array_equal(actual, apply(spec, source, values, border))
 
 
-def test_nearly_all_filters_have_such_a_form() -> None:
-    lacking = set(filters.discover()) - set(SETTINGS)
-    assert lacking == {"collaborative", "ripple", "sliding_dct"}
+def test_all_filters_have_such_a_form() -> None:
+    for each in (*map(filters.discover, Kind), filters.in_3d()):
+        for spec in each.values():
+            assert spec.implementation(Cpu).uncompiled is not Cpu.uncompiled, spec.id
 
 
-def test_the_manual_names_those_that_have_none() -> None:
-    page = " ".join((ROOT / "resources" / "docs" / "window.md").read_text("utf-8").split())
-    assert "Collaborative filtering, sliding DCT and ripple wait for it." in page
+@pytest.mark.parametrize("border", [each for each in Border if each is not Border.REDUCE])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_the_sliding_dct_differs_by_rounding(dtype: str, border: Border) -> None:
+    spec = filters.get("sliding_dct")
+    ramp = np.linspace(0.2, 0.8, 90)[:, None, None] + np.zeros((1, 300, 3))  # more than a tile
+    noisy = ramp + np.random.default_rng(2).normal(0, 0.05, ramp.shape)
+    white = 1 if dtype == "float32" else np.iinfo(dtype).max
+    for channels in (1, 3):
+        source = (noisy[:, :, :channels].clip(0, 1) * white).astype(dtype)
+        for values in ({"sigma": 5.0}, {"sigma": 4.0, "strength": 150.0}, {"sigma": 0.0}):
+            actual = by_numpy(spec, source, values, border).astype(float)
+            wanted = apply(spec, source, values, border).astype(float)
+            apart = np.abs(actual - wanted)
+            if dtype == "float32":
+                assert apart.max() < 1e-3  # of a coefficient at the threshold
+                assert np.median(apart) < 1e-6
+            else:
+                assert apart.max() <= 1
+                assert np.mean(apart > 0) < 0.01
+            if values["sigma"]:
+                inner = np.s_[20:-20, 20:-20]
+                smooth = np.diff(actual / white, axis=1)[inner].std()
+                assert smooth < np.diff(noisy, axis=1)[inner].std() / 3
+
+
+def test_noise_of_each_frequency_is_removed_from_its_own() -> None:
+    spec = filters.get("sliding_dct")
+    source = np.random.default_rng(3).normal(0.5, 0.1, (40, 50, 3)).astype(np.float32)
+    spectra = np.random.default_rng(4).uniform(0.1, 3, (3, 8, 8))
+    values = {**spec.validate({"sigma": 10.0}), "spectra": spectra}
+    made = []
+    for passes in (spec.implementation(Cpu).uncompiled, spec.implementation(Cpu).plan):
+        output = np.empty_like(source)
+        for sweep in passes(CpuTask(source, output, values, Border.MIRROR, PARALLEL.id)):
+            sweep.kernel(*sweep.arguments, 0, sweep.rows)
+        made.append(output)
+    np.testing.assert_allclose(*made, atol=2e-3)
+    assert np.abs(made[0] - made[1]).mean() < 1e-5
+
+
+def head(components: int = 1) -> np.ndarray:
+    """Return a volume with Rician noise of sigma 10, as large as some tiles."""
+    z, y, x = np.mgrid[:10, :40, :50]
+    signal = 100 + 80 * np.sin(x / 9) * np.cos(y / 7) * np.cos(z / 5)
+    noise = np.random.default_rng(5).normal(0, 10, (2, *signal.shape, components))
+    return np.hypot(signal[..., None] + noise[0], noise[1]).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [(name, each) for name, several in CUBES.items() for each in several]
+)
+def test_masks_of_voxels_have_the_same_bits(name: str, values: dict[str, Any]) -> None:
+    spec, source = filters.get(name), np.round(head() * 8)[:, :20, :21] - 300
+    for border, box, whole in product(spec.borders, (None, Box((0, 3, 2), (4, 17, 5))), (0, 1)):
+        resolved = {**spec.validate(values), WHOLE: bool(whole), MIDDLE: 4.0}
+        made = []
+        for passes in (spec.implementation(Cpu).uncompiled, spec.implementation(Cpu).plan):
+            output = np.full((*(box.sides if box else source.shape[:3]), 1), np.nan, np.float32)
+            for sweep in passes(CpuTask(source, output, resolved, border, PARALLEL.id, part=box)):
+                for unit in range(sweep.rows):
+                    sweep.kernel(*sweep.arguments, unit, unit + 1)
+            made.append(output)
+        np.testing.assert_array_equal(*made, err_msg=f"{border} {box} {whole}")
+
+
+BOXES = [
+    None,
+    Box((3, 0, 0), (1, 40, 50)),
+    Box((0, 35, 0), (10, 1, 50)),
+    Box((2, 3, 49), (7, 9, 1)),
+]
+
+
+@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"noise": "gaussian", "sigma_from": "given", "sigma": (9.0,)},
+        {"sigma_from": "adaptive", "strength": 80.0},
+        {"strength": 0.0},
+    ],
+)
+def test_the_volume_dct_differs_by_rounding(values: dict[str, Any], box: Box | None) -> None:
+    spec, source = filters.get("volume_dct"), head(components=2)
+    resolved = spec.resolve(source, spec.validate(values))
+    made = []
+    for passes in (spec.implementation(Cpu).uncompiled, spec.implementation(Cpu).plan):
+        output = np.empty((*(box.sides if box else source.shape[:3]), 2), np.float32)
+        task = CpuTask(source, output, resolved, Border.REFLECT, PARALLEL.id, part=box)
+        for sweep in passes(task):
+            for unit in range(sweep.rows):
+                sweep.kernel(*sweep.arguments, unit, unit + 1)
+        made.append(output)
+    actual, wanted = made
+    assert np.abs(actual - wanted).max() < 1  # of a coefficient at the threshold
+    np.testing.assert_allclose(np.median(np.abs(actual - wanted)), 0, atol=1e-4)
+
+
+def test_methods_that_stand_in_have_the_name_of_a_filter() -> None:
+    named = {
+        spec.id: spec.implementation(Cpu).stand_in
+        for kind in Kind
+        for spec in filters.discover(kind).values()
+        if spec.implementation(Cpu).stand_in
+    }
+    assert named == {
+        "collaborative": "sliding DCT",
+        "volume_collaborative": "volume DCT",
+        "mri_nlm": "volume DCT",
+    }
 
 
 @pytest.mark.parametrize("name", ["maximum", "minimum", "median", "mean", "negative", "sobel"])

@@ -372,6 +372,35 @@ def test_an_estimate_is_said_and_made_once(
 # --- with the real processor: is the badge true? ---
 
 
+def test_another_method_shows_a_preview_until_the_code_is_ready(
+    qtbot: QtBot, real_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, ready, compile_all = real_window, threading.Event(), CpuBackend._compile_all
+
+    def compile_later(self: CpuBackend, *arguments: Any) -> None:
+        assert ready.wait(PATIENCE)
+        compile_all(self, *arguments)
+
+    monkeypatch.setattr(CpuBackend, "_compile_all", compile_later)
+    if not window.session.live:
+        window.live.toggle()
+    subject = window.session.pictures
+    window.session.set_filter("collaborative")
+    window.session.set_values("collaborative", {"sigma": 5.0})
+    load(qtbot, window, picture)
+    wait_until(qtbot, lambda: subject.shown is not None and bool(subject.shown.stand_in))
+    wait_until(qtbot, lambda: window.live.resting)
+    assert subject.result is None, "there is nothing to be saved"
+    assert window.session.freshness is Freshness.PREVIEW
+    assert badge(window).endswith("by sliding DCT while the code compiles")
+    assert "quick preview by sliding DCT" in window.page.canvas.output.details.toolTip()
+    ready.set()
+    wait_until(qtbot, lambda: window.session.freshness is Freshness.EXACT)
+    assert subject.result is not None
+    own = execute_all(replace(subject.result.request, live=False), {"cpu": CpuBackend()})
+    np.testing.assert_array_equal(subject.result.image.pixels, own.image.pixels)
+
+
 def test_numpy_shows_the_output_and_the_code_computes_it_once_more(
     qtbot: QtBot, real_window: MainWindow, picture: Path
 ) -> None:

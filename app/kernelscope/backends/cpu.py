@@ -227,10 +227,12 @@ class CpuBackend:
             task = CpuTask(source, output, parameters, border, level.id, request.origin, box)
             compiled = spec.implementation(Cpu).plan(task)
             passes: Sequence[CpuPass] = ()
-            if not self._may_wait(compiled, request):
-                passes = spec.implementation(Cpu).uncompiled(task)
+            implementation = spec.implementation(Cpu)
+            accepted = request.stand_in is not None or not implementation.stand_in
+            if accepted and not self._may_wait(compiled, request):
+                passes = implementation.uncompiled(task)
         if passes:
-            context.log.uncompiled = True
+            context.log.uncompiled, context.log.stand_in = True, implementation.stand_in
         else:
             passes = compiled
             with context.log.stage("compile", counted=False):

@@ -52,6 +52,7 @@ class RunLog:
     - `estimates`: parameters that were estimated from the data, by name.
     - `first`: the process had not run this code before.
     - `uncompiled`: NumPy computed, because the code is still being compiled.
+    - `stand_in`: the name of the method by which it did, if it is not that of the filter.
     """
 
     def __init__(self, origin: float | None = None, *, logged: bool = True) -> None:
@@ -63,6 +64,7 @@ class RunLog:
         self.launch: LaunchReport | None = None
         self.estimates: dict[str, Any] = {}
         self.first = self.uncompiled = False
+        self.stand_in = ""
 
     def stage(self, name: str, *, counted: bool = True) -> AbstractContextManager[None]:
         """Time the block; nothing is recorded if it raises."""

@@ -74,6 +74,7 @@ def crop_of(request: Request) -> tuple[Request, NeededPart]:
         origin=(top + part.rows.start, left + part.columns.start),
         estimated=True,
         live=request.live,
+        stand_in=request.stand_in,
     )
     return crop, part
 
@@ -112,6 +113,7 @@ def execute_region(request: Request, run: Callable[[Request], Result]) -> Result
     planes = np.ascontiguousarray(part.inside.of(result.output.planes))
     if area is not None:
         planes = area.limited(region.of(image.planes), planes, region)
+    request = replace(request, stand_in=result.request.stand_in)
     return replace(result, request=request, output=Image.from_array(planes, image.title))
 
 

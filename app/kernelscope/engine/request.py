@@ -157,6 +157,9 @@ class Request:
     region: Region | Box | None = None
     """The part of the result to compute, of a volume a box; it has the bytes that it has in the
     whole result."""
+    stand_in: str | None = None
+    """None: only the filter itself will do. Empty: while its code is compiled, another method may
+    take its place for a preview; its name is here in the request of such a result."""
     live: bool = False  # the settings are still changing: the run is neither logged nor learnt from
     reduction: int = 1
     """The result is reduced for the screen: each pixel is the mean of a square of this side."""
@@ -404,7 +407,9 @@ class Request:
         """Return the request for one of the steps, counted from 1, on `source`."""
         if number > 1:
             next_ = self.then[number - 2]
-            return Request(source, next_.step, next_.options, live=self.live)
+            return Request(
+                source, next_.step, next_.options, live=self.live, stand_in=self.stand_in
+            )
         if not self.then and not self.recipe and source is self.source:
             return self
         return replace(self, source=source, reference=None, then=(), done=(), recipe=False)

@@ -161,6 +161,8 @@ class Result:
     @property
     def where(self) -> str:
         """Device and level in words: ``CPU parallel``, ``Emulated GPU shared memory``."""
+        if self.request.stand_in:
+            return f"CPU, quick preview by {self.request.stand_in}"
         if self.uncompiled:
             return "CPU, by NumPy"
         device = "Emulated GPU" if self.device == Device.EMULATED else self.device.upper()

@@ -168,7 +168,7 @@ def _run(
         quality = _judge(request, output, backend, context)
         correlation = _look_for_structure(request, output, context)
     result = Result(
-        request,
+        replace(request, stand_in=log.stand_in or None),
         output,
         backend.id,
         level.id,

@@ -73,7 +73,13 @@ def filter_slices(
         for place, index in enumerate(indices):
             context.token.check()
             picture = picture_of(volume, axis, index, unit)
-            one = Request(picture, step_of(own, number * depth + index), request.options)
+            one = Request(
+                picture,
+                step_of(own, number * depth + index),
+                request.options,
+                live=request.live,
+                stand_in=request.stand_in,
+            )
             region = _region(box, axis)
             filtered = _filter_one(one, region, lambda each: run(each, report))
             if filtered.dtype.kind == "f":

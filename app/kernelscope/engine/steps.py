@@ -102,8 +102,9 @@ def joined(request: Request, parts: Sequence[Result]) -> Result:
     """
     first, last = parts[0], parts[-1]
     step = first.request.step if request.needs_estimates else request.step
+    stand_in = next((part.request.stand_in for part in parts if part.request.stand_in), None)
     return Result(
-        replace(request, step=step, estimated=True, done=()),
+        replace(request, step=step, estimated=True, done=(), stand_in=stand_in),
         last.output,
         last.device,
         last.level,

@@ -37,6 +37,7 @@ from kernelscope.filters.shared.separable import (
     weights_of,
 )
 from kernelscope.filters.shared.separable_cuda import separable_cuda
+from kernelscope.filters.shared.uncompiled_cubes import AVERAGES, instead
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec, Unit
@@ -154,7 +155,7 @@ _IN_3D = cubes.CubeSpec(
     check=check,
     averages=True,
     implementations={
-        "cpu": Cpu(_plan_cubes),
+        "cpu": Cpu(_plan_cubes, uncompiled=instead(_plan_cubes, AVERAGES)),
         "gpu": Cuda(_plan_cubes_cuda, (GLOBAL, CONSTANT, SHARED), GAPS_IN_3D),
     },
 )

@@ -22,6 +22,7 @@ from kernelscope.filters.shared import correlation_bytes, cubes, uncompiled
 from kernelscope.filters.shared.correlation import (
     NEGATIVE,
     Divisor,
+    Finish,
     mask_array,
     one_part,
     settle,
@@ -29,6 +30,14 @@ from kernelscope.filters.shared.correlation import (
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
 from kernelscope.filters.shared.cubes_cuda import GAPS_IN_3D, cube_launch
+from kernelscope.filters.shared.uncompiled_cubes import (
+    AVERAGES,
+    blocks,
+    cells_around,
+    instead,
+    put,
+    summed,
+)
 from kernelscope.schema.explanation import EDGE, Cells, Example, Explanation, number, weighted
 from kernelscope.schema.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
@@ -139,6 +148,27 @@ def _plan_cubes(task: CpuTask) -> Sequence[CpuPass]:
     return [CpuPass(cubes.weigh_cubes_parallel, parallel, cubes.units(task))]
 
 
+def _faces(
+    source: Voxels,
+    output: Voxels,
+    places: cubes.Places,
+    radii: Record,
+    finish: Finish,
+    start: Index,
+    stop: Index,
+) -> None:
+    """As `laplace_faces`, by NumPy."""
+    for block in blocks(output, start, stop):
+        cells = cells_around(source, places, radii, block)
+        own = cells[1]
+        columns = summed(cells, (1, -6, 1), 0)[0, 1:-1] + own[:-2] + own[2:]
+        total = columns[:, 1:-1] + (own[1:-1, :-2] + own[1:-1, 2:])
+        put(output, block, uncompiled.settled(total, finish), cells, places, radii)
+
+
+_FORMS = {**AVERAGES, laplace_faces: _faces}
+
+
 def _plan_cubes_cuda(task: CudaTask) -> Launch:
     form, negative = task.parameters["form"], task.parameters["negative"]
     return cube_launch(
@@ -180,7 +210,7 @@ _IN_3D = cubes.CubeSpec(
     ),
     radius=lambda parameters: 1,
     implementations={
-        "cpu": Cpu(_plan_cubes),
+        "cpu": Cpu(_plan_cubes, uncompiled=instead(_plan_cubes, _FORMS)),
         "gpu": Cuda(_plan_cubes_cuda, (GLOBAL, CONSTANT, SHARED), GAPS_IN_3D),
     },
 )

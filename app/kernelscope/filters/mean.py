@@ -31,6 +31,7 @@ from kernelscope.filters.shared.plain import (
     put,
 )
 from kernelscope.filters.shared.rows_cuda import QUAD, rows_launch, rows_pay_from
+from kernelscope.filters.shared.uncompiled_cubes import AVERAGES, instead
 from kernelscope.filters.shared.vectors import blank_row
 from kernelscope.schema.explanation import Example, Explanation, weighted
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec
@@ -161,7 +162,7 @@ _IN_3D = cubes.CubeSpec(
     radius=cubes.side_radius,
     averages=True,
     implementations={
-        "cpu": Cpu(_plan_cubes),
+        "cpu": Cpu(_plan_cubes, uncompiled=instead(_plan_cubes, AVERAGES)),
         "gpu": Cuda(_plan_cubes_cuda, (GLOBAL, SHARED), {CONSTANT.id: NO_MASK, **GAPS_IN_3D}),
     },
 )

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Index, Line, Number, Plane, kernel
+from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.schema.crop import Crop
 from kernelscope.schema.explanation import EDGE, Example, Explanation
@@ -86,6 +87,16 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     return [CpuPass(ripple_integer, (output, white, numbers), output.shape[0])]
 
 
+def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
+    """Return rows by NumPy."""
+    height, width, channels = task.output.shape
+    y, x = np.arange(start, stop, dtype=np.float32)[:, None], np.arange(width, dtype=np.float32)
+    values = brightness.function(x, y, width, height, wave(task.parameters["tick"]))
+    if task.output.dtype.kind != "f":
+        values = np.rint(np.float32(white_level(task.output.dtype)) * values)
+    return np.broadcast_to(values[..., None], (*values.shape, channels))
+
+
 def plan_cuda(task: CudaTask) -> Launch:
     return level_launch("ripple", task, 0, operations=30, tables=(wave(task.parameters["tick"]),))
 
@@ -110,7 +121,7 @@ SPEC = TeachingSpec(
     ),
     unit=Unit.WHITE,
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled.by_numpy(_rows)),
         "gpu": Cuda(
             plan_cuda,
             (SINGLE_BLOCK, GLOBAL),

@@ -38,6 +38,7 @@ from kernelscope.filters.shared.correlation import (
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
 from kernelscope.filters.shared.cubes_cuda import GAPS_IN_3D, cube_launch
+from kernelscope.filters.shared.uncompiled_cubes import AVERAGES, instead
 from kernelscope.schema.explanation import Cells, Example, Explanation, weighted
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level
@@ -159,7 +160,7 @@ _IN_3D = cubes.CubeSpec(
     radius=cubes.side_radius,
     averages=True,
     implementations={
-        "cpu": Cpu(_plan_cubes),
+        "cpu": Cpu(_plan_cubes, uncompiled=instead(_plan_cubes, AVERAGES)),
         "gpu": Cuda(_plan_cubes_cuda, (GLOBAL, CONSTANT, SHARED), GAPS_IN_3D),
     },
 )

@@ -53,6 +53,8 @@ def by_numpy(
         return None
     check_common(given)
     spec = step.filter
+    if spec.noise is not None:  # whose sums of floats are rounded elsewhere
+        return None
     side = 2 * spec.radius(step.parameters) + 1
     if min(array.shape[:2]) < max(side, MOST_CHANNELS + 1):  # or the usual way asks for the axes
         return None

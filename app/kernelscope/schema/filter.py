@@ -106,8 +106,10 @@ class Cpu:
     """`CPU_LEVELS`, and the filter's own between them; the last is the fastest."""
     gaps: Mapping[str, str] = field(default_factory=dict)
     uncompiled: Callable[[CpuTask], Sequence[CpuPass]] = lambda task: ()
-    """As `plan`, with passes of NumPy alone, or none: integers have the same bytes. Live runs use
-    them while the code of the filter is being compiled."""
+    """As `plan`, with passes of NumPy alone, or none: integers have the same bytes, those of sums
+    of floats up to rounding. Live runs use them while the code of the filter is being compiled."""
+    stand_in: str = ""
+    """Of `uncompiled` passes that compute another method: its name. They make previews only."""
 
 
 @dataclass(frozen=True)

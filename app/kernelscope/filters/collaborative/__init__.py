@@ -35,6 +35,7 @@ from __future__ import annotations
 from kernelscope.filters.collaborative.cpu import plan_cpu
 from kernelscope.filters.collaborative.cuda import GAPS, plan_cuda
 from kernelscope.filters.collaborative.model import GRID, SETTING, estimate_sigma, radius
+from kernelscope.filters.shared import uncompiled_blocks
 from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_parameter
 from kernelscope.filters.shared.stabilise import NOISE, WHITENING_STEPS
 from kernelscope.schema.borders import Border
@@ -67,7 +68,7 @@ SPEC = FilterSpec(
     # Planes, guides, and sums and weights of both stages; each thread has sums of its own as well.
     crop=Crop(grid=GRID, floats=12),
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled_blocks.sliding_dct, stand_in="sliding DCT"),
         "gpu": Cuda(plan_cuda, (GLOBAL, SHARED, TUNED), GAPS),
     },
     explanation=Explanation(

@@ -19,6 +19,7 @@ from kernelscope.filters.median.parallel import VECTOR, emit_program
 from kernelscope.filters.median.selection import middle
 from kernelscope.filters.shared import cubes
 from kernelscope.filters.shared.cubes_cuda import GAPS_IN_3D, cube_launch
+from kernelscope.filters.shared.uncompiled_cubes import blocks, cells_around, instead, put
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import WHOLE, Cpu, CpuPass, CpuTask
 from kernelscope.schema.launch import Cuda, CudaTask, Launch
@@ -183,6 +184,33 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     return [CpuPass(median_cubes_parallel, arguments, cubes.units(task))]
 
 
+def _by_numpy(
+    source: Voxels, output: Voxels, places: cubes.Places, radii: Record, outside: Flag, *rest: Any
+) -> None:
+    """As `median_cubes`, which is the same as the network."""
+    sides = tuple(2 * radius + 1 for radius in radii)
+    for block in blocks(output, *rest[-2:]):
+        cells = cells_around(source, places, radii, block, 0 if outside else np.inf)
+        windows = np.lib.stride_tricks.sliding_window_view(cells, sides)[0]
+        found = np.sort(windows.reshape(*windows.shape[:2], -1), axis=-1)
+        inside = np.ones(found.shape, bool) if outside else found < np.inf
+        counts = inside.sum(axis=-1, keepdims=True)
+        medians = np.take_along_axis(found, (counts - 1) // 2, -1)[..., 0]
+        put(output, block, medians, cells, places, radii)
+
+
+def _network(
+    source: Voxels, output: Voxels, places: cubes.Places, radii: Record, reduce: Flag, *rest: Any
+) -> None:
+    if reduce:  # whose rim is selected
+        everywhere = (0, output.shape[0], 0, output.shape[1], 0, output.shape[2])
+        places = places._replace(fits=everywhere)
+    _by_numpy(source, output, places, radii, not reduce, *rest)
+
+
+_FORMS = {median_cubes: _by_numpy, median_cubes_parallel: _network}
+
+
 def plan_cuda(task: CudaTask) -> Launch:
     radii = cubes.radii_of(task.parameters["size"])
     bits = 17 if task.parameters.get(WHOLE) else 32
@@ -200,7 +228,7 @@ SPEC = cubes.CubeSpec(
     ),
     radius=cubes.side_radius,
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=instead(plan_cpu, _FORMS)),
         "gpu": Cuda(
             plan_cuda,
             (GLOBAL, SHARED),

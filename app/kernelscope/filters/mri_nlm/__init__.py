@@ -25,6 +25,7 @@ from kernelscope.filters.mri_nlm.cpu import plan_cpu
 from kernelscope.filters.mri_nlm.cuda import GAPS, plan_mri_nlm
 from kernelscope.filters.mri_nlm.model import radius
 from kernelscope.filters.mri_nlm.strength import suggest_beta
+from kernelscope.filters.shared import uncompiled_blocks
 from kernelscope.filters.shared.mri_noise import NOISE, SIGMA, VolumeSpec, sigma_from
 from kernelscope.schema.explanation import Example, Explanation
 from kernelscope.schema.filter import Cpu, Disturbance, Remedy
@@ -126,7 +127,7 @@ SPEC = VolumeSpec(
     radius=radius,
     remedy=Remedy(disturbance=Disturbance.NOISE, decibels=34.68),
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled_blocks.volume_dct, stand_in="volume DCT"),
         "gpu": Cuda(plan_mri_nlm, (GLOBAL, SHARED, TUNED), GAPS),
     },
     explanation=Explanation(

@@ -128,7 +128,11 @@ def _places(
 
 def finished(task: CpuTask, values: NDArray[Any], negative: str = "keep") -> NDArray[Any]:
     """Return quotients as samples: rounded, made positive, shifted, saturated."""
-    finish = Finish.of(task.source.dtype, np.float64, negative)
+    return settled(values, Finish.of(task.source.dtype, np.float64, negative))
+
+
+def settled(values: NDArray[Any], finish: Finish) -> NDArray[Any]:
+    """As `correlation.settle`, of many."""
     if finish.whole:
         values = np.rint(values)
     if finish.absolute:

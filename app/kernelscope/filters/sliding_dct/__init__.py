@@ -29,6 +29,7 @@ Processing 16, 2007.
 
 from __future__ import annotations
 
+from kernelscope.filters.shared import uncompiled_blocks
 from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_parameter
 from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS
 from kernelscope.filters.sliding_dct.cpu import plan_cpu
@@ -57,7 +58,7 @@ SPEC = FilterSpec(
     # A block is transformed as a whole: none has fewer cells.
     borders=tuple(border for border in Border if border is not Border.REDUCE),
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled_blocks.sliding_dct),
         "gpu": Cuda(plan_cuda, (GLOBAL, SHARED), GAPS),
     },
     explanation=Explanation(

@@ -13,9 +13,17 @@ import numpy as np
 
 from kernelscope.base.jit import Flag, Index, Line, Number, Record, Voxels, inlined, kernel
 from kernelscope.filters.shared import cubes
-from kernelscope.filters.shared.correlation import settle
+from kernelscope.filters.shared.correlation import Finish, settle
 from kernelscope.filters.shared.cubes_cuda import GAPS_IN_3D, cube_launch
 from kernelscope.filters.shared.plain import no_simd
+from kernelscope.filters.shared.uncompiled import settled
+from kernelscope.filters.shared.uncompiled_cubes import (
+    blocks,
+    cells_around,
+    instead,
+    put,
+    summed,
+)
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask
 from kernelscope.schema.launch import Cuda, CudaTask, Launch
 from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED
@@ -108,6 +116,29 @@ def sobel_cubes_parallel(
             cubes.keep_row(source, output, places, radii, z, y)
 
 
+def _by_numpy(
+    source: Voxels,
+    output: Voxels,
+    smooth: Line,
+    difference: Line,
+    places: cubes.Places,
+    radii: Record,
+    magnitude: Flag,
+    finish: Finish,
+    start: Index,
+    stop: Index,
+) -> None:
+    """As `sobel_cubes_parallel`."""
+    for block in blocks(output, start, stop):
+        cells = cells_around(source, places, radii, block)
+        smoothed, differences = (summed(cells, row, 0)[0] for row in (smooth, difference))
+        gx = summed(summed(smoothed, smooth, 0), difference, 1)
+        gy = summed(summed(smoothed, difference, 0), smooth, 1)
+        gz = summed(summed(differences, smooth, 0), smooth, 1)
+        slope = length.function(gz, gy, gx, magnitude)
+        put(output, block, settled(slope, finish), cells, places, radii)
+
+
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     arguments = (
         *(task.source, task.output),
@@ -146,7 +177,7 @@ SPEC = cubes.CubeSpec(
     ),
     radius=lambda parameters: 1,
     implementations={
-        "cpu": Cpu(plan_cpu),
+        "cpu": Cpu(plan_cpu, uncompiled=instead(plan_cpu, {sobel_cubes_parallel: _by_numpy})),
         "gpu": Cuda(
             plan_cuda,
             (GLOBAL, SHARED),

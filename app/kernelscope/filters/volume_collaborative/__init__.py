@@ -25,6 +25,7 @@ ISBI 2011.
 
 from __future__ import annotations
 
+from kernelscope.filters.shared import uncompiled_blocks
 from kernelscope.filters.shared.volume_noise import RIM, StabilisedSpec
 from kernelscope.filters.volume_collaborative.cpu import plan_cpu
 from kernelscope.filters.volume_collaborative.cuda import GAPS, plan_cuda
@@ -42,7 +43,10 @@ SPEC = StabilisedSpec(
     source="Maggioni et al., IEEE Transactions on Image Processing 22, 2013 (BM4D)",
     radius=radius,
     remedy=Remedy(disturbance=Disturbance.NOISE, decibels=36.86),
-    implementations={"cpu": Cpu(plan_cpu), "gpu": Cuda(plan_cuda, (GLOBAL, SHARED), GAPS)},
+    implementations={
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled_blocks.volume_dct, stand_in="volume DCT"),
+        "gpu": Cuda(plan_cuda, (GLOBAL, SHARED), GAPS),
+    },
     explanation=Explanation(
         formula=r"g = \sigma f^{-1}\left( \frac{\sum_G w_G\, T^{-1}(\gamma\, T v_G)}{\sum_G w_G}"
         r" \right), \quad v = f(u / \sigma), \quad"

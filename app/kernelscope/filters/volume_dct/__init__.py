@@ -27,6 +27,7 @@ estimation and removal in MR imaging: the variance-stabilization approach", ISBI
 
 from __future__ import annotations
 
+from kernelscope.filters.shared import uncompiled_blocks
 from kernelscope.filters.shared.volume_noise import RIM, StabilisedSpec
 from kernelscope.filters.volume_dct.cpu import plan_cpu
 from kernelscope.filters.volume_dct.cuda import GAPS, plan_cuda
@@ -44,7 +45,10 @@ SPEC = StabilisedSpec(
     source="Manjón et al., MRI denoising by sparseness and self-similarity, 2012 (ODCT3D)",
     radius=radius,
     remedy=Remedy(disturbance=Disturbance.NOISE, decibels=35.62),
-    implementations={"cpu": Cpu(plan_cpu), "gpu": Cuda(plan_cuda, (GLOBAL, SHARED), GAPS)},
+    implementations={
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled_blocks.volume_dct),
+        "gpu": Cuda(plan_cuda, (GLOBAL, SHARED), GAPS),
+    },
     explanation=Explanation(
         formula=r"g = \sigma f^{-1}\left( \frac{\sum_B w_B\, T^{-1}(\gamma\, T v_B)}{\sum_B w_B}"
         r" \right), \quad v = f(u / \sigma), \quad"

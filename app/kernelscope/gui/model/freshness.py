@@ -74,7 +74,7 @@ def freshness(shown: Request | None, wanted: Request | None) -> Freshness | None
         return None
     if wanted is None or not alike(shown, wanted):
         return Freshness.OUT_OF_DATE
-    whole = shown.region is None and shown.reduction == 1
+    whole = shown.region is None and shown.reduction == 1 and not shown.stand_in
     return Freshness.EXACT if whole else Freshness.PREVIEW
 
 
@@ -82,6 +82,8 @@ def describe_part(shown: Request) -> str:
     """Return which part of the result of a request is shown; empty for all of it."""
     region = shown.region
     height, width = shown.whole_shape[:2]
+    if shown.stand_in:
+        return f"by {shown.stand_in} while the code compiles"
     if isinstance(region, Region):
         return f"{region.width}×{region.height} of {width}×{height} pixels"
     if shown.reduction > 1:
@@ -114,6 +116,10 @@ class Pace:
         for key in self._uncompiled:
             self._known.pop(key, None)
         self._uncompiled.clear()
+
+    def is_uncompiled(self, request: Request) -> bool:
+        """Return whether `expect` knows runs without compiled code only."""
+        return _kind(request) in self._uncompiled
 
     def expect(self, request: Request) -> float | None:
         """Return the seconds that `request` should take; None if its kind is unknown.

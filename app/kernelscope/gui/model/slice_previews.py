@@ -66,6 +66,11 @@ class SlicePreviews:
     def clear(self) -> None:
         self._slices.clear()
 
+    def drop_stand_ins(self) -> None:
+        """Forget slices that another method made."""
+        own = {each: kept for each, kept in self._slices.items() if not kept.request.stand_in}
+        self._slices = own
+
     def put(self, result: Result) -> bool:
         """Keep the result of a slice or a part of one; return whether it is one."""
         place, box = place_of(result.request), result.request.region

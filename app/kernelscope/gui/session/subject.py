@@ -372,6 +372,11 @@ class Subject(Observed, Generic[Opened, Part]):
         """Show a part of a result until a whole one is; return whether it is in view."""
         raise NotImplementedError
 
+    def drop_stand_ins(self) -> None:
+        """Have previews by other methods computed again; they stay on the screen until then."""
+        if self.shown is not None and self.shown.stand_in:
+            self.shown = self._on_screen()
+
     def _references_of(
         self, result: Result, known: Moment[Opened, Part]
     ) -> Mapping[Part, Reference[Part]]:

@@ -250,7 +250,7 @@ class VolumeSubject(Subject[Scan, Volume]):
         return found.part if found is not None else None
 
     def describe_part(self, shown: Request) -> str:
-        if not isinstance(shown.region, Box):
+        if shown.stand_in or not isinstance(shown.region, Box):
             return super().describe_part(shown)
         places = self.view.places
         found = [each for each in (self.previews.of(shown, *place) for place in places) if each]
@@ -273,6 +273,10 @@ class VolumeSubject(Subject[Scan, Volume]):
         with self.changing(PART):
             self.shown = self._on_screen()
         return True
+
+    def drop_stand_ins(self) -> None:
+        self.previews.drop_stand_ins()
+        super().drop_stand_ins()
 
     def _on_view(self, fields: Fields) -> None:
         if self.source is None or self.is_behind:

@@ -45,6 +45,7 @@ from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later
 from kernelscope.gui.work.tasks import Priority, Task
+from kernelscope.schema.samples import Kind
 
 _logger = logging.getLogger(__name__)
 
@@ -266,11 +267,14 @@ class Live(QObject):
         known = shown is not None and alike(shown, wanted)
         if self._has(wanted):
             return  # it is being drawn
+        expect, parts = self.pace.expect, subject.visible_parts(wanted)
+        if known and shown is not None and shown.stand_in:
+            if shown.region is None or not parts:
+                return  # the code is on its way
+            expect = self._expect_part
         reduction = subject.reduction() if self._on_card(wanted) else 1
-        for visible in subject.visible_parts(wanted) or (None,):
-            request = next_run(
-                wanted, visible, self.pace.expect, resting=self._resting, reduction=reduction
-            )
+        for visible in parts or (None,):
+            request = next_run(wanted, visible, expect, resting=self._resting, reduction=reduction)
             if request is not None and is_worthwhile(
                 subject.part_shown(request), request.region, visible
             ):
@@ -284,7 +288,10 @@ class Live(QObject):
     def _submit(self, request: Request) -> None:
         self._failed = None
         self._overtaken = False
-        task = self._task = self.runner.tasks.submit(replace(request, live=True), Priority.LIVE)
+        # A preview by another method is one of a picture or of slices.
+        hidden = request.then or (request.region is None and request.source.kind is Kind.VOLUME)
+        request = replace(request, live=True, stand_in=None if hidden else "")
+        task = self._task = self.runner.tasks.submit(request, Priority.LIVE)
         task.finished.connect(self._on_finished)
         task.failed.connect(self._on_ended)
         task.stopped.connect(self._on_ended)
@@ -358,18 +365,26 @@ class Live(QObject):
         self.pace.forget_uncompiled()
         self._overtaken = True
         subject = self.session.subject
-        result, wanted = subject.result, subject.wanted()
+        shown, result, wanted = subject.shown, subject.result, subject.wanted()
+        subject.drop_stand_ins()
         early = result is not None and result.uncompiled
         idle = self.session.live and self._at_work is None
         if early and idle and wanted is not None and self._has(wanted):
             self._same_step = True
             self._submit(wanted)
+        elif idle and wanted and shown is not None and shown.stand_in and alike(shown, wanted):
+            self._submit(replace(wanted, region=shown.region))
         else:
             self._follow()
 
     def _expect_run(self, request: Request) -> float | None:
         """Return the seconds that a run should take; none where only a bound is known."""
-        return None if self.pace.is_bound(request) else self.pace.expect(request)
+        unknown = self.pace.is_bound(request) or self.pace.is_uncompiled(request)
+        return None if unknown else self.pace.expect(request)
+
+    def _expect_part(self, request: Request) -> float | None:
+        """Return the seconds for a part; none for the whole, which has to wait for its code."""
+        return None if request.region is None else self.pace.expect(request)
 
     def _learn(self, result: Result) -> None:
         self.pace.record(result.request, result.seconds)
@@ -393,7 +408,7 @@ class Live(QObject):
         if before is not None and not before.live and alike(before, request):
             useful = False  # Run has overtaken it
         if useful and request.source is subject.source:
-            if request.region is None and request.reduction == 1:
+            if request.region is None and request.reduction == 1 and not result.request.stand_in:
                 first = subject.result is None  # of this input, which is a step already
                 settings = RunSettings.of(request)
                 subject.show_output(result, settings, same_step=self._same_step)
@@ -443,6 +458,8 @@ class Live(QObject):
         part = ""
         if fresh is Freshness.PREVIEW and shown is not None:
             part = self.session.subject.describe_part(shown)
+            if shown.stand_in:
+                return part
         if self._estimates.pending:
             return part or "estimating…"
         if self.runner.busy or self._at_work is not None or not self._resting:
