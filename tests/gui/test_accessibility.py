@@ -396,7 +396,7 @@ def dialogs() -> list[QDialog]:
         Preferences(Settings(_NOWHERE)),
         CommandPalette([Command("Run", "Run", "F5", "Apply the filter", "", lambda: None)]),
         TogetherDialog([*found(volume("a.nii"), volume("b.nii", 1, less=1)), lost]),
-        SpaceWindow(Background(), lambda error: None),
+        SpaceWindow(Background()),
     ]
 
 

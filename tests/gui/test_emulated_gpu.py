@@ -189,14 +189,14 @@ def test_no_text_of_the_window_has_the_time_of_an_emulated_run(
     window.levels.explain()
     window.findChild(QAction, "exportFigure").trigger()
     figure = dialog(qtbot, window, FigureDialog)
-    copied = window.run_shelf.views.runs.table.text()
+    copied = window.runs.table.text()
     new = (texts(window) | texts(figure) | lines(copied)) - before
     figure.reject()
     assert any("Emulated GPU shared memory" in text for text in new)
     assert times(new) == set()
     # The same walk finds the times of a run that has some.
     run_at(qtbot, window, SERIAL)
-    found = times(texts(window) | lines(window.run_shelf.views.runs.table.text()))
+    found = times(texts(window) | lines(window.runs.table.text()))
     assert any("median of" in text for text in found)
     assert any("CPU serial" in text for text in found)
     assert len(found) > 8
@@ -250,14 +250,14 @@ def test_an_emulated_run_takes_part_in_no_comparison(qtbot: QtBot, opened: MainW
     assert not runs.has_rivals(timed), "it is compared with nothing"
     assert (emulated.seconds, emulated.kernel, emulated.speed) == (None, None, None)
     assert (emulated.stages, emulated.parts, emulated.transfers) == ((), (), {})
-    table = window.run_shelf.views.runs.table.text().splitlines()
+    table = window.runs.table.text().splitlines()
     assert "baseline" not in "".join(table)
     assert window.session.gallery.sorted(RunOrder.FASTEST)[-1] is emulated
-    rows = window.run_shelf.views.runs.table
+    rows = window.runs.table
     for column in (TOTAL_TIME, KERNEL_TIME, SPREAD, PARTS):
         rows.header().setSortIndicator(column, Qt.SortOrder.AscendingOrder)
         assert rows.choice.runs[-1] is emulated
-    window.run_shelf.views.runs.choose(emulated)
+    window.runs.choose(emulated)
     assert not window.findChild(QAction, "compareRuns").isEnabled()
 
 

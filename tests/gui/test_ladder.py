@@ -150,7 +150,7 @@ def test_after_all_levels_the_run_on_the_screen_is_selected(
     shelf, result = ready.run_shelf, ready.session.pictures.result
     assert len(list(shelf.gallery)) > 1
     assert result is not None
-    assert shelf.views.runs.current is shelf.gallery.find(result)
+    assert ready.runs.current is shelf.gallery.find(result)
 
 
 def test_l_does_not_run_again_what_was_measured(

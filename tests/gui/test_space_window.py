@@ -21,8 +21,8 @@ from tests.gui.test_volume_viewer import volume
 @pytest.fixture
 def space(qtbot: QtBot) -> Iterator[SpaceWindow]:
     failures: list[Exception] = []
-    background = Background()
-    window = SpaceWindow(background, failures.append)
+    background = Background(report=failures.append)
+    window = SpaceWindow(background)
     qtbot.addWidget(window)
     window.show_volumes(volume(0), volume(1), Display(0, 1000))
     window.open()

@@ -64,11 +64,7 @@ class Display:
 
         That is `full` for 8 bits, for 16 bits of which more than 15 are used, and for floats
         from 0 to 1; otherwise from the 0.2nd to the 99.8th percentile.
-
-        Parameters
-        ----------
-        planes : ndarray, shape (height, width, channels)
-            Alpha, if there is any, does not count.
+        `planes` have the shape (height, width, channels); alpha does not count.
         """
         full = cls.full(planes.dtype)
         if planes.dtype == np.uint8:

@@ -335,14 +335,8 @@ def lay_out(
 def scale_bar(picture: Picture, width: float, unit: str) -> tuple[float, str]:
     """Return a round length of about a quarter of a picture: on paper in mm, and in words.
 
-    Parameters
-    ----------
-    width : float
-        Of the picture on paper, in millimetres.
-
-    Examples
-    --------
-    A picture of 512 pixels, 80 mm wide, gets a bar of 100 px, which is 15.6 mm long.
+    `width`: of the picture on paper, in millimetres. A picture of 512 pixels, 80 mm wide, gets a
+    bar of 100 px, which is 15.6 mm long.
     """
     whole = picture.width
     power = 10 ** math.floor(math.log10(whole / 4))

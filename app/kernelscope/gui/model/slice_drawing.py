@@ -42,10 +42,7 @@ class Look:
         little changed; `opacity` is reached where the difference alone would saturate. `width`:
         from black to white, in the anatomy.
 
-        Returns
-        -------
-        ndarray of uint8, shape (rows, columns, 4)
-            Red, green, blue and opacity; not premultiplied.
+        Bytes of shape (rows, columns, 4): red, green, blue and opacity, not premultiplied.
         """
         share = np.clip(change * np.float32(2 * gain / width), -1, 1)
         size = np.abs(share)

@@ -57,7 +57,6 @@ class BatchWindow(ToolWindow):
     time in seconds.
     """
 
-    broken = Signal(object)  # `Exception`: A bug of the program
     result_wanted = Signal(object)  # `Path`: the result of a file is to be shown
 
     def __init__(
@@ -224,7 +223,7 @@ class BatchWindow(ToolWindow):
             self._inputs.clear()
             self._note.set_full_text(str(error))
         else:
-            self.broken.emit(error)
+            self._background.report(error)
 
     def _choose_files(self) -> None:
         kinds = (*READABLE, *READABLE_VOLUMES)
@@ -321,7 +320,7 @@ class BatchWindow(ToolWindow):
         if isinstance(error, AppError):
             messages.show_error(self, error)
         else:
-            self.broken.emit(error)
+            self._background.report(error)
 
     # --- what is shown ---
 

@@ -65,7 +65,6 @@ class Pictures(QObject):
     """`Image or Volume`: A picture or a volume was opened to judge others by."""
     saved = Signal(object, object)  # `Image or Volume, Path`: This is on the disk now
     announced = Signal(str)  # one line for the status bar
-    broken = Signal(object)  # `Exception`: A bug of the program
 
     def __init__(self, window: QWidget, settings: Settings, background: Background) -> None:
         super().__init__(window)
@@ -75,10 +74,7 @@ class Pictures(QObject):
         self._saver = Saver(window, settings, background)
         self._saver.saved.connect(self.saved)
         self._saver.announced.connect(self.announced)
-        self._saver.broken.connect(self.broken)
-        self._together = VolumesTogether(
-            window, settings, background, self.ask_nan, self._on_unread
-        )
+        self._together = VolumesTogether(window, settings, background, self.ask_nan)
         self._together.scan_loaded.connect(self.scan_loaded)
         self._together.each_loaded.connect(self.each_loaded)
         self._together.announced.connect(self.announced)
@@ -227,7 +223,7 @@ class Pictures(QObject):
             elif isinstance(error, NotANumber):
                 self.ask_nan(error, lambda nan: again(replace(decided, nan=nan)))
             else:
-                self._on_unread(error)
+                self._background.report(error)
 
         def again(choice: _Choice) -> None:
             self._read(topic, path, read, then, choice)
@@ -309,10 +305,3 @@ class Pictures(QObject):
         if image.path is not None and image.path not in _SAMPLE_PATHS:
             self.settings.add_recent(image.path)
         self.loaded.emit(image)
-
-    def _on_unread(self, error: Exception) -> None:
-        self.announced.emit("")
-        if isinstance(error, AppError):
-            show_error(self._window, error)
-        else:
-            self.broken.emit(error)

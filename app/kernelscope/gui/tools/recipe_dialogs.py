@@ -21,7 +21,6 @@ _FILES = "Recipes (*.json);;All files (*)"
 
 class Recipes(QObject):
     loaded = Signal(object)  # `Recipe`: The user chose a recipe to run
-    failed = Signal(object)  # `Exception`: A recipe could not be read, by a fault of the program
     saved = Signal(Path)  # a recipe was written there
 
     def __init__(self, window: QWidget, background: Background) -> None:
@@ -59,11 +58,4 @@ class Recipes(QObject):
 
     def load(self, path: Path) -> None:
         """Read a recipe; `loaded` comes when it is there."""
-
-        def failed(error: Exception) -> None:
-            if isinstance(error, AppError):
-                dialogs.show_error(self._window, error)
-            else:
-                self.failed.emit(error)
-
-        self._background.start("recipe file", lambda: read_recipe(path), self.loaded.emit, failed)
+        self._background.start("recipe file", lambda: read_recipe(path), self.loaded.emit)

@@ -8,7 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
-from kernelscope.base.errors import AppError, ImageWriteError, LossyFormat
+from kernelscope.base.errors import ImageWriteError, LossyFormat
 from kernelscope.base.text import printable
 from kernelscope.files import WRITABLE, write_image
 from kernelscope.files.formats import Format
@@ -17,7 +17,7 @@ from kernelscope.files.record import record_of
 from kernelscope.files.volumes import WRITABLE_VOLUMES, write_volume
 from kernelscope.gui.tools.places import folder_for, name_filter
 from kernelscope.gui.tools.preferences import jpeg_quality
-from kernelscope.gui.widgets.messages import open_dialog, show_error
+from kernelscope.gui.widgets.messages import open_dialog
 from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
@@ -40,7 +40,6 @@ def _type_of(image: Image | Volume, writable: Sequence[Format]) -> str:
 class Saver(QObject):
     saved = Signal(object, object)  # `Image or Volume, Path`: This is on the disk now
     announced = Signal(str)  # one line for the status bar
-    broken = Signal(object)  # `Exception`: A bug of the program
 
     def __init__(self, window: QWidget, settings: Settings, background: Background) -> None:
         super().__init__(window)
@@ -137,11 +136,8 @@ class Saver(QObject):
             answers = [go_on, "Choose Another Format…"]
         elif isinstance(error, ImageWriteError):
             answers = ["Choose Another Place…"]
-        elif isinstance(error, AppError):
-            show_error(self._window, error)
-            return
         else:
-            self.broken.emit(error)
+            self._background.report(error)
             return
 
         def answered(answer: str) -> None:

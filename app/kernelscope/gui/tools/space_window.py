@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
@@ -135,12 +134,11 @@ class SpaceWindow(ToolWindow):
     def __init__(
         self,
         background: Background,
-        report: Callable[[Exception], None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__("spaceWindow", "3-D View", parent)
         self.take_size(900, 560)
-        self._background, self._report = background, report
+        self._background = background
         self.camera, self.style_ = Viewpoint(), SpaceStyle(surface=True, threshold=_THRESHOLD)
         self._volumes: tuple[Volume | None, ...] = (None, None)
         self._display = Display(0, 1)
@@ -276,7 +274,7 @@ class SpaceWindow(ToolWindow):
 
         def failed(error: Exception) -> None:
             self._busy = False
-            self._report(error)
+            self._background.report(error)
 
         self._background.start("space", work, show, failed)
 

@@ -239,11 +239,10 @@ class VolumesTogether(QObject):
         settings: Settings,
         background: Background,
         ask_nan: Callable[[NotANumber, Callable[[float], None]], None],
-        failed: Callable[[Exception], None],
     ) -> None:
         super().__init__(window)
         self._window, self._settings, self._background = window, settings, background
-        self._ask_nan, self._failed = ask_nan, failed
+        self._ask_nan = ask_nan
 
     def open(self, paths: Sequence[Path], nan: float | None = None) -> None:
         self.announced.emit(f"Opening {len(paths)} volumes…")
@@ -252,7 +251,7 @@ class VolumesTogether(QObject):
             if isinstance(error, NotANumber):
                 self._ask_nan(error, lambda number: self.open(paths, number))
             else:
-                self._failed(error)
+                self._background.report(error)
 
         self._background.start("together", lambda: read_together(paths, nan), self._show, failed)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,25 +15,23 @@ from PySide6.QtWidgets import QApplication, QComboBox, QMenu, QWidget
 
 from kernelscope.base.errors import AppError
 from kernelscope.bench.recorded import Recorded, RecordedTime, Wanted, with_cpu
-from kernelscope.engine.backend import Availability, Backend
+from kernelscope.engine.backend import Availability
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.launch_report import LaunchReport
 from kernelscope.engine.result import Result
-from kernelscope.gui.docks.parameter_panel import ParameterPanel
 from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.ladder import KnownRung
 from kernelscope.gui.model.rungs import RungPlace, without_gpu
 from kernelscope.gui.model.session_times import SessionTimes
 from kernelscope.gui.session.canvas_view import SEEN, SLICES
-from kernelscope.gui.session.session import OF_SETTINGS, Session
+from kernelscope.gui.session.session import OF_SETTINGS
 from kernelscope.gui.session.subject import INPUT, SHOWN
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.help_place import place_of
-from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.runner import Runner
-from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from kernelscope.gui.model.trials import Version
     from kernelscope.gui.tools.batch_window import BatchWindow
     from kernelscope.gui.tools.bench.window import BenchWindow
-    from kernelscope.gui.tools.command_palette import Command
     from kernelscope.gui.tools.contact_sheet import ContactSheet
     from kernelscope.gui.tools.exercise_window import ExerciseWindow
     from kernelscope.gui.tools.kernel_viewer import KernelViewer
@@ -57,51 +54,40 @@ _STAND_IN = np.zeros((512, 512), np.uint8)
 _LOOKING = Availability(False, "Still looking for a GPU.")
 
 
-@dataclass(eq=False)
 class Companions:
-    """Opens each window once and brings it to the front when it is asked for again."""
+    """Opens each window once and brings it to the front when it is asked for again.
 
-    window: QWidget
-    """Parent of all of them."""
-    backends: Mapping[str, Backend]
-    settings: Settings
-    background: Background
-    panel: ParameterPanel
-    session: Session
-    runner: Runner
-    palette: Callable[[], list[Command]]
-    """Returns the commands of the palette."""
-    shortcuts: Callable[[], list[tuple[str, str, tuple[str, ...]]]]
-    """Returns menu, name and keys of all actions that have keys."""
-    order_phantom: Callable[[PhantomOrder], None]
-    """Makes and opens the phantom that the user described."""
-    report: Callable[[Exception], None]
-    """Reports a failure of the work of one of them."""
-    costs: Costs
-    """Times of earlier runs, from which Auto chooses."""
-    memory: Callable[[], str]
-    in_front: Callable[[], RungPlace]
-    """Returns the level under the cursor of the ladder, or the one that is chosen."""
-    show_file: Callable[[Path], object]
-    """Opens the result of a batch."""
-    availability: Mapping[str, Availability] = field(default_factory=dict)
-    """Whether each backend can be used, as far as that is known."""
-    batch: BatchWindow | None = None
-    bench: BenchWindow | None = None
-    kernel_viewer: KernelViewer | None = None
-    exercises: ExerciseWindow | None = None
-    xray: XrayWindow | None = None
-    memory_ladder: MemoryLadderWindow | None = None
-    contact_sheet: ContactSheet | None = None
-    lecture: LectureWindow | None = None
-    _launches: dict[str, LaunchReport] = field(default_factory=dict)
-    _times: SessionTimes = field(default_factory=SessionTimes)
-    _recorded: Recorded = field(default_factory=Recorded)
+    `in_front` returns the level under the cursor of the ladder, or the one that is chosen.
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        frame: Frame,
+        runner: Runner,
+        costs: Costs,
+        *,
+        order_phantom: Callable[[PhantomOrder], None],
+        memory: Callable[[], str],
+        in_front: Callable[[], RungPlace],
+    ) -> None:
+        self.frame, self.session, self.background = frame, frame.session, frame.background
+        self.runner, self._costs = runner, costs
+        self._order_phantom, self._memory, self._in_front = order_phantom, memory, in_front
+        self.availability: Mapping[str, Availability] = {}
+        """Whether each backend can be used, as far as that is known."""
+        self.batch: BatchWindow | None = None
+        self.bench: BenchWindow | None = None
+        self.kernel_viewer: KernelViewer | None = None
+        self.exercises: ExerciseWindow | None = None
+        self.xray: XrayWindow | None = None
+        self.memory_ladder: MemoryLadderWindow | None = None
+        self.contact_sheet: ContactSheet | None = None
+        self.lecture: LectureWindow | None = None
+        self._launches: dict[str, LaunchReport] = {}
+        self._times, self._recorded = SessionTimes(), Recorded()
         self.session.when(OF_SETTINGS | {INPUT, SHOWN, SEEN, SLICES}, self._follow)
-        self.context_help = ContextHelp(self.window)
-        self.context_help.watch(self.panel.filter_box)
+        self.context_help = ContextHelp(frame)
+        self.context_help.watch(frame.panel.filter_box)
         self.context_help.wanted.connect(self.show_page)
 
     def add_result(self, result: Result) -> None:
@@ -125,7 +111,7 @@ class Companions:
         from kernelscope.gui.tools.kernel_viewer import KernelViewer
 
         if place is None and self._level_in_front():
-            place = self.in_front()
+            place = self._in_front()
         try:
             request = self.runner.create()
             if request is None:
@@ -134,11 +120,11 @@ class Companions:
             if place is not None:
                 request = replace(request, options=self.session.options_at(place))
         except AppError as error:
-            dialogs.show_error(self.window, error)
+            dialogs.show_error(self.frame, error)
             return
         if self.kernel_viewer is None:
             self.kernel_viewer = KernelViewer(
-                self.background, self._launches, self._edits(), self.window, self._has_card
+                self.background, self._launches, self._edits(), self.frame, self._has_card
             )
             self.kernel_viewer.panel.xray_wanted.connect(self.show_version)
         self.kernel_viewer.show_request(request)
@@ -146,23 +132,19 @@ class Companions:
 
     def _level_in_front(self) -> str:
         """Return the level of a GPU that is in front; empty for one of the CPU."""
-        place = self.in_front()
+        place = self._in_front()
         return (place.level or "") if place.kernels is Device.GPU else ""
 
     def _has_card(self) -> bool:
         return self.availability.get(Device.GPU, _LOOKING).available
 
-    @Action(
-        "exercises",
-        "E&xercises…",
-        tip="Kernels to write yourself, graded without a GPU",
-    )
+    @Action("exercises", "E&xercises…", tip="Kernels to write yourself, graded without a GPU")
     def show_exercises(self) -> None:
         from kernelscope.gui.tools.exercise_window import ExerciseWindow
 
         if self.exercises is None:
             self.exercises = ExerciseWindow(
-                self.background, self._edits(), self.settings, self.window
+                self.background, self._edits(), self.frame.settings, self.frame
             )
             self.exercises.panel.xray_wanted.connect(self.show_version)
         if not self.exercises.isVisible():
@@ -183,7 +165,7 @@ class Companions:
                 self.background,
                 lambda: self.session.subject.source,
                 self._times.newest,
-                self.window,
+                self.frame,
             )
             dialogs.offer_help(self.lecture)
         self.lecture.open(self._level_in_front(), self.session.filter_id)
@@ -206,14 +188,16 @@ class Companions:
                 raise AppError("There is no picture to count reads of.", "Open one.")
             if self.memory_ladder is None:
                 self.memory_ladder = MemoryLadderWindow(
-                    self.background, self.window, times=self._times
+                    self.background, self.frame, times=self._times
                 )
             here = self.availability.get(Device.GPU)
-            gpu = self.backends.get(Device.GPU) if here is not None and here.available else None
+            gpu = (
+                self.frame.backends.get(Device.GPU) if here is not None and here.available else None
+            )
             level = self._level_in_front()
             self.memory_ladder.show_request(request, self._recorded, gpu, level)
         except AppError as error:
-            dialogs.show_error(self.window, error)
+            dialogs.show_error(self.frame, error)
             return
         self.memory_ladder.show_in_front()
 
@@ -237,7 +221,7 @@ class Companions:
             level = place.level if place is not None else self._level_in_front() or None
             self._xray_window().show_request(request, pixel, level)
         except AppError as error:
-            dialogs.show_error(self.window, error)
+            dialogs.show_error(self.frame, error)
             return
         self._xray_window().show_in_front()
 
@@ -249,11 +233,11 @@ class Companions:
         from kernelscope.gui.tools.xray_window import XrayWindow
 
         if self.xray is None:
-            self.xray = XrayWindow(self.background, self.window)
+            self.xray = XrayWindow(self.background, self.frame)
         return self.xray
 
     def _edits(self) -> Edits:
-        return Edits(self.settings.folder_of("kernels"))
+        return Edits(self.frame.settings.folder_of("kernels"))
 
     @Action(
         "benchmark",
@@ -268,12 +252,12 @@ class Companions:
         if self.bench is None:
             self.bench = BenchWindow(
                 self.runner.tasks,
-                self.settings,
+                self.frame.settings,
                 self.availability,
                 current=self.runner.request,
                 opened=lambda: self.session.subject.source,
                 background=self.background,
-                parent=self.window,
+                parent=self.frame,
             )
             if story:
                 self.bench.open_story(*self._story())
@@ -303,14 +287,13 @@ class Companions:
         if self.batch is None:
             self.batch = BatchWindow(
                 self.background,
-                self.backends,
-                self.settings,
+                self.frame.backends,
+                self.frame.settings,
                 self.runner.recipe,
-                self.costs,
-                self.window,
+                self._costs,
+                self.frame,
             )
-            self.batch.broken.connect(self.report)
-            self.batch.result_wanted.connect(self.show_file)
+            self.batch.result_wanted.connect(self.frame.file_dialogs.open)
         self.batch.refresh([id_ for id_, each in self.availability.items() if each.available])
         self.batch.show_in_front()
 
@@ -318,7 +301,7 @@ class Companions:
         """Return whether a batch is on its way; the window closes when it has been stopped."""
         if self.batch is None or not self.batch.running:
             return False
-        self.batch.ask_to_stop(self.window.close)
+        self.batch.ask_to_stop(self.frame.close)
         return True
 
     def show_recorded(self, path: Path | None) -> None:
@@ -329,9 +312,9 @@ class Companions:
     def show_level(self, entry: KnownRung) -> None:
         from kernelscope.gui.tools.level_dialog import LevelDialog
 
-        explained = self.window.findChild(LevelDialog)
+        explained = self.frame.findChild(LevelDialog)
         if explained is None:
-            explained = LevelDialog(self.background, self.window)
+            explained = LevelDialog(self.background, self.frame)
             explained.bench_wanted.connect(self.show_recorded)
             explained.kernel_wanted.connect(self.show_kernel)
             explained.xray_wanted.connect(self.show_xray)
@@ -371,10 +354,10 @@ class Companions:
         dialogs.open_dialog(
             GpuDialog(
                 self.availability.get(Device.GPU, _LOOKING),
-                self.window,
-                backend=self.backends.get(Device.GPU),
+                self.frame,
+                backend=self.frame.backends.get(Device.GPU),
                 background=self.background,
-                settings=self.settings,
+                settings=self.frame.settings,
                 without=without_gpu(self.availability).strip(),
             )
         )
@@ -389,8 +372,8 @@ class Companions:
     def new_phantom(self) -> None:
         from kernelscope.gui.tools.phantom_dialog import PhantomDialog
 
-        dialog = PhantomDialog(self.window)
-        dialog.ordered.connect(self.order_phantom)
+        dialog = PhantomDialog(self.frame)
+        dialog.ordered.connect(self._order_phantom)
         dialogs.open_dialog(dialog)
 
     @Action(
@@ -409,7 +392,7 @@ class Companions:
                 self.runner.tasks,
                 self.runner.in_view,
                 lambda request: self.session.subject.display_of(request),
-                self.window,
+                self.frame,
             )
             sheet.adopted.connect(
                 lambda id_, name, value: self.session.set_values(id_, {name: value})
@@ -436,11 +419,7 @@ class Companions:
             if left is not None:
                 left.leave()
 
-    @Action(
-        "manual",
-        "&Manual",
-        tip="The pages of the manual, with a search over all of them",
-    )
+    @Action("manual", "&Manual", tip="The pages of the manual, with a search over all of them")
     def show_manual(self) -> None:
         self._manual()
 
@@ -448,7 +427,7 @@ class Companions:
         from kernelscope.gui.tools.manual_window import ManualWindow
 
         # A dialog that blocks the window would block a manual of the window too.
-        parent = QApplication.activeModalWidget() or self.window
+        parent = QApplication.activeModalWidget() or self.frame
         direct = Qt.FindChildOption.FindDirectChildrenOnly
         manual = parent.findChild(ManualWindow, "manualWindow", direct) or ManualWindow(
             self.background, parent
@@ -465,7 +444,7 @@ class Companions:
     def show_palette(self) -> None:
         from kernelscope.gui.tools.command_palette import CommandPalette
 
-        CommandPalette(self.palette(), self.window).show()
+        CommandPalette(self.frame.actions_.commands(), self.frame).show()
 
     @Action(
         "shortcuts",
@@ -476,7 +455,7 @@ class Companions:
     def show_shortcuts(self) -> None:
         from kernelscope.gui.tools.shortcut_dialog import ShortcutDialog
 
-        dialogs.open_dialog(ShortcutDialog(self.shortcuts(), self.window))
+        dialogs.open_dialog(ShortcutDialog(self.frame.actions_.shortcuts(), self.frame))
 
     @Action(
         "preferences",
@@ -489,14 +468,11 @@ class Companions:
     def show_preferences(self) -> None:
         from kernelscope.gui.tools.preferences import Preferences
 
-        dialogs.open_dialog(Preferences(self.settings, self.window))
+        dialogs.open_dialog(Preferences(self.frame.settings, self.frame))
 
-    @Action(
-        "about",
-        "&About Kernelscope",
-    )
+    @Action("about", "&About Kernelscope")
     def show_about(self) -> None:
-        dialogs.show_about(self.window, self.memory())
+        dialogs.show_about(self.frame, self._memory())
 
 
 START = "index"

@@ -204,12 +204,7 @@ class Drawer:
         self._is_closed = False
         self._front: tuple[QDockWidget, ...] = ()
 
-    @Action(
-        "onlyPictures",
-        "Only the &Pictures",
-        keys=("F11",),
-        tip="Hide or show all panels",
-    )
+    @Action("onlyPictures", "Only the &Pictures", keys=("F11",), tip="Hide or show all panels")
     def toggle(self) -> None:
         shown = tuple(dock for dock in self._docks if not dock.isHidden())
         if shown:

@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QDockWidget
 
-from kernelscope.gui.session.session import KIND, Session
+from kernelscope.gui.session.session import KIND
 from kernelscope.gui.session.subject import COMPONENT, MOMENT_SHOWN, REFERENCE, REFERENCED
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.dock_list import DockName
-from kernelscope.gui.window.judging import Judging
 from kernelscope.gui.window.tool_bar import ToolBar
+
+if TYPE_CHECKING:
+    from kernelscope.gui.window.frame import Frame
 
 
 class DockWatch(QObject):
     """Follows the docks; `QDockWidget.visibilityChanged` counts one behind a tab as unseen.
 
-    - `judging`: fills the panel *Quality* while its dock is visible; behind a tab it costs nothing.
+    The panel *Quality* is filled while its dock is visible; behind a tab it costs nothing.
     """
 
-    def __init__(
-        self,
-        docks: Mapping[DockName, QDockWidget],
-        actions: Actions,
-        tool_bar: ToolBar,
-        session: Session,
-        judging: Judging,
-        parent: QObject,
-    ) -> None:
-        super().__init__(parent)
-        self._docks, self._actions, self._tool_bar = docks, actions, tool_bar
-        self._judging = judging
-        session.when({REFERENCED}, self.show_quality)
-        session.when({KIND, MOMENT_SHOWN, REFERENCE, COMPONENT}, self.judge)
+    def __init__(self, frame: Frame, tool_bar: ToolBar) -> None:
+        super().__init__(frame)
+        docks = self._docks = frame.docks
+        self._actions, self._tool_bar, self._judging = frame.actions_, tool_bar, frame.judging
+        frame.session.when({REFERENCED}, self.show_quality)
+        frame.session.when({KIND, MOMENT_SHOWN, REFERENCE, COMPONENT}, self.judge)
         self._quality_seen = self._console_seen = False
         docks[DockName.CONTROLS].visibilityChanged.connect(self._on_controls_seen)
         docks[DockName.QUALITY].visibilityChanged.connect(self._on_quality_seen)

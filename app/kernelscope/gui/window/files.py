@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QWidget
 
 from kernelscope.base.errors import AppError
 from kernelscope.engine.request import RunSettings
@@ -21,24 +20,20 @@ from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.history import ReferenceOrigin
 from kernelscope.gui.session.canvas_view import DRAWN
 from kernelscope.gui.session.subject import SHOWN, Savable
-from kernelscope.gui.session.volume_subject import VolumeSubject
-from kernelscope.gui.tools.file_dialogs import Pictures
-from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.window.page import Page
+from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.runner import Runner
-from kernelscope.gui.window.scans import Scans
 from kernelscope.gui.window.volume_steps import VolumeSteps
-from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.images.scan import MAX_COMPONENTS, Scan
+from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
 from kernelscope.schema.samples import Kind
 
 if TYPE_CHECKING:
     from kernelscope.gui.tools.phantom_dialog import PhantomOrder
+    from kernelscope.gui.tools.space_window import SpaceWindow
 
 _OLDER = (
     "The settings have changed since this result was computed. The figure shows the result, and "
@@ -49,33 +44,17 @@ _OLDER = (
 class Files(QObject):
     """Takes files to the page that shows them, and results from the page in front.
 
-    Parameters
-    ----------
-    open_picture : callable
-        Shows a picture that was opened.
+    `open_picture`: shows a picture that was opened.
     """
 
-    def __init__(
-        self,
-        window: QWidget,
-        dialogs: Pictures,
-        recipes: Recipes,
-        runner: Runner,
-        background: Background,
-        scans: Scans,
-        volumes: Page[Scan, Volume],
-        open_picture: Callable[[Image], None],
-        show_status: Callable[[str], None],
-        report: Callable[[Exception], None],
-    ) -> None:
-        super().__init__(window)
-        self._window, self._dialogs, self._recipes, self._runner = window, dialogs, recipes, runner
-        self._background, self._scans = background, scans
-        self._session = scans.subject.session
-        self._open_picture = open_picture
-        self.space = SpaceOpener(window, dialogs, background, scans.subject, report)
-        self._show_status, self._report = show_status, report
-        self.members = VolumeSteps(volumes, scans, background, dialogs.ask_nan, self._report_member)
+    def __init__(self, frame: Frame, runner: Runner, open_picture: Callable[[Image], None]) -> None:
+        super().__init__(frame)
+        self._frame, self._dialogs, self._recipes = frame, frame.file_dialogs, frame.recipes
+        self._runner, self._scans, self._session = runner, frame.scans, frame.session
+        self._background, self._open_picture = frame.background, open_picture
+        dialogs, scans, show_status = self._dialogs, self._scans, frame.show_status
+        self.space = SpaceOpener(frame)
+        self.members = VolumeSteps(frame)
         dialogs.series_found.connect(self.members.remember)
         self.members.composed.connect(self._open)
         self.members.announced.connect(show_status)
@@ -90,7 +69,7 @@ class Files(QObject):
         runner.finished.connect(lambda *_: QTimer.singleShot(0, self, self._save_finished))
         for ended in (runner.stopped, runner.failed):
             ended.connect(self._forget_save)
-        recipes.saved.connect(lambda path: show_status(f"Saved {path.name}."))
+        frame.recipes.saved.connect(lambda path: show_status(f"Saved {path.name}."))
         scans.add_wanted.connect(self._add_components)
 
     @Action(
@@ -116,10 +95,10 @@ class Files(QObject):
             note=note,
             background=self._background,
             settings=self._dialogs.settings,
-            parent=self._window,
+            parent=self._frame,
             deep=subject.kind is Kind.VOLUME,
         )
-        dialog.saved.connect(lambda path: self._show_status(f"Saved {path}."))
+        dialog.saved.connect(lambda path: self._frame.show_status(f"Saved {path}."))
         dialogs.open_dialog(dialog)
 
     @Action(
@@ -171,7 +150,7 @@ class Files(QObject):
     def save_view(self) -> None:
         difference = self._session.subject.difference()
         if difference is not None:
-            self._background.start("change", difference, self._save, self._report)
+            self._background.start("change", difference, self._save)
 
     @Action(
         "saveRecipe",
@@ -230,17 +209,15 @@ class Files(QObject):
         subject = self._session.subject
         steps = subject.history.steps_to_end(request)
         if not isinstance(subject.base, Image):
-            self._show_status("Only the steps of pictures can be copied; save a recipe instead.")
+            self._frame.show_status(
+                "Only the steps of pictures can be copied; save a recipe instead."
+            )
             return
         text = write(subject.base, steps)
         QGuiApplication.clipboard().setText(text)
-        self._show_status(notice.format(text))
+        self._frame.show_status(notice.format(text))
 
-    @Action(
-        "chooseReference",
-        "&Choose Reference…",
-        need=commands.SOURCE,
-    )
+    @Action("chooseReference", "&Choose Reference…", need=commands.SOURCE)
     def choose_reference(self) -> None:
         self._dialogs.choose_reference(self._session.kind)
 
@@ -257,10 +234,8 @@ class Files(QObject):
             self._open(picture)
 
     def make_phantom(self, order: PhantomOrder) -> None:
-        self._show_status("Making a phantom…")
-        self._background.start(
-            "open", order.make, lambda made: self._scans.open(*made), self._report
-        )
+        self._frame.show_status("Making a phantom…")
+        self._background.start("open", order.make, lambda made: self._scans.open(*made))
 
     def _save(self, savable: Savable | None, older: str = "") -> None:
         if savable is not None:
@@ -285,7 +260,6 @@ class Files(QObject):
                 "truth",
                 lambda: read_image(truth),
                 lambda ideal: self._set_truth(opened, ideal),
-                self._report,
             )
 
     def _set_truth(self, opened: Image, ideal: Image) -> None:
@@ -294,27 +268,21 @@ class Files(QObject):
         if pictures.source is opened and (known is None or known.origin is ReferenceOrigin.KEPT):
             pictures.set_reference(ideal, ReferenceOrigin.TRUTH)
 
-    def _report_member(self, error: Exception) -> None:
-        if isinstance(error, AppError):
-            dialogs.show_error(self._window, error)
-        else:
-            self._report(error)
-
     def _set_reference(self, image: Any) -> None:
         subject = self._session.subject
         if self._session.subject_of(image) is not subject:
             return  # the other kind is shown by now
-        self._show_status(f"{image.describe()}.")
+        self._frame.show_status(f"{image.describe()}.")
         try:
             subject.set_reference(image)
         except AppError as error:
-            dialogs.show_error(self._window, error)
+            dialogs.show_error(self._frame, error)
 
     def _add_components(self, paths: list[Path]) -> None:
         room = self._scans.subject.room
         if len(paths) > room:
             hint = f"At most {MAX_COMPONENTS} are filtered together: add {room} or fewer."
-            dialogs.show_error(self._window, AppError(f"{len(paths)} volumes are too many.", hint))
+            dialogs.show_error(self._frame, AppError(f"{len(paths)} volumes are too many.", hint))
             return
         for path in paths:
             self._dialogs.open_component(path)
@@ -328,32 +296,17 @@ def accept_copy(event: QDropEvent) -> None:
     event.accept()
 
 
-if TYPE_CHECKING:
-    from kernelscope.gui.tools.space_window import SpaceWindow
-
-
 class SpaceOpener(QObject):
     """Opens the 3-D view and shows the component in it that is on the page.
 
-    Attributes
-    ----------
-    window : SpaceWindow or None
-        None until it is opened.
+    `window`: None until it is opened.
     """
 
-    def __init__(
-        self,
-        owner: QWidget,
-        dialogs: Pictures,
-        background: Background,
-        subject: VolumeSubject,
-        report: Callable[[Exception], None],
-    ) -> None:
-        super().__init__(owner)
-        self._owner, self._dialogs, self._background = owner, dialogs, background
-        self._subject, self._report = subject, report
+    def __init__(self, frame: Frame) -> None:
+        super().__init__(frame)
+        self._frame, self._subject = frame, frame.session.volumes
         self.window: SpaceWindow | None = None
-        owner.installEventFilter(self)
+        frame.installEventFilter(self)
 
     @Action(
         "space",
@@ -366,8 +319,10 @@ class SpaceOpener(QObject):
         if self.window is None:
             from kernelscope.gui.tools.space_window import SpaceWindow
 
-            self.window = SpaceWindow(self._background, self._report, self._owner)
-            self.window.saving.connect(lambda image: self._dialogs.save([image], image.title))
+            self.window = SpaceWindow(self._frame.background, self._frame)
+            self.window.saving.connect(
+                lambda image: self._frame.file_dialogs.save([image], image.title)
+            )
             self._subject.when({SHOWN, DRAWN}, self._follow)
         self._follow()
         self.window.open()

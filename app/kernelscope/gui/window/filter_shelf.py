@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QDockWidget
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.durations import about
@@ -27,18 +26,17 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.denoising import Proposal, propose
 from kernelscope.engine.step import Step
 from kernelscope.engine.worker import Job
-from kernelscope.gui.docks.filter_browser import FilterBrowser
 from kernelscope.gui.model import ahead
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.sketches import Sketch, Sketches, ViewedPicture, kind_of_sketch, sketch
 from kernelscope.gui.session.canvas_view import DRAWN, SEEN
-from kernelscope.gui.session.session import FILTER, KIND, OF_SETTINGS, Session
+from kernelscope.gui.session.session import FILTER, KIND, OF_SETTINGS
 from kernelscope.gui.session.subject import INPUT, SHOWN, Fields
 from kernelscope.gui.viewer.layer import as_qimage
 from kernelscope.gui.widgets.commands import SOURCE, Action
+from kernelscope.gui.window.dock_list import DockName
+from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.live import Live
-from kernelscope.gui.window.runner import Runner
-from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.helper import Helper
 from kernelscope.gui.work.tasks import Priority, Task
 from kernelscope.images.image import Image
@@ -77,21 +75,11 @@ class FilterShelf(QObject):
     draws = True
     """Whether thumbnails are computed at all."""
 
-    def __init__(
-        self,
-        browser: FilterBrowser,
-        dock: QDockWidget,
-        session: Session,
-        runner: Runner,
-        live: Live,
-        background: Background,
-        *,
-        report: Callable[[Exception], None],
-    ) -> None:
-        super().__init__(runner)
-        self._report = report
-        self.browser, self._dock, self._session, self._runner = browser, dock, session, runner
-        self._live, self._background = live, background
+    def __init__(self, frame: Frame, live: Live) -> None:
+        super().__init__(frame)
+        self._dock = frame.docks[DockName.FILTERS]
+        self.browser, self._session, self._runner = frame.filters, frame.session, live.runner
+        self._live, self._background = live, frame.background
         self._sketches = Sketches()
         self._scene: ViewedPicture | None = None
         self._task: Task | None = None
@@ -108,11 +96,11 @@ class FilterShelf(QObject):
         self.helper.ended.connect(self._on_helped)
         self._quiet = QTimer(self, singleShot=True, interval=QUIET_MS)
         self._quiet.timeout.connect(self._look)
-        browser.adopted.connect(session.set_filter)
-        session.follow(self._on_session)
+        self.browser.adopted.connect(self._session.set_filter)
+        self._session.follow(self._on_session)
         live.refreshed.connect(self._on_live)
-        dock.visibilityChanged.connect(lambda _: self.disturb())
-        browser.search.textChanged.connect(lambda _: self.disturb())
+        self._dock.visibilityChanged.connect(lambda _: self.disturb())
+        self.browser.search.textChanged.connect(lambda _: self.disturb())
         self._on_session(frozenset({KIND, FILTER}))
 
     def close(self) -> None:
@@ -161,7 +149,7 @@ class FilterShelf(QObject):
             self.chosen.emit(proposal.line)
 
         image = source if isinstance(source, Image) else None
-        self._background.start("denoise", lambda: propose(image), choose, self._report)
+        self._background.start("denoise", lambda: propose(image), choose)
 
     def _on_session(self, fields: Fields) -> None:
         if KIND in fields:

@@ -201,14 +201,8 @@ class SettingsColumn(QWidget):
 class Centre(QWidget):
     """One column; the page takes all the height that is left.
 
-    Attributes
-    ----------
-    headline : Slot
-        The strip over the pictures: time, rate and quality of the output.
-    stack : QStackedWidget
-        The pages.
-    film_strip : Slot
-        The open pictures, below the page.
+    `headline`: the strip over the pictures: time, rate and quality of the output. `stack`: the
+    pages. `film_strip`: the open pictures, below the page.
     """
 
     def __init__(self, view_bar: QWidget, pages: Iterable[QWidget]) -> None:
@@ -235,15 +229,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Frame(QMainWindow):
-    """Input and output in the middle, settings next to them, runs and figures below.
-
-    Attributes
-    ----------
-    pictures, volumes : Page
-        One of them is in front.
-    scans : Scans
-        Opens volumes.
-    """
+    """Input and output in the middle, settings next to them, runs and figures below."""
 
     companions: Companions
     """The other windows; `MainWindow` makes them."""
@@ -256,13 +242,13 @@ class Frame(QMainWindow):
         self.setWindowTitle("Kernelscope")
         self.setWindowIcon(theme.app_icon())
         self.settings = settings
-        self._backends = backends
+        self.backends = backends
         self._make_parts(parts)
         self._lay_out()
 
     @property
     def page(self) -> Page[Any, Any]:
-        return self._pages[self.session.kind]
+        return self.pages[self.session.kind]
 
     @property
     def canvas(self) -> PairView:
@@ -281,7 +267,7 @@ class Frame(QMainWindow):
         _logger.critical("Unexpected error", exc_info=exception)
         dialogs.show_bug(self, exception, self.console.text())
 
-    def _report(self, error: Exception) -> None:
+    def report(self, error: Exception) -> None:
         self.show_status("")  # the work that the status bar named has ended
         if isinstance(error, AppError):
             dialogs.show_error(self, error)
@@ -292,15 +278,14 @@ class Frame(QMainWindow):
 
     def _make_parts(self, parts: Iterable[type]) -> None:
         self.console = Console()  # first, so that it misses nothing
-        self.background = Background(self)
+        self.background = Background(self, self.report)
         self.file_dialogs = Pictures(self, self.settings, self.background)
-        self.session = Session(self._backends, self.settings.texts, self.settings.text("filter"))
+        self.session = Session(self.backends, self.settings.texts, self.settings.text("filter"))
         self.panel = ParameterPanel(self.session, self.background)
-        tools = self.background, self._report
-        self.pictures = Page(self.session.pictures, *tools)
-        self.volumes = Page(self.session.volumes, *tools)
-        self.scans = Scans(self.session.volumes, *tools, self)
-        self._pages: dict[Kind, Page[Any, Any]] = {
+        self.pictures = Page(self.session.pictures, self.background)
+        self.volumes = Page(self.session.volumes, self.background)
+        self.scans = Scans(self.session.volumes, self.background, self)
+        self.pages: dict[Kind, Page[Any, Any]] = {
             Kind.PICTURE: self.pictures,
             Kind.VOLUME: self.volumes,
         }
@@ -327,21 +312,14 @@ class Frame(QMainWindow):
             },
         )
         self.drawer = Drawer(self.docks.values())
-        self._panel_buttons = PanelButtons(self, self.docks)
+        self.panel_buttons = PanelButtons(self, self.docks)
         self.actions_ = Actions(self, self.docks, parts)
-        self.actions_.follow = self._panel_buttons.show_state
+        self.actions_.follow = self.panel_buttons.show_state
         self.quality.set_menu(self.actions_.reference_menu)
         self._tool_bar = ToolBar(*self.actions_.tools, parent=self)
         self.addToolBar(self._tool_bar)
-        self._judging = Judging(self.session, self.quality, self.background, self._report)
-        self.dock_watch = DockWatch(
-            self.docks,
-            self.actions_,
-            self._tool_bar,
-            self.session,
-            self._judging,
-            self,
-        )
+        self.judging = Judging(self.session, self.quality, self.background)
+        self.dock_watch = DockWatch(self, self._tool_bar)
         self._run_bar = RunBar(self.actions_["run"], self.actions_["cancel"])
         self._settings_column.run.put(self._run_bar)
         self._view_bar = ViewBar(
@@ -350,19 +328,17 @@ class Frame(QMainWindow):
             self.actions_.of_choice("view"),
             self.actions_["displayControls"],
         )
-        self.viewer = Viewer(
-            self.session, self.actions_, self._view_bar.display_button, self.settings
-        )
+        self.viewer = Viewer(self, self._view_bar.display_button)
 
     def _lay_out(self) -> None:
         set_help(self, "window")
         self.setAcceptDrops(True)
-        self._centre = Centre(self._view_bar, self._pages.values())
+        self._centre = Centre(self._view_bar, self.pages.values())
         self.headline = Headline()
         self._centre.headline.put(self.headline)
         self.setCentralWidget(Boundary(self._centre))
         self.preparing = Preparing(self.session, self.background)
-        self._status = StatusBar(self.preparing, self._panel_buttons)
+        self._status = StatusBar(self.preparing, self.panel_buttons)
         self.setStatusBar(self._status)
         self._show_page()
         self.panel.setFocus()  # in a search field, keys without Ctrl would be letters

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from kernelscope.engine.result import Judgement
@@ -21,10 +20,9 @@ class Judging:
         session: Session,
         panel: QualityPanel,
         background: Background,
-        report: Callable[[Exception], None],
     ) -> None:
         self._session, self._panel = session, panel
-        self._background, self._report = background, report
+        self._background = background
 
     def fill_panel(self) -> None:
         panel, subject = self._panel, self._session.subject
@@ -48,7 +46,7 @@ class Judging:
 
         def failed(error: Exception) -> None:
             panel.subject = None
-            self._report(error)
+            self._background.report(error)
 
         self._background.start("judge", subject.evaluation(), show, failed)
 
@@ -62,5 +60,4 @@ class Judging:
             "judge output",
             lambda: judge_run(result, part, reference.image),
             partial(subject.keep_judgement, judged),
-            self._report,
         )

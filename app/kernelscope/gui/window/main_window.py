@@ -60,7 +60,7 @@ from kernelscope.gui.window.levels import LevelRunner
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.measuring import Measuring
 from kernelscope.gui.window.open_pictures import OpenPictures
-from kernelscope.gui.window.run_shelf import RunShelf, Views
+from kernelscope.gui.window.run_shelf import RunShelf
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.steps import StepCommands
 from kernelscope.gui.window.viewer import Viewer
@@ -129,46 +129,27 @@ class MainWindow(Frame):
             self.background,
             self.show_status,
         )
-        self.files = Files(
-            self,
-            self.file_dialogs,
-            self.recipes,
-            self.runner,
-            self.background,
-            self.scans,
-            self.volumes,
-            open_picture=lambda image: self.open_pictures.open_one(image),
-            show_status=self.show_status,
-            report=self._report,
-        )
-        self.open_pictures = self._make_open_pictures()
+        self.files = Files(self, self.runner, lambda image: self.open_pictures.open_one(image))
+        self._centre.film_strip.put(self.film_strip)
+        self.open_pictures = OpenPictures(self, self.files.find_truth)
         self.last_session = LastSession(settings, self.session, self.open_pictures)
         self.companions = Companions(
             self,
-            backends,
-            settings,
-            self.background,
-            self.panel,
-            self.session,
             self.runner,
-            palette=self.actions_.commands,
-            shortcuts=self.actions_.shortcuts,
+            costs,
             order_phantom=self.files.make_phantom,
-            report=self._report,
-            costs=costs,
             memory=self._describe_memory,
             in_front=lambda: self.levels.in_front,
-            show_file=self.file_dialogs.open,
         )
         self.live = Live(self.runner, self.session, self.background, settings)
-        self.measuring = self._make_measuring()
-        self.run_shelf = self._make_shelf()
+        self.measuring = Measuring(self, self.live)
+        self.run_shelf = RunShelf(self, self.show_again)
         self.levels = LevelRunner(self.session, self.runner, self.background)
         self.levels.ladder.add_action(self.actions_["runLevels"])
         self._settings_column.ladder.put(self.levels.ladder)
         self.levels.recorded_read.connect(self.live.use_recorded)
         self.levels.recorded_read.connect(self.companions.use_recorded)
-        self.filter_shelf = self._make_filter_shelf()
+        self.filter_shelf = FilterShelf(self, self.live)
         self._code_ready = Relay(self._on_code_ready)
         for backend in backends.values():
             if isinstance(backend, CpuBackend):
@@ -183,7 +164,7 @@ class MainWindow(Frame):
     # --- commands of the menus ---
 
     def find_gpu(self) -> None:
-        backends = self._backends
+        backends = self.backends
 
         def look() -> dict[str, Availability]:
             return {backend.id: backend.availability() for backend in backends.values()}
@@ -270,11 +251,7 @@ class MainWindow(Frame):
         self._cold, self._greets = True, path is None
         self.file_dialogs.open(path or SAMPLES[0].path)
 
-    @Action(
-        "quit",
-        "&Quit",
-        keys=("Ctrl+Q",),
-    )
+    @Action("quit", "&Quit", keys=("Ctrl+Q",))
     def quit(self) -> None:
         self.close()
 
@@ -312,31 +289,18 @@ class MainWindow(Frame):
     def use_output(self) -> None:
         self.page.use_output()
 
-    @Action(
-        "inputAsReference",
-        "Use &Input as Reference",
-        need=commands.SOURCE,
-    )
+    @Action("inputAsReference", "Use &Input as Reference", need=commands.SOURCE)
     def use_input_as_reference(self) -> None:
         subject = self.session.subject
         if subject.source is not None:
             subject.set_reference(subject.part)
 
-    @Action(
-        "clearReference",
-        "C&lear Reference",
-        need=commands.SOURCE,
-    )
+    @Action("clearReference", "C&lear Reference", need=commands.SOURCE)
     def clear_reference(self) -> None:
         if self.session.subject.source is not None:
             self.session.subject.set_reference(None)
 
-    @Action(
-        "fit",
-        "&Fit to Window",
-        keys=("Ctrl+0",),
-        tip="Show the whole picture",
-    )
+    @Action("fit", "&Fit to Window", keys=("Ctrl+0",), tip="Show the whole picture")
     def fit(self) -> None:
         self.canvas.fit()
 
@@ -349,84 +313,27 @@ class MainWindow(Frame):
     def one_to_one(self) -> None:
         self.canvas.one_to_one()
 
-    @Action(
-        "zoomIn",
-        "Zoom &In",
-        keys=("Ctrl++", "Ctrl+="),
-    )
+    @Action("zoomIn", "Zoom &In", keys=("Ctrl++", "Ctrl+="))
     def zoom_in(self) -> None:
         self.canvas.zoom_in()
 
-    @Action(
-        "zoomOut",
-        "Zoom O&ut",
-        keys=("Ctrl+-",),
-    )
+    @Action("zoomOut", "Zoom O&ut", keys=("Ctrl+-",))
     def zoom_out(self) -> None:
         self.canvas.zoom_out()
 
     # --- building ---
-
-    def _make_measuring(self) -> Measuring:
-        return Measuring(
-            self.measure,
-            self._pages,
-            self.session,
-            self.background,
-            self.actions_,
-            self.live,
-            self._report,
-            open_panel=lambda: self._panel_buttons.open(DockName.MEASURE),
-        )
-
-    def _make_shelf(self) -> RunShelf:
-        return RunShelf(
-            self,
-            Views(self.runs, self.timing, self.session, self.headline),
-            self.actions_,
-            self.file_dialogs,
-            self.background,
-            show_again=self.show_again,
-            show_status=self.show_status,
-            judging=self._judging,
-            report=self._report,
-        )
-
-    def _make_open_pictures(self) -> OpenPictures:
-        self._centre.film_strip.put(self.film_strip)
-        return OpenPictures(
-            self,
-            self.film_strip,
-            self.session,
-            self.settings,
-            self.background,
-            opened=self.files.find_truth,
-            report=self._report,
-        )
-
-    def _make_filter_shelf(self) -> FilterShelf:
-        return FilterShelf(
-            self.filters,
-            self.docks[DockName.FILTERS],
-            self.session,
-            self.runner,
-            self.live,
-            self.background,
-            report=self._report,
-        )
 
     def _connect(self) -> None:
         self.headline.badge.put(self.live.badge)
         self.background.settled.connect(self._on_settled)
         self.filter_shelf.chosen.connect(self.show_status)
         self.file_dialogs.saved.connect(lambda _, path: self.settings.add_recent(path))
-        self.file_dialogs.broken.connect(self.report_bug)
         self.file_dialogs.several.connect(self.open_pictures.open_all)
         self.open_pictures.volumes_found.connect(self.file_dialogs.open_volumes)
         self.open_pictures.announced.connect(self.show_status)
         self.open_pictures.changed.connect(self._refresh_actions)
         self.filters.found.connect(self._focus_output)
-        for page in self._pages.values():
+        for page in self.pages.values():
             page.described.connect(self._status.pixel.setText)
             page.zoomed.connect(self._status.zoom.setText)
         self.panel.add_browser(self.actions_["findFilter"])
@@ -463,9 +370,8 @@ class MainWindow(Frame):
         self.runner.finished.connect(self.run_shelf.add)
         self.runner.aside_finished.connect(self.run_shelf.choose_shown)
         self.runner.finished.connect(lambda result, _: self.companions.add_result(result))
-        self.runner.failed.connect(self._report)
+        self.runner.failed.connect(self.report)
         self.recipes.loaded.connect(self.runner.run_recipe)
-        self.recipes.failed.connect(self._report)
         self.levels.why_wanted.connect(self.companions.show_level)
 
     # --- the session ---
@@ -505,9 +411,7 @@ class MainWindow(Frame):
         request = self.session.pictures.next_request() if self._cold else None
         if request is not None:
             self._cold = False
-            self.background.start(
-                "warm-up", lambda: warm_up(request), self._on_code_ready, self._report
-            )
+            self.background.start("warm-up", lambda: warm_up(request), self._on_code_ready)
 
     # --- state ---
 

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from PySide6.QtCore import QObject
 
-from kernelscope.gui.docks.measure_panel import MeasurePanel
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.measurements import RegionRow, measure
 from kernelscope.gui.model.profiles import Profile, profile
 from kernelscope.gui.model.regions import Regions, Shape
 from kernelscope.gui.session.canvas_view import PANES, SLICES
-from kernelscope.gui.session.session import KIND, Session
+from kernelscope.gui.session.session import KIND
 from kernelscope.gui.session.subject import COMPONENT, INPUT, REFERENCE, SHOWN
 from kernelscope.gui.viewer.region_tool import RegionTool
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action, choice
-from kernelscope.gui.window.actions import Actions
+from kernelscope.gui.window.dock_list import DockName
+from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.live import Live
-from kernelscope.gui.window.page import Page
-from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.later import Later
 from kernelscope.images.scan import Scan
 from kernelscope.schema.samples import Kind
@@ -38,39 +34,23 @@ class Measuring(QObject):
 
     Pictures and volumes have regions of their own; the tool is chosen for both.
 
-    Parameters
-    ----------
-    panel : MeasurePanel
-        Filled while it is visible.
-    session : Session
-        It is offered the selected region of pictures as the part to filter.
+    The panel is filled while it is visible. The session is offered the selected region of pictures
+    as the part to filter.
     """
 
-    def __init__(
-        self,
-        panel: MeasurePanel,
-        pages: Mapping[Kind, Page[Any, Any]],
-        session: Session,
-        background: Background,
-        actions: Actions,
-        live: Live,
-        report: Callable[[Exception], None],
-        open_panel: Callable[[], None],
-    ) -> None:
+    def __init__(self, frame: Frame, live: Live) -> None:
+        panel, session = frame.measure, frame.session
         super().__init__(panel)
-        self._open_panel = open_panel
-        self._panel, self._session = panel, session
-        self._background, self._actions = background, actions
-        self._report = report
+        self._frame, self._panel, self._session = frame, panel, session
+        self._background, self._actions = frame.background, frame.actions_
         self._shape = ""
         self._later = Later(self._measure, self)
 
         def leave() -> None:
             self.choose_tool("")
 
-        self._pages = pages
         self._tools: dict[Kind, RegionTool] = {}
-        for kind, page in pages.items():
+        for kind, page in frame.pages.items():
             canvas = page.canvas
             regions = page.subject.regions
             regions.changed = self._on_regions
@@ -140,12 +120,12 @@ class Measuring(QObject):
             tool.drop_draft()
             if name:
                 tool.shape = Shape(name)
-            self._pages[kind].canvas.set_tool(tool if name else None)
+            self._frame.pages[kind].canvas.set_tool(tool if name else None)
         self._shape = name
         self._actions.tick(self)
         if name:
-            self._open_panel()
-            self._pages[self._session.kind].canvas.focus()
+            self._frame.panel_buttons.open(DockName.MEASURE)
+            self._frame.pages[self._session.kind].canvas.focus()
 
     def add(self, shape: Shape) -> None:
         """Add a region in the middle of the view, ready to be moved."""
@@ -172,7 +152,7 @@ class Measuring(QObject):
 
     def _on_regions(self) -> None:
         self._count()
-        self._pages[self._session.kind].canvas.update_overlays()
+        self._frame.pages[self._session.kind].canvas.update_overlays()
         self._panel.show_regions()
         self._show_size()
         chosen = self.regions.chosen
@@ -219,4 +199,4 @@ class Measuring(QObject):
             notes = (_EARLIER if earlier else "", subject.view.measured_note)
             panel.show_rows(rows, " ".join(filter(None, notes)), profiles)
 
-        self._background.start("measure", work, show, self._report)
+        self._background.start("measure", work, show)

@@ -17,22 +17,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
-from PySide6.QtWidgets import QWidget
 
 from kernelscope.base.errors import AppError
 from kernelscope.base.text import enumerated, one_line, without_name
 from kernelscope.files import SAMPLES, read_image
 from kernelscope.files.volumes import is_volume, read_volume
-from kernelscope.gui.docks.film_strip import FilmStrip
 from kernelscope.gui.model.documents import Document, Documents, path_of
 from kernelscope.gui.model.gallery import thumbnail
-from kernelscope.gui.session.session import KIND, Session
+from kernelscope.gui.session.session import KIND
 from kernelscope.gui.session.subject import INPUT, REVERTED, SHOWN, Fields, Subject
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.widgets.messages import show_error, show_notice
-from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.work.background import Background
+from kernelscope.gui.widgets.messages import show_notice
+from kernelscope.gui.window.frame import Frame
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.schema.samples import Kind
@@ -53,7 +50,6 @@ _Read = tuple[Image, NDArray[np.uint8]]
 class OpenPictures(QObject):
     """Conducts the open pictures of the window.
 
-    - `settings`: recent files.
     - `opened`: called with each picture that was opened, once it is in front.
     """
 
@@ -64,20 +60,11 @@ class OpenPictures(QObject):
     announced = Signal(str)
     """One line for the status bar."""
 
-    def __init__(
-        self,
-        window: QWidget,
-        strip: FilmStrip,
-        session: Session,
-        settings: Settings,
-        background: Background,
-        opened: Callable[[Image], None],
-        report: Callable[[Exception], None],
-    ) -> None:
-        super().__init__(window)
-        self._window, self.strip, self._session = window, strip, session
-        self._settings, self._background = settings, background
-        self._opened, self._report = opened, report
+    def __init__(self, frame: Frame, opened: Callable[[Image], None]) -> None:
+        super().__init__(frame)
+        self._frame, self.strip, self._session = frame, frame.film_strip, frame.session
+        self._settings, self._background = frame.settings, frame.background
+        self._opened = opened
         self.documents = Documents()
         self._waiting: list[Path] = []
         self._count = 0
@@ -90,9 +77,9 @@ class OpenPictures(QObject):
         """To be said again when the next picture has been announced."""
         self._shown: object = None
         """The picture in front and the numbers of open and closed ones at the last `changed`."""
-        strip.wanted.connect(self.show)
-        strip.closing.connect(self._close)
-        session.follow(self._on_session)
+        self.strip.wanted.connect(self.show)
+        self.strip.closing.connect(self._close)
+        self._session.follow(self._on_session)
 
     # --- opening ---
 
@@ -143,7 +130,7 @@ class OpenPictures(QObject):
 
         def failed(error: Exception) -> None:
             if not isinstance(error, AppError):
-                self._report(error)
+                self._background.report(error)
             self._problems.append((one_line(path.name), str(error)))
             self._read_next()
 
@@ -182,7 +169,7 @@ class OpenPictures(QObject):
             more = len(problems) - len(shown)
             shown += [f"… and {more} others."] * bool(more)
             text = f"{len(problems)} of {count} files could not be opened."
-            show_notice(self._window, text, "\n".join(shown))
+            show_notice(self._frame, text, "\n".join(shown))
 
     # --- in front ---
 
@@ -287,14 +274,7 @@ class OpenPictures(QObject):
                 document.wake(source)
             then()
 
-        def failed(error: Exception) -> None:
-            self.announced.emit("")
-            if isinstance(error, AppError):
-                show_error(self._window, error)
-            else:
-                self._report(error)
-
-        self._background.start("open", read, show, failed)
+        self._background.start("open", read, show)
 
     def _leave(self) -> None:
         """Keep the settings with the picture that was in front."""

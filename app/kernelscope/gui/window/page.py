@@ -10,7 +10,6 @@ next one is there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Generic
 
 from PySide6.QtCore import Signal
@@ -65,14 +64,13 @@ class Page(QWidget, Generic[Opened, Part]):
         self,
         subject: Subject[Opened, Part],
         background: Background,
-        report: Callable[[Exception], None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         of_volumes = subject.view.count > 1
         self.setObjectName("volumePage" if of_volumes else "picturePage")
         set_help(self, "volumes" if of_volumes else "window#looking")
-        self._session, self._background, self._report = subject.session, background, report
+        self._session, self._background = subject.session, background
         self.subject: Subject[Opened, Part] = subject
         self.canvas = canvas = PairView(subject.view)
         self._column = in_column((canvas, 1), of=self, margins=0)
@@ -82,7 +80,7 @@ class Page(QWidget, Generic[Opened, Part]):
         canvas.zoomed.connect(lambda zoom: self.zoomed.emit(f"{100 * zoom:.0f} %"))
         canvas.reduction_wanted.connect(self._reduce)
         canvas.wanted.connect(
-            lambda work: background.start(self._topic("project"), work, canvas.take, report)
+            lambda work: background.start(self._topic("project"), work, canvas.take)
         )
         subject.when({MOMENT, RESULT}, self._show_moment)
         subject.when({COMPONENT}, self._show_component)
@@ -113,7 +111,6 @@ class Page(QWidget, Generic[Opened, Part]):
             self._topic("reduce"),
             lambda: pyramid.samples(level),
             lambda _: self.canvas.redraw(),
-            self._report,
         )
 
     def _topic(self, work: str) -> str:
@@ -159,7 +156,7 @@ class Page(QWidget, Generic[Opened, Part]):
 
         def failed(error: Exception) -> None:
             subject.revert()
-            self._report(error)
+            self._background.report(error)
 
         self._background.forget(self._topic("draw"))
         known = not new or (isinstance(part, Volume) and subject.view.displays.knows(part))
@@ -193,7 +190,7 @@ class Page(QWidget, Generic[Opened, Part]):
             self._draw_at_once()
         elif self.subject.result is not None:
             draw = self.subject.to_draw(self.subject.view.camera.device_scale)
-            self._background.start(self._topic("draw"), draw, self._show_drawing, self._report)
+            self._background.start(self._topic("draw"), draw, self._show_drawing)
 
     def _draw_at_once(self) -> None:
         if self.subject.source is not None:
@@ -296,4 +293,4 @@ class Page(QWidget, Generic[Opened, Part]):
                     self.subject.view.displays.remember(volume, display)
                 self.subject.push(new)
 
-        self._background.start(self._topic("use"), work, show, self._report)
+        self._background.start(self._topic("use"), work, show)

@@ -8,78 +8,49 @@ page.drawn -> the run that is shown -> strip, headline
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from PySide6.QtCore import QObject, QTimer
-from PySide6.QtWidgets import QInputDialog, QWidget
+from PySide6.QtWidgets import QInputDialog
 
 from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Judgement, Result
-from kernelscope.gui.docks.headline import Headline
-from kernelscope.gui.docks.runs_panel import RunsPanel
-from kernelscope.gui.docks.timing_panel import TimingPanel
 from kernelscope.gui.model import runs
 from kernelscope.gui.model.figures import figures_of
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import Examined, judge_run
 from kernelscope.gui.model.runs import Run
-from kernelscope.gui.session.session import KIND, Session
+from kernelscope.gui.session.session import KIND
 from kernelscope.gui.session.subject import COMPONENT, JUDGED, MOMENT_SHOWN, REFERENCE, SHOWN
-from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.tools.picture_pair import RunPair
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window import menus
-from kernelscope.gui.window.actions import Actions
-from kernelscope.gui.window.judging import Judging
-from kernelscope.gui.work.background import Background
+from kernelscope.gui.window.frame import Frame
 from kernelscope.images.scan import Scan
 
 _REST_MS = 250
 """A live result that stays this long is evaluated; each value of a slider that moves is not."""
 
 
-@dataclass(frozen=True)
-class Views:
-    runs: RunsPanel
-    timing: TimingPanel
-    session: Session
-    headline: Headline
-
-
 class RunShelf(QObject):
     """Adds runs to the gallery and carries out the commands of the menu of runs.
 
-    Parameters
-    ----------
-    show_again : callable
-        Shows a result with its input and these settings.
+    `show_again`: shows a result with its input and these settings.
     """
 
-    def __init__(
-        self,
-        window: QWidget,
-        views: Views,
-        actions: Actions,
-        files: Pictures,
-        background: Background,
-        show_again: Callable[[Result, RunSettings], None],
-        show_status: Callable[[str], None],
-        judging: Judging,
-        report: Callable[[Exception], None],
-    ) -> None:
-        super().__init__(window)
-        self._window, self.views, self._actions = window, views, actions
-        self.gallery = views.session.gallery
-        self._files, self._background, self._session = files, background, views.session
-        self._judging = judging
+    def __init__(self, frame: Frame, show_again: Callable[[Result, RunSettings], None]) -> None:
+        super().__init__(frame)
+        self._frame, self._show_again = frame, show_again
+        self._actions, self._background = frame.actions_, frame.background
+        self._session, self.gallery = frame.session, frame.session.gallery
         self._told_of_room = False  # once is enough
-        self._show_again, self._show_status, self._report = show_again, show_status, report
-        views.runs.set_actions(actions, menus.actions_of(menus.RUNS))
-        views.runs.wanted.connect(self._show)
-        views.runs.pair_wanted.connect(self._swipe)
-        views.runs.chosen.connect(self._on_chosen)
+        runs = self._runs = frame.runs
+        runs.set_actions(self._actions, menus.actions_of(menus.RUNS))
+        runs.wanted.connect(self._show)
+        runs.pair_wanted.connect(self._swipe)
+        runs.chosen.connect(self._on_chosen)
         self._rest = QTimer(self, singleShot=True, interval=_REST_MS)
         self._rest.timeout.connect(self._judge_live)
         self._session.when({KIND, MOMENT_SHOWN, REFERENCE, COMPONENT}, self.judge)
@@ -96,31 +67,29 @@ class RunShelf(QObject):
         """Keep a finished run; its thumbnail comes a little later."""
         full = len(self.gallery) >= runs.MAX_RUNS
         run = self.gallery.add(result, settings)
-        self.views.runs.refresh()
-        self.views.runs.choose(run)
+        self._runs.refresh()
+        self._runs.choose(run)
 
         def keep(examined: Examined) -> None:
             dropped = self.gallery.keep(run, examined)
-            self.views.runs.refresh()
+            self._runs.refresh()
             if run.judgement is None:
                 self.judge()  # a run aside, as of all levels, comes without a reference
             if dropped:
-                self._show_status(self._dropped(dropped))
+                self._frame.show_status(self._dropped(dropped))
             elif full and not self._told_of_room:
                 self._told_of_room = True
-                self._show_status(
+                self._frame.show_status(
                     f"The list holds {runs.MAX_RUNS} runs: from now on the oldest makes room for "
                     "each new one. Runs with a star, and those that others are compared with, stay."
                 )
 
-        self._background.start(
-            f"run {run.number}", lambda: self.gallery.examine(run), keep, self._report
-        )
+        self._background.start(f"run {run.number}", lambda: self.gallery.examine(run), keep)
 
     def choose_shown(self) -> None:
         run = self._session.subject.run
         if run is not None:
-            self.views.runs.choose(run)
+            self._runs.choose(run)
 
     def _dropped(self, dropped: list[Run]) -> str:
         numbers = ", ".join(str(run.number) for run in dropped)
@@ -134,8 +103,8 @@ class RunShelf(QObject):
         subject = self._session.subject
         result, run = subject.result, subject.run
         if subject.source is not None:
-            self.views.runs.show_picture(subject.source.title)
-        self.views.runs.mark(run)
+            self._runs.show_picture(subject.source.title)
+        self._runs.mark(run)
         figures = None
         if result is not None and not self._is_preview:
             quality = subject.judgement
@@ -146,12 +115,12 @@ class RunShelf(QObject):
                 self._rest.start()
             remark = "live, one run" if result.request.live else "one run"
             figures = figures_of(result, run, quality, remark)
-        self.views.headline.show_figures(figures)
+        self._frame.headline.show_figures(figures)
 
     def _judge_live(self) -> None:
         """Evaluate a live result that stays; Run evaluates its own."""
         if not self._is_preview:
-            self._judging.judge_output()
+            self._frame.judging.judge_output()
 
     @property
     def _is_preview(self) -> bool:
@@ -174,11 +143,11 @@ class RunShelf(QObject):
         def show(judged: list[tuple[Run, Judgement | None]]) -> None:
             for run, judgement in judged:
                 run.judgement, run.reference = judgement, reference
-            self.views.runs.refresh()
+            self._runs.refresh()
             self.show_state()
 
         if results:
-            self._background.start("judge runs", work, show, self._report)
+            self._background.start("judge runs", work, show)
 
     # --- commands ---
 
@@ -189,7 +158,7 @@ class RunShelf(QObject):
         need=commands.CHOSEN,
     )
     def show(self) -> None:
-        run = self.views.runs.current
+        run = self._runs.current
         if run is not None:
             self._show(run)
 
@@ -201,11 +170,11 @@ class RunShelf(QObject):
         label="Star",
     )
     def star(self) -> None:
-        runs = self.views.runs.selected
+        runs = self._runs.selected
         starred = not all(run.starred for run in runs)
         for run in runs:
             run.starred = starred
-        self.views.runs.refresh()
+        self._runs.refresh()
 
     @Action(
         "renameRun",
@@ -214,15 +183,15 @@ class RunShelf(QObject):
         need=commands.CHOSEN,
     )
     def rename(self) -> None:
-        run = self.views.runs.current
+        run = self._runs.current
         if run is None:
             return
 
         def rename(name: str) -> None:
             run.name = name.strip()
-            self.views.runs.refresh()
+            self._runs.refresh()
 
-        dialog = QInputDialog(self._window)
+        dialog = QInputDialog(self._frame)
         dialog.setObjectName("renameRun")
         dialog.setWindowTitle("Rename Run")
         dialog.setLabelText(f"Name of run {run.number}; empty for “{run.filter_name}”:")
@@ -238,14 +207,14 @@ class RunShelf(QObject):
         label="Save…",
     )
     def save(self) -> None:
-        run = self.views.runs.current
+        run = self._runs.current
         if run is None or run.result is None:
             return
         output = run.result.output
         title = output.title.rsplit(".", 1)[0]
         name = f"{title}-{run.name or run.run_settings.step.filter.id}-{run.number}"
         images = output.volumes if isinstance(output, Scan) else [run.result.image]
-        self._files.save(images, name)
+        self._frame.file_dialogs.save(images, name)
 
     @Action(
         "deleteRun",
@@ -255,7 +224,7 @@ class RunShelf(QObject):
         label="Delete",
     )
     def delete(self) -> None:
-        runs = self.views.runs
+        runs = self._runs
         shown, gone = runs.strip.choice.runs, runs.selected
         if not gone:
             return
@@ -275,10 +244,10 @@ class RunShelf(QObject):
         label="Compare times",
     )
     def compare(self) -> None:
-        run = self.views.runs.current
+        run = self._runs.current
         if run is not None:
             self.gallery.runs.choose(run)
-            self.views.runs.refresh()
+            self._runs.refresh()
 
     @Action(
         "swipeRuns",
@@ -288,7 +257,7 @@ class RunShelf(QObject):
         label="Compare pictures",
     )
     def swipe(self) -> None:
-        runs = self.views.runs.selected
+        runs = self._runs.selected
         if len(runs) == 2:
             self._swipe(*runs)
 
@@ -299,10 +268,10 @@ class RunShelf(QObject):
         need=commands.RUNS,
     )
     def clear(self) -> None:
-        for run in self.views.runs.runs:
+        for run in self._runs.runs:
             self.gallery.remove(run)
-        self.views.runs.refresh()
-        self.views.runs.choose(None)
+        self._runs.refresh()
+        self._runs.choose(None)
 
     # --- answers ---
 
@@ -311,24 +280,24 @@ class RunShelf(QObject):
             self._show_again(run.result, run.run_settings)
             return
         self._session.show(run.run_settings)
-        self._show_status(_missing(run))
+        self._frame.show_status(_missing(run))
 
     def _swipe(self, first: Run, second: Run) -> None:
         gone = [run for run in (first, second) if run.result is None]
         if gone:
-            self._show_status(_missing(gone[0]))
+            self._frame.show_status(_missing(gone[0]))
         elif first.size != second.size:
-            self._show_status(
+            self._frame.show_status(
                 f"Runs {first.number} and {second.number} are of pictures of different sizes: "
                 f"{first.size} and {second.size}."
             )
         else:
-            RunPair(first, second, self._window).show()
+            RunPair(first, second, self._frame).show()
 
     def _on_chosen(self) -> None:
-        runs = self.views.runs
+        runs = self._runs
         run, chosen = runs.current, runs.selected
-        self.views.timing.show_run(run)
+        self._frame.timing.show_run(run)
         problem = self._no_baseline(run)
         kept = bool(chosen) and all(each.result is not None for each in chosen)
         able = run is not None and not problem
@@ -368,7 +337,7 @@ class RunShelf(QObject):
         need=commands.RUNS,
     )
     def copy_table(self) -> None:
-        self.views.runs.table.copy()
+        self._runs.table.copy()
 
 
 def _missing(run: Run) -> str:

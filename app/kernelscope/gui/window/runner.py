@@ -43,10 +43,7 @@ NOTHING_OPEN = "Open a picture first (Ctrl+O)."
 class Runner(QObject):
     """Submits requests to the worker and takes its answers.
 
-    Parameters
-    ----------
-    show_status : callable
-        Shows a text in the status bar.
+    `show_status` shows a text in the status bar.
     """
 
     aside_finished = Signal()
@@ -214,11 +211,7 @@ class Runner(QObject):
         """Submit work in place of that in progress, whose end is not shown.
 
         A run of the priority `ASIDE` is listed as others are, but its result is not shown.
-
-        Parameters
-        ----------
-        text : str
-            For the status bar; by default the settings of the request.
+        `text`: for the status bar; by default the settings of the request.
         """
         instead = ", in place of the run that was under way" if self.busy else ""
         self._task = self._recipe = None

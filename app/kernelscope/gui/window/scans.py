@@ -30,11 +30,10 @@ class Scans(QObject):
         self,
         subject: VolumeSubject,
         background: Background,
-        report: Callable[[Exception], None],
         parent: QWidget,
     ) -> None:
         super().__init__(parent)
-        self.subject, self._background, self._report = subject, background, report
+        self.subject, self._background = subject, background
         self.components = ComponentsPanel()
         """Placed above the settings."""
         self._wanted: tuple[Volume, ...] = ()
@@ -73,7 +72,7 @@ class Scans(QObject):
 
         def failed(error: Exception) -> None:
             self._show_components()
-            self._report(error)
+            self._background.report(error)
 
         self._background.start("scan", stack, show, failed)
 
@@ -85,7 +84,7 @@ class Scans(QObject):
             self._remember(volumes, answer[1])
             self.subject.open_each(answer[0])
 
-        self._background.start("scan", work, show, self._report)
+        self._background.start("scan", work, show)
 
     def show_member(self, volume: Volume, name: str) -> None:
         display = self.subject.view.displays.of(PaneSide.INPUT)
@@ -116,4 +115,4 @@ class Scans(QObject):
             show_status(f"{text}: {figures}.")
 
         work = partial(noise_map, volume, diagnostic, made_with)
-        self._background.start("noise", work, show, self._report)
+        self._background.start("noise", work, show)

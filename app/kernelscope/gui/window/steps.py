@@ -133,7 +133,7 @@ class StepCommands(QObject):
         first = subject.history.moment_of(subject.base) or Moment(subject.base, "")
         work = examine(shown, first, subject.moment, reference)
         if work is not None:
-            self._background.start("facts of steps", work, lambda _: self.refresh(), self._report)
+            self._background.start("facts of steps", work, lambda _: self.refresh())
 
     def _touch(self, *_: object) -> None:
         if not self._soon.isActive():

@@ -18,10 +18,7 @@ _ROOM, _HEIGHT = 8, 28
 class ToolBar(QToolBar):
     """Buttons with icon and text, in groups.
 
-    Parameters
-    ----------
-    left, right : sequence of groups of actions and menus
-        Groups stand apart; those of `right` at the far end.
+    Groups stand apart; those of `right` at the far end.
     """
 
     def __init__(

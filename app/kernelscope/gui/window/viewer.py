@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
@@ -9,11 +11,12 @@ from kernelscope.gui.docks.display_panel import DisplayPanel
 from kernelscope.gui.model.arrangement import Arrangement, Units
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.session.canvas_view import DRAWN, PANES, CanvasView, Panes
-from kernelscope.gui.session.session import KIND, Session
+from kernelscope.gui.session.session import KIND
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action, choice
-from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.window.actions import Actions
+
+if TYPE_CHECKING:
+    from kernelscope.gui.window.frame import Frame
 
 _MAPS = {
     ColourMap.GREY: "&Grey",
@@ -37,24 +40,12 @@ class Viewer(QObject):
     """Carries out the commands on the page in front, and keeps the ticks of the menu true.
 
     Arrangement, probe and units are common to pictures and volumes; each has its own colours.
-
-    Parameters
-    ----------
-    button : QWidget
-        The panel of levels and colours pops up below it.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        actions: Actions,
-        button: QWidget,
-        settings: Settings,
-    ) -> None:
+    def __init__(self, frame: Frame, button: QWidget) -> None:
         super().__init__(button)
-        self._session = session
-        self._actions = actions
-        self._button, self._settings = button, settings
+        session = self._session = frame.session
+        self._actions, self._settings, self._button = frame.actions_, frame.settings, button
         self.panel = DisplayPanel(session, button)
         session.when({KIND, DRAWN, PANES}, self.refresh)
         session.volumes.when({PANES}, self._remember)

@@ -7,7 +7,6 @@ several components -> the same slider chooses the one that is shown
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -20,11 +19,8 @@ from kernelscope.gui.model.volume_series import VolumeSeries
 from kernelscope.gui.session.subject import SHOWN
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.window.page import Page
-from kernelscope.gui.window.scans import Scans
-from kernelscope.gui.work.background import Background
+from kernelscope.gui.window.frame import Frame
 from kernelscope.images.image import Image
-from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 
 PLAY_MS = 150
@@ -39,28 +35,21 @@ class VolumeSteps(QObject):
     composed = Signal(object)  # `Image`: It is to be opened
     announced = Signal(str)  # one line for the status bar
 
-    def __init__(
-        self,
-        page: Page[Scan, Volume],
-        scans: Scans,
-        background: Background,
-        ask_nan: Callable[[NotANumber, Callable[[float], None]], None],
-        report: Callable[[Exception], None],
-    ) -> None:
-        super().__init__(page)
-        self._page, self._scans, self._background = page, scans, background
-        self._ask_nan, self._report = ask_nan, report
+    def __init__(self, frame: Frame) -> None:
+        super().__init__(frame)
+        self._page, self._scans, self._background = frame.volumes, frame.scans, frame.background
+        self._ask_nan = frame.file_dialogs.ask_nan
         self._members: WeakKeyDictionary[Volume, tuple[VolumeSeries, int]] = WeakKeyDictionary()
         """The volumes that were read from files of several, and their places."""
         self._wanted: int | None = None
         """The place of the volume that is being read."""
-        self.bar = VolumeStepBar(page)
-        page.add_bar(self.bar)
+        self.bar = VolumeStepBar(self._page)
+        self._page.add_bar(self.bar)
         self.timer = QTimer(self, singleShot=True, interval=PLAY_MS)
         self.timer.timeout.connect(self._play_on)
         self.bar.chosen.connect(self._choose)
         self.bar.played.connect(self._on_played)
-        page.subject.when({SHOWN}, self._follow)
+        self._page.subject.when({SHOWN}, self._follow)
 
     @property
     def count(self) -> int:
@@ -120,7 +109,7 @@ class VolumeSteps(QObject):
             volumes = [series.kept(n) or series.read(n) for n in range(series.count)]
             return composite(volumes, plane, view.position[plane.axis])
 
-        self._background.start("composite", work, self.composed.emit, self._report)
+        self._background.start("composite", work, self.composed.emit)
 
     def _keep(self, volume: Volume, series: VolumeSeries, index: int) -> None:
         self._members[volume] = series, index
@@ -186,7 +175,7 @@ class VolumeSteps(QObject):
             if isinstance(error, NotANumber):
                 self._ask_nan(error, lambda number: self._go_with(series, number, index))
             else:
-                self._report(error)
+                self._background.report(error)
 
         self._background.start(
             _TOPIC,

@@ -55,8 +55,14 @@ class Background(QObject):
     settled = Signal(bool)
     """Emitted when the last work that must finish was answered: whether that went well."""
 
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        parent: QObject | None = None,
+        report: Callable[[Exception], None] | None = None,
+    ) -> None:
         super().__init__(parent)
+        self.report = report or _raise
+        """Takes failures for which the work names no other function."""
         self._threads: set[threading.Thread] = set()
         self._tasks: set[_Task] = set()
         self._latest: dict[str, _Task] = {}
@@ -69,7 +75,7 @@ class Background(QObject):
         topic: str,
         work: Callable[[], Any],
         then: Callable[[Any], None],
-        failed: Callable[[Exception], None],
+        failed: Callable[[Exception], None] | None = None,
         *,
         must_finish: bool = False,
     ) -> None:
@@ -79,7 +85,8 @@ class Background(QObject):
           stand in the way of the next one. Work that must finish is always answered.
         - `must_finish`: closing waits for the end of this work, however long it takes.
         """
-        task, relay = _Task(work, then, failed, None if must_finish else topic), self._relay
+        latest = None if must_finish else topic
+        task, relay = _Task(work, then, failed or self.report, latest), self._relay
         self._tasks.add(task)
         if must_finish:
             self._owed += 1
@@ -126,3 +133,7 @@ class Background(QObject):
             callback(answer)
         if task.topic is None and not self._owed:
             self.settled.emit(not isinstance(answer, Exception))
+
+
+def _raise(error: Exception) -> None:
+    raise error
