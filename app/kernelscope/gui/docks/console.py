@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QLabel, QPlainTextEdit, QWidget
 
 from kernelscope.base.text import PrintableFormatter
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.messages import save_text
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row, push_button
 from kernelscope.gui.work.relay import Relay
@@ -84,14 +84,9 @@ class Console(QWidget):
         self.destroyed.connect(detach)
 
     def _build(self) -> None:
-        level = dressed(
-            ChoiceBox(),
-            "consoleLevel",
-            "Least level shown",
-            tip="Show messages of this level and above.",
-        )
-        for number in _LEVELS:
-            level.addItem(logging.getLevelName(number).capitalize(), number)
+        levels = ((logging.getLevelName(each).capitalize(), each) for each in _LEVELS)
+        tip = "Show messages of this level and above."
+        level = choice_box("consoleLevel", "Least level shown", levels, tip=tip)
         level.currentIndexChanged.connect(lambda: self._filter(level.currentData()))
         label = dressed(QLabel("&Show from"), "consoleLevelLabel")
         label.setBuddy(level)

@@ -14,7 +14,7 @@ from kernelscope.gui.model.display import GAMMAS, Display
 from kernelscope.gui.model.displays import PaneSide, dtype_of
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.session.session import KIND, Session
-from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox
+from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, choice_box
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.parts import dressed, in_row, label_of, push_button, text_label
 from kernelscope.images.image import Image
@@ -193,8 +193,7 @@ class DisplayPanel(QFrame):
         return box
 
     def _choice(self, name: str, label: str, texts: Iterable[str], row: int) -> ChoiceBox:
-        box = dressed(ChoiceBox(self), name, label.replace("&", ""))
-        box.addItems([str(text) for text in texts])
+        box = choice_box(name, label.replace("&", ""), texts)
         self._place(label, box, row, 0)
         return box
 

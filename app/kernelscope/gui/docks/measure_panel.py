@@ -14,7 +14,7 @@ from kernelscope.gui.model.measurements import COLUMNS, Against, RegionRow, as_c
 from kernelscope.gui.model.profiles import Profile
 from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
+from kernelscope.gui.widgets.controls import WholeBox, choice_box
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.layouts import FoldingRow
 from kernelscope.gui.widgets.messages import save_text
@@ -114,15 +114,12 @@ class MeasurePanel(QWidget):
             tip="Size of the region, or length of the line, in the slice",
         )
         theme.set_role(self._size, "note")
-        self._against = dressed(
-            ChoiceBox(self), "cnrRegion", "Region that CNR compares with", tip=_HELP["CNR"]
-        )
-        self._background = dressed(
-            ChoiceBox(self), "snrRegion", "Region whose noise SNR takes", tip=_HELP["SNR"]
-        )
+        wanted = self.wanted.emit
+        name = "Region that CNR compares with"
+        self._against = choice_box("cnrRegion", name, (), wanted, tip=_HELP["CNR"])
+        name = "Region whose noise SNR takes"
+        self._background = choice_box("snrRegion", name, (), wanted, tip=_HELP["SNR"])
         self._rician = dressed(QCheckBox("Rician", self), "snrRician", "Rician noise", tip=_RICIAN)
-        for box in (self._against, self._background):
-            box.currentIndexChanged.connect(lambda _: self.wanted.emit())
         self._background.currentIndexChanged.connect(self._rician.setEnabled)
         self._rician.toggled.connect(lambda _: self.wanted.emit())
         self._copy = tool_button("Copy", "copyMeasurements", self.copy, "Copy the table (Ctrl+C)")

@@ -13,7 +13,7 @@ from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.histogram_plot import HeightScale
 from kernelscope.gui.session.canvas_view import DRAWN
 from kernelscope.gui.session.session import KIND, Session
-from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.messages import save_text
 from kernelscope.gui.widgets.parts import (
@@ -80,13 +80,8 @@ class QualityPanel(QWidget):
 
     def _make_histograms(self) -> QWidget:
         self.histograms = HistogramView(self._session, self)
-        self._scale = dressed(
-            ChoiceBox(self),
-            "histogramScale",
-            "Scale of the histogram",
-            tip="How heights grow with counts; rare values are seen in all but one",
-        )
-        self._scale.addItems([each.value for each in HeightScale])
+        tip = "How heights grow with counts; rare values are seen in all but one"
+        self._scale = choice_box("histogramScale", "Scale of the histogram", HeightScale, tip=tip)
         self._scale.currentTextChanged.connect(self.histograms.set_scale)
         self._channels = dressed(
             QCheckBox("&Channels", self),
@@ -95,13 +90,9 @@ class QualityPanel(QWidget):
             tip="A curve for each channel of the output",
         )
         self._channels.toggled.connect(self.histograms.set_by_channel)
-        self.side_box = dressed(
-            ChoiceBox(self),
-            "histogramSide",
-            "Picture whose levels the handles set",
-            tip="Input and output have separate levels: those of this one are set",
-        )
-        self.side_box.addItems([each.value for each in PaneSide])
+        name, tip = "Picture whose levels the handles set", "Input and output have separate levels"
+        tip += ": those of this one are set"
+        self.side_box = choice_box("histogramSide", name, PaneSide, tip=tip)
         self.side_box.setCurrentText(PaneSide.OUTPUT)
         self.side_box.currentTextChanged.connect(self._choose_side)
         self.side_box.hide()

@@ -16,14 +16,13 @@ from kernelscope.gui.docks.run_table import RunTable
 from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.parts import (
     action_button,
     dressed,
     in_column,
     in_row,
-    refill,
     switch,
     text_label,
     tool_splitter,
@@ -67,12 +66,13 @@ class RunsPanel(QWidget):
         theme.set_role(self._note, "note")
         self._empty = text_label(_EMPTY, "runsEmpty")
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._order = self._order_box()
+        orders = ((each[0].upper() + each[1:], each.value) for each in RunOrder)
+        tip = "Order of the pictures; a click on a heading sorts the table"
+        self._order = choice_box("runsOrder", "Order of the pictures", orders, self._fill, tip=tip)
         self._picture = ""
-        tip = "List the runs of one picture, or all"
-        self._of = dressed(ChoiceBox(self), "runsOf", "Runs in the list", tip=tip)
-        refill(self._of, (("This picture", False), ("All pictures", True)))
-        self._of.currentIndexChanged.connect(lambda: self.refresh())
+        which, tip = ("This picture", "All pictures"), "List the runs of one picture, or all"
+        pairs = zip(which, (False, True), strict=True)
+        self._of = choice_box("runsOf", "Runs in the list", pairs, self.refresh, tip=tip)
         self._switch = self._table_switch()
         self._lay_out()
         for view in (self.strip, self.table):
@@ -84,18 +84,6 @@ class RunsPanel(QWidget):
         self.refresh()
 
     # --- building ---
-
-    def _order_box(self) -> ChoiceBox:
-        box = dressed(
-            ChoiceBox(self),
-            "runsOrder",
-            "Order of the pictures",
-            tip="Order of the pictures; a click on a heading sorts the table",
-        )
-        for order in RunOrder:
-            box.addItem(order.value[0].upper() + order.value[1:], order.value)
-        box.currentIndexChanged.connect(lambda: self._fill())
-        return box
 
     def _table_switch(self) -> QToolButton:
         tip = "Times and quality of all runs in a table"

@@ -38,10 +38,9 @@ from kernelscope.gui.tools.picture_pair import BlindDialog, Half, PicturePair
 from kernelscope.gui.viewer.layer import as_qimage
 from kernelscope.gui.viewer.still import draw_still
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.messages import close_box
 from kernelscope.gui.widgets.parts import (
-    dressed,
     in_column,
     in_row,
     label_of,
@@ -248,7 +247,7 @@ class ContactSheet(ToolWindow):
         self._tasks, self._request, self._display = tasks, request, display
         self._shown: Request | None = None
         self._pinned: list[SheetTile] = []
-        self.parameters = dressed(ChoiceBox(self), "sheetParameter", "Parameter that varies")
+        self.parameters = choice_box("sheetParameter", "Parameter that varies")
         self.note = text_label("", "", "note", parent=self)
         self.tiles: list[SheetTile] = []
         tip = "Compare the two pinned results in one view, with a divider"

@@ -33,7 +33,7 @@ from kernelscope.gui.tools.code_editor import CodeEditor
 from kernelscope.gui.tools.code_view import CodeView, FindBar
 from kernelscope.gui.tools.wrong_pixels import WrongPixelsBox
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.messages import choose_text_to_save, open_dialog, write_text
 from kernelscope.gui.widgets.parts import (
@@ -81,13 +81,9 @@ class EditPanel(QWidget):
         self._changed = False
         self._wrong: Version | None = None  # what the map of wrong pixels shows
         self._name = ""  # of the version in the editor, which the box may be about to leave
-        self.version_box = dressed(
-            ChoiceBox(),
-            "kernelVersion",
-            "Version of the source",
-            tip="The program's own source, or a version of yours, which you can edit",
-        )
-        self.version_box.currentIndexChanged.connect(self._on_version)
+        name, tip = "Version of the source", "The program's own source, or a version of yours"
+        tip += ", which you can edit"
+        self.version_box = choice_box("kernelVersion", name, (), self._on_version, tip=tip)
         self._case.connect(self._show_case)
         self._timer = QTimer(self, singleShot=True, interval=_KEEP_AFTER)
         self._timer.timeout.connect(self._on_pause)

@@ -47,7 +47,7 @@ from kernelscope.gui.tools.code_editor import CodeEditor
 from kernelscope.gui.tools.code_view import CodeView, FindBar, SourceTabs
 from kernelscope.gui.tools.edit_panel import ORIGINAL, EditPanel, make_keys
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.messages import add_button, close_box, headline
 from kernelscope.gui.widgets.parts import (
@@ -253,17 +253,11 @@ class KernelViewer(ToolWindow):
         return tool_splitter(self._tabs, side, name="kernelSplitter", stretch=(3, 2))
 
     def _make_top(self) -> QHBoxLayout:
-        self._level = dressed(
-            ChoiceBox(), "kernelLevel", "Level", tip="Another memory level of the same filter"
-        )
-        self._level.currentIndexChanged.connect(self._show_level)
-        self._other = dressed(
-            ChoiceBox(),
-            "kernelOther",
-            "Compare with level",
-            tip="Another level; differing lines of the kernel and facts of the launch are marked",
-        )
-        self._other.currentIndexChanged.connect(lambda: self._show_difference(raised=True))
+        tip = "Another memory level of the same filter"
+        self._level = choice_box("kernelLevel", "Level", (), self._show_level, tip=tip)
+        tip = "Another level; differing lines of the kernel and facts of the launch are marked"
+        show = partial(self._show_difference, raised=True)
+        self._other = choice_box("kernelOther", "Compare with level", (), show, tip=tip)
         version = self.panel.version_box
         return in_row(
             *(label_of("&Level", self._level), self._level),

@@ -28,7 +28,7 @@ from kernelscope.gui.tools.lecture_view import (
     text_of,
 )
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.form import Form
 from kernelscope.gui.widgets.layouts import Scrolled
 from kernelscope.gui.widgets.messages import choose_text_to_save, open_dialog, show_error
@@ -133,12 +133,9 @@ class LectureWindow(ToolWindow):
         in_column(self._title, (parts, 1), self._bar(), of=self)
 
     def _bar(self) -> QHBoxLayout:
-        self._chooser = dressed(
-            ChoiceBox(self), "lecturePages", "Page of the lecture", tip="Page of the lecture"
-        )
-        for number, page in enumerate(_PAGES, 1):
-            self._chooser.addItem(f"{number}. {page.title}", page.id)
-        self._chooser.currentIndexChanged.connect(self._open_page)
+        name, pages = "Page of the lecture", enumerate(_PAGES, 1)
+        titles = ((f"{number}. {page.title}", page.id) for number, page in pages)
+        self._chooser = choice_box("lecturePages", name, titles, self._open_page, tip=name)
         self._back = push_button(
             "&Back", "lectureBack", lambda: self.turn(-1), tip="Previous page (Page Up)"
         )

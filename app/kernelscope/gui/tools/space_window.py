@@ -25,7 +25,7 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.shear_warp import Rendering, SpaceStyle, ViewedVolume, Viewpoint, render
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.controls import ChoiceBox, Slider
+from kernelscope.gui.widgets.controls import Slider, choice_box
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row, labelled, push_button
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
@@ -166,14 +166,10 @@ class SpaceWindow(ToolWindow):
         return not self._busy
 
     def _lay_out(self) -> None:
-        self._kind = dressed(
-            ChoiceBox(self),
-            "spaceKind",
-            "Kind of picture",
-            tip="The first visible value on each line of sight, or the largest",
-        )
+        tip = "The first visible value on each line of sight, or the largest"
         # A head is seen at once as a surface; its maximum is that of the scalp, nearly white.
-        self._kind.addItems(["Surface", "Maximum"])
+        kinds = "Surface", "Maximum"
+        self._kind = choice_box("spaceKind", "Kind of picture", kinds, tip=tip)
         self._threshold, self._opacity = Slider(self), Slider(self)
         for slider, most, value in ((self._threshold, 255, _THRESHOLD), (self._opacity, 100, 100)):
             slider.setRange(0, most)

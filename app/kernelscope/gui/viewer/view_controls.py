@@ -13,7 +13,7 @@ from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.slice_drawing import Look
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.viewer.values import numbers
-from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
+from kernelscope.gui.widgets.controls import NumberBox, Slider, WholeBox, choice_box
 from kernelscope.gui.widgets.parts import dressed, in_row, label_of, switch
 from kernelscope.images.planes import Plane
 
@@ -125,13 +125,8 @@ class ProjectionControl(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._look = Look()
-        self._kind = dressed(
-            ChoiceBox(self),
-            "projection",
-            "Projection",
-            tip="Show one slice, or the largest, smallest or mean value of several",
-        )
-        self._kind.addItems([each.value for each in Projection])
+        tip = "Show one slice, or the largest, smallest or mean value of several"
+        self._kind = choice_box("projection", "Projection", Projection, tip=tip)
         self._slices = dressed(
             WholeBox(self),
             "slabSlices",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from PySide6.QtCore import QLocale, QPoint, Qt
@@ -19,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.base.errors import InvalidParameter
+from kernelscope.gui.widgets.parts import dressed
 from kernelscope.schema.parameters import read_number
 
 _MOST_DECIMALS = 323  # with so many, Qt keeps every bit of a float
@@ -56,6 +58,24 @@ class ChoiceBox(_Calm, QComboBox):
         text, room = self.currentText(), field.width() - 2
         shown = self.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room)
         option.currentText = shown
+
+
+def choice_box(
+    name: str,
+    accessible: str,
+    entries: Iterable[str | tuple[str, Any]] = (),
+    chosen: Callable[[], object] | None = None,
+    *,
+    tip: str = "",
+) -> ChoiceBox:
+    """Return a list of texts, some with their data; ``chosen()`` comes after each choice."""
+    box = dressed(ChoiceBox(), name, accessible, tip=tip)
+    for each in entries:
+        text, data = (str(each), None) if isinstance(each, str) else each
+        box.addItem(text, data)
+    if chosen is not None:
+        box.currentIndexChanged.connect(lambda: chosen())
+    return box
 
 
 class Slider(_Calm, QSlider):

@@ -43,7 +43,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.messages import (
     choose_text_to_open,
     choose_text_to_save,
@@ -301,15 +301,14 @@ class MaskEditor(QWidget):
 
     def _size_and_presets(self) -> QHBoxLayout:
         parameter = self._parameter
-        self._size = dressed(
-            ChoiceBox(),
+        sizes = range(parameter.minimum, parameter.maximum + 1, 2)
+        self._size = choice_box(
             "maskSize",
             "Size of the mask",
+            ((f"{size}×{size}", size) for size in sizes),
+            lambda: self._resize(self._size.currentData()),
             tip="Rows and columns. The weights stay centred.",
         )
-        for size in range(parameter.minimum, parameter.maximum + 1, 2):
-            self._size.addItem(f"{size}×{size}", size)
-        self._size.currentIndexChanged.connect(lambda: self._resize(self._size.currentData()))
         size_label = dressed(QLabel("Si&ze"), "maskSizeLabel")
         size_label.setBuddy(self._size)
 

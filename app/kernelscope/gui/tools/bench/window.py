@@ -52,7 +52,7 @@ from kernelscope.gui.tools.bench.export import save_chart
 from kernelscope.gui.tools.bench.form import BenchForm
 from kernelscope.gui.tools.bench.table import BenchTable, named, series_name
 from kernelscope.gui.widgets import messages as dialogs
-from kernelscope.gui.widgets.controls import ChoiceBox
+from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.layouts import FoldingRow, Scrolled
 from kernelscope.gui.widgets.messages import close_box, headline
@@ -639,19 +639,16 @@ class BenchWindow(ToolWindow):
         self.take_size(1320, 760)
 
     def _plot_bar(self) -> QWidget:
-        self._plot = dressed(ChoiceBox(), "benchPlotKind", "Plot", tip="Contents of the plot")
-        self._plot.addItems([str(plot) for plot in Plot])
-        self._plot.currentIndexChanged.connect(self._refresh)
-        self._about = dressed(ChoiceBox(), "benchAbout", "Of", tip="Rows that the plot shows")
+        tip = "Contents of the plot"
+        self._plot = choice_box("benchPlotKind", "Plot", Plot, self._refresh, tip=tip)
+        self._about = choice_box("benchAbout", "Of", (), self._draw, tip="Rows that the plot shows")
         self._about.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
         self._about.setMinimumContentsLength(12)
-        self._about.currentIndexChanged.connect(self._draw)
         self._about.textActivated.connect(self._want)
-        self._baseline = dressed(
-            ChoiceBox(), "benchBaseline", "Baseline", tip="Row that speed-ups refer to"
-        )
+        tip = "Row that speed-ups refer to"
+        self._baseline = choice_box("benchBaseline", "Baseline", tip=tip)
         self._baseline.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._baseline.textActivated.connect(self._want_baseline)
         self._waiting = dressed(QCheckBox("With &transfers"), "benchWaiting")
