@@ -261,9 +261,7 @@ class ContactSheet(ToolWindow):
         self._compiling.timeout.connect(self._on_compiling)
         self._running = 0
         self._task: Task | None = None
-        self._waits = False
         self.parameters.activated.connect(lambda _: self.compute())
-        tasks.ended.connect(self._on_free)
         self._show_pins()
 
     def _lay_out(self) -> None:
@@ -289,14 +287,12 @@ class ContactSheet(ToolWindow):
     def leave(self) -> None:
         """End the work, and close the windows that compare results of this sheet."""
         self._timer.stop()
-        self._waits = False
         self._stop()
         for dialog in self.findChildren(QDialog):
             dialog.close()
 
     def compute(self) -> None:
         """Compute the sheet for the current settings, unless it shows them already."""
-        self._waits = False
         self._compiling.stop()
         asked = self._request()
         if asked is None:
@@ -323,7 +319,7 @@ class ContactSheet(ToolWindow):
         self._show_tiles(parameter, len(cells), [each.value for each in cells])
         current = self._tasks.current
         if current is not self._task and not self._tasks.is_free(Priority.ERRAND):
-            self._waits = True
+            self._tasks.when_free(Priority.ERRAND, self.touch)
             self.note.setText("Waits until the run in progress ends.")
             return
         region = request.region
@@ -436,11 +432,6 @@ class ContactSheet(ToolWindow):
     def _end(self) -> None:
         self._task = None
         self._compiling.stop()
-
-    def _on_free(self, _: object = None) -> None:
-        """Compute after a run or another window's job, if that was waited for."""
-        if self._waits:
-            self.touch()
 
     def _mark_best(self) -> None:
         shown = [tile for tile in self.tiles if not tile.isHidden()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import IntEnum
 
@@ -93,6 +93,8 @@ class Tasks(QObject):
         """The task in progress."""
         self._waiting: Task | None = None
         """The one that begins when that has ended: it has a lower priority."""
+        self._due: dict[Callable[[], object], Priority] = {}
+        """The calls of `when_free`."""
         self.costs = costs or Costs()
         relay = self._relay = Relay(self._deliver)
         # They hold the relay only: a thread may outlive the window.
@@ -117,7 +119,23 @@ class Tasks(QObject):
             replaced, self._waiting = self._waiting, task
             if replaced is not None:
                 replaced.stopped.emit()
+            self.when_free(priority, self._begin_waiting)
         return task
+
+    def when_free(self, priority: Priority, call: Callable[[], object]) -> None:
+        """Call once, now or when work of this priority need no longer wait."""
+        self._due[call] = priority
+        self._go_on()
+
+    def _go_on(self) -> None:
+        for call, priority in sorted(self._due.items(), key=lambda due: -due[1]):
+            if self.is_free(priority) and self._due.pop(call, None) is not None:
+                call()
+
+    def _begin_waiting(self) -> None:
+        task, self._waiting = self._waiting, None
+        if task is not None:
+            self._begin(task)
 
     def _begin(self, task: Task) -> None:
         replaced, self.current = self.current, task
@@ -133,16 +151,10 @@ class Tasks(QObject):
                 assert isinstance(replaced.work, Request)
                 replaced.work = replace(replaced.work)
                 self._waiting = replaced
+                self.when_free(replaced.priority, self._begin_waiting)
             else:
                 replaced.stopped.emit()
             self.ended.emit(replaced)
-
-    def _go_on(self) -> None:
-        """Begin the task that waits, if it may."""
-        task = self._waiting
-        if task is not None and self.is_free(task.priority):
-            self._waiting = None
-            self._begin(task)
 
     def cancel(self, task: Task | None = None) -> None:
         """Stop a task, by default the current one; see `Worker.cancel`.
@@ -170,6 +182,7 @@ class Tasks(QObject):
     def close(self, timeout: float) -> None:
         """Cancel and wait for the worker's thread to end, `timeout` seconds at most."""
         self.current = self._waiting = None
+        self._due.clear()
         self._relay.close()
         self._sketcher.close(0)
         self._worker.close(timeout)
