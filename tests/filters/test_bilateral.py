@@ -11,7 +11,11 @@ import pytest
 from numpy.typing import NDArray
 from skimage.restoration import denoise_bilateral
 
+from kernelscope.backends import create_backends
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
 from kernelscope.filters.bilateral import SPEC
+from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from tests.filters import apply
 from tests.oracle import WHITES, windows
@@ -104,3 +108,23 @@ def test_an_edge_stays_and_noise_goes() -> None:
     found = apply(SPEC, source[..., None], {"size": 9, "sigma_space": 3.0})[..., 0].astype(float)
     assert np.ptp(found[10, :20]) < np.ptp(source[10, :20]) / 2
     assert found[:, 27].min() - found[:, 23].max() > 70
+
+
+@pytest.mark.parametrize(
+    ("size", "sigma", "said"), [(5, 2.0, ""), (5, 2.1, "still 64 %"), (3, 100.0, "still 100 %")]
+)
+def test_a_sigma_of_space_that_the_mask_cuts_off_is_said(
+    size: int, sigma: float, said: str
+) -> None:
+    values = {"size": size, "sigma_space": sigma}
+    image = Image.from_array(np.arange(64, dtype=np.uint8).reshape(8, 8))
+    request = Request.create(image, "bilateral", values)
+    notices = execute(request, create_backends()).notices
+    cut = [each for each in notices if each.startswith("Bilateral: the mask ends at")]
+    assert bool(cut) is bool(said)
+    assert said in "".join(cut)
+
+
+def test_the_largest_mask_and_sigma_that_fit_are_not_warned_of() -> None:
+    assert SPEC.caution({"size": 31, "sigma_space": 15.0}) == ""
+    assert "15 px" in SPEC.caution({"size": 31, "sigma_space": 15.1})

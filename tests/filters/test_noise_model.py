@@ -14,7 +14,7 @@ from scipy.stats import norm, poisson
 from skimage import data
 
 from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel, find_noise
-from kernelscope.filters.shared.stabilise import Stabiliser, stabiliser
+from kernelscope.filters.shared.stabilise import NOISE_STEPS, Stabiliser, stabiliser
 
 F = np.float32
 GREY = ("camera", "coins", "moon", "page", "text", "brick", "grass", "gravel")
@@ -155,6 +155,9 @@ def test_the_line_names_kind_numbers_and_certainty() -> None:
     assert model.describe(255) == "camera noise: variance 0.8·mean + 4, sure"
     grey = NoiseModel(NoiseKind.WHITE, (0.1, 0.102, 0.101), sure=False)
     assert grey.describe(255) == "white noise: sigma 25.8, not sure"
+    assert NOISE_STEPS.describe(grey, "auto", 255) == "white noise: sigma 10.1 %, not sure"
+    assert NOISE_STEPS.describe(model, "auto", 255) == model.describe(255), "a line of levels"
+    assert NOISE_STEPS.describe(grey, "white", 255) == ""
     unequal = NoiseModel(NoiseKind.CORRELATED, (0.1, 0.2))
     assert unequal.describe(1) == "correlated noise: sigma 0.1; 0.2, sure"
 

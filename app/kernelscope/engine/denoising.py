@@ -35,7 +35,7 @@ def propose(image: Image | None) -> Proposal:
     share = 0.0
     if image is None:
         best, *others = remedies(Disturbance.NOISE, Kind.VOLUME)
-        why = "closest to heads of MRI without noise"
+        why = "the best results of the denoisers of volumes"
     elif share := impulse_share(_in_unit(pixels := _middle(image), image)):
         best, *others = remedies(Disturbance.IMPULSES, Kind.PICTURE)
         why = f"specks in {100 * share:.2g} % of the pixels"

@@ -242,6 +242,12 @@ def _block_has_no_effect(request: Request, backend: Backend, level: Level) -> st
     )
 
 
+def _cautions(request: Request) -> tuple[str, ...]:
+    spec = request.step.filter
+    caution = spec.caution(request.step.parameters)
+    return (f"{spec.name}: {caution}",) if caution else ()
+
+
 def _compute(
     request: Request,
     backend: Backend,
@@ -266,7 +272,7 @@ def _compute(
             context.log.notices += noise_notice(one)
         return run_visible(one, compute)
 
-    context.log.notices += levels_notice(request)
+    context.log.notices += (*levels_notice(request), *_cautions(request))
     if request.step.filter.is_in_3d and len(request.scan.volumes) > 1:
         return _one_by_one(request, backend, level, context)
     if not request.by_slices:

@@ -292,6 +292,18 @@ def _weights(parameters: Mapping[str, Any]) -> Mapping[str, Cells]:
     return {"space": space.reshape(parameters["size"], -1).round(3)}
 
 
+def _caution(values: Mapping[str, Any]) -> str:
+    """Return that the mask cuts the weights of space off, where half of them would lie outside."""
+    size, sigma = values["size"], values["sigma_space"]
+    if sigma <= size // 2:
+        return ""
+    edge = 100 * math.exp(-((size // 2 / sigma) ** 2) / 2)
+    return (
+        f"the mask ends at {size // 2} px, where the weight of space is still {edge:.0f} %. Sigma "
+        f"of space acts up to {size // 2} px; use a larger mask size for more."
+    )
+
+
 SPEC = FilterSpec(
     id="bilateral",
     name="Bilateral",
@@ -313,7 +325,8 @@ SPEC = FilterSpec(
             name="sigma_space",
             label="Sigma of space",
             symbol="σ space",
-            help="Distance at which a weight falls to 61 %.",
+            help="Distance at which a weight falls to 61 %. Cells beyond the mask have none: "
+            "sigmas above half its size have little effect.",
             default=1.5,
             minimum=0.1,
             maximum=100.0,
@@ -336,6 +349,7 @@ SPEC = FilterSpec(
         ),
     ),
     radius=radius,
+    caution=_caution,
     unit=Unit.WHITE,
     implementations={
         "cpu": Cpu(plan_cpu, uncompiled=uncompiled.by_numpy(_rows)),

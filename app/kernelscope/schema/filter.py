@@ -314,6 +314,8 @@ class FilterSpec:
     """Whether it is an average with weights that are not negative and do not depend on samples."""
     unit: Unit | Callable[[Mapping[str, Any]], Unit] = Unit.ANY
     """The unit of floats that it supposes; a callable maps validated parameters to it."""
+    caution: Callable[[Mapping[str, Any]], str] = lambda values: ""
+    """Returns why values have less effect than they say; empty where they have it all."""
     noise: NoiseChoice | None = None
     """The kinds of noise that it removes from pictures."""
     remedy: Remedy | None = None

@@ -104,8 +104,8 @@ class NoiseModel:
             offsets=tuple(each * factor**2 for each in self.offsets),
         )
 
-    def describe(self, white: float) -> str:
-        """Return one line for the user, with numbers in the unit of samples."""
+    def describe(self, white: float, unit: str = "") -> str:
+        """Return one line for the user, with numbers in a unit in which white is `white`."""
         sure = "sure" if self.sure else "not sure"
         if self.kind is NoiseKind.CAMERA:
             lines = [
@@ -114,7 +114,7 @@ class NoiseModel:
             ]
             return f"camera noise: variance {'; '.join(dict.fromkeys(lines))}, {sure}"
         sigmas = (self.sigma,) if self.alike else self.sigmas
-        numbers = "; ".join(f"{sigma * white:.3g}" for sigma in sigmas)
+        numbers = "; ".join(f"{sigma * white:.3g}{unit}" for sigma in sigmas)
         return f"{self.kind} noise: sigma {numbers}, {sure}"
 
 

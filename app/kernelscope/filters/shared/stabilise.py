@@ -319,7 +319,10 @@ def _steps(
 
 
 def _describe(model: NoiseModel, noise: str, white: float) -> str:
-    return model.describe(white) if noise == "auto" else ""
+    """Return the noise that was found: sigma in percent of white, as it is set."""
+    if noise != "auto":
+        return ""
+    return model.describe(white) if model.kind is NoiseKind.CAMERA else model.describe(100, " %")
 
 
 NOISE_STEPS = NoiseChoice(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QMenu, QTreeWidgetItem, QWidget
 
 from kernelscope.gui.docks.histogram_view import HistogramView
@@ -22,6 +23,7 @@ from kernelscope.gui.widgets.parts import (
     dressed,
     in_column,
     in_row,
+    switch,
     text_label,
     tool_button,
     tool_splitter,
@@ -46,23 +48,33 @@ _HELP = {
 }
 NO_REFERENCE = "No reference: choose one, or add noise and use the output as input."
 _CSV_FILES = "Tables (*.csv);;All files (*)"
+_FIGURES_WIDE, _WIDE = 54, 96
+"""Characters that the figures take, and from which on the histogram has room beside them."""
 
 
 class QualityPanel(QWidget):
     """Figures of input and output against the reference, and one histogram of both."""
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+        self._ready = False  # Qt calls `changeEvent` while it makes the panel
         super().__init__(parent)
         self._session = session
         self.setObjectName("qualityPanel")
 
-        sides = self._make_figures(), self._make_histograms()
-        in_column(tool_splitter(*sides, name="qualitySplitter", stretch=(2, 3)), of=self)
+        self._figures, self._spread = self._make_figures(), self._make_histograms()
+        sides = self._figures, self._spread
+        views = tool_splitter(*sides, name="qualitySplitter", stretch=(2, 3))
+        self._switch = switch(
+            "Histogram", "qualityShowHistogram", tip="The histogram, in place of the figures"
+        )
+        self._switch.toggled.connect(self._arrange)
+        in_column((views, 1), self._switch, of=self)
         self.subject: object = None
         """The content that is shown or being evaluated; it is not evaluated twice."""
         self._part: object = None
         self.show_judged("", "", Judged())
         self.show_histograms({})
+        self._ready = True
 
     def _make_figures(self) -> QWidget:
         self._reference = text_label("", "referenceName", plain=True, parent=self)
@@ -74,7 +86,6 @@ class QualityPanel(QWidget):
         self._table = as_table(CopyableTree(self.text), *names, _COLUMNS, right=(1, 2))
         self._table.header().setStretchLastSection(True)
         figures = QWidget(self)
-        figures.setMinimumWidth(54 * self.fontMetrics().averageCharWidth())
         in_column(top, (self._table, 1), of=figures, margins=0)
         return figures
 
@@ -191,6 +202,24 @@ class QualityPanel(QWidget):
     def text(self) -> str:
         head = "\t".join(_COLUMNS)
         return "\n".join(filter(None, (head, self._table.rows())))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange and self._ready:
+            self._arrange()
+
+    def _arrange(self) -> None:
+        """Show figures and histogram beside each other, or one of them where there is no room."""
+        unit = self.fontMetrics().averageCharWidth()
+        wide = self.width() >= _WIDE * unit
+        self._figures.setMinimumWidth(_FIGURES_WIDE * unit if wide else 0)
+        self._switch.setVisible(not wide)
+        self._spread.setVisible(wide or self._switch.isChecked())
+        self._figures.setVisible(wide or not self._switch.isChecked())
 
     def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()

@@ -130,6 +130,7 @@ class EditPanel(QWidget):
         unit = self.fontMetrics().averageCharWidth()
         self._list.setColumnWidth(0, 18 * unit)
         self._list.setColumnWidth(1, 10 * unit)
+        self._list.hide()  # until there is a message
         self._list.itemActivated.connect(self._on_message)
         self._list.itemClicked.connect(self._on_message)
         return self._list
@@ -421,6 +422,7 @@ class EditPanel(QWidget):
             colour = theme.error_text if each.kind == ERROR else theme.warning_text
             item.setForeground(1, colour(self.palette()))
             self._list.addTopLevelItem(item)
+            self._list.show()
 
     def _on_failed(self, error: Exception) -> None:
         self._end_trial(str(error), problem=True)

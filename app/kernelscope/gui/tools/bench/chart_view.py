@@ -21,6 +21,7 @@ from shiboken6 import delete
 
 from kernelscope.bench.charts import Chart
 from kernelscope.gui.tools.bench.painters import (
+    AXIS_WIDTH,
     BarPainter,
     CurvePainter,
     Painter,
@@ -30,7 +31,8 @@ from kernelscope.gui.tools.bench.painters import (
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import dressed, look_at_every_item
 
-_NOTE_POINTS = 8.0
+_NOTE_POINTS, _TITLE_POINTS, _SMALL = 8.0, 11.0, "9pt"
+_TITLE_MARGIN = 12  # pixels that a title is higher than its text
 _NOTE_MARGIN = 40  # pixels that the layout leaves beside the note, both sides together
 
 
@@ -46,6 +48,7 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self._is_stale = False
         self._painter: Painter | None = None  # follows changes of the size
         self._note: Any = None
+        self._legend_width = 0.0
         super().__init__(parent)
         look_at_every_item(self)
         dressed(self, "benchPlot", "Plot")
@@ -64,18 +67,18 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         plot = self.addPlot(0, 0, axisItems=axes, enableMenu=False)
         plot.hideButtons()
         text = palette.color(QPalette.ColorRole.Text)
-        plot.setTitle(shown.title, color=text, size="11pt")
         for side, label in (("left", shown.y), ("bottom", shown.x)):
             axis = axes[side]
             axis.setPen(theme.quiet_text(palette))
             axis.setTextPen(text)
             axis.enableAutoSIPrefix(False)
             if label:
-                axis.setLabel(label, color=text.name())
+                axis.setLabel(label, color=text.name(), **{"font-size": _SMALL})
         plot.showGrid(x=not shown.groups, y=True, alpha=0.2)
         painter = BarPainter if shown.groups else CurvePainter
         self._painter = painter(shown, plot, palette)
         self._add_legend(self._painter.draw(), text)
+        self._fit_title()
         if shown.note:
             quiet = theme.quiet_text(palette)
             self._note = self.addLabel(
@@ -104,12 +107,31 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         notes = self._chart.note.splitlines()
         return [line for note in notes for line in wrapped(note, room, metrics)]
 
+    def _fit_title(self) -> None:
+        """Write the title on lines beside the legend, which a wider one would push out."""
+        shown, plot = self._chart, self.getItem(0, 0)
+        if shown is None or plot is None:
+            return
+        font = QApplication.font()
+        font.setPointSizeF(_TITLE_POINTS)
+        metrics = QFontMetrics(font)
+        room = self.width() - self._legend_width - AXIS_WIDTH - _NOTE_MARGIN
+        lines = wrapped(shown.title, room, metrics)
+        text = (self._own or self.palette()).color(QPalette.ColorRole.Text)
+        title = "<br>".join(map(html.escape, lines))
+        plot.setTitle(title, color=text, size=f"{_TITLE_POINTS}pt")
+        height = len(lines) * metrics.lineSpacing() + _TITLE_MARGIN
+        plot.titleLabel.setMaximumHeight(height)
+        plot.layout.setRowFixedHeight(0, height)
+
     def _note_text(self) -> str:
         return "<br>".join(map(html.escape, self.note_lines))
 
     def resizeEvent(self, event: QResizeEvent | None) -> None:
         if self._note is not None:  # first: the layout is never narrower than the note
             self._note.setText(self._note_text())
+        if self._painter is not None:
+            self._fit_title()
         super().resizeEvent(event)
 
     def changeEvent(self, event: QEvent) -> None:
@@ -156,7 +178,7 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self.show_chart(self._chart)
 
     def _add_legend(self, entries: list[tuple[Any, str]], text: QColor) -> None:
-        legend = pg.LegendItem(labelTextColor=text, labelTextSize="9pt", verSpacing=-3)
+        legend = pg.LegendItem(labelTextColor=text, labelTextSize=_SMALL, verSpacing=-3)
         room = self.addViewBox(0, 1, enableMouse=False, enableMenu=False)
         legend.setParentItem(room)
         for item, name in entries:
@@ -164,7 +186,8 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         # PyQtGraph's own layout grows with each entry, until the last are cut off.
         least = legend.layout.effectiveSizeHint(Qt.SizeHint.MinimumSize)
         legend.setGeometry(QRectF(QPointF(), least))
-        room.setFixedWidth(legend.boundingRect().width() + 8)
+        self._legend_width = legend.boundingRect().width() + 8
+        room.setFixedWidth(self._legend_width)
         legend.anchor((0, 0), (0, 0), (4, 24))
 
     def paint(self, painter: QPainter) -> None:

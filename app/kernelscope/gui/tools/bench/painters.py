@@ -391,7 +391,6 @@ class BarPainter(Painter):
         ground = self._to(chart_.foot) if chart_.log else 0.0
         foot = [0.0] * len(chart_.groups)
         bars_in_all = count * len(chart_.groups)
-        upright = not chart_.stacked and _MOST_LEVEL < bars_in_all <= _MOST_TEXTS
         for number, series in enumerate(chart_.series):
             style = self._style(series)
             shift = 0.0 if chart_.stacked else (number - (count - 1) / 2) * width
@@ -415,7 +414,7 @@ class BarPainter(Painter):
                 foot[int(point.x)] += height
                 if not chart_.stacked and bars_in_all <= _MOST_TEXTS:
                     above = max(height, *map(self._to, (point.high, *point.repeats)), ground)
-                    self._write(x, above, point.text, upright=upright)
+                    self._write(x, above, point.text)
         if any(p.inner is not None for s in chart_.series for p in s.points):
             entries += self._tones()
         if chart_.stacked:
@@ -431,13 +430,15 @@ class BarPainter(Painter):
         lows = [self._to(min(each)) for each in values] if chart_.log else []
         self._bar_share = width / max(1, len(chart_.groups))
         self._heights = ground, max([ground, *tops]), min([ground, *lows])
-        self._upright = upright
+        self._upright = False
+        self._many = not chart_.stacked and bars_in_all > _MOST_LEVEL
         self.fit()
         self._plot.getViewBox().sigResized.connect(self.fit)
         return entries
 
     def fit(self, *_: object) -> None:
         """Leave room for the values above the bars, which takes more of a low plot."""
+        self._turn()
         ground, top, bottom = self._heights
         room = (top - bottom) or 1.0
         below = 0.04 * room * (bottom < ground)
@@ -449,6 +450,18 @@ class BarPainter(Painter):
         fits = self._plot.getViewBox().width() * self._bar_share >= 0.8 * line
         for text in self._texts:
             text.setVisible(fits or not self._upright or not self._plot.getViewWidget().isVisible())
+
+    def _turn(self) -> None:
+        """Write the values upright where they would touch beside each other."""
+        metrics = QFontMetrics(QApplication.font())
+        room = self._plot.getViewBox().width() * self._bar_share
+        longest = max(
+            (metrics.horizontalAdvance(each.toPlainText()) for each in self._texts), default=0
+        )
+        self._upright = not self._chart.stacked and (self._many or longest > room)
+        for text in self._texts:
+            text.setAngle(90 if self._upright else 0)
+            text.setAnchor((0, 0.5) if self._upright else (0.5, 1))
 
     def _upright_share(self, axis: PlainAxis) -> float:
         metrics = QFontMetrics(QApplication.font())
@@ -498,10 +511,9 @@ class BarPainter(Painter):
     def _to(self, value: float) -> float:
         return log10(value) if self._chart.log else value
 
-    def _write(self, x: float, y: float, text: str, upright: bool = False) -> None:
+    def _write(self, x: float, y: float, text: str) -> None:
         colour = self._palette.color(QPalette.ColorRole.Text)
-        anchor = (0, 0.5) if upright else (0.5, 1)
-        item = pg.TextItem(text, colour, anchor=anchor, angle=90 if upright else 0)
+        item = pg.TextItem(text, colour, anchor=(0.5, 1))
         item.setPos(x, y)
         self._texts.append(item)
         self._plot.addItem(item, ignoreBounds=True)
