@@ -328,7 +328,7 @@ def test_run_fills_the_table_and_the_plots(qtbot: QtBot, bench: BenchWindow) -> 
     assert {line[1] for line in lines} >= {"CPU serial", "CPU parallel", "GPU tuned"}
     assert {line[2] for line in lines} == {"16×16", "32×32"}
     serial = next(line for line in lines if line[1] == "CPU serial")
-    assert serial[7] == "1×"
+    assert serial[7] == "1.00×"
     plots = child(bench, QComboBox, "benchPlotKind")
     for plot in Plot:
         plots.setCurrentText(plot)
@@ -655,7 +655,7 @@ def test_levels_have_the_names_of_the_window(
     assert [line[1] for line in table(bench)] == names
     baseline = child(bench, QComboBox, "benchBaseline")
     assert [baseline.itemText(n) for n in range(baseline.count())] == names
-    assert [line[7] for line in table(bench)][:2] == ["1×", "≈ 2×"], "found by its id"
+    assert [line[7] for line in table(bench)][:2] == ["1.00×", "≈ 2.00×"], "found by its id"
     child(bench, QComboBox, "benchPlotKind").setCurrentText(Plot.SPEED_UP)
     shown = bench._chart
     assert shown is not None
@@ -713,7 +713,7 @@ def test_speed_ups_are_over_the_baseline() -> None:
     assert [point.y for point in gpu.points] == [9 / 2, 9 / 2]
     computing = chart(Plot.SPEED_UP, choice, rows, waiting=False).series[1]
     assert computing.points[0].y == 9
-    assert computing.points[0].text == "9×"
+    assert computing.points[0].text == "9.00×"
     swapped = chart(Plot.SPEED_UP, choice, rows, baseline="GPU tuned").series[0]
     assert swapped.points[0].y == pytest.approx(2 / 9)
 
@@ -868,7 +868,7 @@ def test_plots_are_saved_as_png_and_svg(bench: BenchWindow, tmp_path: Path) -> N
     picture = QImage(str(next(path for path in paths if path.suffix == ".png")))
     assert (picture.width(), picture.height()) == (2400, 1440)
     drawing = next(path for path in paths if path.suffix == ".svg").read_text(encoding="utf-8")
-    for text in ("CPU serial", "GPU tuned", "Times as fast as CPU serial", "16×16", "4.5×"):
+    for text in ("CPU serial", "GPU tuned", "Times as fast as CPU serial", "16×16", "4.50×"):
         assert text in drawing
     pixels = {picture.pixelColor(x, y).name() for x in range(0, 2400, 7) for y in range(0, 1440, 7)}
     assert {"#ffffff", colour("tuned")} <= pixels

@@ -10,9 +10,10 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from kernelscope.base.text import significant
 from kernelscope.bench import Row, figures, find_baseline, roofline, speed_up, summarise
 from kernelscope.bench.figures import SOURCES, PublishedFigure
-from kernelscope.bench.statistics import BASELINE, RooflinePoint, full_time, short
+from kernelscope.bench.statistics import BASELINE, RooflinePoint, full_time
 from kernelscope.schema.devices import Device
 from kernelscope.schema.levels import colour
 
@@ -266,7 +267,7 @@ class _Maker:
             return Point(
                 *(groups.number(row), whole, scale * summary.lower, scale * summary.upper),
                 tuple(scale * each for each in self._seconds(row)),
-                f"{'≈ ' if row.is_part else ''}{short(whole)}",
+                f"{'≈ ' if row.is_part else ''}{significant(whole)}",
                 inner=1e3 * full_time(row) if self.waiting else None,
             )
 
@@ -320,7 +321,7 @@ class _Maker:
             for number, row in enumerate(carried):
                 if name in row.stages:
                     each = summarise([1e3 * seconds for seconds in row.stages[name]])
-                    text = short(each.median)
+                    text = significant(each.median)
                     points.append(Point(number, each.median, each.lower, each.upper, text=text))
             series.append(Series(name.capitalize(), tuple(points), style))
         return Chart(
@@ -387,7 +388,7 @@ class _Maker:
         def point(row: Row, figure: PublishedFigure) -> Point:
             low, high = scale * figure.low, scale * figure.high
             middle = (low + high) / 2
-            return Point(groups.number(row), middle, low, high, text=f"{short(middle)}{sign}")
+            return Point(groups.number(row), middle, low, high, text=f"{significant(middle)}{sign}")
 
         return self._theirs(rows, quantity, point)
 

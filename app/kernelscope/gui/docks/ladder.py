@@ -51,6 +51,7 @@ from kernelscope.engine.options import Device
 from kernelscope.gui.model.ladder import Agreement, KnownRung, TimeScale
 from kernelscope.gui.model.rungs import Rung, RungPlace
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.aligned import Column
 from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
 from kernelscope.gui.widgets.parts import (
     action_button,
@@ -289,8 +290,7 @@ def _row_height(metrics: QFontMetrics) -> int:
 
 
 def _figure_widths(metrics: QFontMetrics, times: Iterable[str]) -> tuple[int, int]:
-    widths = map(metrics.horizontalAdvance, ("≈ 88.8 ms", *times))
-    return max(widths) + 1, metrics.horizontalAdvance("ref") + 4
+    return Column(("≈ 88.8 ms", *times), metrics).width + 1, metrics.horizontalAdvance("ref") + 4
 
 
 def name_width(
@@ -354,7 +354,9 @@ class _RungDelegate(QStyledItemDelegate):
         paler, words = colours.quiet if entry.seconds is None else ink, entry.brief_time
         if entry.best is not None:  # in the room of the bar that it has not
             figures, words = figures.united(bar), f"see {entry.best.filter}"
-        _paint_text(painter, paler, figures, words, Qt.AlignmentFlag.AlignRight)
+        painter.setPen(paler)
+        times = ("≈ 88.8 ms", *rungs.times) if entry.best is None else ()
+        Column(times, metrics).paint(painter, figures, words)
         if entry.parity is not None:
             wrong = entry.parity.agreement is Agreement.DIFFERENT
             place = QRect(figures.right() + 1, area.top(), tick, area.height())

@@ -26,6 +26,7 @@ from kernelscope.gui.docks.run_choice import RUN_ROLE, RunChoice
 from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.runs import KERNEL, TOTAL, Run
 from kernelscope.gui.model.times import BUSY, VARYING, WHY_NOT_TIMED, duration
+from kernelscope.gui.widgets.aligned import Column, FigureDelegate
 from kernelscope.gui.widgets.copyable_tree import CopyKey
 from kernelscope.gui.widgets.parts import RIGHT, dressed, swatch
 from kernelscope.gui.widgets.theme import quiet_text
@@ -80,6 +81,9 @@ _SPARE = (RATE, SSIM, CARRIED, KERNEL_GAIN, KERNEL_TIME, SPREAD)
 _TIMES = (TOTAL_TIME, PARTS, SPREAD, SPEED_UP, KERNEL_TIME, KERNEL_GAIN, CARRIED, RATE)
 
 _LEFT_ALIGNED = (RUN, WHERE, PARTS)
+_ALIGNED = (TOTAL_TIME, SPEED_UP, KERNEL_TIME, KERNEL_GAIN, PSNR, SSIM, RATE)
+"""Columns of figures with their points below each other."""
+
 _ROOT = QModelIndex()
 _Index = QModelIndex | QPersistentModelIndex
 _Roles = Qt.ItemDataRole
@@ -204,6 +208,9 @@ class RunTable(QTreeView):
         self.viewport().installEventFilter(self)
         self.setItemDelegateForColumn(PARTS, BarDelegate(self))
         self.setModel(self.rows)
+        figures = FigureDelegate(self)
+        for column in _ALIGNED:
+            self.setItemDelegateForColumn(column, figures)
         self.choice = RunChoice(self, RATE)
         self._set_up_header()
 
@@ -415,7 +422,9 @@ class RunTable(QTreeView):
 
     def _hint(self, column: int) -> int:
         metrics = self.fontMetrics()
-        texts = (row.texts[column] for row in self.rows.rows if row.run is not None)
+        texts = [row.texts[column] for row in self.rows.rows if row.run is not None]
+        if column in _ALIGNED:
+            return Column(texts, metrics).width + 12
         icon = metrics.height() if column == WHERE else 0
         return icon + max((metrics.horizontalAdvance(text) for text in texts), default=0) + 12
 

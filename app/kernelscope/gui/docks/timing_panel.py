@@ -15,6 +15,7 @@ from kernelscope.gui.docks.bars import BARS, BarDelegate, end_to_end
 from kernelscope.gui.docks.time_line import TimeLine
 from kernelscope.gui.model.runs import Run, added_up, part_of
 from kernelscope.gui.model.times import WHY_NOT_TIMED, Spread, duration
+from kernelscope.gui.widgets.aligned import FigureDelegate
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.parts import (
     RIGHT,
@@ -62,6 +63,7 @@ class StageView(QWidget):
         self._stages = as_table(
             QTreeWidget(), "timingStages", "Stages of the run", headings, right=(1,)
         )
+        self._stages.setItemDelegateForColumn(1, FigureDelegate(self._stages))
         self._stages.setItemDelegateForColumn(2, BarDelegate(self._stages))
         self._stages.header().setStretchLastSection(True)
         self._stages.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

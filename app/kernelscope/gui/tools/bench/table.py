@@ -18,9 +18,10 @@ from kernelscope import filters
 from kernelscope.base.text import significant
 from kernelscope.bench import Row, figures, find_baseline, speed_up, summarise
 from kernelscope.bench.charts import Chart
-from kernelscope.bench.statistics import full_time, megapixels_per_second
+from kernelscope.bench.statistics import SpeedUp, full_time, megapixels_per_second
 from kernelscope.bench.text_table import remarks
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.aligned import FigureDelegate
 from kernelscope.gui.widgets.parts import dressed
 from kernelscope.schema.levels import Level
 
@@ -107,6 +108,9 @@ class BenchTable(QTreeWidget):
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setItemDelegate(_Cell(self))
+        figures = FigureDelegate(self)
+        for column in _NUMBERS:
+            self.setItemDelegateForColumn(column, figures)
         unit = self.fontMetrics().averageCharWidth()
         for column, (_, width, tip) in enumerate(_COLUMNS):
             self.setColumnWidth(column, width * unit)
@@ -183,7 +187,7 @@ class BenchTable(QTreeWidget):
         for item, row in zip(self._items, self._rows, strict=True):
             base = find_baseline(self._rows, row, baseline) if row.seconds else None
             gain = speed_up(row, base, waiting) if base is not None else None
-            item.setText(_SPEED_UP, f"{gain.describe()}×" if gain is not None else "")
+            item.setText(_SPEED_UP, _factor(gain) if gain is not None else "")
             self._make_room(item)
 
     def _make_room(self, item: QTreeWidgetItem) -> None:
@@ -210,3 +214,8 @@ def _time(row: Row, seconds: float, waiting: bool) -> str:
     """Return milliseconds; where a part was timed, with the estimate for the whole."""
     text = significant(1e3 * seconds)
     return f"{text} (≈ {significant(1e3 * full_time(row, waiting))})" if row.is_part else text
+
+
+def _factor(gain: SpeedUp) -> str:
+    """Return a speed-up to three digits, with its zeros: others stand below it."""
+    return f"{'≈ ' if gain.scaled else ''}{significant(gain.factor)}×"
