@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction
+from PySide6.QtCore import QPointF, QSizeF, Qt
+from PySide6.QtGui import QAction, QImage, QPainter
 from PySide6.QtWidgets import QToolButton
 from pytestqt.qtbot import QtBot
 
@@ -19,10 +19,12 @@ from kernelscope.gui.docks.volume_components import VolumeStepBar
 from kernelscope.gui.model import volume_series
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.displays import automatic_of
-from kernelscope.gui.model.slice_drawing import composite
+from kernelscope.gui.model.drawn_view import DrawnView
+from kernelscope.gui.model.slice_drawing import Look, composite
 from kernelscope.gui.model.volume_series import VolumeSeries
 from kernelscope.gui.session.session import FIRST_FILTER
 from kernelscope.gui.session.subject import SHOWN, Fields
+from kernelscope.gui.viewer.layers import Slabs
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
@@ -274,3 +276,71 @@ def test_only_volumes_of_one_grid_are_alike(tmp_path: Path, file: Path) -> None:
         read_volume(file)
     assert error.value.alike
     assert error.value.prefixed("Step 1: ").alike
+
+
+def test_the_light_of_channels_is_added() -> None:
+    """By hand: 100 in red and 50 in green are (100, 50, 0); an output takes its channel's place."""
+    size = (4, 8, 8)
+    red, green, output = (
+        Volume.from_array(np.full(size, value, np.uint8)) for value in (100, 50, 200)
+    )
+    shown = [
+        replace(automatic_of(each), low=0, high=255, colour_map=colours)
+        for each, colours in ((red, ColourMap.RED), (green, ColourMap.GREEN))
+    ]
+    look, plane = Look(beside=((green, shown[1]),)), planes_of(red)[0]
+    for volume, wanted in ((red, (100, 50, 0)), (output, (200, 50, 0)), (green, (50, 0, 0))):
+        layer, drawn = Slabs().draw(DrawnView(volume), plane, 1, shown[0], look)
+        assert drawn
+        assert layer is not None
+        image = QImage(8, 8, QImage.Format.Format_RGB32)
+        image.fill(0)
+        painter = QPainter(image)
+        layer.paint(painter, QPointF(0, 0), QSizeF(1, 1), image.rect(), lambda *_: None)
+        painter.end()
+        colour = image.pixelColor(4, 4)
+        assert (colour.red(), colour.green(), colour.blue()) == wanted
+        samples = layer.samples_at(4, 4)
+        assert samples is not None
+        assert samples.tolist() == [volume.voxels[1, 4, 4]], "values are those of the channel"
+
+
+def test_a_composite_follows_the_channel_in_front_and_ends_with_the_file(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, file: Path, bar: VolumeStepBar
+) -> None:
+    cells = tmp_path / "cells.ome.tif"
+    tifffile.imwrite(
+        cells,
+        np.stack([voxels(n) for n in range(3)]),
+        ome=True,
+        photometric="minisblack",
+        metadata={"axes": "CZYX", "Channel": {"Name": ["DAPI", "GFP", "RFP"]}},
+    )
+    open_scan(qtbot, window, cells)
+    action, view = window.actions_["composite"], window.session.volumes.view
+    button = bar.findChild(QToolButton, "compositeButton")
+    assert button.isVisible()
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: len(view.look.beside) == 2)
+    assert action.isChecked()
+
+    def names() -> list[str]:
+        return [volume.channel.name for volume, _ in view.look.beside]
+
+    assert names() == ["GFP", "RFP"]
+    assert view.chosen_map is ColourMap.RED
+    press(qtbot, window, "Alt+.")
+    qtbot.waitUntil(lambda: names() == ["DAPI", "RFP"])
+    assert view.chosen_map is ColourMap.GREEN
+    action.trigger()
+    assert view.look.beside == ()
+    assert not action.isChecked()
+    action.trigger()
+    qtbot.waitUntil(action.isChecked)
+    open_scan(qtbot, window, file)
+    qtbot.waitUntil(lambda: view.look.beside == ())
+    assert not action.isChecked()
+    assert not button.isVisible()
+    action.trigger()
+    assert "has no channels" in window.statusBar().currentMessage()
+    assert not action.isChecked()

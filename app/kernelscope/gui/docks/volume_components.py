@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent, QKeyEvent
+from PySide6.QtGui import QAction, QDragEnterEvent, QDragMoveEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QLabel,
@@ -19,7 +19,14 @@ from PySide6.QtWidgets import (
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.elided_label import plain_tip
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row, label_of, tool_button
+from kernelscope.gui.widgets.parts import (
+    action_button,
+    dressed,
+    in_column,
+    in_row,
+    label_of,
+    tool_button,
+)
 from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
 
@@ -162,11 +169,18 @@ class VolumeStepBar(QWidget):
         self._play = dressed(QToolButton(self), "playVolumesButton")
         self._play.setCheckable(True)
         self._play.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        in_row(self._label, (self._slider, 1), self._play, of=self, margins=(2, 0, 2, 0), spacing=6)
+        self._composite: QToolButton | None = None
+        parts = self._label, (self._slider, 1), self._play
+        self._row = in_row(*parts, of=self, margins=(2, 0, 2, 0), spacing=6)
         self._slider.valueChanged.connect(self.chosen)
         self._play.toggled.connect(self._on_toggled)
         self._on_toggled(False)
         self.hide()
+
+    def add_composite(self, action: QAction) -> None:
+        """Have a button for the composite, where the volumes are channels."""
+        self._composite = action_button(action)
+        self._row.addWidget(self._composite)
 
     @property
     def text(self) -> str:
@@ -195,6 +209,8 @@ class VolumeStepBar(QWidget):
         self._label.setToolTip(plain_tip(note))
         # Or the slider would jump while the number grows by a digit.
         self._label.setMinimumWidth(metrics.horizontalAdvance(f"{kind}  {count} / {count}"))
+        if self._composite is not None:
+            self._composite.setVisible(kind == "Channel")
         self.setVisible(count > 1)
 
     def _on_toggled(self, playing: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,8 @@ class Look:
     """Of the strongest differences over the picture or anatomy, 0 to 1."""
     threshold: float = 0.0
     """Smaller differences are not drawn there, in units of the values."""
+    beside: tuple[tuple[Volume, Display], ...] = ()
+    """The other channels of a composite, which are added to the one in front as they are."""
 
     def layer(self, change: NDArray[np.float32], width: float, gain: int) -> NDArray[np.uint8]:
         """Return differences as colours to be drawn over anatomy.
@@ -59,13 +61,21 @@ _DYES = (ColourMap.RED, ColourMap.GREEN, ColourMap.BLUE, ColourMap.GREY)
 """Of channels whose colours are not known, in their order."""
 
 
-def composite(volumes: Sequence[Volume], plane: Plane, index: int) -> Image:
+def dyed(volumes: Sequence[Volume]) -> list[Display]:
+    """Return how channels are drawn in a composite: their contrast, and a colour of each."""
     known = [map_of(each.channel.colour) for each in volumes]
     maps = known if len(set(known)) == len(known) else [_DYES[n % 4] for n in range(len(known))]
+    pairs = zip(volumes, maps, strict=True)
+    return [replace(automatic_of(volume), colour_map=each) for volume, each in pairs]
+
+
+def composite(volumes: Sequence[Volume], plane: Plane, index: int) -> Image:
+    displays = dyed(volumes)
+    maps = [each.colour_map for each in displays]
     total: NDArray[np.float32] = np.zeros((1, 1, 3), np.float32)
-    for volume, colours in zip(volumes, maps, strict=True):
-        steps = automatic_of(volume).steps(plane.cut(volume.voxels, index))
-        total = total + table(colours)[steps].astype(np.float32)
+    for volume, display in zip(volumes, displays, strict=True):
+        steps = display.steps(plane.cut(volume.voxels, index))
+        total = total + table(display.colour_map)[steps].astype(np.float32)
     names = [each.channel.name or f"channel {n}" for n, each in enumerate(volumes, 1)]
     title = f"{volumes[0].title}, {plane.name.lower()} {index + 1}"
     pairs = zip(names, maps, strict=True)

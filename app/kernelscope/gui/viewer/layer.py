@@ -43,6 +43,8 @@ class _Part(NamedTuple):
     """The samples to read off, of a region that is newer than the picture."""
     colours: Colours | None = None
     """How it is drawn over the picture."""
+    added: Display | None = None
+    """How it is drawn, if its light is added to that of the picture."""
 
 
 class Layer:
@@ -106,6 +108,10 @@ class Layer:
     def put_over(self, pyramid: Pyramid, colours: Colours) -> None:
         """Draw other samples over all of the picture, those in view in `colours`."""
         self._parts.append(_Part(pyramid, self.area, colours=colours))
+
+    def add_light(self, pyramid: Pyramid, display: Display) -> None:
+        """Add other samples to all of the picture, as light of their own colour."""
+        self._parts.append(_Part(pyramid, self.area, added=display))
 
     def samples_at(self, x: int, y: int) -> NDArray[Any] | None:
         """Return the samples of all channels at a scene pixel; None where there are none.
@@ -182,7 +188,7 @@ class Layer:
         if cached is None:
             crop = samples[rows.start : rows.stop, columns.start : columns.stop]
             if part.colours is None:
-                cached = as_qimage(crop, self._display)
+                cached = as_qimage(crop, part.added or self._display)
             else:
                 cached = _converted(part.colours(crop), QImage.Format.Format_RGBA8888, _BLENDED)
         drawn[key] = cached
@@ -207,6 +213,8 @@ class Layer:
             painter.fillRect(edge & QRectF(room), _chequers())
         smooth = is_smooth(max(across, down)) or min(across, down) < 1
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, smooth)
+        if part.added is not None:
+            painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_Plus)
         painter.drawImage(target, cached)
         painter.restore()
 

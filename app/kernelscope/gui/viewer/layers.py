@@ -102,7 +102,8 @@ class Slabs:
             if values is None:
                 return None, False
             part = None if content.part is None else _place(content.part, plane, volume)
-            return layer_of(values, display, part), True
+            layer = layer_of(values, display, part)
+            return layer, self._add_channels(layer, volume, plane, index, look)
         under = self.values(minus, None, plane, index, look) if look.overlaid else values
         if values is None or under is None:
             return None, False
@@ -112,6 +113,26 @@ class Slabs:
         layer.planes = values[:, :, np.newaxis]
         layer.minus = np.broadcast_to(np.float32(0), layer.planes.shape)
         return layer, True
+
+    def _add_channels(
+        self, layer: Layer, volume: Volume, plane: Plane, index: int, look: Look
+    ) -> bool:
+        """Add the other channels of a composite; return False if they are computed elsewhere."""
+        for other, display in look.beside:
+            if other is volume or other.voxels.shape != volume.voxels.shape:
+                continue
+            values = self.values(other, None, plane, index, look)
+            if values is None:
+                return False
+            layer.add_light(Pyramid(_drawable(values)), display)
+        return True
+
+
+def _drawable(values: NDArray[Any]) -> NDArray[Any]:
+    """Return a slice as a picture of one channel; signed numbers as floats: pictures have none."""
+    # Neighbours on the screen may lie a slice apart in the volume, and are read at every zoom.
+    planes = np.ascontiguousarray(values)[:, :, np.newaxis]
+    return planes.astype(np.float32) if planes.dtype.kind == "i" else planes
 
 
 def put_change(
@@ -149,11 +170,8 @@ def picture_layer(content: DrawnView, display: Display, look: Look) -> Layer | N
 
 
 def layer_of(values: NDArray[Any], display: Display, part: QRectF | None = None) -> Layer:
-    # Neighbours on the screen may lie a slice apart in the volume, and are read at every zoom.
     planes = np.ascontiguousarray(values)[:, :, np.newaxis]
-    # Signed numbers are drawn as floats: pictures have none.
-    drawn = planes.astype(np.float32) if planes.dtype.kind == "i" else planes
-    return Layer(planes, Pyramid(drawn), 0, display, part)
+    return Layer(planes, Pyramid(_drawable(planes[:, :, 0])), 0, display, part)
 
 
 def _place(part: Box, plane: Plane, volume: Volume) -> QRectF:

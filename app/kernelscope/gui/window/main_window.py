@@ -365,6 +365,8 @@ class MainWindow(Frame):
             self.steps,
             self.viewer,
         )
+        self.files.members.bar.add_composite(self.actions_["composite"])
+        self.files.members.composite_shown.connect(lambda: self.actions_.tick(self.files.members))
         self.runner.changed.connect(self._refresh_actions)
         self.live.refreshed.connect(self.run_shelf.show_state)
         self.runner.finished.connect(self.run_shelf.add)

@@ -157,7 +157,7 @@ MENUS = (
             Menu(
                 "membersMenu",
                 "Several Volu&mes",
-                ("nextVolume", "previousVolume", "playVolumes"),
+                ("nextVolume", "previousVolume", "playVolumes", "composite"),
                 help="volumes#volumes-of-a-file",
             ),
             Menu(

@@ -7,6 +7,7 @@ several components -> the same slider chooses the one that is shown
 
 from __future__ import annotations
 
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -14,7 +15,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from kernelscope.base.errors import NotANumber
 from kernelscope.base.text import one_line
 from kernelscope.gui.docks.volume_components import VolumeStepBar
-from kernelscope.gui.model.slice_drawing import composite
+from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.slice_drawing import composite, dyed
 from kernelscope.gui.model.volume_series import VolumeSeries
 from kernelscope.gui.session.subject import SHOWN
 from kernelscope.gui.widgets import commands
@@ -27,12 +29,14 @@ PLAY_MS = 150
 """Time for which a volume is seen while they are played, at least."""
 
 _TOPIC = "member"
+_NO_CHANNELS = "This file has no channels: its volumes are times or components."
 
 
 class VolumeSteps(QObject):
     """Conducts the bar below the slices."""
 
     composed = Signal(object)  # `Image`: It is to be opened
+    composite_shown = Signal()  # the composite is shown, or no longer
     announced = Signal(str)  # one line for the status bar
 
     def __init__(self, frame: Frame) -> None:
@@ -41,6 +45,8 @@ class VolumeSteps(QObject):
         self._ask_nan = frame.file_dialogs.ask_nan
         self._members: WeakKeyDictionary[Volume, tuple[VolumeSeries, int]] = WeakKeyDictionary()
         """The volumes that were read from files of several, and their places."""
+        self._channels: tuple[VolumeSeries, list[tuple[Volume, Display]]] | None = None
+        """The file whose channels are drawn together, and how each is."""
         self._wanted: int | None = None
         """The place of the volume that is being read."""
         self.bar = VolumeStepBar(self._page)
@@ -89,6 +95,64 @@ class VolumeSteps(QObject):
     def play(self) -> None:
         self.bar.set_playing(not self.bar.playing)
 
+    @property
+    def is_composite(self) -> bool:
+        """Whether the slices are drawn with all channels of the file."""
+        return self._channels is not None
+
+    @Action(
+        "composite",
+        "Composite of &Channels",
+        tip="Draw all channels of the file, each in its colour; the one in front is filtered, the "
+        "others are as they are",
+        need=commands.MEMBERS,
+        label="Composite",
+        checkable=True,
+        ticked=lambda steps: steps.is_composite,
+        help="volumes",
+    )
+    def show_composite(self) -> None:
+        """Draw all channels of the file together, or the one in front alone."""
+        series, _, _ = self._place()
+        if self._channels is not None:
+            self._end_composite()
+        elif series is None or series.what != "channel":
+            self.announced.emit(_NO_CHANNELS)
+        else:
+
+            def show(found: list[tuple[Volume, Display]]) -> None:
+                if self._place()[0] is series:
+                    self._channels = series, found
+                    self._add_channels()
+                    self.composite_shown.emit()
+
+            def work() -> list[tuple[Volume, Display]]:
+                volumes = [series.kept(n) or series.read(n) for n in range(series.count)]
+                return list(zip(volumes, dyed(volumes), strict=True))
+
+            self._background.start("composite", work, show, self._report)
+
+    def _end_composite(self) -> None:
+        view = self._page.subject.view
+        self._channels = None
+        view.choose_look(replace(view.look, beside=()))
+        self.composite_shown.emit()
+
+    def _add_channels(self) -> None:
+        """Let the views add the other channels to the one in front."""
+        if self._channels is None:
+            return
+        series, channels = self._channels
+        place, index, _ = self._place()
+        if place is not series:
+            self._end_composite()
+            return
+        view, display = self._page.subject.view, channels[index][1]
+        others = tuple(each for number, each in enumerate(channels) if number != index)
+        view.choose_look(replace(view.look, beside=others))
+        if view.chosen_map is not display.colour_map:
+            view.choose_map(display.colour_map)
+
     @Action(
         "openComposite",
         "Open Co&mposite of Channels",
@@ -100,7 +164,7 @@ class VolumeSteps(QObject):
         series, _, _ = self._place()
         subject = self._page.subject
         if series is None or series.what != "channel":
-            self.announced.emit("This file has no channels: its volumes are times or components.")
+            self.announced.emit(_NO_CHANNELS)
             return
         view = subject.view
         plane = view.planes[view.active_plane]
@@ -141,6 +205,7 @@ class VolumeSteps(QObject):
         if self._wanted is not None:
             index, note = self._wanted, "reading…"
         self.bar.show_place(kind, index, count, note)
+        self._add_channels()
         if count < 2:
             self.bar.set_playing(False)
 
