@@ -298,7 +298,7 @@ class _Maker:
             return Point(
                 *(groups.number(row), gain.factor, scale / summary.upper, scale / summary.lower),
                 tuple(scale / each for each in self._seconds(row)),
-                f"{gain.describe()}×",
+                gain.figure,
             )
 
         published = kept if self.baseline == BASELINE else []

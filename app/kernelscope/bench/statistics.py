@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kernelscope import filters
+from kernelscope.base.text import significant
 from kernelscope.bench.rows import Row
 
 BASELINE = "CPU serial"  # the default baseline: plain loops on one thread
@@ -71,6 +72,11 @@ class SpeedUp:
 
     def describe(self) -> str:
         return f"{'≈ ' if self.scaled else ''}{short(self.factor)}"
+
+    @property
+    def figure(self) -> str:
+        """``3.40×``, or ``≈ 3.40×``: with its zeros, as others stand beside or below it."""
+        return f"{'≈ ' if self.scaled else ''}{significant(self.factor)}×"
 
 
 def speed_up(row: Row, baseline: Row, waiting: bool = True) -> SpeedUp | None:

@@ -234,7 +234,7 @@ class XrayWindow(ToolWindow):
         set_role(self._title, "title")
         self._step.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         unit = self.fontMetrics().averageCharWidth()
-        widths = 100 * unit, 90 * unit
+        widths = 140 * unit, 90 * unit
         splitter = tool_splitter(self._make_pictures(), self._make_side(), sizes=widths)
         box = close_box(self)
         box.button(box.StandardButton.Close).setAutoDefault(False)
@@ -248,7 +248,7 @@ class XrayWindow(ToolWindow):
             box,
             of=self,
         )
-        self.take_room(190, 46, QSize(1240, 690))
+        self.take_room(230, 62, QSize(1600, 940))
 
     # --- widgets ---
 

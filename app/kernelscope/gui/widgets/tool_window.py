@@ -15,6 +15,8 @@ from kernelscope.gui.widgets.parts import RIGHT, dressed
 _FRAME = QSize(16, 48)
 """Of a window, which Qt does not know before it is shown."""
 
+_SHARE = 0.85  # of a large screen that a window may take, each way
+
 
 class ToolWindow(QDialog):
     """A window of its own that does not block the main window; F1 opens its page of the manual."""
@@ -44,9 +46,10 @@ class ToolWindow(QDialog):
         self.activateWindow()
 
     def take_size(self, width: int, height: int) -> None:
-        """Open in this size, or as much of it as the screen has, and one of 1280×720."""
-        least = QSize(1280, 720).boundedTo(self.screen().availableSize())
-        self.resize(QSize(width, height).boundedTo(least - _FRAME))
+        """Open in this size, or as much of it as the screen lets the main window be seen beside."""
+        screen = self.screen().availableSize()
+        most = QSize(1280, 720).expandedTo(screen * _SHARE).boundedTo(screen)
+        self.resize(QSize(width, height).boundedTo(most - _FRAME))
 
     def take_room(self, characters: int, lines: int, most: QSize) -> None:
         """Take room for text of this size, at most so many pixels; see `take_size`."""

@@ -18,7 +18,7 @@ from kernelscope import filters
 from kernelscope.base.text import significant
 from kernelscope.bench import Row, figures, find_baseline, speed_up, summarise
 from kernelscope.bench.charts import Chart
-from kernelscope.bench.statistics import SpeedUp, full_time, megapixels_per_second
+from kernelscope.bench.statistics import full_time, megapixels_per_second
 from kernelscope.bench.text_table import remarks
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.aligned import FigureDelegate
@@ -187,7 +187,7 @@ class BenchTable(QTreeWidget):
         for item, row in zip(self._items, self._rows, strict=True):
             base = find_baseline(self._rows, row, baseline) if row.seconds else None
             gain = speed_up(row, base, waiting) if base is not None else None
-            item.setText(_SPEED_UP, _factor(gain) if gain is not None else "")
+            item.setText(_SPEED_UP, gain.figure if gain is not None else "")
             self._make_room(item)
 
     def _make_room(self, item: QTreeWidgetItem) -> None:
@@ -214,8 +214,3 @@ def _time(row: Row, seconds: float, waiting: bool) -> str:
     """Return milliseconds; where a part was timed, with the estimate for the whole."""
     text = significant(1e3 * seconds)
     return f"{text} (≈ {significant(1e3 * full_time(row, waiting))})" if row.is_part else text
-
-
-def _factor(gain: SpeedUp) -> str:
-    """Return a speed-up to three digits, with its zeros: others stand below it."""
-    return f"{'≈ ' if gain.scaled else ''}{significant(gain.factor)}×"
