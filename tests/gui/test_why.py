@@ -94,7 +94,7 @@ def test_counted_loads_stand_beside_those_of_global_memory() -> None:
     assert lines == [
         "Loads for a pixel, counted on the emulated GPU: 1.69 from global memory, 25.0 from "
         "shared memory; Global memory: 25.0 from global memory.",
-        "It has 14.8 times fewer loads from global memory than Global memory.",
+        "It has 14.8 times fewer loads from global memory than level Global memory.",
     ]
 
 

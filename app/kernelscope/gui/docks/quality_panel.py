@@ -223,7 +223,7 @@ class QualityPanel(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()
-        return QSize(45 * metrics.averageCharWidth(), 10 * metrics.height())
+        return QSize(45 * metrics.averageCharWidth(), 8 * metrics.height())
 
 
 def _figures(quality: Quality | None) -> dict[str, str]:

@@ -170,7 +170,7 @@ class TimingPanel(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()
-        return QSize(45 * metrics.averageCharWidth(), 8 * metrics.height())
+        return QSize(45 * metrics.averageCharWidth(), 6 * metrics.height())
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

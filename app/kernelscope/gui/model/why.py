@@ -109,11 +109,11 @@ def _because(entry: KnownRung, fewer: float, name: str, spaces: str) -> str:
     """Return by how much the loads from outside differ, and whether the times follow them."""
     alike = max(fewer, 1 / fewer) < _FEW
     if alike:
-        said = f"about as many loads {spaces} as {name}"
+        said = f"about as many loads {spaces} as level {name}"
     elif fewer > 1:
-        said = f"{_times(fewer)} fewer loads {spaces} than {name}"
+        said = f"{_times(fewer)} fewer loads {spaces} than level {name}"
     else:
-        said = f"{_times(1 / fewer)} as many loads {spaces} as {name}"
+        said = f"{_times(1 / fewer)} as many loads {spaces} as level {name}"
     times = _both(entry)
     if times is None:
         return f"It has {said}."

@@ -6,7 +6,7 @@ from html import escape
 
 from PySide6.QtCore import QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QPalette, QPixmap
-from PySide6.QtWidgets import QDialogButtonBox, QLabel, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QLabel, QStyle, QWidget
 
 from kernelscope.backends.emulator.tracing import MOST_ACCESSES, TooManyAccesses, Tracer
 from kernelscope.base.errors import AppError, Cancelled
@@ -18,6 +18,7 @@ from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.model.why import loads_of, times_of
 from kernelscope.gui.tools.handbook_view import drawn
 from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.layouts import Scrolled
 from kernelscope.gui.widgets.parts import dressed, in_column, push_button, text_label
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
@@ -57,7 +58,7 @@ class LevelDialog(ToolWindow):
         self._text = text_label("", "levelText", selectable=True)
         self._text.setTextFormat(Qt.TextFormat.RichText)
         self._text.setMinimumWidth(_WIDTH)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        self._buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         self._bench = push_button("", "levelBench", self._open_bench)
         self._kernel = push_button(
             "View &kernel", "levelKernel", lambda: self.kernel_wanted.emit(self._place())
@@ -69,9 +70,12 @@ class LevelDialog(ToolWindow):
             "&Manual", "levelManual", lambda: self.manual_wanted.emit(self._page())
         )
         for button in (self._bench, self._kernel, self._xray, manual):
-            buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
-        buttons.rejected.connect(self.reject)
-        in_column(self._text, self._drawing, buttons, of=self, spacing=12)
+            self._buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
+        self._buttons.rejected.connect(self.reject)
+        self._content = QWidget(self)
+        in_column(self._text, self._drawing, of=self._content, margins=0, spacing=12)
+        area = Scrolled(self._content, "levelContent", "Explanation of the level")
+        self._column = in_column((area, 1), self._buttons, of=self, spacing=12)
         self._ready = True
 
     def _place(self) -> RungPlace | None:
@@ -115,7 +119,7 @@ class LevelDialog(ToolWindow):
         for button in (self._kernel, self._xray):
             button.setVisible(has_kernel)
         self._xray.setEnabled(request is not None and isinstance(request.source, Image))
-        self.adjustSize()
+        self._fit()
 
     def _count(self) -> None:
         """Count the loads of the level and the one beside it, for the open picture or volume."""
@@ -150,7 +154,18 @@ class LevelDialog(ToolWindow):
         before, after = self._paragraphs
         middle = [f"<p>{escape(each)}</p>" for each in loads]
         self._text.setText("".join((*before, *middle, *after)))
-        self.adjustSize()
+        self._fit()
+
+    def _fit(self) -> None:
+        """Be as high as the text and the drawing need, or else let them scroll."""
+        content, margins = self._content, self._column.contentsMargins()
+        width = max(_DRAWING, content.minimumSizeHint().width())
+        layout = content.layout()
+        height = layout.heightForWidth(width) if layout is not None else content.height()
+        bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
+        rest = self._buttons.sizeHint().height() + self._column.spacing()
+        rest += margins.top() + margins.bottom()
+        self.take_size(width + bar + margins.left() + margins.right(), height + rest + 2)
 
     def leave(self) -> None:
         self._token.cancel()

@@ -141,12 +141,10 @@ class MemoryLadderView(QWidget):
         painter.setPen(theme.quiet_text(self.palette()))
         used = {space for each in self._steps for space, _ in each.loads}
         signs = "  ".join(f"{SIGNS[space]} {NAMES[space]}" for space in _FILLS if space in used)
-        self._write(
-            painter,
-            row.adjusted(left, 0, times - row.right() - 12, 0),
-            f"Loads for a pixel   {signs}",
-        )
-        self._write(painter, row.adjusted(times, 0, -4, 0), f"Least time on {self._card}")
+        upper = row.adjusted(left, 0, -4, -row.height() / 2)
+        self._write(painter, upper.adjusted(0, 0, times - row.right() - 12, 0), "Loads for a pixel")
+        self._write(painter, upper.adjusted(times - left, 0, 0, 0), f"Least time on {self._card}")
+        self._write(painter, upper.translated(0, upper.height()), signs)
 
     def _write(self, painter: QPainter, place: QRectF, text: str) -> None:
         metrics = QFontMetricsF(self.font())
@@ -382,6 +380,7 @@ class MemoryLadderWindow(ToolWindow):
         self._copy.setEnabled(bool(rows))
         self._save.setEnabled(bool(rows))
         head, *body = rows or ((),)
+        head = tuple(each.replace(" ", "\n") for each in head)  # narrow columns cut longer names
         self._table.fill(head, body, strong=(LEAST,))
         header = self._table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
