@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QSpinBox,
     QToolButton,
     QTreeWidget,
+    QWidget,
 )
 from pytestqt.qtbot import QtBot
 
@@ -622,3 +623,29 @@ def test_an_evaluation_that_failed_is_tried_again(
     window.findChild(QDockWidget, "timingDock").raise_()
     show_quality(window)
     qtbot.waitUntil(lambda: len(window.quality.histograms.histograms) == 1)
+
+
+def test_a_narrow_panel_has_the_histogram_in_place_of_the_figures(
+    qtbot: QtBot, window: MainWindow, picture: Path
+) -> None:
+    """At 150 % text the two lay over each other."""
+    load(qtbot, window, picture)
+    panel = window.quality
+    panel.setParent(None)
+    qtbot.addWidget(panel)
+    unit = panel.fontMetrics().averageCharWidth()
+    figures, curves = child_of(panel, "qualityFigures"), panel.histograms
+    switch = child_of(panel, "qualityShowHistogram")
+    panel.show()
+    panel.resize(120 * unit, 300)
+    qtbot.waitUntil(lambda: figures.isVisible() and curves.isVisible() and switch.isHidden())
+    panel.resize(60 * unit, 300)
+    qtbot.waitUntil(lambda: figures.isVisible() and not curves.isVisible())
+    qtbot.mouseClick(switch, Qt.MouseButton.LeftButton)
+    assert (figures.isVisible(), curves.isVisible()) == (False, True)
+
+
+def child_of(panel: QWidget, name: str) -> QWidget:
+    found = panel.findChild(QWidget, name)
+    assert found is not None
+    return found

@@ -58,3 +58,22 @@ def test_a_plot_is_destroyed_as_soon_as_another_is_drawn(qtbot: QtBot) -> None:
     latest = [*view.ci.items]
     view.show_chart(None)
     assert not any(map(isValid, latest))
+
+
+def test_a_long_title_leaves_the_legend_its_room(qtbot: QtBot) -> None:
+    """At 843 pixels of the window the names of the legend were cut."""
+    points = (Point(0, 2.0, 1.5, 2.5, text="2.00×"),)
+    series = tuple(Series(f"GPU level of a long name {n}", points, n) for n in range(6))
+    shown = Chart(
+        "A custom mask of nine by nine cells: speed-up of computing alone", "", "Times as fast",
+        series, groups=("4096×4096",),
+    )  # fmt: skip
+    view = ChartView()
+    qtbot.addWidget(view)
+    view.resize(503, 330)
+    view.show_chart(shown)
+    view.show()
+    qtbot.waitExposed(view)
+    legend = view.getItem(0, 1)
+    qtbot.waitUntil(lambda: legend.sceneBoundingRect().right() <= view.width())
+    assert view.getItem(0, 0).titleLabel.text.count("<br>") >= 1
