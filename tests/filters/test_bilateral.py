@@ -128,3 +128,18 @@ def test_a_sigma_of_space_that_the_mask_cuts_off_is_said(
 def test_the_largest_mask_and_sigma_that_fit_are_not_warned_of() -> None:
     assert SPEC.caution({"size": 31, "sigma_space": 15.0}) == ""
     assert "15 px" in SPEC.caution({"size": 31, "sigma_space": 15.1})
+
+
+@pytest.mark.parametrize("size", [3, 15, 17, 31])
+@pytest.mark.parametrize("border", [Border.REFLECT, Border.REDUCE, Border.VALID, Border.CONSTANT])
+def test_bytes_have_the_result_of_plain_loops(size: int, border: Border) -> None:
+    """Their sums take 32 bits, which the whitest picture and the widest curves fill."""
+    random = np.random.default_rng(size)
+    for source in (
+        random.integers(0, 256, (40, 37, 3), np.uint8),
+        np.full((35, 34, 1), 255, np.uint8),
+    ):
+        for case in ({"sigma_range": 7.0}, {"sigma_space": 100.0, "sigma_range": 1000.0}):
+            values = {"size": size, **case}
+            serial = apply(SPEC, source, values, border, "serial")
+            np.testing.assert_array_equal(apply(SPEC, source, values, border), serial)

@@ -207,7 +207,7 @@ def test_masks_of_voxels_have_the_same_bits(name: str, values: dict[str, Any]) -
                 for unit in range(sweep.rows):
                     sweep.kernel(*sweep.arguments, unit, unit + 1)
             made.append(output)
-        np.testing.assert_array_equal(*made, err_msg=f"{border} {box} {whole}")
+        np.testing.assert_array_equal(made[0], made[1], f"{border} {box} {whole}")
 
 
 BOXES = [

@@ -14,9 +14,11 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QLabel, QSpinBox
 from pytestqt.qtbot import QtBot
 
+from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import AppError, DeviceUnavailable
 from kernelscope.bench.recorded import Recorded, RecordedTime
 from kernelscope.engine.request import Request
+from kernelscope.engine.steps import execute_all
 from kernelscope.gui.docks.ladder import Ladder
 from kernelscope.gui.model import freshness
 from kernelscope.gui.model.freshness import Freshness

@@ -210,12 +210,83 @@ def bilateral_parallel(
             results[x] = mean_of(totals[x], weights[x], output)
 
 
+@kernel
+def add_bytes(cells: Line, centres: Line, by_difference: Line, totals: Line, weights: Line) -> None:
+    """As `add_cells`, with the weights of all differences in a table: whole numbers, 32 bits."""
+    for x in range(totals.size):
+        cell, centre = np.int32(cells[x]), np.int32(centres[x])
+        weight = by_difference[np.uintp(abs(cell - centre))]
+        totals[x] += weight * np.uint32(cell)
+        weights[x] += weight
+
+
+@kernel
+def bilateral_bytes(
+    source: Plane,
+    output: Plane,
+    by_difference: Line,
+    radius: Index,
+    border: Index,
+    start: Index,
+    stop: Index,
+) -> None:
+    """As `bilateral_parallel`, for bytes.
+
+    - `by_difference`: of `byte_weights`, flat.
+    """
+    channels = source.shape[2]
+    side, length = 2 * radius + 1, output.shape[1] * channels
+    ring = np.empty((side, length + 2 * radius * channels), np.uint8)
+    totals, weights = np.empty(length, np.uint32), np.empty(length, np.uint32)
+    for row in range(start, stop + side - 1):
+        fetch_row(source, row, radius, border, ring[row % side])
+        y = row - side + 1
+        if y < start:
+            continue
+        totals[:] = 0
+        weights[:] = 0
+        centres = ring[(y + radius) % side][radius * channels :][:length]
+        for s in range(side):
+            if border == REDUCE and not 0 <= y + s - radius < source.shape[0]:
+                continue
+            for t in range(side):
+                first, last = 0, length
+                if border == REDUCE:  # cells inside the picture alone
+                    first = min(max(0, (radius - t) * channels), length)
+                    last = max(first, min(length, length - (t - radius) * channels))
+                add_bytes(
+                    ring[(y + s) % side][t * channels :][first:last],
+                    centres[first:last],
+                    by_difference[(s * side + t) * 256 :][:256],
+                    totals[first:last],
+                    weights[first:last],
+                )
+        results = output[y].reshape(length)
+        for x in range(length):
+            results[x] = np.rint(np.float64(totals[x]) / np.float64(weights[x]))
+
+
 def radius(parameters: Mapping[str, Any]) -> int:
     return int(parameters["size"]) // 2
 
 
+def byte_weights(tables: Tables) -> NDArray[np.uint32]:
+    """Return the weights of each cell for differences from 0 to 255, as `weight_of` has them.
+
+    Sums of 255 times these are below 2**32.
+    """
+    products = np.outer(tables.space, tables.range[:_BYTES])
+    found = np.floor(products * tables.fraction + 0.5).astype(np.uint32).ravel()
+    found.flags.writeable = False
+    return found
+
+
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     tables = tables_of(task.parameters, task.source.dtype)
+    if task.source.dtype == np.uint8 and task.level != SERIAL.id:
+        reach, border = radius(task.parameters), task.border.code
+        of_bytes = (task.source, task.output, byte_weights(tables), reach, border)
+        return [CpuPass(bilateral_bytes, of_bytes, task.output.shape[0])]
     sweep = bilateral_serial if task.level == SERIAL.id else bilateral_parallel
     arguments = (task.source, task.output, tables, radius(task.parameters), task.border.code)
     return [CpuPass(sweep, arguments, task.output.shape[0])]
