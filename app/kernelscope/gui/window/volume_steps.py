@@ -8,7 +8,6 @@ several components -> the same slider chooses the one that is shown
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -21,7 +20,6 @@ from kernelscope.gui.model.slice_drawing import composite, dyed
 from kernelscope.gui.model.volume_series import VolumeSeries
 from kernelscope.gui.session.subject import SHOWN
 from kernelscope.gui.widgets import commands
-from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.frame import Frame
 from kernelscope.images.image import Image
@@ -43,8 +41,7 @@ class VolumeSteps(QObject):
 
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame)
-        self._frame, self._page = frame, frame.volumes
-        self._scans, self._background = frame.scans, frame.background
+        self._page, self._scans, self._background = frame.volumes, frame.scans, frame.background
         self._ask_nan = frame.file_dialogs.ask_nan
         self._members: WeakKeyDictionary[Volume, tuple[VolumeSeries, int]] = WeakKeyDictionary()
         """The volumes that were read from files of several, and their places."""
@@ -133,8 +130,7 @@ class VolumeSteps(QObject):
                 volumes = [series.kept(n) or series.read(n) for n in range(series.count)]
                 return list(zip(volumes, dyed(volumes), strict=True))
 
-            report = partial(dialogs.show_error, self._frame)
-            self._background.start("composite", work, show, report)
+            self._background.start("composite", work, show)
 
     def _end_composite(self) -> None:
         view = self._page.subject.view
