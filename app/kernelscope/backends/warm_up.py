@@ -56,7 +56,6 @@ _SIDE = 40
 _MORE: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "median": ({"size": 5}, {"size": 7}),
     "mean": ({"size": 31},),
-    "nlm": ({"patch": 3}, {"patch": 5}),
 }
 """Values beside the defaults that have code of their own."""
 

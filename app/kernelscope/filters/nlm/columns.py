@@ -21,12 +21,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelscope.base.jit import Array, Index, Line, Number, Record, intrinsic, kernel
+from kernelscope.base.jit import Array, Index, Line, Number, Record, inlined, intrinsic, kernel
 from kernelscope.filters.nlm.pairs import (
+    ELEVEN,
+    FIVE,
+    NINE,
     PITCH,
+    SEVEN,
+    THREE,
     add_square_differences,
-    fold_columns,
-    fold_rows,
+    fold,
     square_differences,
     weigh,
 )
@@ -83,15 +87,30 @@ def slide_squares(row: Line, other: Line, old: Line, old_other: Line, sums: Line
 
 
 @fused
-def weigh_sums(row: Line, profile: Record, scale: Number, floor: Number, weights: Line) -> None:
-    """Turn the sum of as many neighbours in `row` as `profile` has cells into a weight."""
-    last = row[len(profile) - 1 :]
+def weigh_cells(row: Line, count: Record, scale: Number, floor: Number, weights: Line) -> None:
+    """Turn the sum of as many neighbours in `row` as `count` has items into a weight."""
+    last = row[len(count) - 1 :]
     for x in range(weights.size):
         # Neighbours first: one sum after the other would have to wait for the last one.
         total = last[x]
-        for k in range(len(profile) // 2):
+        for k in range(len(count) // 2):
             total += row[2 * k + x] + row[2 * k + 1 + x]
         weights[x] = power_of_two(scale * max(total - floor, np.float32(0)))
+
+
+@inlined
+def weigh_sums(row: Line, side: Index, scale: Number, floor: Number, weights: Line) -> None:
+    """Turn the sum of `side` neighbours in `row` into a weight; see `pairs.fold`."""
+    if side == 3:
+        weigh_cells(row, THREE, scale, floor, weights)
+    elif side == 5:
+        weigh_cells(row, FIVE, scale, floor, weights)
+    elif side == 7:
+        weigh_cells(row, SEVEN, scale, floor, weights)
+    elif side == 9:
+        weigh_cells(row, NINE, scale, floor, weights)
+    else:
+        weigh_cells(row, ELEVEN, scale, floor, weights)
 
 
 @kernel
@@ -120,7 +139,7 @@ def weigh_row(
     """
     # One function, as each takes its time to compile.
     y, x, dy, dx = place
-    side = len(metric.profile)
+    side = metric.side
     sums = columns[: -(-(count + side - 1) // VECTOR) * VECTOR]
     line = weights[: -(-count // VECTOR) * VECTOR]
     kept = squares[y % side * PITCH :]
@@ -141,9 +160,9 @@ def weigh_row(
     if missing > 0:
         return
     if folding is not None:
-        fold_rows(squares[(y + 1) % side * PITCH :], metric.profile, sums)
-        fold_columns(columns, metric.profile, line)
+        fold(squares[(y + 1) % side * PITCH :], PITCH, metric.profile, side, sums)
+        fold(columns, 1, metric.profile, side, line)
         weigh(line, metric.scale, metric.floor, count)
     if sliding is not None:
-        weigh_sums(columns, metric.profile, metric.scale, metric.floor, line)
+        weigh_sums(columns, side, metric.scale, metric.floor, line)
         line[count:] = 0

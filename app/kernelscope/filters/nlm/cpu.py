@@ -21,7 +21,14 @@ from kernelscope.filters.nlm.image_turns import nlm_image
 from kernelscope.filters.nlm.pairs import VECTOR, WIDEST
 from kernelscope.filters.nlm.search import PatchSearch, radius, whole
 from kernelscope.filters.nlm.serial import nlm_serial
-from kernelscope.filters.nlm.sums import PatchMetric, Sums, count_itself, divide_sums, extend
+from kernelscope.filters.nlm.sums import (
+    LONGEST,
+    PatchMetric,
+    Sums,
+    count_itself,
+    divide_sums,
+    extend,
+)
 from kernelscope.filters.nlm.window_tiles import nlm_window
 from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.correlation import Finish
@@ -65,7 +72,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
             passes.append(CpuPass(nlm_serial, arguments, height * width))
     else:
         passes.append(CpuPass(count_itself, (extended, sums, margin), height, cost=0))
-        metric = metric._replace(profile=tuple(metric.profile))
+        metric = metric._replace(profile=(*metric.profile, *(np.float32(0),) * LONGEST)[:LONGEST])
         if whole(parameters):
             passes.extend(plan_image(extended, sums, metric, search))
         else:
@@ -81,7 +88,9 @@ def metric_of(parameters: Mapping[str, Any], dtype: np.dtype[Any], group: int) -
     profile = patch_profile(parameters).astype(np.float32)
     unit = group * white_level(dtype) ** 2
     scale = np.float32(-math.log2(math.e) / (unit * falloff(parameters)))
-    return PatchMetric(group, profile, scale, np.float32(unit * noise_floor(parameters)))
+    return PatchMetric(
+        group, profile, len(profile), scale, np.float32(unit * noise_floor(parameters))
+    )
 
 
 def uncompiled_passes(task: CpuTask) -> Sequence[CpuPass]:

@@ -53,7 +53,7 @@ def nlm_image(
     groups = colours // metric.group
     size, shape = (ROWS, WIDEST), (height, width)
     tiles = -(-height // ROWS) * -(-width // WIDEST)
-    scratch = make_scratch(len(metric.profile))
+    scratch = make_scratch(metric.side)
     own = np.empty((metric.group + 1, ROWS, min(width, WIDEST) + VECTOR), np.float32)
     others = np.empty_like(own)
     for unit in range(start, stop):

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.base.jit import Array, Index, Line, Number, Record, kernel
+from kernelscope.base.jit import Array, Index, Line, Number, Record, inlined, kernel
 from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_two
 
 VECTOR = 32
@@ -43,6 +43,10 @@ PITCH = 640
 
 A compile-time constant, so that LLVM knows that rows do not overlap.
 """
+
+
+THREE, FIVE, SEVEN, NINE, ELEVEN = ((0,) * side for side in (3, 5, 7, 9, 11))
+"""The length of a tuple is known to the compiler."""
 
 
 class PairTile(NamedTuple):
@@ -85,23 +89,31 @@ def add_square_differences(row: Line, other: Line, squares: Line, copies: Line) 
 
 
 @fused
-def fold_rows(rows: Line, profile: Record, folded: Line) -> None:
-    """Write the sum of `rows`, `PITCH` apart, weighted with `profile`."""
+def fold_cells(cells: Line, pitch: Index, profile: Record, count: Record, folded: Line) -> None:
+    """Write the sum of as many cells, `pitch` apart, as `count` has items, weighted."""
     for x in range(folded.size):
         total = np.float32(0)
-        for k in range(len(profile)):
-            total += profile[k] * rows[k * PITCH + x]
+        for k in range(len(count)):
+            total += profile[k] * cells[k * pitch + x]
         folded[x] = total
 
 
-@fused
-def fold_columns(row: Line, profile: Record, folded: Line) -> None:
-    """Write the sum of neighbours in `row`, weighted with `profile`."""
-    for x in range(folded.size):
-        total = np.float32(0)
-        for k in range(len(profile)):
-            total += profile[k] * row[k + x]
-        folded[x] = total
+@inlined
+def fold(cells: Line, pitch: Index, profile: Record, side: Index, folded: Line) -> None:
+    """Write the sum of `side` cells, `pitch` apart, weighted with `profile`.
+
+    A loop over so many cells for each side that a patch can have: the compiler unrolls it.
+    """
+    if side == 3:
+        fold_cells(cells, pitch, profile, THREE, folded)
+    elif side == 5:
+        fold_cells(cells, pitch, profile, FIVE, folded)
+    elif side == 7:
+        fold_cells(cells, pitch, profile, SEVEN, folded)
+    elif side == 9:
+        fold_cells(cells, pitch, profile, NINE, folded)
+    else:
+        fold_cells(cells, pitch, profile, ELEVEN, folded)
 
 
 @fused
@@ -150,7 +162,7 @@ def add_pairs(
       summed up.
     """
     dy, dx = offset
-    group, side = planes.shape[0], len(metric.profile)
+    group, side = planes.shape[0], metric.side
     half = side // 2
     count = -(-pixels.columns // VECTOR) * VECTOR
     wide = -(-(count + 2 * half) // VECTOR) * VECTOR
@@ -171,8 +183,8 @@ def add_pairs(
                 add_square_differences(own_row, partner_row, squares, copies)
         if row < 0:
             continue
-        fold_rows(scratch.squares[row % side * PITCH :], metric.profile, folded)
-        fold_columns(folded, metric.profile, weights)
+        fold(scratch.squares[row % side * PITCH :], PITCH, metric.profile, side, folded)
+        fold(folded, 1, metric.profile, side, weights)
         weigh(weights, metric.scale, metric.floor, pixels.columns)
         y, x = pixels.y + row, pixels.x
         sum_y, sum_x = y - own.y, x - own.x

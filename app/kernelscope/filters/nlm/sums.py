@@ -11,6 +11,9 @@ from kernelscope.base.jit import Array, Index, Plane, Record, kernel
 from kernelscope.filters.shared.border_kernels import REDUCE, REFLECT, VALID, border_index
 from kernelscope.filters.shared.correlation import settle
 
+LONGEST = 11
+"""Largest side of a patch. Tuples of profiles are as long, so that the code is one for all."""
+
 
 class PatchMetric(NamedTuple):
     """How patches are compared."""
@@ -18,8 +21,9 @@ class PatchMetric(NamedTuple):
     group: int
     """Channels that share a distance: all of them, or one."""
     profile: Any
-    """float32, shape (patch,), or tuple of as many. See `patch_profile`; as a tuple its length is
-    known to the compiler."""
+    """float32, shape (patch,). See `patch_profile`; at level *parallel* a tuple of `LONGEST`."""
+    side: int
+    """Of a patch."""
     scale: np.float32
     """Makes a distance, in squared samples, the binary logarithm of its weight."""
     floor: np.float32

@@ -146,7 +146,7 @@ def add_offsets(
     """
     dy, dx, count, reach = offsets
     first, margin = begin
-    half = len(metric.profile) // 2
+    half = metric.side // 2
     top = max(pixels.y - dy, inside.y)
     bottom, end = (
         min(pixels.y + pixels.rows, inside.y + inside.rows - dy),
@@ -199,7 +199,7 @@ def nlm_window(
     """
     colours, height, width = sums.samples.shape
     margin, reach, edge = search
-    groups, side = colours // metric.group, len(metric.profile)
+    groups, side = colours // metric.group, metric.side
     inside = Rectangle(edge, edge, height + 2 * (margin - edge), width + 2 * (margin - edge))
     lines = Lines(
         np.zeros((SHARED, PITCH), np.float32),

@@ -88,8 +88,8 @@ def without_noise(noisy: Floats, sigmas: Floats) -> Floats:
     """
     side, axes = len(sigmas), noisy.ndim
     frequencies = tuple(range(-axes - 1, -1))
-    where = (*(slice(None),) * (axes - 1), *(None,) * axes, slice(None))
-    mean = (..., *(0,) * axes, slice(None))
+    where: Any = (*(slice(None),) * (axes - 1), *(None,) * axes, slice(None))
+    mean: Any = (..., *(0,) * axes, slice(None))
     sigmas = sigmas.T[..., None]
     spectra = _transformed(noisy, side)
 

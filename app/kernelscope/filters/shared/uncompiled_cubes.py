@@ -52,7 +52,7 @@ def cells_around(
     axes = places.z[z : z + deep + 1], places.y[top : bottom + tall], places.x
     cells: Cells = source[np.ix_(*axes)][..., 0].astype(np.float64)
     for axis, indices in enumerate(axes):
-        cells[(*(slice(None),) * axis, indices < 0)] = outside
+        np.moveaxis(cells, axis, 0)[indices < 0] = outside
     return cells
 
 
