@@ -115,7 +115,8 @@ def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
         top, left = margin + dy - more, margin + dx - more
         return array[top : top + rows + 2 * more, left : left + columns + 2 * more]
 
-    patch = part(found, 0, 0, half)
+    patch, is_uniform = part(found, 0, 0, half), bool((metric.profile == 1).all())
+    natural = np.float32(metric.scale * math.log(2))
     totals = np.zeros((rows, columns, colours), np.float32)
     weights = np.zeros((rows, columns, colours // group), np.float32)
     for dy in range(-reach, reach + 1):
@@ -124,9 +125,14 @@ def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
             squares *= squares
             if group > 1:
                 squares = squares.sum(-1, keepdims=True)
-            apart = uncompiled.weighted_along_both(squares, metric.profile)
+            if is_uniform:
+                apart = uncompiled.along_both(squares, metric.side, np.add)
+            else:
+                apart = uncompiled.weighted_along_both(squares, metric.profile)
             apart -= metric.floor
-            weight = np.exp2(metric.scale * np.maximum(apart, 0, out=apart), out=apart)
+            np.maximum(apart, 0, out=apart)
+            apart *= natural
+            weight = np.exp(apart, out=apart)  # quicker than powers of two
             if counted is not None:
                 weight *= part(counted, dy, dx)
             weights += weight
