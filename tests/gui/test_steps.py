@@ -374,7 +374,7 @@ def test_cards_do_not_follow_to_the_other_page(
     wait_until(qtbot, lambda: not live.runner.busy)
     pictures, volumes = live.session.subjects
     result = volumes.source
-    live.steps.duplicate_current()
+    live.steps.duplicate()
     live.session.bring_to_front(pictures)
     wait_until(qtbot, lambda: not live.background.owes)
     assert pictures.moment.source is not result

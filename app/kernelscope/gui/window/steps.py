@@ -141,9 +141,12 @@ class StepCommands(QObject):
 
     # --- commands ---
 
-    @property
-    def _place(self) -> int:
-        return self._panel.steps.currentRow()
+    def _at(self, place: int | None) -> tuple[Pipeline | None, int]:
+        """Return the steps and a place among them, by default the chosen one; None elsewhere."""
+        pipeline = self._subject.pipeline
+        place = self._panel.steps.currentRow() if place is None else place
+        inside = pipeline is not None and 0 <= place < len(pipeline.steps)
+        return (pipeline if inside else None), place
 
     @Action(
         "editStep",
@@ -152,8 +155,13 @@ class StepCommands(QObject):
         need=commands.STEPS,
         label="Edit",
     )
-    def edit_current(self) -> None:
-        self.edit(self._place)
+    def edit(self, place: int | None = None) -> None:
+        pipeline, place = self._at(place)
+        if pipeline is not None and place != pipeline.place:
+            if not pipeline.steps[place].on:
+                self._show_status("This step is off: switch it on first (Space).")
+                return
+            self._apply(pipeline.selected(place), "")
 
     @Action(
         "switchStep",
@@ -162,8 +170,15 @@ class StepCommands(QObject):
         need=commands.STEPS,
         label="On or off",
     )
-    def switch_current(self) -> None:
-        self.switch(self._place)
+    def switch(self, place: int | None = None) -> None:
+        pipeline, place = self._at(place)
+        if pipeline is None:
+            return
+        if not pipeline.can_switch(place):
+            self._show_status("The only step that is on stays on. Hold Space to see the input.")
+            return
+        word = "Switch Off" if pipeline.steps[place].on else "Switch On"
+        self._change(place, Pipeline.switched, word)
 
     @Action(
         "deleteStep",
@@ -173,8 +188,13 @@ class StepCommands(QObject):
         icon="delete",
         label="Delete",
     )
-    def delete_current(self) -> None:
-        self.delete(self._place)
+    def delete(self, place: int | None = None) -> None:
+        pipeline, place = self._at(place)
+        if pipeline is not None:
+            if not pipeline.can_switch(place):
+                self._show_status("The only step that is on stays.")
+                return
+            self._change(place, Pipeline.removed, "Delete")
 
     @Action(
         "duplicateStep",
@@ -184,8 +204,8 @@ class StepCommands(QObject):
         icon="duplicate",
         label="Duplicate",
     )
-    def duplicate_current(self) -> None:
-        self._change(self._place, Pipeline.duplicated, "Duplicate")
+    def duplicate(self) -> None:
+        self._change(self._at(None)[1], Pipeline.duplicated, "Duplicate")
 
     @Action(
         "stepUp",
@@ -195,10 +215,8 @@ class StepCommands(QObject):
         need=commands.STEPS,
         icon="up",
         label="Up",
+        argument=-1,
     )
-    def move_up(self) -> None:
-        self.move(self._place, self._place - 1)
-
     @Action(
         "stepDown",
         "Move Step &Down",
@@ -207,39 +225,14 @@ class StepCommands(QObject):
         need=commands.STEPS,
         icon="down",
         label="Down",
+        argument=1,
     )
-    def move_down(self) -> None:
-        self.move(self._place, self._place + 1)
-
-    def edit(self, place: int) -> None:
-        pipeline = self._subject.pipeline
-        if pipeline is not None and 0 <= place < len(pipeline.steps) and place != pipeline.place:
-            if not pipeline.steps[place].on:
-                self._show_status("This step is off: switch it on first (Space).")
-                return
-            self._apply(pipeline.selected(place), "")
-
-    def switch(self, place: int) -> None:
-        pipeline = self._subject.pipeline
-        if pipeline is None or not 0 <= place < len(pipeline.steps):
-            return
-        if not pipeline.can_switch(place):
-            self._show_status("The only step that is on stays on. Hold Space to see the input.")
-            return
-        word = "Switch Off" if pipeline.steps[place].on else "Switch On"
-        self._change(place, Pipeline.switched, word)
-
-    def delete(self, place: int) -> None:
-        pipeline = self._subject.pipeline
-        if pipeline is not None and 0 <= place < len(pipeline.steps):
-            if not pipeline.can_switch(place):
-                self._show_status("The only step that is on stays.")
-                return
-            self._change(place, Pipeline.removed, "Delete")
+    def shift(self, way: int) -> None:
+        place = self._at(None)[1]
+        self.move(place, place + way)
 
     def move(self, place: int, to: int) -> None:
-        pipeline = self._subject.pipeline
-        if pipeline is not None and 0 <= to < len(pipeline.steps):
+        if self._at(to)[0] is not None:
             self._change(place, lambda steps, at: steps.moved(at, to), "Move")
 
     @Action(
@@ -259,8 +252,8 @@ class StepCommands(QObject):
 
     def _change(self, place: int, change: Callable[[Pipeline, int], Pipeline], word: str) -> None:
         """Apply a change of the step at a place, named ``Move Median`` for Undo."""
-        pipeline = self._subject.pipeline
-        if pipeline is not None and 0 <= place < len(pipeline.steps):
+        pipeline, place = self._at(place)
+        if pipeline is not None:
             settings = pipeline.steps[place]
             self._apply(change(pipeline, place), f"{word} {settings.step.filter.name}")
 
