@@ -9,7 +9,6 @@ from typing import Any
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QColor, QStandardItemModel
 from PySide6.QtWidgets import (
-    QComboBox,
     QFrame,
     QGroupBox,
     QLabel,
@@ -126,9 +125,9 @@ class ParameterPanel(QScrollArea):
         self._current: FilterForm | None = None
         self._shows = False  # whether the form is being filled in: its changes are no edits
 
-        self._filter = dressed(ChoiceBox(self), "filter", "Filter")
-        self._filter.setMaxVisibleItems(30)
-        shrink(self._filter)
+        self.filter_box = dressed(ChoiceBox(self), "filter", "Filter")
+        self.filter_box.setMaxVisibleItems(30)
+        shrink(self.filter_box)
         self._fill_filters()
         self._summary = text_label("", "summary", parent=self)
 
@@ -138,8 +137,8 @@ class ParameterPanel(QScrollArea):
         in_column(levels, RunOptionsForm(session, run_box), of=run_box)
 
         content = QWidget(self)
-        self._chooser = label_of("F&ilter", self._filter)
-        self._browse = in_row(self._chooser, (self._filter, 1))
+        self._chooser = label_of("F&ilter", self.filter_box)
+        self._browse = in_row(self._chooser, (self.filter_box, 1))
         self._browse_button: QToolButton | None = None
         self._title = text_label("", "filterTitle", "title", parent=content)
         self._title.hide()
@@ -150,8 +149,8 @@ class ParameterPanel(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
-        self._filter.currentIndexChanged.connect(
-            lambda _: session.set_filter(str(self._filter.currentData()))
+        self.filter_box.currentIndexChanged.connect(
+            lambda _: session.set_filter(str(self.filter_box.currentData()))
         )
         session.follow(self._show)
         self._show_filter()
@@ -193,7 +192,7 @@ class ParameterPanel(QScrollArea):
     def show_chooser(self, shown: bool) -> None:
         """Show the list of filters, or only a title while the browser is open."""
         browse = self._browse_button
-        for widget in (self._chooser, self._filter, *([browse] if browse is not None else [])):
+        for widget in (self._chooser, self.filter_box, *([browse] if browse is not None else [])):
             widget.setVisible(shown)
         self._title.setVisible(not shown)
 
@@ -215,10 +214,6 @@ class ParameterPanel(QScrollArea):
             self.updateGeometry()
         return super().eventFilter(watched, event)
 
-    @property
-    def filter_box(self) -> QComboBox:
-        return self._filter
-
     def _show_estimates(self, result: Result | None) -> None:
         """Show the estimates of the displayed run, and remove all others."""
         for form in self._forms.values():
@@ -236,26 +231,26 @@ class ParameterPanel(QScrollArea):
         return self._current
 
     def _fill_filters(self) -> None:
-        model = self._filter.model()
+        model = self.filter_box.model()
         assert isinstance(model, QStandardItemModel)
         for category, specs in by_category(self._session.kind).items():
-            self._filter.addItem(category)
-            heading = model.item(self._filter.count() - 1)
+            self.filter_box.addItem(category)
+            heading = model.item(self.filter_box.count() - 1)
             heading.setFlags(Qt.ItemFlag.NoItemFlags)
             font = heading.font()
             font.setBold(True)
             heading.setFont(font)
             heading.setForeground(QColor("#808080"))  # readable on light and on dark
             for spec in specs:
-                self._filter.addItem(spec.name, spec.id)
-                place = self._filter.count() - 1
-                self._filter.setItemData(place, spec.summary, Qt.ItemDataRole.ToolTipRole)
-                self._filter.setItemData(place, filter_page(spec), HELP_ROLE)
+                self.filter_box.addItem(spec.name, spec.id)
+                place = self.filter_box.count() - 1
+                self.filter_box.setItemData(place, spec.summary, Qt.ItemDataRole.ToolTipRole)
+                self.filter_box.setItemData(place, filter_page(spec), HELP_ROLE)
 
     def _show(self, fields: Fields) -> None:
         if KIND in fields:
-            with QSignalBlocker(self._filter):
-                self._filter.clear()
+            with QSignalBlocker(self.filter_box):
+                self.filter_box.clear()
                 self._fill_filters()
         if FILTER in fields:
             self._show_filter()
@@ -269,8 +264,8 @@ class ParameterPanel(QScrollArea):
 
     def _show_filter(self) -> None:
         spec = self._session.spec
-        with QSignalBlocker(self._filter):
-            self._filter.setCurrentIndex(self._filter.findData(spec.base_id))
+        with QSignalBlocker(self.filter_box):
+            self.filter_box.setCurrentIndex(self.filter_box.findData(spec.base_id))
         with QSignalBlocker(self._dimensions):
             self._dimensions.set_value(spec.is_in_3d)
         self._dimensions.setVisible(self._session.offers_3d)
@@ -286,7 +281,7 @@ class ParameterPanel(QScrollArea):
         self._put_into_tab_order(self._current)
         self._show_values()
         self._current.show()
-        for widget in (self._filter, self._parameters, self._summary):
+        for widget in (self.filter_box, self._parameters, self._summary):
             set_help(widget, filter_page(spec))
         if self._session.offers_3d:
             set_help(self._dimensions, f"{filter_page(spec)}#volumes-in-3-d")
@@ -311,7 +306,7 @@ class ParameterPanel(QScrollArea):
 
     def _put_into_tab_order(self, form: FilterForm) -> None:
         """Let Tab go through `form` after the filter, whenever it was made."""
-        before: QWidget = self._filter
+        before: QWidget = self.filter_box
         if self._browse_button is not None:
             QWidget.setTabOrder(before, self._browse_button)
             before = self._browse_button

@@ -127,7 +127,7 @@ class Session(Observed):
         self._values: dict[str, Values] = {}
         self._wished = DEFAULT_OPTIONS
         self._wished_border = Border.REFLECT
-        self._wishes_grey = False
+        self.wishes_grey = False
         self._wishes_3d = False
         self.refused: InvalidParameter | None = None
         """The reason why an option is no number at the moment."""
@@ -249,13 +249,8 @@ class Session(Observed):
         return self._border_for(self.spec)
 
     @property
-    def wishes_grey(self) -> bool:
-        """Whether pictures are converted to greyscale first."""
-        return self._wishes_grey
-
-    @property
     def grey(self) -> bool:
-        return self._wishes_grey and self.kind is Kind.PICTURE
+        return self.wishes_grey and self.kind is Kind.PICTURE
 
     @property
     def within(self) -> Area | None:
@@ -387,7 +382,7 @@ class Session(Observed):
 
     def set_grey(self, grey: bool) -> None:
         with self.changing(OPTIONS):
-            self._wishes_grey = grey
+            self.wishes_grey = grey
             self._settle()
 
     def offer_region(self, name: str, area: Area | None) -> None:
@@ -436,7 +431,7 @@ class Session(Observed):
             if step.border is not self.border:
                 self._wished_border = step.border
             if self.kind is Kind.PICTURE:
-                self._wishes_grey, self._within = step.grey, step.within
+                self.wishes_grey, self._within = step.grey, step.within
             self._settle()
 
     @property
@@ -500,7 +495,7 @@ class Session(Observed):
             "device": options.device.value,
             "level": options.level or "",
             "border": self._wished_border.value,
-            "grey": "on" if self._wishes_grey else "off",
+            "grey": "on" if self.wishes_grey else "off",
             # Regions are not remembered: the next picture would be filtered in an unseen one.
             "within": "",
             "block": block_name(options.block) if options.block else "",
@@ -512,7 +507,7 @@ class Session(Observed):
         """Take the options of an earlier session, as far as they can be read."""
         device, border = texts.get("device", ""), texts.get("border", "")
         self._wished_border = Border(border) if border in list(Border) else Border.REFLECT
-        self._wishes_grey = texts.get("grey") == "on"
+        self.wishes_grey = texts.get("grey") == "on"
         block = None
         with contextlib.suppress(InvalidParameter):  # none was chosen
             block = read_block(texts.get("block", ""))

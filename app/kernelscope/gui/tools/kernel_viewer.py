@@ -55,6 +55,7 @@ from kernelscope.gui.widgets.parts import (
     in_column,
     in_row,
     label_of,
+    refill,
     text_label,
     tool_splitter,
 )
@@ -442,16 +443,11 @@ class KernelViewer(ToolWindow):
 
     def _offer_others(self) -> None:
         """Offer levels and, for a version, the original to compare with; keep the choice."""
-        chosen = self._other.currentData()
-        self._other.blockSignals(True)
-        self._other.clear()
-        self._other.addItem("nothing", None)
-        for place in range(self._level.count()):
-            self._other.addItem(self._level.itemText(place), self._level.itemData(place))
-        if self.panel.version:
-            self._other.addItem("the original", _ORIGINAL)
-        self._other.setCurrentIndex(max(0, self._other.findData(chosen)))
-        self._other.blockSignals(False)
+        levels = range(self._level.count())
+        entries: list[tuple[str, str | None]] = [("nothing", None)]
+        entries += ((self._level.itemText(n), self._level.itemData(n)) for n in levels)
+        entries += [("the original", _ORIGINAL)] * bool(self.panel.version)
+        refill(self._other, entries, self._other.currentData())
 
     def _show_difference(self, *, raised: bool) -> None:
         """Show how the level chosen to compare with differs from this one; raise it if wanted."""

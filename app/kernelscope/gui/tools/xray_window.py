@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer
+from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, QTimer
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF, QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
@@ -39,6 +39,7 @@ from kernelscope.gui.widgets.parts import (
     in_row,
     labelled,
     push_button,
+    refill,
     text_label,
     tool_splitter,
 )
@@ -345,21 +346,17 @@ class XrayWindow(ToolWindow):
         self._is_left = False
         height, width = shape[:2]
         x, y = pixel or (width // 2, height // 2)
-        boxes = (self._level, self._other, self._column, self._row)
-        for box in boxes:
-            box.blockSignals(True)
-        self._level.clear()
-        self._level.addItems(levels)
-        self._level.setCurrentIndex(chosen)
-        self._other.clear()
-        self._other.addItems([_NOTHING, *(levels if self._request is not None else ())])
-        for chooser in (self._level, self._other):
+        others = [_NOTHING, *(levels if self._request is not None else ())]
+        for chooser, names, name in (
+            (self._level, levels, levels[chosen]),
+            (self._other, others, _NOTHING),
+        ):
+            refill(chooser, ((each, None) for each in names), name)
             chooser.setEnabled(self._request is not None)
         for spin, length, value in ((self._column, width, x), (self._row, height, y)):
-            spin.setRange(0, length - 1)
-            spin.setValue(value)
-        for box in boxes:
-            box.blockSignals(False)
+            with QSignalBlocker(spin):
+                spin.setRange(0, length - 1)
+                spin.setValue(value)
         self._trace()
 
     @property

@@ -13,6 +13,7 @@ from PySide6.QtCore import (
     QLocale,
     QModelIndex,
     QPersistentModelIndex,
+    QSignalBlocker,
     QSize,
     Qt,
     Signal,
@@ -425,12 +426,9 @@ class MaskEditor(QWidget):
     def _set_texts(self, texts: list[list[str]]) -> None:
         if texts == self._table.texts():
             return
-        blocked = self._table.blockSignals(True)
-        self._table.set_texts(texts)
-        self._table.blockSignals(blocked)
-        blocked = self._size.blockSignals(True)
-        self._size.setCurrentIndex(self._size.findData(len(texts)))
-        self._size.blockSignals(blocked)
+        with QSignalBlocker(self._table), QSignalBlocker(self._size):
+            self._table.set_texts(texts)
+            self._size.setCurrentIndex(self._size.findData(len(texts)))
         self._check()
         self.changed.emit()
 
@@ -438,9 +436,8 @@ class MaskEditor(QWidget):
         self._table.write_selected("0")
 
     def _cell_edited(self, item: QTableWidgetItem) -> None:
-        blocked = self._table.blockSignals(True)
-        item.setText(item.text().strip() or "0")
-        self._table.blockSignals(blocked)
+        with QSignalBlocker(self._table):
+            item.setText(item.text().strip() or "0")
         self._check()
         self.changed.emit()
 
@@ -448,18 +445,17 @@ class MaskEditor(QWidget):
         """Mark the cells that hold no number, and note the sum."""
         self._problem = ""
         total = []
-        blocked = self._table.blockSignals(True)
-        for y, row in enumerate(_numbers(self._table.texts())):
-            for x, number in enumerate(row):
-                try:
-                    total.append(self._parameter.validate_cell(number, y, x))
-                    refusal = ""
-                except InvalidParameter as error:
-                    refusal = str(error)
-                self._table.mark(y, x, refusal)
-                self._problem = self._problem or refusal
-        self._table.fit()
-        self._table.blockSignals(blocked)
+        with QSignalBlocker(self._table):
+            for y, row in enumerate(_numbers(self._table.texts())):
+                for x, number in enumerate(row):
+                    try:
+                        total.append(self._parameter.validate_cell(number, y, x))
+                        refusal = ""
+                    except InvalidParameter as error:
+                        refusal = str(error)
+                    self._table.mark(y, x, refusal)
+                    self._problem = self._problem or refusal
+            self._table.fit()
 
         palette = self.palette()
         if self._problem:
