@@ -167,8 +167,11 @@ def _run(
         output = _compute(request, backend, level, context)
         quality = _judge(request, output, backend, context)
         correlation = _look_for_structure(request, output, context)
+    stand_in = log.stand_in or None
+    if stand_in != request.stand_in:
+        request = replace(request, stand_in=stand_in)
     result = Result(
-        replace(request, stand_in=log.stand_in or None),
+        request,
         output,
         backend.id,
         level.id,
