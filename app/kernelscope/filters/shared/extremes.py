@@ -107,7 +107,10 @@ def extremes_serial(
 
 @kernel
 def combine(some: Line, others: Line, results: Line, lowest: Flag) -> None:
-    """Write the smaller or the larger of each two samples; a loop for each, which vectorises."""
+    """Write the smaller or the larger of each two samples; a loop for each, which vectorises.
+
+    Results that lie where samples do would be computed one by one.
+    """
     if lowest:
         for x in range(results.size):
             results[x] = some[x] if some[x] < others[x] else others[x]
@@ -149,24 +152,23 @@ def extremes_parallel(
     length = output.shape[1] * channels
     padded = length + (size - 1) * channels
     leaving = np.empty((size, padded), source.dtype)
-    joining, row = np.empty(padded, source.dtype), np.empty(padded, source.dtype)
+    joining, joined = np.empty(padded, source.dtype), np.empty(padded, source.dtype)
+    row = np.empty(padded, source.dtype)
     columns, spare = np.empty(padded, source.dtype), np.empty(padded, source.dtype)
     for first in range(start, stop, size):
-        for s in range(size - 1, -1, -1):
-            fetch_row(source, first + s, size // 2, border, leaving[s])
-            if s + 1 < size:
-                combine(leaving[s], leaving[s + 1], leaving[s], lowest)
+        fetch_row(source, first + size - 1, size // 2, border, leaving[size - 1])
+        for s in range(size - 2, -1, -1):
+            fetch_row(source, first + s, size // 2, border, row)
+            combine(row, leaving[s + 1], leaving[s], lowest)
         for y in range(first, min(first + size, stop)):
             found = leaving[y - first]
-            if y > first:
-                fetch_row(source, y + size - 1, size // 2, border, row)
-                if y == first + 1:
-                    combine(row, row, joining, lowest)
-                else:
-                    combine(joining, row, joining, lowest)
-                combine(found, joining, columns, lowest)
-            else:
+            if y == first:
                 combine(found, found, columns, lowest)
+            else:
+                fetch_row(source, y + size - 1, size // 2, border, row)
+                combine(row if y == first + 1 else joining, row, joined, lowest)
+                combine(found, joined, columns, lowest)
+                joining, joined = joined, joining
             along_row(columns, spare, size, channels, lowest, output[y].reshape(length))
 
 
@@ -254,16 +256,18 @@ def masked_parallel(
     channels = source.shape[2]
     side, length = 2 * radius + 1, output.shape[1] * channels
     ring = np.empty((side, length + 2 * radius * channels), source.dtype)
+    found, joined = np.empty(length, source.dtype), np.empty(length, source.dtype)
     for row in range(start, stop + side - 1):
         fetch_row(source, row, radius, border, ring[row % side])
         y = row - side + 1
         if y < start:
             continue
-        results = output[y].reshape(length)
         for k in range(offsets.shape[0]):
             cells = ring[(y + radius + offsets[k, 0]) % side]
             others = cells[(radius + offsets[k, 1]) * channels :][:length]
-            combine(others if k == 0 else results, others, results, lowest)
+            combine(others if k == 0 else found, others, joined, lowest)
+            found, joined = joined, found
+        output[y].reshape(length)[:] = found
 
 
 @kernel
