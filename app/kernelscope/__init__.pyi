@@ -404,7 +404,7 @@ def dot_product(
 @overload
 def gaussian(
     *,
-    sigma: float = 1.0,
+    sigma: float | tuple[float, float] | tuple[float, float, float] = 1.0,
     truncate: float = 4.0,
     border: _Border = "reflect",
     mode: _Mode | None = None,
@@ -418,7 +418,7 @@ def gaussian(
 def gaussian(
     image: ArrayLike,
     *,
-    sigma: float = 1.0,
+    sigma: float | tuple[float, float] | tuple[float, float, float] = 1.0,
     truncate: float = 4.0,
     border: _Border = "reflect",
     mode: _Mode | None = None,
@@ -448,8 +448,10 @@ def gaussian(
     image : array_like, shape (height, width) or (height, width, channels)
         Any array of real numbers; the result has its type. Every channel is filtered, see
         `alpha` and `channel_axis`. A stack with `axes` or `axis`.
-    sigma : float, default 1.0
-        Standard deviation of the bell curve: how far a pixel is spread. Allowed: 0 to 100 px.
+    sigma : float, (float, float) or (float, float, float), default 1.0
+        Standard deviation of the bell curve: how far a pixel is spread. Allowed: 0 to 100 px,
+        or one for each axis. Several are in the order of the axes: that of the rows, which
+        blurs down, first.
     truncate : float, default 4.0
         Where the bell curve ends, in sigmas: the mask reaches so far, rounded to pixels.
         Allowed: 0 to 10 σ.

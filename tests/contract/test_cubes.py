@@ -173,6 +173,9 @@ def test_the_order_of_axes_does_not_matter(filter_id: str, cpu: CpuBackend) -> N
         voxels = make((5, 7, 9), "uint16")
         z, y, x = sides_of(filter_id, case)
         turned = {**case, "size": (z, x, y)} if "size" in case else case
+        if isinstance(case.get("sigma"), tuple):
+            x, y, z = case["sigma"]
+            turned = {**case, "sigma": (z, x, y)}
         made = [
             execute(request_for(filter_id, each, values, border, device=Device.CPU), {"cpu": cpu})
             for each, values in (

@@ -18,6 +18,8 @@ CASES: dict[str, list[dict[str, Any]]] = {
         {"sigma": 0.8, "truncate": 2.0},
         {"sigma": 1.5, "truncate": 3.0},
         {"sigma": 0.0},
+        {"sigma": (0.5, 0.0, 1.2), "truncate": 2.0},
+        {"sigma": (0.0, 1.0, 0.4), "truncate": 2.5},
     ],
     "median_3d": [{"size": 3}, {"size": (5, 1, 3)}, {"size": (1, 3, 1)}, {"size": 7}],
     "sobel_3d": [{"form": "sum"}, {"form": "magnitude"}],
@@ -51,11 +53,17 @@ def windows(
     return view(np.pad(volume, pads, mode), sides), view(counted, sides)
 
 
+def _sigmas(parameters: Mapping[str, Any]) -> list[float]:
+    """Return sigma along x, y and z."""
+    return [float(each) for each in np.broadcast_to(parameters["sigma"], 3)]
+
+
 def sides_of(filter_id: str, parameters: Mapping[str, Any]) -> tuple[int, int, int]:
     """Return the sides of the mask along z, y and x."""
     if filter_id == "gaussian_3d":
-        side = 2 * int(parameters.get("truncate", 4.0) * parameters["sigma"] + 0.5) + 1
-        return side, side, side
+        reach = parameters.get("truncate", 4.0)
+        x, y, z = (2 * int(reach * each + 0.5) + 1 for each in _sigmas(parameters))
+        return z, y, x
     x, y, z = np.broadcast_to(parameters.get("size", 3), 3).tolist()
     return z, y, x
 
@@ -76,10 +84,11 @@ def oracle(
         made = np.sum(cells * weights, axes, where=counted)
         made = made / np.sum(np.broadcast_to(weights, cells.shape), axes, where=counted)
     elif filter_id == "gaussian_3d":
-        steps = np.arange(sides[0]) - sides[0] // 2
-        row = np.exp(-0.5 * (steps / (parameters["sigma"] or 1.0)) ** 2)
-        row /= row.sum()
-        weights = np.einsum("i,j,k->ijk", row, row, row)
+        rows = []
+        for side, sigma in zip(sides, reversed(_sigmas(parameters)), strict=True):
+            row = np.exp(-0.5 * ((np.arange(side) - side // 2) / (sigma or 1.0)) ** 2)
+            rows.append(row / row.sum())
+        weights = np.einsum("i,j,k->ijk", *rows)
         made = np.einsum("zyxijk,ijk->zyx", np.where(counted, cells, 0), weights)
         made = made / np.einsum("zyxijk,ijk->zyx", counted, weights)
     elif filter_id == "median_3d":

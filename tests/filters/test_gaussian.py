@@ -25,6 +25,7 @@ CASES: list[dict[str, Any]] = [
     {"sigma": 1.0},
     {"sigma": 0.3, "truncate": 2.0},
     {"sigma": 2.5, "truncate": 3.5},
+    {"sigma": (0.4, 2.0), "truncate": 3.0},
     {"sigma": 12.3},
 ]
 
@@ -34,15 +35,20 @@ DTYPES = [np.dtype(name) for name in ("uint8", "uint16", "float32")]
 
 
 def smooth(
-    source: NDArray[Any], sigma: float, truncate: float, border: Border
+    source: NDArray[Any], sigma: Any, truncate: float, border: Border
 ) -> NDArray[np.float64]:
-    """Return the Gaussian of `source` in float64, one axis after the other."""
-    radius = int(truncate * sigma + 0.5)
+    """Return the Gaussian of `source` in float64, one axis after the other.
+
+    The mask of two sigmas, along x and y, is as wide as it is high.
+    """
+    sigmas = np.broadcast_to(sigma, 2).tolist()[::-1]
+    radius = int(truncate * max(sigmas) + 0.5)
     distances = np.arange(-radius, radius + 1)
-    weights = np.exp(-(distances**2) / (2 * sigma**2)) if radius else np.ones(1)
-    weights /= weights.sum()
     result = source.astype(np.float64)
-    for axis in (0, 1):
+    for axis, each in enumerate(sigmas):
+        weights = np.exp(-(distances**2) / (2 * (each or 1) ** 2))
+        weights[np.abs(distances) > int(truncate * each + 0.5)] = 0
+        weights /= weights.sum()
         inside = np.ones(result.shape)
         if border is not Border.VALID:
             pad = [(0, 0)] * 3
@@ -186,7 +192,7 @@ def test_a_mirrored_picture_has_the_mirrored_result(dtype: np.dtype[Any]) -> Non
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_serial_and_parallel_have_the_same_bits(dtype: np.dtype[Any], border: Border) -> None:
     source = pixels(dtype, (45, 67, 3))
-    for case in CASES[:3]:
+    for case in CASES[:4]:
         serial = apply(SPEC, source, case, border, "serial")
         assert serial.tobytes() == apply(SPEC, source, case, border).tobytes()
 
@@ -201,6 +207,8 @@ def test_every_level_of_a_card_has_the_bits_of_the_processor(level: Any, border:
         (DTYPES[2], (2.2, (45, 90, 1))),
         (DTYPES[1], (1.0, (35, 43, 3))),  # the mask of the last whole run ends with the picture
         (DTYPES[0], (4.3, (37, 67, 4))),
+        (DTYPES[2], ((0.5, 2.2), (45, 90, 1))),
+        (DTYPES[0], ((4.3, 0.0), (37, 67, 3))),
     ):
         source = pixels(dtype, shape)
         actual = emulated.run("gaussian", source, {"sigma": sigma}, level.id, border)
@@ -223,6 +231,36 @@ def test_a_wide_halo_takes_no_more_shared_memory_than_any_card_has() -> None:
 
 
 # Parameters ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("border", SCIPY_BORDERS)
+@pytest.mark.parametrize("sigmas", [(1.0, 3.0), (2.5, 0.0), (0.0, 1.5), (0.3, 7.0)])
+def test_each_axis_has_its_sigma(sigmas: tuple[float, float], border: Border) -> None:
+    """Along x and y here, along y and x for SciPy."""
+    source = pixels(DTYPES[2], (61, 43, 3))
+    x, y = sigmas
+    wanted = ndimage.gaussian_filter(source.astype(np.float64), (y, x, 0), mode=border.value)
+    for level in ("serial", "parallel"):
+        actual = apply(SPEC, source, {"sigma": sigmas}, border, level)
+        np.testing.assert_allclose(actual, wanted, rtol=0, atol=2e-6)
+    assert SPEC.radius(SPEC.validate({"sigma": sigmas})) == int(4 * max(sigmas) + 0.5)
+
+
+def test_the_rows_of_two_sigmas_have_constant_memory_of_their_own() -> None:
+    """Both launches of a module would have the weights that were written last."""
+    shape = (64, 64, 1)
+    for level in SPEC.levels("gpu"):
+        values = SPEC.validate({"sigma": (1.0, 2.0)})
+        task = CudaTask(shape, shape, DTYPES[0], values, Border.REFLECT, level.id)
+        first, second = CudaPlan.of(SPEC.implementation(Cuda).plan(task)).launches
+        assert first.defines != second.defines, level.id
+        down, across = (
+            np.asarray({"constant_weights": each.tables[:1], **each.constants}["constant_weights"])
+            for each in (first, second)
+        )
+        assert down.size == across.size == 9
+        assert np.count_nonzero(down) == 9
+        assert np.count_nonzero(across) == 5
 
 
 def test_a_mask_that_is_too_large_is_refused_with_the_largest_sigma() -> None:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 from PySide6 import QtGui
-from PySide6.QtCore import QLocale, QPoint, QPointF, Qt
+from PySide6.QtCore import QLocale, QPoint, QPointF, QSignalBlocker, Qt
 from PySide6.QtGui import QGuiApplication, QTextDocument
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
@@ -37,10 +37,10 @@ from kernelscope.gui.tools.phantom_dialog import PhantomDialog
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
 from kernelscope.gui.widgets.elided_label import ElidedLabel
-from kernelscope.gui.widgets.form import NumberEditor
+from kernelscope.gui.widgets.form import AxesEditor, NumberEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.schema.parameters import FloatParameter, Parameter
+from kernelscope.schema.parameters import AxesParameter, FloatParameter, Parameter
 from tests.gui.conftest import LOCALES
 from tests.gui.helpers import FakeCpu, child, dialog, load, press
 from tests.schema.test_parameters import KINDS
@@ -420,6 +420,31 @@ def test_a_choice_that_is_too_long_ends_in_dots(qtbot: QtBot) -> None:
     assert box.currentText().endswith("4096²)"), "the text itself, as screen readers take it"
     box.setFixedWidth(600)
     assert shown() == box.currentText()
+
+
+def test_a_number_may_be_one_for_each_axis(qtbot: QtBot) -> None:
+    """The line beside the box counts while something stands there; the slider empties it."""
+    (parameter, _) = filters.get("gaussian").parameters
+    assert isinstance(parameter, AxesParameter)
+    qtbot.addWidget(editor := AxesEditor(parameter))
+    slider = child(editor, Slider, "sigmaSlider")
+    line = child(editor, QLineEdit, "sigmaAxes")
+    changes: list[Any] = []
+    editor.changed.connect(lambda: changes.append(editor.value()))
+    assert editor.value() == 1.0
+    line.setText("1, 2.5")
+    assert changes == [(1.0, 2.5)]
+    slider.setValue(1000)
+    assert changes[1:] == [20.0]
+    assert line.text() == ""
+    editor.set_value((3.0, 0.5))
+    assert editor.value() == (3.0, 0.5)
+    editor.set_value(2.0)
+    assert editor.value() == 2.0
+    with QSignalBlocker(line):
+        line.setText("1,2")
+    with pytest.raises(InvalidParameter, match="may be one number or several"):
+        editor.value()
 
 
 @pytest.mark.parametrize("geometric", [False, True])

@@ -10,6 +10,7 @@ import pytest
 
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.schema.parameters import (
+    AxesParameter,
     Choice,
     ChoiceParameter,
     FloatParameter,
@@ -33,6 +34,7 @@ ODD = OddParameter(**TEXTS, default=3, minimum=3, maximum=9)
 FLOAT = FloatParameter(
     **TEXTS, default=0.5, minimum=0, maximum=2, symbol="σ", estimate=lambda pixels, values: 1.23456
 )
+AXES = AxesParameter(**TEXTS, default=0.5, minimum=0, maximum=20, axes=2)
 NUMBERS = NumbersParameter(**TEXTS, minimum=0, maximum=50, most=4, none="estimated")
 RADII = RadiiParameter(**TEXTS, default=5, minimum=1, maximum=7)
 SIDES = SidesParameter(**TEXTS, default=3, maximum=7)
@@ -46,7 +48,7 @@ CROSS = ((0, 1, 0), (1, 1, 1), (0, 1, 0))
 FOOTPRINT = FootprintParameter(
     **TEXTS, default="all", choices=(Choice("all", "Square"), Choice("disk", "Disk")), maximum=5
 )
-KINDS = (INT, ODD, FLOAT, NUMBERS, RADII, SIDES, CHOICE, FOOTPRINT, MASK)
+KINDS = (INT, ODD, FLOAT, AXES, NUMBERS, RADII, SIDES, CHOICE, FOOTPRINT, MASK)
 each_kind = pytest.mark.parametrize("parameter", KINDS, ids=lambda each: type(each).__name__)
 
 
@@ -67,6 +69,7 @@ def test_every_kind_is_here():
         (INT, "0 to 9 px"),
         (ODD, "odd, 3 to 9 px"),
         (FLOAT, "0 to 2 px"),
+        (AXES, "0 to 20 px, or one for each axis"),
         (NUMBERS, "up to 4 numbers, 0 to 50 px"),
         (RADII, "1 to 7 px, or three along x, y and z"),
         (SIDES, "odd, 1 to 7 px, or three along x, y and z"),
@@ -103,6 +106,7 @@ def test_only_choices_have_named_values_and_only_masks_presets(parameter: Parame
         (INT, 4, "value 4 px", "Value 4 px", "value 4"),
         (ODD, 7, "7×7", "Value 7 px", "value 7"),
         (FLOAT, 0.123456789, "σ 0.123 px", "Value 0.123457 px", "value 0.123456789"),
+        (AXES, (1.0, 2.5), "value 1×2.5 px", "Value 1×2.5 px", "value 1, 2.5"),
         (NUMBERS, (1.0, 2.5), "value 1, 2.5 px", "Value 1, 2.5 px", "value 1, 2.5"),
         (NUMBERS, (), "value estimated", "Value estimated", "value "),
         (RADII, (1, 2, 3), "value 1, 2, 3 px", "Value 1, 2, 3 px", "value 1, 2, 3"),
@@ -125,6 +129,8 @@ def test_texts(parameter: Parameter, value: Any, chip: str, caption: str, brief:
         (INT, 0, (0, 1, 2)),
         (ODD, 9, (5, 7, 9)),
         (FLOAT, 1.0, (0.5, 1.0, 2.0)),
+        (AXES, 4.0, (2.0, 4.0, 8.0)),
+        (AXES, (2.0, 4.0), ((1.0, 2.0), (2.0, 4.0), (4.0, 8.0))),
         (NUMBERS, (2.0, 4.0), ((1.0, 2.0), (2.0, 4.0), (4.0, 8.0))),
         (NUMBERS, (), ()),
         (RADII, 5, (4, 5, 6)),
@@ -232,3 +238,49 @@ def test_what_is_no_footprint_is_refused(given: Any, part: str):
     with pytest.raises(InvalidParameter) as caught:
         FOOTPRINT.parse(given) if isinstance(given, str) else FOOTPRINT.validate(given)
     assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1.0),
+        ("1.5", 1.5),
+        ("1,5;2", (1.5, 2.0)),
+        ("1x2", (1.0, 2.0)),
+        ("1 × 2", (1.0, 2.0)),
+        ("1, 2", (1.0, 2.0)),
+        ("1.0,2.5", (1.0, 2.5)),
+        ("1 2", (1.0, 2.0)),
+        ("2;2", 2.0),
+    ],
+)
+def test_numbers_of_axes_are_read(text: str, value: Any):
+    assert AXES.parse(text) == value
+    assert AXES.parse(AXES.format(value)) == value
+    assert type(AXES.parse(text)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "way"),
+    [
+        ("1,2", "Write “1.2” or “1x2”"),
+        ("1,2,3", "Write “1x2x3”"),
+        ("1x2x3", "Use one for all axes, or one for each"),
+        ("1x21", "Use 0 to 20"),
+        ("x2", ""),
+        ("", ""),
+    ],
+)
+def test_other_numbers_of_axes_are_refused(text: str, way: str):
+    with pytest.raises(InvalidParameter) as caught:
+        AXES.parse(text)
+    assert way in caught.value.hint
+
+
+def test_numbers_of_axes_are_validated():
+    assert AXES.validate([1, 2]) == (1.0, 2.0)
+    assert AXES.validate(np.array([3, 3])) == 3.0
+    assert AXES.validate(np.float32(2)) == 2.0
+    for wrong in ((), (1, 2, 3), (1, "2"), "12", (1, None), (1, np.nan), True):
+        with pytest.raises(InvalidParameter):
+            AXES.validate(wrong)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from kernelscope.filters.shared import cubes
 from kernelscope.filters.shared.cubes_cuda import GAPS_IN_3D, cube_launch
 from kernelscope.filters.shared.separable import (
-    SIGMA,
+    SIGMAS,
     TRUNCATE,
     check,
     radius,
@@ -53,45 +53,43 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
     return separable_cuda("gaussian", task)
 
 
+def _rows(parameters: Mapping[str, Any], axes: int = 2) -> list[NDArray[np.float64]]:
+    """Return all weights along y and x, or z, y and x."""
+    return [np.concatenate([half[:0:-1], half]) for half in weights_of(parameters, axes)]
+
+
 def _masks(parameters: Mapping[str, Any]) -> Mapping[str, Cells]:
-    half = weights_of(parameters)
-    row = np.concatenate([half[:0:-1], half])
-    return {"w": np.outer(row, row)}
+    return {"w": np.outer(*_rows(parameters))}
 
 
 def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
-    half = weights_of(parameters)
-    row = np.concatenate([half[:0:-1], half])
-    columns = row @ window
+    down, row = _rows(parameters)
+    columns = down @ window
     terms = " + ".join(f"{w:.3f}·{number(v)}" for w, v in zip(row, columns, strict=True))
     return f"columns first: v = {', '.join(map(number, columns))}; then {terms} = " + number(
         float(columns @ row)
     )
 
 
-def _row(parameters: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Return all weights along an axis."""
-    half = weights_of(parameters)
-    return np.concatenate([half[:0:-1], half])
-
-
 def _divisors(
-    task: CpuTask | CudaTask, places: Sequence[NDArray[np.int64]]
+    task: CpuTask | CudaTask,
+    rows: Sequence[NDArray[np.float64]],
+    places: Sequence[NDArray[np.int64]],
 ) -> tuple[NDArray[np.float64], ...]:
     """Return the divisors of voxels along each axis, of which the product counts: mostly 1."""
-    row = _row(task.parameters)
     if task.border is Border.REDUCE:
-        return tuple(np.correlate((each >= 0).astype(np.float64), row) for each in places)
-    return tuple(np.ones(len(each) - len(row) + 1) for each in places)
+        counted = ((each >= 0).astype(np.float64) for each in places)
+        return tuple(np.correlate(each, row) for each, row in zip(counted, rows, strict=True))
+    return tuple(np.ones(len(each) - len(row) + 1) for each, row in zip(places, rows, strict=True))
 
 
 def _plan_cubes(task: CpuTask) -> Sequence[CpuPass]:
-    reach = radius(task.parameters)
-    radii, row = (reach, reach, reach), _row(task.parameters)
-    places = cubes.Places.of(task, radii)
-    divisors = _divisors(task, (places.z, places.y, places.x))
+    rows = tuple(_rows(task.parameters, axes=3))
+    z, y, x = (len(row) // 2 for row in rows)
+    places = cubes.Places.of(task, (z, y, x))
+    divisors = _divisors(task, rows, (places.z, places.y, places.x))
     finish = cubes.finish_of(task)
-    arguments = (task.source, task.output, (row, row, row), divisors, places, radii, finish)
+    arguments = (task.source, task.output, rows, divisors, places, (z, y, x), finish)
     if task.level == SERIAL.id:
         return [CpuPass(cubes.weigh_axes_serial, arguments, task.output.shape[0])]
     return [CpuPass(cubes.weigh_cubes_parallel, (*arguments, 0.0), cubes.units(task))]
@@ -110,23 +108,28 @@ _NOTICE = (
 
 def _plan_cubes_cuda(task: CudaTask) -> CudaPlan:
     """Return three launches, along z, y and x; ``gaussian_3d.cu`` explains them."""
-    reach, row = radius(task.parameters), _row(task.parameters)
-    sides = task.shape[:3]
-    places = [cubes.places_along(0, size, size, reach, task.border) for size in sides]
-    divisors = np.concatenate(_divisors(task, places))
+    rows = _rows(task.parameters, axes=3)
+    z, y, x = (len(row) // 2 for row in rows)
+    places = [
+        cubes.places_along(0, size, size, reach, task.border)
+        for size, reach in zip(task.shape[:3], (z, y, x), strict=True)
+    ]
+    divisors = np.concatenate(_divisors(task, rows, places))
     voxels = Scratch(8 * task.out_row_pixels)
     launches = []
-    for axis, name in enumerate("zyx"):
+    # A kernel takes the radius along x for that of its axis; the last one asks for those of all.
+    reaches = ((z, z, z), (y, y, y), (z, y, x))
+    for axis, (name, row, reach) in enumerate(zip("zyx", rows, reaches, strict=True)):
         launch = cube_launch(
             "gaussian_3d",
             task,
-            (reach, reach, reach),
+            reach,
             operations=0,
             block=_BLOCKS[axis],
             AXIS=axis,
         )
         tile = list(launch.block)
-        tile[2 - axis] += 2 * reach
+        tile[2 - axis] += 2 * reach[2]
         in_constant = task.level != GLOBAL.id
         launches.append(
             replace(
@@ -150,7 +153,7 @@ _IN_3D = cubes.CubeSpec(
     category="Smoothing",
     summary="Averages along all three axes with weights of a bell curve, of any width.",
     source="as the Gaussian filter of pictures, in three dimensions",
-    parameters=(SIGMA, TRUNCATE),
+    parameters=(replace(SIGMAS, axes=3), TRUNCATE),
     radius=radius,
     check=check,
     averages=True,
@@ -167,7 +170,7 @@ SPEC = FilterSpec(
     summary="Averages with weights of a bell curve, of any width: the standard way to blur.",
     synonyms=("gaussian blur", "gauss", "blur", "smooth", "low-pass"),
     source="Gonzalez and Woods, Digital Image Processing, chapter 3",
-    parameters=(SIGMA, TRUNCATE),
+    parameters=(SIGMAS, TRUNCATE),
     radius=radius,
     check=check,
     averages=True,

@@ -62,7 +62,7 @@ def unit_of(parameters: Mapping[str, Any]) -> Unit:
 
 
 def _working(window: Cells, parameters: Mapping[str, Any]) -> str:
-    half = weights_of(parameters)
+    half = weights_of(parameters)[0]
     row = np.concatenate([half[:0:-1], half])
     middle, mean = float(window[len(half) - 1, len(half) - 1]), float(row @ window @ row)
     amount = float(parameters["amount"])

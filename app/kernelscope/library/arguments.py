@@ -24,6 +24,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec, Unit
 from kernelscope.schema.parameters import (
+    AxesParameter,
     ChoiceParameter,
     FloatParameter,
     FootprintParameter,
@@ -67,8 +68,14 @@ _SIDE = Annotation("int | tuple[int, int]", "int or (int, int)")
 _SIDES = Annotation(
     "int | tuple[int, int] | tuple[int, int, int]", "int, (int, int) or (int, int, int)"
 )
+_EACH_AXIS = " Several are in the order of the axes: that of the rows, which blurs down, first."
 _CUBE_SIDES = " With three `axes` also a side for each of them, 1 or an odd number."
 _REAL = Annotation("float", "float")
+_REAL_OF_AXES = Annotation("float | tuple[float, float]", "float or (float, float)")
+_REALS_OF_AXES = Annotation(
+    "float | tuple[float, float] | tuple[float, float, float]",
+    "float, (float, float) or (float, float, float)",
+)
 _REALS = Annotation("float | Sequence[float]", "float or sequence of float")
 _RADII = Annotation("int | tuple[int, int, int]", "int or (int, int, int)")
 _TABLE = Annotation("ArrayLike", "array_like, square, or str")
@@ -84,6 +91,7 @@ _KINDS: Mapping[type[Parameter], Callable[[Any], Annotation]] = {
     ChoiceParameter: lambda parameter: one_of(each.value for each in parameter.choices),
     OddParameter: lambda parameter: _SIDE,
     IntParameter: lambda parameter: _WHOLE,
+    AxesParameter: lambda parameter: _REAL_OF_AXES,
     FloatParameter: lambda parameter: _REAL,
     NumbersParameter: lambda parameter: _REALS,
     RadiiParameter: lambda parameter: _RADII,
@@ -345,13 +353,12 @@ def _arguments(spec: FilterSpec) -> Iterator[Argument]:
     yield VOLUME if is_volume else IMAGE
     for parameter in spec.parameters:
         cube = spec.in_3d and any(each.name == parameter.name for each in spec.in_3d.parameters)
-        is_side = cube and isinstance(parameter, OddParameter)
-        yield Argument(
-            parameter.name,
-            _SIDES if is_side else annotation_of(parameter),
-            _help(parameter) + (_CUBE_SIDES if is_side else ""),
-            default_of(parameter),
-        )
+        annotation, more = annotation_of(parameter), ""
+        if cube and isinstance(parameter, OddParameter):
+            annotation, more = _SIDES, _CUBE_SIDES
+        elif isinstance(parameter, AxesParameter):
+            annotation, more = (_REALS_OF_AXES if cube else annotation), _EACH_AXIS
+        yield Argument(parameter.name, annotation, _help(parameter) + more, default_of(parameter))
     if is_volume:
         yield COMPONENTS
     else:
@@ -398,6 +405,8 @@ def _checked(parameter: Parameter, value: Any) -> Any:
         return value
     if isinstance(parameter, OddParameter) and isinstance(value, tuple | list) and value:
         value = _side(parameter.name, value)
+    if isinstance(parameter, AxesParameter) and isinstance(value, Sequence | np.ndarray):
+        value = value[::-1]  # along x and y, as recipes have it
     try:
         if isinstance(value, str) and parameter.stored_as_text:
             return parameter.parse(value)
@@ -439,12 +448,13 @@ def of_any_sides(
     if spec.rectangle is not None:
         name, values = spec.rectangle(*sides)
         other, table = filters.get(name), "mask"
-    elif any(each.name == "footprint" for each in spec.parameters):
+    elif _has_footprint(spec):
         square = spec.parameter("footprint").default
         shape = given.get("footprint", square)
         if not isinstance(shape, str) or shape != square:
             raise InvalidParameter(
-                f"size: {given['size']} is no odd side of a square, in which the footprint stands.",
+                f"size: {sides[0]}×{sides[1]} is no square of an odd side, in which a footprint "
+                "stands.",
                 "Use one odd number, or give the cells of another mask as the footprint, "
                 "without a size.",
             )
@@ -460,6 +470,15 @@ def of_any_sides(
             f"Use sides up to {most}, or a square: {spec.parameter('size').allowed()}.",
         )
     return other, values
+
+
+def takes_any_sides(spec: FilterSpec, parameter: Parameter) -> bool:
+    """Return whether masks of any sides may be given by this parameter: see `of_any_sides`."""
+    return parameter.name == "size" and (spec.rectangle is not None or _has_footprint(spec))
+
+
+def _has_footprint(spec: FilterSpec) -> bool:
+    return any(each.name == "footprint" for each in spec.parameters)
 
 
 def _sides(size: Any) -> tuple[int, int] | None:

@@ -21,10 +21,21 @@ from kernelscope.bench.peers.library import (
     unchanged,
 )
 from kernelscope.filters.shared.correlation import binomial
+from kernelscope.filters.shared.footprints import table_of
+from kernelscope.filters.shared.separable import sigmas_of
 from kernelscope.schema.borders import Border
 
 MISSING_BORDERS = (Border.VALID, Border.REDUCE, Border.KEEP)
 """Borders that neither library supports."""
+
+
+_OPERATIONS = {
+    "opening": "grey_opening",
+    "closing": "grey_closing",
+    "gradient": "morphological_gradient",
+    "white-top-hat": "white_tophat",
+    "black-top-hat": "black_tophat",
+}
 
 
 @dataclass(frozen=True)
@@ -40,8 +51,11 @@ class NdImage:
             "gaussian": self._gaussian,
             "laplace": self._laplace,
             "mask": self._mask,
+            "maximum": functools.partial(self._extreme, "maximum_filter"),
             "mean": functools.partial(self._window, "uniform_filter"),
             "median": functools.partial(self._window, "median_filter"),
+            "minimum": functools.partial(self._extreme, "minimum_filter"),
+            "morphology": self._morphology,
             "sobel": self._sobel,
             "weighted_mean": self._weighted_mean,
         }
@@ -66,9 +80,27 @@ class NdImage:
 
         return call, unchanged
 
+    def _extreme(self, name: str, source: Any, parameters: Parameters, mode: str) -> Made:
+        """Use the sides of a square, which take a pass along each axis, or the cells."""
+        function, output = getattr(self.functions(), name), self.arrays().empty_like(source)
+        cells = self._cells(parameters)
+
+        def call() -> Any:
+            function(source, **cells, output=output, mode=mode)
+            return output
+
+        return call, unchanged
+
+    def _cells(self, parameters: Parameters) -> dict[str, Any]:
+        table = table_of(parameters)
+        return {"size": len(table)} if table.all() else {"footprint": self.arrays().asarray(table)}
+
+    def _morphology(self, source: Any, parameters: Parameters, mode: str) -> Made:
+        return self._extreme(_OPERATIONS[parameters["operation"]], source, parameters, mode)
+
     def _gaussian(self, source: Any, parameters: Parameters, mode: str) -> Made:
         function, output = self.functions().gaussian_filter, self.arrays().empty(source.shape, "f4")
-        sigma, truncate = parameters["sigma"], parameters["truncate"]
+        sigma, truncate = sigmas_of(parameters), parameters["truncate"]
 
         def call() -> Any:
             function(source, sigma, output=output, mode=mode, truncate=truncate)

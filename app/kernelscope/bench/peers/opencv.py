@@ -19,6 +19,7 @@ from kernelscope.bench.peers.library import (
     unchanged,
 )
 from kernelscope.filters.shared.correlation import binomial
+from kernelscope.filters.shared.footprints import table_of
 from kernelscope.filters.shared.separable import radius
 from kernelscope.schema.borders import Border
 
@@ -58,8 +59,10 @@ def _weighted_mean(cv2: Any, pixels: Any, parameters: Parameters, border: int | 
     return lambda: cv2.sepFilter2D(pixels, -1, row, row, borderType=border), unchanged
 
 
-def _gaussian(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made:
+def _gaussian(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made | None:
     sigma, side = parameters["sigma"], 2 * radius(parameters) + 1
+    if isinstance(sigma, tuple):
+        return None
     return lambda: cv2.GaussianBlur(pixels, (side, side), sigma, borderType=border), unchanged
 
 
@@ -73,6 +76,29 @@ def _mask(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> 
 
 def _median(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made:
     return lambda: cv2.medianBlur(pixels, parameters["size"]), unchanged
+
+
+def _extreme(name: str, cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made:
+    function, cells = getattr(cv2, name), table_of(parameters).astype(np.uint8)
+    return lambda: function(pixels, cells, borderType=border, borderValue=0), unchanged
+
+
+_OPERATIONS = {
+    "opening": "MORPH_OPEN",
+    "closing": "MORPH_CLOSE",
+    "gradient": "MORPH_GRADIENT",
+    "white-top-hat": "MORPH_TOPHAT",
+    "black-top-hat": "MORPH_BLACKHAT",
+}
+
+
+def _morphology(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made:
+    code, cells = _OPERATIONS[parameters["operation"]], table_of(parameters).astype(np.uint8)
+    operation = getattr(cv2, code)
+    return (
+        lambda: cv2.morphologyEx(pixels, operation, cells, borderType=border, borderValue=0),
+        unchanged,
+    )
 
 
 def _laplace(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> Made | None:
@@ -137,8 +163,11 @@ LIBRARY = Library(
         "greyscale": _with(_greyscale, tuple(Border)),
         "laplace": _with(_laplace),
         "mask": _with(_mask),
+        "maximum": _with(functools.partial(_extreme, "dilate")),
         "mean": _with(_mean),
         "median": _with(_median, (Border.NEAREST,)),
+        "minimum": _with(functools.partial(_extreme, "erode")),
+        "morphology": _with(_morphology),
         "nlm": _with(_nlm, (Border.MIRROR,)),
         "sobel": _with(_sobel),
         "weighted_mean": _with(_weighted_mean),

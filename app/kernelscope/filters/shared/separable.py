@@ -14,6 +14,9 @@ processor and of a card, has the same bits. Sums err by about 2**-22 of the larg
 thousandth of a level, 16 bits by a fiftieth, before they are rounded. Only float64, which no card
 gets, is added up in float64.
 
+Each axis may have a sigma of its own. Both rows of weights are as long as the longer one then, with
+zeros at the ends of the other, so that there is one radius.
+
 Under ``reduce`` each pass divides by the weights inside the picture, added up in the same order.
 
 A third pass, along the slices of a volume, is `sum_columns` with its slices as rows.
@@ -43,7 +46,7 @@ from kernelscope.filters.shared.vectors import blank_row
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
-from kernelscope.schema.parameters import FloatParameter
+from kernelscope.schema.parameters import AxesParameter, FloatParameter
 
 Sharpening = tuple[float, float]
 """Amount, and the least difference that counts, in the unit of the samples."""
@@ -72,6 +75,9 @@ SIGMA = FloatParameter(
     unit="px",
 )
 
+SIGMAS = AxesParameter(**vars(SIGMA))
+"""As `SIGMA`, or one for each axis."""
+
 TRUNCATE = FloatParameter(
     name="truncate",
     label="Cut off at",
@@ -87,30 +93,46 @@ TRUNCATE = FloatParameter(
 )
 
 
+def sigmas_of(parameters: Mapping[str, Any], axes: int = 2) -> tuple[float, ...]:
+    """Return sigma along y and x, or z, y and x."""
+    sigma = parameters["sigma"]
+    return sigma[::-1] if isinstance(sigma, tuple) else (sigma,) * axes
+
+
 def radius(parameters: Mapping[str, Any]) -> int:
-    """Return how far the mask reaches, as SciPy has it."""
-    return int(parameters["truncate"] * parameters["sigma"] + 0.5)
+    """Return how far the mask reaches along any axis, as SciPy has it."""
+    return int(parameters["truncate"] * max(sigmas_of(parameters)) + 0.5)
 
 
 def check(parameters: Mapping[str, Any]) -> None:
     reach, truncate = radius(parameters), parameters["truncate"]
     if reach > MOST_RADIUS:
+        sigma = max(sigmas_of(parameters))
         raise InvalidParameter(
-            f"Sigma {parameters['sigma']:g} px, cut off at {truncate:g} σ, makes a mask with a "
+            f"Sigma {sigma:g} px, cut off at {truncate:g} σ, makes a mask with a "
             f"radius of {reach} pixels, and {MOST_RADIUS} is the largest.",
             f"Use a sigma of up to {MOST_RADIUS / truncate:.3g} px.",
         )
 
 
-def weights_of(parameters: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Return the weights from the middle outwards, shape (radius + 1,).
+def weights_of(parameters: Mapping[str, Any], axes: int = 2) -> list[NDArray[np.float64]]:
+    """Return the weights along y and x, or z, y and x, each from the middle outwards.
 
     The middle one and twice the others add up to 1.
     """
-    distances = np.arange(radius(parameters) + 1)
-    sigma = parameters["sigma"] if len(distances) > 1 else 1.0
-    weights = np.exp(-0.5 * (distances / sigma) ** 2)
-    return np.asarray(weights / (2 * math.fsum(weights) - weights[0]))
+    found = []
+    for sigma in sigmas_of(parameters, axes):
+        distances = np.arange(int(parameters["truncate"] * sigma + 0.5) + 1)
+        weights = np.exp(-0.5 * (distances / (sigma if distances.size > 1 else 1.0)) ** 2)
+        found.append(np.asarray(weights / (2 * math.fsum(weights) - weights[0])))
+    return found
+
+
+def weights_of_passes(parameters: Mapping[str, Any]) -> tuple[NDArray[np.float64], ...]:
+    """Return the weights down the columns and along the rows, both of shape (radius + 1,)."""
+    size = radius(parameters) + 1
+    down, across = (np.pad(each, (0, size - each.size)) for each in weights_of(parameters))
+    return down, across
 
 
 @kernel
@@ -264,7 +286,8 @@ def separable_parallel(
     source: Plane,
     output: Plane,
     blank: Line,
-    weights: Line,
+    down: Line,
+    across: Line,
     sharpening: Record,
     finish: Record,
     border: Index,
@@ -274,40 +297,41 @@ def separable_parallel(
     """Lines of rows at a time, which vectorises.
 
     - `blank`: a row of zeros.
-    - `weights`: shape (radius + 1,), from the middle outwards, of the type of the sums.
+    - `down`, `across`: weights of shape (radius + 1,), from the middle outwards, of the type of the
+      sums.
     - `sharpening`: `Sharpening`, or None where the mean is the result.
     """
     height, width, channels = source.shape
-    radius = weights.size - 1
+    radius = down.size - 1
     inset = radius if border == VALID else 0
     margin = (radius - inset) * channels
     pitch, size = blank.size, output.shape[1] * channels
     padded = size + 2 * radius * channels
     most = max(1, _GROUP // padded)
     samples = source.reshape(source.size)
-    sums = np.empty(most * pitch, weights.dtype)
-    cells = np.empty(most * padded, weights.dtype)
-    totals = np.empty(most * padded, weights.dtype)
-    one = weights.dtype.type(1)
+    sums = np.empty(most * pitch, down.dtype)
+    cells = np.empty(most * padded, down.dtype)
+    totals = np.empty(most * padded, down.dtype)
+    one = down.dtype.type(1)
     y = start
     while y < stop:
         row, rows = y + inset, 1
         if row >= radius:
             rows = max(1, min(most, min(stop - y, height - radius - row)))
-        sum_columns(samples, row, height, weights, border, blank, sums[: rows * pitch])
-        if border == REDUCE and is_cut(row, height, weights):
-            inside = weight_inside(row, height, weights)
+        sum_columns(samples, row, height, down, border, blank, sums[: rows * pitch])
+        if border == REDUCE and is_cut(row, height, down):
+            inside = weight_inside(row, height, down)
             for x in range(pitch):
                 sums[x] = np.true_divide(sums[x], inside)
         for i in range(rows):
             line = cells[i * padded : (i + 1) * padded]
             begin(sums[i * pitch :], one, line[margin : margin + pitch])
             pad_columns(line, radius, channels, border)
-        sum_row(cells, weights, channels, totals[: rows * padded - 2 * radius * channels])
+        sum_row(cells, across, channels, totals[: rows * padded - 2 * radius * channels])
         for i in range(rows):
             means = totals[i * padded :][:size]
             if border == REDUCE:
-                divide_row(means, width, channels, weights)
+                divide_row(means, width, channels, across)
             own = samples[(row + i) * pitch + inset * channels :][:size]
             finish_samples(means, own, sharpening, finish, output[y + i].reshape(size))
         y += rows
@@ -344,7 +368,8 @@ def plain_columns(
 def separable_serial(
     source: Plane,
     output: Plane,
-    weights: Line,
+    down: Line,
+    across: Line,
     sharpening: Record,
     finish: Record,
     border: Index,
@@ -354,50 +379,51 @@ def separable_serial(
     """Plain loops: for every sample, every cell of its column; then every sum of its row."""
     no_simd()
     height, width, channels = source.shape
-    radius = weights.size - 1
+    radius = down.size - 1
     inset = radius if border == VALID else 0
     pitch, size = width * channels, output.shape[1] * channels
     samples = source.reshape(source.size)
     window = np.empty(2 * radius + 1, source.dtype)
-    cells = np.empty(size + 2 * radius * channels, weights.dtype)
+    cells = np.empty(size + 2 * radius * channels, down.dtype)
     sums = cells[(radius - inset) * channels :][:pitch]
     for y in range(start, stop):
         row = y + inset
         if radius <= row < height - radius:
             for k in range(pitch):
-                sums[k] = plain_sum(samples, row * pitch + k, pitch, weights)
+                sums[k] = plain_sum(samples, row * pitch + k, pitch, down)
         else:
-            plain_columns(source, row, weights, border, window, sums)
-        if border == REDUCE and is_cut(y, height, weights):
-            inside = weight_inside(y, height, weights)
+            plain_columns(source, row, down, border, window, sums)
+        if border == REDUCE and is_cut(y, height, down):
+            inside = weight_inside(y, height, down)
             for k in range(pitch):
                 sums[k] = np.true_divide(sums[k], inside)
         pad_columns(cells, radius, channels, border)
         results = output[y].reshape(size)
         for k in range(size):
-            total = plain_sum(cells, k + radius * channels, channels, weights)
+            total = plain_sum(cells, k + radius * channels, channels, across)
             x = k // channels
-            if border == REDUCE and is_cut(x, width, weights):
-                total = np.true_divide(total, weight_inside(x, width, weights))
-            own = weights.dtype.type(cell(samples, row * pitch + k + inset * channels))
+            if border == REDUCE and is_cut(x, width, across):
+                total = np.true_divide(total, weight_inside(x, width, across))
+            own = down.dtype.type(cell(samples, row * pitch + k + inset * channels))
             results[k] = settled(sharpened(total, own, sharpening), finish)
 
 
 def _numbers(
     task: CpuTask, sharpening: Sharpening | None
-) -> tuple[NDArray[Any], tuple[Any, ...] | None]:
-    """Return the weights, read-only, and the sharpening, in the type of the sums."""
+) -> tuple[list[NDArray[Any]], tuple[Any, ...] | None]:
+    """Return the weights of both passes, read-only, and the sharpening, in the type of the sums."""
     work: Work = np.float64 if task.source.dtype == np.float64 else np.float32
-    weights = weights_of(task.parameters).astype(work)
-    weights.flags.writeable = False
+    weights = [each.astype(work) for each in weights_of_passes(task.parameters)]
+    for each in weights:
+        each.flags.writeable = False
     return weights, None if sharpening is None else tuple(map(work, sharpening))
 
 
 def separable_cpu(task: CpuTask, sharpening: Sharpening | None = None) -> Sequence[CpuPass]:
     """Return the pass of a filter with the parameters `SIGMA` and `TRUNCATE`."""
     source, output, (weights, numbers) = task.source, task.output, _numbers(task, sharpening)
-    finish = Finish.of(source.dtype, weights.dtype.type)
-    others = (weights, numbers, finish, task.border.code)
+    finish = Finish.of(source.dtype, weights[0].dtype.type)
+    others = (*weights, numbers, finish, task.border.code)
     if task.level == SERIAL.id:
         return [CpuPass(separable_serial, (source, output, *others), output.shape[0])]
     blank = blank_row(source[0].size, source.dtype)
@@ -410,16 +436,16 @@ def separable_uncompiled(
     """Return the same passes by NumPy alone, with the same bits."""
 
     def rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
-        weights, sharpening = _numbers(task, sharpening_of(task))
-        reach = weights.size - 1
-        samples = uncompiled.cells(task, reach, start, stop, weights.dtype).samples
+        (down, across), sharpening = _numbers(task, sharpening_of(task))
+        reach = down.size - 1
+        samples = uncompiled.cells(task, reach, start, stop, down.dtype).samples
         own = samples[reach:, reach:][: stop - start, : task.output.shape[1]]
         if task.border is Border.REDUCE:
             height, width, _ = task.source.shape
-            means = _weighed(samples, weights, 0) / _inside(start, stop, height, weights)[:, None]
-            means = _weighed(means, weights, 1) / _inside(0, width, width, weights)
+            means = _weighed(samples, down, 0) / _inside(start, stop, height, down)[:, None]
+            means = _weighed(means, across, 1) / _inside(0, width, width, across)
         else:
-            means = _weighed(_weighed(samples, weights, 0), weights, 1)
+            means = _weighed(_weighed(samples, down, 0), across, 1)
         if sharpening is not None:
             amount, least = sharpening
             difference = own - means

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.filters.shared.separable import radius, weights_of
+from kernelscope.filters.shared.separable import MOST_RADIUS, radius, weights_of_passes
 from kernelscope.schema.launch import CudaPlan, CudaTask, Launch, Scratch, level_launch
 from kernelscope.schema.levels import SHARED, TEXTURE, TUNED
 
@@ -49,12 +49,13 @@ def separable_cuda(
       it has a texture of the sums, they stand beside these.
     """
     reach = radius(task.parameters)
-    weights = weights_of(task.parameters).astype(np.float32)
+    down, across = (each.astype(np.float32) for each in weights_of_passes(task.parameters))
     own = {"radius": np.array([reach], np.int32), **(arguments or {})}
     sums = 3.0 * reach + 1
     if task.level == TUNED.id:
-        return _tuned(filter_id, task, {"constant_weights": weights, **own}, sums, operations)
-    constants, tables = {"constant_weights": weights}, (weights,)
+        plan = _tuned(filter_id, task, {"constant_weights": down, **own}, sums, operations)
+        return plan if np.array_equal(down, across) else _with_rows_of_their_own(plan, across)
+    constants, tables = {"constant_weights": down}, (down,)
     base = level_launch(filter_id, task, 0, sums, constants=constants, tables=tables, arguments=own)
     size = task.dtype.itemsize
     columns, rows = base.block
@@ -78,7 +79,27 @@ def separable_cuda(
         shared_bytes=4 * rows * (columns + halo * task.shape[2]) if in_shared else 0,
         texture_of=("sums", pitch) if task.level == TEXTURE.id else None,
     )
-    return CudaPlan((first, second), {"sums": Scratch(4 * pitch, at_pixels=True)})
+    plan = CudaPlan((first, second), {"sums": Scratch(4 * pitch, at_pixels=True)})
+    return plan if np.array_equal(down, across) else _with_rows_of_their_own(plan, across)
+
+
+def _with_rows_of_their_own(plan: CudaPlan, weights: NDArray[np.float32]) -> CudaPlan:
+    """Return the plan with other weights along the rows than down the columns.
+
+    The constants of both launches are written before the first of them runs. The macro, one more
+    than is needed, makes a module of its own of the second, with memory of its own for them.
+    """
+    first, second = plan.launches
+    constants = {**second.constants}
+    if "constant_weights" in constants:
+        constants["constant_weights"] = weights
+    second = replace(
+        second,
+        defines={**second.defines, "MOST_RADIUS": str(MOST_RADIUS + 1)},
+        constants=constants,
+        tables=(weights,) if second.tables else (),
+    )
+    return replace(plan, launches=(first, second))
 
 
 def _tuned(
@@ -108,7 +129,7 @@ def _tuned(
         constants=constants,
         shared_bytes=4 * _TILE_ROWS * (width + width // RUN),
     )
-    if halo <= _FUSED_HALO:
+    if halo <= _FUSED_HALO and isinstance(task.parameters["sigma"], float):
         return CudaPlan((launch,))
     first = replace(
         launch,

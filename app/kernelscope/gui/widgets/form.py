@@ -35,6 +35,7 @@ from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, Whole
 from kernelscope.gui.widgets.mask_editor import MaskEditor
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row, label_of, switch, tool_button
 from kernelscope.schema.parameters import (
+    AxesParameter,
     ChoiceParameter,
     FloatParameter,
     FootprintParameter,
@@ -229,6 +230,36 @@ class NumberEditor(QWidget):
             self._slider.setValue(round(share * self._slider.maximum()))
 
 
+class AxesEditor(NumberEditor):
+    """As `NumberEditor`, with a line for a number for each axis, which counts where it has one."""
+
+    def __init__(self, parameter: AxesParameter, parent: QWidget | None = None) -> None:
+        super().__init__(parameter, parent)
+        self._each = dressed(
+            QLineEdit(self), f"{parameter.name}Axes", f"{parameter.label} along each axis"
+        )
+        self._each.setPlaceholderText("or x, y" if parameter.axes == 2 else "or x, y, z")
+        self._line.addWidget(self._each)
+        self._each.textChanged.connect(self.changed)
+
+    def value(self) -> Any:
+        """Return one number, or those of the axes; raises `InvalidParameter`."""
+        text = self._each.text().strip()
+        return self._parameter.parse(text) if text else super().value()
+
+    def set_value(self, value: Any) -> None:
+        is_one = not isinstance(value, tuple)
+        with QSignalBlocker(self._each):
+            self._each.setText("" if is_one else self._parameter.format(value))
+        if is_one:
+            super().set_value(value)
+
+    def _on_changed(self) -> None:
+        with QSignalBlocker(self._each):
+            self._each.clear()
+        super()._on_changed()
+
+
 class NumbersEditor(QLineEdit):
     changed = Signal()
 
@@ -386,6 +417,7 @@ _EDITORS: Mapping[type[Parameter], Callable[[Any, QWidget], Editor]] = {
     OddParameter: OddEditor,
     IntParameter: NumberEditor,
     FloatParameter: NumberEditor,
+    AxesParameter: AxesEditor,
     ChoiceParameter: ChoiceEditor,
     FootprintParameter: FootprintEditor,
     NumbersParameter: NumbersEditor,

@@ -6,6 +6,7 @@ One class for each kind of value::
         IntParameter          a whole number
             OddParameter      the side of a mask
         FloatParameter        a real number, which may be estimated from the picture
+            AxesParameter     one for each axis, too
         NumbersParameter      none, one or several real numbers
         RadiiParameter        radii along x, y and z
             SidesParameter    the sides of a mask of voxels
@@ -22,6 +23,7 @@ from kernelscope.schema.parameters.base import Choice, Parameter
 from kernelscope.schema.parameters.choices import Cells, ChoiceParameter, FootprintParameter
 from kernelscope.schema.parameters.masks import Mask, MaskParameter, MaskPreset
 from kernelscope.schema.parameters.numbers import (
+    AxesParameter,
     FloatParameter,
     IntParameter,
     NumbersParameter,
@@ -34,6 +36,7 @@ from kernelscope.schema.parameters.numbers import (
 from kernelscope.schema.parameters.numerals import read_number
 
 __all__ = [
+    "AxesParameter",
     "Cells",
     "Choice",
     "ChoiceParameter",

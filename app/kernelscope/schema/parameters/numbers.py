@@ -188,6 +188,78 @@ class FloatParameter(Parameter):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AxesParameter(FloatParameter):
+    """A real number for all axes, or one for each: along x and y, and z if `axes` is 3.
+
+    Numbers that are all equal are kept as one.
+    """
+
+    axes: int = 2
+
+    placeholder = "X[xX...]"
+
+    @property
+    def form(self) -> str:  # type: ignore[override]
+        """How several are written, for ``--help``."""
+        return f"along {self._names}, as {'x'.join('123'[: self.axes])}"
+
+    @property
+    def _names(self) -> str:
+        return "x and y" if self.axes == 2 else "x, y and z"
+
+    def validate(self, value: Any) -> Any:
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            return super().validate(value)
+        numbers = tuple(super(AxesParameter, self).validate(each) for each in value)
+        if len(numbers) not in (1, self.axes):
+            problem = f"{len(numbers)} numbers are neither one nor {self.axes}"
+            raise self._refuse(problem, "Use one for all axes, or one for each.")
+        return numbers if len(set(numbers)) > 1 else numbers[0]
+
+    def parse(self, text: str) -> Any:
+        """Read one number, or several between semicolons, spaces, × or, with points, commas.
+
+        “1,2” is refused: it may be one number with a decimal comma, or two.
+        """
+        words = re.split(r"\s*[;×]\s*|\s*,\s+|(?<=\d)\s*x\s*(?=\d)|\s+", text.strip())
+        if len(words) == 1 and words[0].count(",") == self.axes - 1 and "." in words[0]:
+            words = words[0].split(",")
+        if len(words) == 1 and re.fullmatch(r"\d+(,\d+)+", words[0]):
+            one, several = words[0].replace(",", ".", 1), words[0].replace(",", "x")
+            way = f"Write “{one}” or “{several}”." if one.count(",") == 0 else f"Write “{several}”."
+            raise self._refuse(f"“{text}” may be one number or several", way)
+        parts = [super(AxesParameter, self).parse(each) for each in words]
+        return self.validate(parts)
+
+    def format(self, value: Any) -> str:
+        if isinstance(value, tuple):
+            return ", ".join(map(number_text, value))
+        return super().format(value)
+
+    def is_absent(self, value: Any) -> bool:
+        return not isinstance(value, tuple) and super().is_absent(value)
+
+    def describe(self, value: Any) -> str:
+        if isinstance(value, tuple):
+            numbers = "×".join(f"{each:g}" for each in value)
+            return f"{self.label.lower()} {numbers}{self._units}"
+        return super().describe(value)
+
+    def chip(self, value: Any) -> str:
+        if isinstance(value, tuple):
+            return f"{self._sign} {'×'.join(f'{each:.3g}' for each in value)}{self._units}"
+        return super().chip(value)
+
+    def allowed(self) -> str:
+        return f"{super().allowed()}, or one for each axis"
+
+    def variants(self, value: Any, count: int) -> tuple[Any, ...]:
+        if isinstance(value, tuple):
+            return scaled(value, count, (self.minimum, self.maximum))
+        return super().variants(value, count)
+
+
+@dataclass(frozen=True, kw_only=True)
 class NumbersParameter(Parameter):
     """None, one or several real numbers in ``[minimum, maximum]``, such as one per component."""
 
