@@ -69,7 +69,7 @@ def test_wrong_usage_and_missing_files(specks: Path, capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit) as wrong:
         main(["denoise", str(specks)])
     assert wrong.value.code == 2
-    assert "denoise INPUT OUTPUT" in capsys.readouterr().err
+    assert "error: the following arguments are required: OUTPUT" in capsys.readouterr().err
     assert main(["denoise", "none.png", "out.png"]) == 1
     assert "does not exist" in capsys.readouterr().err
 

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image as PillowImage
+from scipy import ndimage
 
 import kernelscope
 from kernelscope import filters
@@ -154,6 +155,32 @@ def test_apply_takes_a_mask(grey: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(read(tmp_path / "out.png"), np.clip(after, 0, 255))
 
 
+@pytest.mark.parametrize(
+    ("sides", "size"), [("4", (4, 4)), ("3,5", (5, 3)), ("6x3", (3, 6)), ("1 × 4", (4, 1))]
+)
+def test_masks_of_any_sides_have_a_width_and_a_height(
+    sides: str, size: tuple[int, int], tmp_path: Path, grey: Path
+) -> None:
+    """The filters of SciPy have a height and a width."""
+    image, out = read(grey), tmp_path / "out.png"
+    functions = {
+        "median": ndimage.median_filter,
+        "minimum": ndimage.minimum_filter,
+        "maximum": ndimage.maximum_filter,
+    }
+    for name, function in functions.items():
+        recipe = tmp_path / f"{name}.json"
+        assert apply(name, grey, out, "--size", sides, "--save-recipe", recipe) == 0
+        np.testing.assert_array_equal(read(out), function(image, size, mode="reflect"))
+        assert apply("--recipe", recipe, grey, out) == 0
+        np.testing.assert_array_equal(read(out), function(image, size, mode="reflect"))
+    assert apply("mean", grey, out, "--size", sides) == 0
+    exact = ndimage.uniform_filter(image.astype(float), size, mode="reflect")
+    assert np.abs(read(out) - exact).max() <= 0.5 + 1e-9
+    assert apply("morphology", grey, out, "--size", sides, "--operation", "opening") == 0
+    np.testing.assert_array_equal(read(out), ndimage.grey_opening(image, size))
+
+
 def test_apply_converts_to_grey(tmp_path: Path) -> None:
     source, out = tmp_path / "in.png", tmp_path / "out.png"
     PillowImage.fromarray(noise(9, 9, 3)).save(source)
@@ -164,7 +191,11 @@ def test_apply_converts_to_grey(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["mean", "IN", "OUT", "--size", "4"], "4 is even"),
+        (["threshold-mean", "IN", "OUT", "--size", "4"], "4 is even"),
+        (["threshold-mean", "IN", "OUT", "--size", "3,5"], "“3,5” is not a whole number"),
+        (["mean", "IN", "OUT", "--size", "3,0"], "“3,0” is not a whole number"),
+        (["mean", "IN", "OUT", "--size", "3x40"], "a mask of 40×3 cells is too large"),
+        (["median", "IN", "OUT", "--size", "4", "--footprint", "disk"], "4×4 is no square"),
         (["mean", "IN", "OUT", "--size", "1001"], "1001 is out of range"),
         (["mean", "IN", "OUT", "--size", "big"], "“big” is not a whole number"),
         (["mean", "IN", "OUT", "--size", "21", "--border", "valid"], "does not fit"),
@@ -209,7 +240,9 @@ def test_wrong_usage_is_status_2(arguments: list[str], capsys: pytest.CaptureFix
     with pytest.raises(SystemExit) as stop:
         apply(*arguments)
     assert stop.value.code == 2
-    assert "usage: kernelscope apply" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert len(error.splitlines()) == 1
 
 
 def test_losing_alpha_needs_consent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -584,7 +617,7 @@ def test_commands_leave_no_handlers(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["medan", "a.png", "b.png"], "did you mean median or mean?"),
-        (["median", "--size", "4", "a.png", "b.png"], "4 is even"),
+        (["median", "--size", "99", "a.png", "b.png"], "99 is out of range"),
         (["median", "a.png"], "give two files"),
     ],
 )
@@ -600,3 +633,54 @@ def test_an_error_imports_no_other_filter(arguments: list[str], message: str) ->
     loaded = {name for name in done.stdout.split() if name.startswith("kernelscope.filters.")}
     own = ("kernelscope.filters.median", "kernelscope.filters.shared")
     assert all(name.startswith(own) for name in loaded), loaded
+
+
+@pytest.mark.parametrize(
+    ("line", "first"),
+    [
+        ("apply median --bad in.png out.png", "error: there is no option --bad"),
+        (
+            "apply median in.png out.png --footprnt disk",
+            "error: there is no option --footprnt; did you mean --footprint?",
+        ),
+        ("apply median in.png out.png --dim=3d", "error: there is no option --dim"),
+        ("batch --ressume r.json a.png --out d", "did you mean --resume?"),
+        ("bench --bad", "error: there is no option --bad"),
+        ("list all", "error: unexpected argument all"),
+        ("--bad", "error: there is no option --bad"),
+        ("phantom", "error: the following arguments are required"),
+    ],
+)
+def test_the_error_comes_first_and_alone(
+    line: str, first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(line.split())
+    assert stop.value.code == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert first in error
+    assert error.startswith("error: ")
+    command = "kernelscope" if line.startswith("-") else f"kernelscope {line.split()[0]}"
+    assert f" “{command}" in error
+    assert error.endswith("--help” lists the options.")
+
+
+def test_filters_are_listed_in_the_order_of_their_names(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["list", "--json"]) == 0
+    entries = json.loads(capsys.readouterr().out)["filters"]
+    with pytest.raises(SystemExit):
+        main(["apply", "--help"])
+    shown = re.findall(r"^  ([a-z][a-z-]+)  +\S", capsys.readouterr().out, re.MULTILINE)
+    for kind in ("picture", "volume"):
+        names = [each["id"] for each in entries if each["kind"] == kind]
+        assert names == sorted(names)
+        assert len(names) > 2
+        assert [each for each in shown if each in names] == names
+
+
+def test_names_that_others_have_for_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, meant in (("doctor", "info"), ("filters", "list"), ("help", "--help")):
+        assert main([name]) == 2
+        assert f"Did you mean {meant}?" in capsys.readouterr().err

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import tifffile
 from PIL import Image
 
 from kernelscope.cli.main import main
+from tests.patience import PATIENCE
 
 
 class Stream:
@@ -125,3 +128,24 @@ def test_lines_name_pipes_and_no_private_file(
     said = captured.err + captured.out
     assert said.startswith(line)
     assert "kernelscope-" not in said
+
+
+def test_closed_streams_are_no_bug(picture: Path) -> None:
+    """As ``<&-``, ``>&-`` and ``2>&-`` of a shell make them."""
+    for line, status in (
+        ("apply median - out.png <&-", 1),
+        ("apply median in.png - >&-", 1),
+        ("apply median in.png out.png >&- 2>&-", 0),
+        ("nonsense in.png 2>&-", 2),
+    ):
+        made = subprocess.run(
+            f"{shlex.quote(sys.executable)} -m kernelscope {line}",
+            shell=True,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert made.returncode == status, made.stderr
+        assert "bug" not in made.stderr
+        assert made.stderr.startswith("error: Standard ") or status != 1

@@ -232,7 +232,9 @@ def test_3d_is_for_volumes_and_for_filters_with_a_mask(
     assert "Leave out --dimensions 3d" in error
     assert apply("mean T1.nii.gz out.nii.gz --dimensions 3d --size 4") == 1
     assert "4 is even" in capsys.readouterr().err
-    assert "unrecognized arguments" in wrong("nlm T1.nii.gz out.nii.gz --dimensions 3d", capsys)
+    assert "there is no option --dimensions" in wrong(
+        "nlm T1.nii.gz out.nii.gz --dimensions 3d", capsys
+    )
     assert "--axis" in wrong("mean T1.nii.gz out.nii.gz --dimensions 3d --axis x", capsys)
     assert apply("mean in.png out.png --dimensions 2d") == 0
     assert not Path("out.nii.gz").exists()
@@ -377,7 +379,7 @@ def test_the_result_is_judged_by_the_reference(
         ("median T1.nii.gz out.nii : mean --border valid", "Step 2, Mean: Slices have to keep"),
         ("median T1.nii.gz out.nii --border valid", "Slices have to keep their size"),
         ("median T1.nii.gz out.nii --residual r.png", "volumes are not written as .png files"),
-        ("median T1.nii.gz out.nii --size 4", "4 is even"),
+        ("threshold-mean T1.nii.gz out.nii --size 4", "4 is even"),
         ("--recipe nlm.json T1.nii.gz out.nii --axis y", "MRI NLM has no --axis"),
         ("median in.png out.png --axis z", "--axis is for volumes; in.png is a picture."),
         ("median in.png out.png --volume 2", "--volume is for volumes"),
@@ -401,8 +403,8 @@ def test_what_the_user_can_mend_is_said_before_computing(
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("mri-nlm T1.nii.gz out.nii --axis z", "unrecognized arguments: --axis"),
-        ("median T1.nii.gz out.nii --component T2.nii", "unrecognized arguments: --component"),
+        ("mri-nlm T1.nii.gz out.nii --axis z", "there is no option --axis"),
+        ("median T1.nii.gz out.nii --component T2.nii", "there is no option --component"),
         ("median T1.nii.gz out.nii --axis t", "invalid choice: 't'"),
         ("mri-nlm T1.nii.gz out.nii --volume 0", "0 is not at least 1"),
         ("mri-nlm T1.nii.gz out.nii --volume 1,,2", "--volume: “” is not a number like 1, 2, 3"),
@@ -534,7 +536,7 @@ def test_wrong_usage_of_phantom(line: str, capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit) as stop:
         phantom(line)
     assert stop.value.code == 2
-    assert "usage: kernelscope phantom" in capsys.readouterr().err
+    assert capsys.readouterr().err.startswith("error: ")
 
 
 # NaN ----------------------------------------------------------------------------------

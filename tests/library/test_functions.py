@@ -350,10 +350,20 @@ def test_values_of_a_wrong_type_are_no_bug() -> None:
 
 def test_calls_that_do_not_fit_are_type_errors() -> None:
     image = picture(np.uint8)
-    with pytest.raises(TypeError, match=r"median\(\) got an unexpected keyword argument 'sise'"):
+    unknown = r"median\(\) got an unexpected keyword argument 'sise'; did you mean size"
+    with pytest.raises(TypeError, match=unknown):
         function("median")(image, sise=3)
-    with pytest.raises(TypeError, match=r"median\(\) too many positional arguments"):
-        function("median")(image, 3)
+    with pytest.raises(TypeError, match=unknown):
+        function("median")(sise=3)
+    for name, value, call in (
+        ("median", 5, r"median\(image, size=5\)"),
+        ("gaussian", (1, 2), r"gaussian\(image, sigma=\(1, 2\)\)"),
+        ("mask", image, r"mask\(image, mask=...\)"),
+        ("mri_nlm", "local", r"mri_nlm\(volume, .*='local'\)"),
+        ("negative", True, r"negative\(image, .*=True\)"),
+    ):
+        with pytest.raises(TypeError, match=f"takes one argument by position.*; write {call}"):
+            function(name)(image, value)
     with pytest.raises(TypeError, match=r"median\(\) missing a required argument: 'image'"):
         function("median")(device="cpu")
 

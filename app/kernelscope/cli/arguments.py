@@ -216,9 +216,12 @@ def levels_of(specs: Iterable[FilterSpec]) -> list[str]:
 def apply_parser() -> argparse.ArgumentParser:
     catalogue = "\n\n".join(
         f"filters of {kind}s:\n"
-        + "\n".join(f"  {filter_name(spec):24}{spec.summary}" for spec in of_kind.values())
+        + "\n".join(
+            f"  {filter_name(spec):24}{spec.summary}"
+            for spec in every_filter().values()
+            if spec.kind is kind
+        )
         for kind in Kind
-        if (of_kind := filters.discover(kind))
     )
     parser = Parser(
         prog=f"{PROGRAM} apply",
@@ -298,7 +301,7 @@ def filter_parser(spec: FilterSpec, levels: Sequence[str]) -> argparse.ArgumentP
         argument_default=argparse.SUPPRESS,
     )
     _add_files(parser)
-    add_filter_options(parser, spec)
+    add_filter_options(parser, spec, any_sides=True)
     run = _add_run_options(parser, levels)
     _add_volume_options(parser, spec.kind)
     run.add_argument(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import logging
 import re
@@ -88,8 +89,24 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(*arguments, **named)
 
     def error(self, message: str) -> NoReturn:
-        """End the program with status 2 and one line under the usage."""
-        super().error(one_line(message))
+        """End the program with status 2 and a line: the error, and where the options are listed."""
+        wrong, mark, words = message.partition("unrecognized arguments: ")
+        if mark and not wrong:
+            message = self._unknown(words.split())
+        stop = "" if message.endswith((".", "?")) else "."
+        way = f"“{self.prog} --help” lists the options."
+        self.exit(2, f"error: {one_line(message)}{stop} {way}\n")
+
+    def _unknown(self, words: Sequence[str]) -> str:
+        """Return the message for arguments that the command does not have."""
+        options = [each for each in words if each.startswith("-")]
+        if not options:
+            return f"unexpected argument {' '.join(words)}"
+        name = options[0].partition("=")[0]
+        known = [each for each in self._option_string_actions if each.startswith("--")]
+        alike = difflib.get_close_matches(name, known, n=2, cutoff=0.7)
+        hint = f"; did you mean {' or '.join(alike)}?" if alike else ""
+        return f"there is no option {name}{hint}"
 
 
 def show(text: str) -> None:
@@ -116,7 +133,8 @@ def _gpu_numbers(text: str) -> tuple[int, ...]:
 
 
 def every_filter() -> dict[str, FilterSpec]:
-    return {key: spec for kind in Kind for key, spec in filters.discover(kind).items()}
+    """Return the filters in the order of their ids, those of pictures first."""
+    return {key: spec for kind in Kind for key, spec in sorted(filters.discover(kind).items())}
 
 
 def switches(parameter: Parameter) -> dict[str, Choice]:

@@ -40,6 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     `argparse`.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # the shell closed it: >&-
+            setattr(sys, name, io.TextIOWrapper(io.FileIO(os.devnull, "w"), encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that lacks a character gets a substitute rather than a crash.
@@ -150,7 +153,8 @@ def _refuse_misspelt(arguments: list[str]) -> None:
     name = arguments[0] if arguments else ""
     if not name or name.startswith("-") or _is_there(Path(name)):
         return
-    alike = difflib.get_close_matches(name.lower(), COMMANDS, n=2)
+    meant = _MEANT.get(name.lower())
+    alike = [meant] if meant else difflib.get_close_matches(name.lower(), COMMANDS, n=2)
     words = [each for each in arguments if not each.startswith("-")]
     if alike and not Path(name).suffix:
         hint = f"Did you mean {' or '.join(alike)}? “{PROGRAM} --help” lists all."
@@ -197,6 +201,16 @@ COMMANDS = {
 
 _MODULES = {"list": "catalogue", "warm-up": "warm_up"}
 """Modules that have not the name of their command."""
+
+
+_MEANT = {
+    "doctor": "info",
+    "check": "info",
+    "filters": "list",
+    "help": "--help",
+    "version": "--version",
+}
+"""Names that other programs have for commands."""
 
 
 def command_of(name: str) -> Callable[[list[str]], int]:

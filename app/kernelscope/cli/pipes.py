@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
 
 from kernelscope.base.errors import AppError, ImageReadError, UnknownName
 from kernelscope.cli.command import ApplyCommand
@@ -29,13 +28,15 @@ def piped(command: ApplyCommand) -> Iterator[ApplyCommand]:
     if not reads and not writes:
         yield command
         return
+    if writes and sys.__stdout__ is None:
+        raise AppError("Standard output is closed.", "Name a file for the result.")
     if command.memory is not None:
         raise UnknownName("--memory needs files, not pipes.", "Name both files, without “-”.")
     with (
         tempfile.TemporaryDirectory(prefix="kernelscope-") as folder,
         contextlib.ExitStack() as stack,
     ):
-        source = _read(sys.stdin.buffer, Path(folder)) if reads else command.source
+        source = _read(Path(folder)) if reads else command.source
         result = Path(folder) / f"output{source.suffix}" if writes else command.result
         if writes:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
@@ -52,11 +53,14 @@ def piped(command: ApplyCommand) -> Iterator[ApplyCommand]:
             sys.stdout.buffer.flush()
 
 
-def _read(stream: BinaryIO, folder: Path) -> Path:
+def _read(folder: Path) -> Path:
     """Return a file of the bytes of standard input, with the suffix of its format."""
     from kernelscope.files.picture_formats import FORMATS
 
-    content = b"" if stream.isatty() else stream.read()
+    content = b""
+    with contextlib.suppress(OSError):  # cannot be read, as a folder
+        if sys.stdin is not None and not sys.stdin.buffer.isatty():  # it may be closed
+            content = sys.stdin.buffer.read()
     if not content:
         raise ImageReadError("Standard input is empty.", "Send a picture: < picture.png")
     suffixes = [each.format.suffixes[0] for each in FORMATS if each.fits(content)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import DIMENSIONS, Recipe
 from kernelscope.engine.step import ESTIMATE, Step, default_text
 from kernelscope.images.volume import AXES
+from kernelscope.library.arguments import of_any_sides, takes_any_sides
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.parameters import Parameter
@@ -217,19 +219,23 @@ def cluster_of(
 _PREFIX = "parameter_"  # separates a filter's parameters from the options that every filter has
 
 
-def add_filter_options(parser: argparse.ArgumentParser, spec: FilterSpec) -> None:
+def add_filter_options(
+    parser: argparse.ArgumentParser, spec: FilterSpec, *, any_sides: bool = False
+) -> None:
     """Add the parameters of a filter, and for pictures its border and ``--grey``.
 
-    The parser omits options that are not given (``argument_default=SUPPRESS``).
+    The parser omits options that are not given (``argument_default=SUPPRESS``). With `any_sides`,
+    masks may be rectangles, which `step_of` may leave to another filter.
     """
     group = parser.add_argument_group("parameters of this filter")
     for parameter in spec.parameters:
+        has_sides = any_sides and takes_any_sides(spec, parameter)
         group.add_argument(
             option_of(parameter),
             dest=_PREFIX + parameter.name,
-            metavar=parameter.placeholder,
-            type=_reader(parameter),
-            help=escape(_parameter_help(parameter)),
+            metavar="N[,N]" if has_sides else parameter.placeholder,
+            type=_side_reader(parameter) if has_sides else _reader(parameter),
+            help=escape(_parameter_help(parameter, _ANY_SIDES if has_sides else "")),
         )
         for option, choice in switches(parameter).items():
             group.add_argument(
@@ -273,7 +279,8 @@ def step_of(spec: FilterSpec, found: argparse.Namespace) -> Step:
     border = Border(found.border)
     if spec.is_in_3d:
         return Step.create(spec.id, given, border=border)
-    return Step.create(spec.id, given, border=border, grey=found.grey, within=found.within)
+    spec, values = of_any_sides(spec, given)
+    return Step.create(spec.id, values, border=border, grey=found.grey, within=found.within)
 
 
 def escape(text: str) -> str:
@@ -287,7 +294,27 @@ def _reader(parameter: Parameter) -> Any:
     return lambda text: text if text == ESTIMATE else parameter.parse(text)
 
 
-def _parameter_help(parameter: Parameter) -> str:
+_TWO_SIDES = re.compile(r"([1-9]\d*)\s*[x×,;\s]\s*([1-9]\d*)", re.ASCII)
+
+_ANY_SIDES = "; or an even number, or a width and a height, as 3,5"
+
+
+def _side_reader(parameter: Parameter) -> Callable[[str], Any]:
+    """Return the function that reads a side, or a width and a height as (height, width)."""
+
+    def read(text: str) -> Any:
+        text = text.strip()
+        if found := _TWO_SIDES.fullmatch(text):
+            width, height = map(int, found.groups())
+            return width if width == height and width % 2 else (height, width)
+        if text.isdecimal() and text.isascii() and int(text) > 0 and int(text) % 2 == 0:
+            return int(text), int(text)
+        return parameter.parse(text)
+
+    return read
+
+
+def _parameter_help(parameter: Parameter, more: str) -> str:
     default = default_text(parameter) or "none"
     form = f"; {parameter.form}" if parameter.form else ""
-    return f"{parameter.help} ({allowed(parameter)}{form}; default: {default})"
+    return f"{parameter.help} ({allowed(parameter)}{form}{more}; default: {default})"

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence  # noqa: F401
 from contextlib import contextmanager
@@ -152,9 +153,7 @@ class _Call:
         """Return the recipe of one step, for a call without an array."""
         from kernelscope.library import recipes
 
-        unknown = sorted(named.keys() - self.defaults.keys())
-        if unknown:
-            raise TypeError(f"{self.spec.id}() got an unexpected keyword argument {unknown[0]!r}")
+        self._check_names(named)
         names = {each.name for each in step_arguments(self.spec)}
         others = sorted(named.keys() - names)
         if others:
@@ -166,6 +165,17 @@ class _Call:
         with named_errors(self.spec.id):
             return recipes.Recipe(self.step(own, given))
 
+    def _check_names(self, named: Mapping[str, Any]) -> None:
+        """Raise `TypeError` for a keyword that the function does not have."""
+        known = [each.name for each in self.arguments]
+        unknown = sorted(named.keys() - set(known))
+        if unknown:
+            alike = difflib.get_close_matches(unknown[0], known, n=2)
+            hint = f"; did you mean {' or '.join(alike)}?" if alike else ""
+            raise TypeError(
+                f"{self.spec.id}() got an unexpected keyword argument {unknown[0]!r}{hint}"
+            )
+
     def _bound(self, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments that were given, by name.
 
@@ -174,6 +184,15 @@ class _Call:
         """
         if len(positional) == 1 and named.keys() <= self.defaults.keys():
             return {self.arguments[0].name: positional[0], **named}
+        self._check_names(named)
+        if len(positional) > 1:
+            first, second = (each.name for each in self.arguments[:2])
+            value = positional[1]
+            shown = repr(value) if isinstance(value, str | int | float | tuple) else "..."
+            raise TypeError(
+                f"{self.spec.id}() takes one argument by position, and {len(positional)} were "
+                f"given; write {self.spec.id}({first}, {second}={shown})"
+            )
         try:
             return dict(self.signature.bind(*positional, **named).arguments)
         except TypeError as error:
