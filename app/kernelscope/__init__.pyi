@@ -100,7 +100,8 @@ def bilateral(
     size : int or (int, int), default 5
         Side of the square that is averaged. Allowed: odd, 3 to 31 px.
     sigma_space : float, default 1.5
-        Distance at which a weight falls to 61 %. Allowed: 0.1 to 100 px.
+        Distance at which a weight falls to 61 %. Cells beyond the mask have none: sigmas above
+        half its size have little effect. Allowed: 0.1 to 100 px.
     sigma_range : float, default 10.0
         Difference at which a weight falls to 61 %, in percent of white: 10 % are 25.5 of 255
         levels. Allowed: 0.01 to 1000 %.
