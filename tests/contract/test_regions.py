@@ -244,10 +244,10 @@ def assert_boxes_of(
 @pytest.mark.slow
 @pytest.mark.parametrize("filter_id", filters.discover(Kind.VOLUME))
 def test_a_box_is_that_part_of_the_whole(filter_id: str, backends: dict[str, CpuBackend]) -> None:
-    """In all pairs of case, number of components and shape; boxes take turns."""
-    cases = range(len(test_module(filter_id).CASES))
-    rows = all_pairs(cases, (1, 3), BOX_SHAPES)
-    for turn, (case, components, shape) in enumerate(rows):
+    """In all pairs of case or shape and number of components; boxes take turns."""
+    axes = range(len(test_module(filter_id).CASES)), BOX_SHAPES, (1, 3)
+    rows = all_pairs(*axes, need_not=lambda one, _, two: (one, two) == (0, 1))
+    for turn, (case, shape, components) in enumerate(rows):
         assert_boxes_of(filter_id, case, components, shape, backends, turn)
 
 

@@ -52,7 +52,11 @@ def test_eight_threads_at_once() -> None:
         (name, np.ascontiguousarray(picture(dtype)[: 19 - n, :]), arguments)
         for n, (name, dtype, arguments) in enumerate(
             (name, dtype, arguments)
-            for name, arguments in (("median", {"size": 5}), ("nlm", {}), ("gaussian_noise", {}))
+            for name, arguments in (
+                ("median", {"size": 5}),
+                ("nlm", {"search_radius": 3}),
+                ("gaussian_noise", {}),
+            )
             for dtype in (np.uint8, np.float32)
         )
     ]
@@ -61,7 +65,7 @@ def test_eight_threads_at_once() -> None:
 
     def work(thread: int) -> None:
         ready.wait(PATIENCE)
-        for i in range(len(jobs) * 2):
+        for i in range(len(jobs)):
             name, array, arguments = jobs[(i + thread) % len(jobs)]
             wanted = expected[(i + thread) % len(jobs)]
             np.testing.assert_array_equal(function(name)(array, **arguments), wanted)
