@@ -29,7 +29,7 @@ from kernelscope.images.volume import Volume
 from kernelscope.schema import launch
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
-from kernelscope.schema.levels import SHARED, TUNED, Level
+from kernelscope.schema.levels import SHARED, TEXTURE, TUNED, Level
 from kernelscope.schema.samples import Kind
 from tests.backends.emulated import needs_compiler
 from tests.backends.quick_compiler import quick_compiler
@@ -150,11 +150,12 @@ def compare(
 def share_code(one: int, value: Any, two: int) -> bool:
     """Whether a value goes through code that others of its axis share, with every one of `two`.
 
-    Levels share what treats borders and channels, and what computes, except for level *tuned*.
+    Levels share what treats borders and channels, and what computes, except for level *tuned*, and
+    level *texture*, whose unit knows some of the borders.
     """
     level, border, case, _, channels = range(5)
     return two in {level: (border, case, channels), border: (case, channels)}.get(one, ()) and (
-        value is not TUNED
+        value not in (TUNED, TEXTURE)
     )
 
 
