@@ -61,12 +61,12 @@ def test_ctrl_c_ends_a_wait_though_another_thread_took_the_signal(owner: OwnerTh
 
     def take_the_signal() -> None:
         signal.pthread_kill(threading.get_ident(), signal.SIGINT)
-        over.wait(PATIENCE)
+        over.wait(2 * PATIENCE)
 
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         owner.call(take_the_signal)
-    assert time.monotonic() - start < PATIENCE / 2
+    assert time.monotonic() - start < PATIENCE
     over.set()
 
 

@@ -22,6 +22,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.levels import GLOBAL, Level
 from kernelscope.traffic.trace import SOURCE, Event, Trace
 from tests.backends.traces import of_thread
+from tests.patience import PATIENCE
 
 needs_compiler = pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler")
 
@@ -84,7 +85,8 @@ def test_the_cells_are_those_that_the_edited_kernel_reads() -> None:
 def test_a_kernel_that_cannot_be_traced_is_stopped_and_named(
     code: str, ending: Ending, words: str
 ) -> None:
-    made = traced(first_call(code), (20, 10), limits=TrialLimits(run=2.0))
+    limits = TrialLimits(run=2.0 if ending is Ending.TIME else PATIENCE)
+    made = traced(first_call(code), (20, 10), limits=limits)
     assert made.trace is None
     assert made.report.ending is ending
     assert words in made.report.text

@@ -42,7 +42,7 @@ def work(filter_id: str = "mean", level: str = "shared", **options: Any) -> Work
 
 
 def tried(
-    text: str, made: Work | None = None, run: float = 10, filter_id: str = "mean"
+    text: str, made: Work | None = None, run: float = PATIENCE, filter_id: str = "mean"
 ) -> TrialOutcome:
     made = made or work()
     launch = made.plan.plan.launches[0]
@@ -186,7 +186,7 @@ def test_many_cases_run_in_one_process_with_bounded_memory() -> None:
     launch = made[0].plan.plan.launches[0]
     job = TrialJob(EMULATED, "mean.cu", MEAN, launch.kernel, launch.defines, "mean")
     begun = list[int]()
-    outcome = try_out(job, made, TrialLimits(run=10), begun=begun.append)
+    outcome = try_out(job, made, TrialLimits(run=PATIENCE), begun=begun.append)
     assert outcome.report.ending is Ending.DONE, outcome.report
     assert len(outcome.results) == len(made)
     assert all(compare(*result).count == 0 for result in outcome.results)
@@ -202,7 +202,7 @@ def test_the_case_in_which_a_kernel_dies_is_known() -> None:
     assert Border.WRAP.code == 4
     begun = list[int]()
     job = TrialJob(EMULATED, "mean.cu", code, launch.kernel, launch.defines, "mean")
-    outcome = try_out(job, made, TrialLimits(run=10), begun=begun.append)
+    outcome = try_out(job, made, TrialLimits(run=PATIENCE), begun=begun.append)
     assert outcome.report.ending is Ending.DIED, outcome.report
     assert begun[-1] == 2
     assert not outcome.results

@@ -523,7 +523,7 @@ def test_what_is_shown_is_true_after_many_changes(
         "run": window.runner.run,
     }
     for _ in range(400):
-        if seen[Freshness.PREVIEW] > 25 and seen[Freshness.OUT_OF_DATE] > 3:
+        if seen[Freshness.PREVIEW] > 15 and seen[Freshness.OUT_OF_DATE] > 3:
             break
         actions[chance.choices(list(actions), (6, 3, 8, 2, 1, 1))[0]]()
         compare()

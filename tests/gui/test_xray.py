@@ -19,12 +19,11 @@ from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator import tracing
 from kernelscope.backends.emulator.checking import Finding, MistakeKind
 from kernelscope.backends.emulator.tracing import Tracer
-from kernelscope.backends.trial.protocol import COMPILE_ONLY, TrialJob, TrialLimits
+from kernelscope.backends.trial.protocol import COMPILE_ONLY, TrialJob
 from kernelscope.base.errors import AppError, Cancelled
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.files import write_image
-from kernelscope.gui.model import trials
 from kernelscope.gui.model.trials import Version, work_for
 from kernelscope.gui.model.xray import ThreadStep, Xray, compare
 from kernelscope.gui.tools.code_view import CodeView
@@ -432,20 +431,10 @@ def test_a_wrong_pixel_of_an_edited_kernel(qtbot: QtBot, window: XrayWindow) -> 
     assert "// mine" not in window.findChild(CodeView).toPlainText()
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        ("for (volatile int i = 0;; ) ++i;", "ran for more than"),
-        ("__trap();", "reached a trap (SIGILL) and was stopped. Check every index"),
-    ],
-)
-def test_an_edited_kernel_that_hangs_or_traps_is_named(
-    qtbot: QtBot, window: XrayWindow, monkeypatch: pytest.MonkeyPatch, code: str, words: str
-) -> None:
-    monkeypatch.setattr(trials, "TrialLimits", lambda: TrialLimits(run=2.0))
+def test_an_edited_kernel_that_traps_is_named(qtbot: QtBot, window: XrayWindow) -> None:
     call = "    compute(source, output, g, Mean());"
-    window.show_version(version_of(call, f"    {code}\n{call}"), (20, 10))
-    traced(qtbot, window, words)
+    window.show_version(version_of(call, f"    __trap();\n{call}"), (20, 10))
+    traced(qtbot, window, "reached a trap (SIGILL) and was stopped. Check every index")
     assert window.xray is None
     window.show_request(request_of(size=3), (5, 6))
     traced(qtbot, window, "mean_global: block")
