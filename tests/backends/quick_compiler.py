@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kernelscope.backends.cuda.compiler import Cubin
-from kernelscope.backends.emulator.compiler import _FLAGS, _WATCHED, HostCompiler
-from kernelscope.backends.emulator.translation import CHECKS, translate
+from kernelscope.backends.emulator.compiler import _FLAGS, _TRACED, _WATCHED, HostCompiler
+from kernelscope.backends.emulator.translation import CHECKS, TRACE, translate
 from tests import builds
 
 _WITHOUT_LIBRARIES = ("-fno-exceptions", "-nodefaultlibs", "-lgcc")
@@ -47,13 +47,16 @@ class QuickCompiler(HostCompiler):
             watching._flags = (*watching._flags, "-DCHECKS_ELSEWHERE", str(checks))
         return watching
 
+    def tracing(self) -> HostCompiler:
+        return QuickCompiler(self._command, _TRACED)
+
     def compile(
         self, name: str, source: str, architecture: str, defines: Mapping[str, str]
     ) -> Cubin:
-        headers = _headers(CHECKS if source.startswith("#define CHECKED") else ())
-        if self.name == "g++" and source.startswith(headers):
-            # The first token of the file, or g++ compiles the header again.
-            source = f'#include "{self._precompiled(headers)}"\n{source.removeprefix(headers)}'
+        for headers in map(_headers, (CHECKS, TRACE, ())):
+            if self.name == "g++" and source.startswith(headers):
+                # The first token of the file, or g++ compiles the header again.
+                source = f'#include "{self._precompiled(headers)}"\n{source.removeprefix(headers)}'
         return super().compile(name, source, architecture, defines)
 
     def _precompiled(self, headers: str, suffix: str = ".h.gch") -> Path:

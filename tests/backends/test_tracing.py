@@ -33,6 +33,7 @@ from kernelscope.traffic.totals import (
 )
 from kernelscope.traffic.trace import OUTPUT, Event, MemorySpace, SourceLine, Trace
 from tests.backends.emulated import needs_compiler
+from tests.backends.quick_compiler import QuickCompiler
 from tests.backends.traces import of_thread
 
 pytestmark = [needs_compiler, pytest.mark.slow]
@@ -58,7 +59,7 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> Traced:
 
     def run(body: str) -> Trace:
         monkeypatch.setattr(tracing, "read_source", lambda file: TEXT.replace("BODY", body))
-        tracer = Tracer(threads=1, kept=False)
+        tracer = Tracer(QuickCompiler.find(), threads=1)
         pixels = np.arange(4096, dtype=np.uint16).reshape(1, 4096)
         request = Request.create(Image.from_array(pixels), "mean", block=(64, 1))
         try:
@@ -365,7 +366,7 @@ def request_of(
 
 @pytest.fixture
 def tracer() -> Iterator[Tracer]:
-    made = Tracer()
+    made = Tracer(QuickCompiler.find())
     yield made
     made.close()
 
