@@ -180,6 +180,8 @@ class CheckedBackend(EmulatorBackend):
                 raise
         else:
             self.findings += _findings(library, launch.kernel, arrays, symbols)
+        finally:
+            _begin(library, [])  # gives back what was noted of each byte
 
     def _arrays(
         self, memory: Memory, launch: Launch, handed: Handed, symbols: Symbols

@@ -42,7 +42,6 @@ inline int region_count, finding_count;
 inline unsigned block_number;
 inline const Gate* gate_of[MOST_THREADS];
 inline unsigned clock_of[MOST_THREADS];
-inline unsigned known[MOST_THREADS][MOST_THREADS];  // how far a thread knows another to be
 
 extern "C" char __ehdr_start __attribute__((visibility("hidden")));
 extern "C" char _end __attribute__((visibility("hidden")));
@@ -55,6 +54,7 @@ QUIET inline void forget(int region)
 QUIET inline void begin_block(unsigned number)
 {
     block_number = number;
+    if (!block->known) block->known = (unsigned(*)[MOST_THREADS])calloc(MOST_THREADS, sizeof *block->known);
     for (int i = 0; i < region_count; ++i) {
         if (regions[i].shared) memset(regions[i].written, 0, regions[i].bytes);
         if (regions[i].shared || number == 0) forget(i);
@@ -62,7 +62,7 @@ QUIET inline void begin_block(unsigned number)
     for (unsigned i = 0; i < block->count; ++i) {
         gate_of[i] = nullptr;
         clock_of[i] = 1;
-        memset(known[i], 0, block->count * sizeof known[i][0]);
+        memset(block->known[i], 0, block->count * sizeof block->known[i][0]);
     }
 }
 
@@ -90,11 +90,11 @@ QUIET inline void opened(const Gate& gate)
         if (gate_of[i] == &gate) met[count++] = i;
     for (unsigned i = 0; i < count; ++i) {
         for (unsigned j = 0; j < block->count; ++j)
-            if (known[met[i]][j] > all[j]) all[j] = known[met[i]][j];
+            if (block->known[met[i]][j] > all[j]) all[j] = block->known[met[i]][j];
     }
     for (unsigned i = 0; i < count; ++i) all[met[i]] = clock_of[met[i]]++;
     for (unsigned i = 0; i < count; ++i) {
-        memcpy(known[met[i]], all, block->count * sizeof all[0]);
+        memcpy(block->known[met[i]], all, block->count * sizeof all[0]);
         gate_of[met[i]] = nullptr;
     }
 }
@@ -120,7 +120,7 @@ QUIET inline bool ordered(unsigned other, unsigned clock)
     if (!other) return true;
     const unsigned number = (other - 1) % MOST_THREADS;
     if ((other - 1) / MOST_THREADS != block_number) return false;
-    return number == current->number || known[current->number][number] >= clock;
+    return number == current->number || block->known[current->number][number] >= clock;
 }
 
 QUIET inline void describe(Finding& found, size_t offset, int bytes, bool write, unsigned other)

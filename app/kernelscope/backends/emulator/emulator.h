@@ -98,6 +98,7 @@ struct Block {
     Body body;
     void* argument;
     const char* fault;
+    unsigned (*known)[MOST_THREADS];  // of checks.h: how far a thread knows another to be
 };
 
 EXPORTED inline thread_local Thread* current;
@@ -279,6 +280,7 @@ inline bool run_block(Block* own)
 inline void free_block(void* own)
 {
     munmap(((Block*)own)->stacks, (size_t)MOST_THREADS * STACK);
+    free(((Block*)own)->known);
     free(own);
 }
 
