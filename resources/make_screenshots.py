@@ -273,8 +273,9 @@ def lecture(studio: Studio) -> None:
     studio.window.companions.show_lecture()
     opened = studio.window.companions.lecture
     assert opened is not None
-    while opened.page.id != "tiles":
-        opened.turn(1)
+    pages = opened.findChild(QComboBox, "lecturePages")
+    assert pages is not None
+    pages.setCurrentIndex(pages.findData("tiles"))
     opened.set_values(size=9, block="16x16")
     studio.settle()
     studio.wait(lambda: opened.settled)

@@ -90,7 +90,7 @@ class EditPanel(QWidget):
         self._result = WrongPixelsBox(_ROWS)
         self._result.map.wrong_pixel_chosen.connect(self.wrong_pixel_chosen)
         self._result.xray_wanted.connect(self._on_xray)
-        buttons, below = self._make_buttons(), in_row((self._make_list(), 1), self._result)
+        buttons, below = self._make_buttons(), in_row((self._make_list(), 99), self._result, 1)
         in_column(buttons, self._state, below, of=self, margins=0)
         self.hide()
 

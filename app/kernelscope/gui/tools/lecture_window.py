@@ -121,14 +121,14 @@ class LectureWindow(ToolWindow):
         self._form = Form("lectureForm", (), self)
         self._form.changed.connect(self._on_changed)
         left = dressed(QWidget(self), "lectureColumn")
-        column = in_column(self._text, self._form, of=left)
-        column.addWidget(self._count, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addWidget(self._facts)
+        column = in_column(self._text, self._facts, of=left)
         column.addWidget(self._sources)
         column.addStretch(1)
         area = Scrolled(left, "lectureScroll", "Text and numbers of the page")
         right = QWidget(self)
-        in_column((self.view, 1), self._about, of=right)
+        controls = in_row((self._form, 1))  # beside the drawing that they change, never scrolled
+        controls.addWidget(self._count, 0, Qt.AlignmentFlag.AlignBottom)
+        in_column((self.view, 1), controls, self._about, of=right)
         parts = tool_splitter(area, right, sizes=(470, 700), stretch=(2, 3))
         in_column(self._title, (parts, 1), self._bar(), of=self)
 
