@@ -345,7 +345,9 @@ def batch(studio: Studio) -> None:
     assert opened is not None
     opened.add([folder])
     studio.wait(lambda: len(opened.queue) == 48)
-    opened.form.devices.setCurrentIndex(1)
+    devices = opened.form.findChild(QComboBox, "batchDevice")
+    assert devices is not None
+    devices.setCurrentIndex(1)
     opened.press_start()
     studio.wait(lambda: opened.queue.ended >= 20)
     opened.press_start()
