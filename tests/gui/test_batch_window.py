@@ -17,7 +17,7 @@ from pydicom.uid import generate_uid
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QLineEdit, QMessageBox, QPushButton
+from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QMessageBox, QPushButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import AppError
@@ -26,7 +26,7 @@ from kernelscope.big.batch.item import Pause
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.files import read_image
+from kernelscope.files import read_image, write_recipe
 from kernelscope.gui.model.batch_run import REPLACE
 from kernelscope.gui.tools.batch_table import Thumbnails
 from kernelscope.gui.tools.batch_window import BatchWindow
@@ -40,6 +40,7 @@ from tests.gui.helpers import (
     FakeCpu,
     answer,
     child,
+    choose_files,
     dialog,
     entering,
     load,
@@ -217,6 +218,23 @@ def test_results_are_replaced_only_where_that_is_chosen(
     assert (out / "1.png").read_bytes() != b"mine"
 
 
+def test_a_folder_with_the_results_of_another_recipe_is_not_touched(
+    qtbot: QtBot, batch: BatchWindow, folder: Path, tmp_path: Path
+) -> None:
+    fill(qtbot, batch, folder)
+    run(qtbot, batch)
+    path = tmp_path / "other.recipe.json"
+    write_recipe(Recipe((Step.create("median", {"size": 5}),)), path)
+    press(batch, "batchOpenRecipe")
+    choose_files(dialog(qtbot, batch, QFileDialog), path)
+    assert batch.form.description.full_text == "Median: 5×5"
+    run(qtbot, batch)
+    box = dialog(qtbot, batch, ErrorDialog)
+    assert "belongs to another recipe" in box.text()
+    box.close()
+    assert set(states(batch)) == {FileState.WAITING}
+
+
 def test_the_settings_come_back(qtbot: QtBot, open_batch: Opener, tmp_path: Path) -> None:
     first = open_batch()
     field = child(first, QLineEdit, "batchOut")
@@ -276,6 +294,16 @@ def test_files_are_dropped(qtbot: QtBot, batch: BatchWindow, cpu: FakeCpu, folde
     cpu.go.clear()
     press(batch, "batchStart")
     assert not drop(batch, folder)
+
+
+def test_a_folder_without_pictures_is_named(
+    qtbot: QtBot, batch: BatchWindow, tmp_path: Path
+) -> None:
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none/a.txt").write_text("a")
+    batch.add([tmp_path / "none"])
+    note = batch.findChild(QLabel, "batchNote")
+    qtbot.waitUntil(lambda: "There is no picture or volume in" in note.full_text)
 
 
 def test_without_steps_the_reason_is_shown(qtbot: QtBot, open_batch: Opener, folder: Path) -> None:

@@ -60,7 +60,7 @@ from kernelscope.gui.tools.bench.export import export, save_chart
 from kernelscope.gui.tools.bench.form import OWN_CHOICE
 from kernelscope.gui.tools.bench.painters import SeriesStyle, arranged, light
 from kernelscope.gui.tools.bench.window import BenchWindow, ParityDialog, ReportReader
-from kernelscope.gui.widgets.appearance import Appearance, Stylist
+from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
@@ -503,6 +503,48 @@ def test_calls_of_libraries_are_not_drawn_beside_whole_runs(plot: Plot) -> None:
     assert "Left out" not in computing.note
 
 
+def test_opened_results_with_calls_of_libraries_are_compared_by_computing(
+    qtbot: QtBot, make: Maker, tmp_path: Path
+) -> None:
+    whole, with_library = tmp_path / "whole.json", tmp_path / "library.json"
+    save(Report({}, TINY, tuple(levels_of_f())), whole)
+    save(Report({}, TINY, tuple(beside_a_library())), with_library)
+    bench = make()
+    waiting = child(bench, QCheckBox, "benchWaiting")
+    table = child(bench, QTreeWidget, "benchTable")
+    read(qtbot, bench, [with_library])
+    assert not waiting.isChecked()
+    assert speed_ups(table) == ["1×", "500×", "1,000×", "500×"]
+    waiting.click()
+    assert speed_ups(table) == ["1×", "111×", "125×", ""], "NPP has no whole runs"
+    read(qtbot, bench, [with_library])
+    read(qtbot, bench, [whole])
+    assert waiting.isChecked()
+
+
+def test_a_hidden_plot_takes_the_theme_when_it_is_shown(
+    qtbot: QtBot, stylist: Stylist, bench: BenchWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stylist.apply(Appearance(Scheme.DARK))
+    bench.show_report(Report({}, TINY, tuple(levels_of_f())))
+    bench.close()
+    draw, drawn = bench.chart_view.show_chart, []
+
+    def counted(shown: Chart | None) -> None:
+        drawn.append(shown)
+        draw(shown)
+
+    monkeypatch.setattr(bench.chart_view, "show_chart", counted)
+    for scheme in (Scheme.LIGHT, Scheme.DARK, Scheme.LIGHT):
+        stylist.apply(Appearance(scheme))
+        QApplication.processEvents()
+    assert not drawn, "nobody sees it"
+    bench.show()
+    assert len(drawn) == 1
+    base = bench.chart_view.palette().color(QPalette.ColorRole.Base)
+    assert bench.chart_view.backgroundBrush().color() == base
+
+
 def test_results_are_read_while_the_window_stays_usable(
     qtbot: QtBot, bench: BenchWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -526,6 +568,28 @@ def test_results_are_read_while_the_window_stays_usable(
     qtbot.waitUntil(lambda: state(bench) == "Opened second.json.")
     assert bench.findChild(QProgressBar).maximum() == 1
     assert len(table(bench)) == len(beside_a_library()), "those of the later request alone"
+
+
+def test_a_window_that_is_closed_reads_no_more(
+    qtbot: QtBot, bench: BenchWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(measured(), tmp_path / "saved.json")
+    gate, has_read = threading.Event(), threading.Event()
+
+    def slowly(path: Path) -> Report:
+        assert gate.wait(PATIENCE)
+        has_read.set()
+        return load(path)
+
+    monkeypatch.setattr(reader, "load", slowly)
+    bench.open_results([tmp_path / "saved.json"])
+    qtbot.waitUntil(lambda: state(bench) == "Reading saved.json…")
+    bench.close()
+    gate.set()
+    qtbot.waitUntil(has_read.is_set)
+    bench.show()
+    assert (state(bench), bench.findChild(QProgressBar).maximum()) == ("Ready.", 1)
+    assert len(table(bench)) == 0
 
 
 def test_results_that_cannot_be_read_are_an_error(
@@ -560,6 +624,11 @@ def test_results_are_not_mixed_with_rows_that_are_measured(
     bench.cancel()
     wait_for_end(qtbot, bench)
     assert "saved.json" not in origin(bench)
+
+
+def speed_ups(table: QTreeWidget) -> list[str]:
+    lines = (table.topLevelItem(number) for number in range(table.topLevelItemCount()))
+    return [line.text(7) for line in lines if line is not None]
 
 
 def test_a_figure_is_of_all_the_data_where_ours_is_of_a_part() -> None:

@@ -30,7 +30,10 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
 from kernelscope.base.errors import InvalidParameter
+from kernelscope.engine.backend import Availability
+from kernelscope.engine.options import Device
 from kernelscope.gui.docks.parameter_panel import FilterForm
+from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.tools.bench.form import BenchForm
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog
@@ -42,7 +45,7 @@ from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.schema.parameters import AxesParameter, FloatParameter, Parameter
 from tests.gui.conftest import LOCALES
-from tests.gui.helpers import FakeCpu, child, dialog, load, press
+from tests.gui.helpers import FakeCpu, Opener, child, dialog, load, press, settle
 from tests.schema.test_parameters import KINDS
 
 
@@ -160,6 +163,21 @@ def test_what_is_no_number_is_refused_and_never_made_one(
     assert (box.value(), box.text()) == (42, "42")
 
 
+def test_leaving_a_box_takes_back_also_what_could_be_read_halfway(qtbot: QtBot) -> None:
+    box = hosted(qtbot, WholeBox)
+    box.setRange(1, 99)
+    box.setValue(42)
+    type_into(box, "1.5")
+    assert box.typed() == "1.5"
+    QTest.keyClick(box, Qt.Key.Key_Return)
+    assert box.value() == 42
+    type_into(box, "15")
+    QTest.keyClick(box, Qt.Key.Key_Return)
+    type_into(box, "3,")
+    leave(box)
+    assert box.value() == 15
+
+
 def test_special_text_and_unit_stand_for_what_they_say(qtbot: QtBot) -> None:
     box = hosted(qtbot, WholeBox)
     box.setRange(0, 100)
@@ -195,6 +213,29 @@ def test_run_refuses_what_stands_in_a_box_by_name(
         assert box.value() == 7
         assert not problem.isVisible()
     assert cpu.requests == []
+
+
+def test_run_refuses_what_stands_in_a_box_of_the_gpu_too(
+    qtbot: QtBot, open_window: Opener, picture
+) -> None:
+    window = open_window(Availability(True, "test card"))
+    window.find_gpu()
+    qtbot.waitUntil(lambda: bool(window.companions.availability))
+    load(qtbot, window, picture)
+    window.session.set_filter("mean")
+    window.session.choose_place(RungPlace(Device.GPU, "shared"))  # where they are shown
+    settle(qtbot, window)
+    for name, label in (("repeat", "Repeat kernel"), ("memoryLimit", "GPU memory")):
+        box = child(window, WholeBox, name)
+        box.parentWidget().setEnabled(True)
+        before = box.text()
+        type_into(box, "1.5")
+        press(qtbot, window, "F5")
+        reported = dialog(qtbot, window, ErrorDialog)
+        assert any(f"{label}: “1.5”" in each.text() for each in reported.findChildren(QLabel))
+        reported.reject()
+        type_into(box, before)
+    assert not window.runner.busy
 
 
 @how(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -30,6 +30,7 @@ from tests.gui.helpers import (
     state,
     write_picture,
 )
+from tests.gui.test_volume_page import voxels, write
 
 
 def caption(window: MainWindow) -> str:
@@ -215,6 +216,35 @@ def test_undo_brings_back_that_a_number_is_estimated(
     assert window.session.automatic == ("sigma", "patch", "filter_sigma")
     assert child(window, NumberBox, "filter_sigmaBox").value() == estimated
     assert not is_marked(window)
+
+
+def test_undo_of_volumes_brings_back_the_settings(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    window.file_dialogs.open(write(tmp_path / "T1.nii.gz", voxels()))
+    qtbot.waitUntil(lambda: window.session.volumes.source is not None)
+    viewer = window.volumes.canvas
+    title = child(window, QLabel, "volumeOutputTitle")
+    window.session.set_filter("median")
+    child(window, QSpinBox, "sizeBox").setValue(5)
+    press(qtbot, window, "F5")
+    qtbot.waitUntil(lambda: viewer.output.shown is not None)
+    first = window.session.require()
+    assert not title.toolTip().startswith(EARLIER)
+    viewer.choose_plane(1)  # slices across another axis would be another result
+    assert title.toolTip().startswith(EARLIER)
+    viewer.choose_plane(None)
+    assert not title.toolTip().startswith(EARLIER)
+    press(qtbot, window, "Ctrl+U")
+    qtbot.waitUntil(lambda: viewer.output.shown is None)
+    assert state(window) == ""
+    window.session.set_filter("mri_nlm")
+    press(qtbot, window, "Ctrl+Z")
+    qtbot.waitUntil(lambda: viewer.output.shown is not None)
+    assert window.session.require() == first
+    assert is_done(window)
+    window.session.set_filter("mean")
+    assert title.toolTip().startswith(EARLIER)
 
 
 # --- F5 during a run ---

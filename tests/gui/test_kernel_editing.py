@@ -233,6 +233,25 @@ def test_copies_and_deleting(qtbot: QtBot, viewer: KernelViewer, edits: Edits) -
     assert viewer_text(viewer) == MEAN
 
 
+@pytest.mark.parametrize(("name", "problem"), [("a/b", "cannot be used"), (FIRST, "already")])
+def test_names_of_copies_are_checked(viewer: KernelViewer, name: str, problem: str) -> None:
+    put(edit(viewer), "// first")
+    viewer.panel.keep()
+    viewer.panel.save_copy(name)
+    assert problem in state(viewer)
+    assert version_box(viewer).currentData() == FIRST
+
+
+def test_a_damaged_file_is_named(viewer: KernelViewer, edits: Edits) -> None:
+    put(edit(viewer), "// first")
+    choose(viewer, "")
+    (path,) = edits.folder.glob("*.json")
+    path.write_text(path.read_text()[:-9])
+    choose(viewer, FIRST)
+    assert path.name in state(viewer)
+    assert viewer_text(viewer) == MEAN
+
+
 def test_a_version_of_another_source_says_so(viewer: KernelViewer, edits: Edits) -> None:
     put(edit(viewer), "// first")
     choose(viewer, "")
@@ -665,3 +684,13 @@ def test_a_kernel_and_its_test_are_saved(
     assert text == 'extern "C" __global__ void own_mean_shared() {}  // mine\n'
     assert "'size': 3" in (tmp_path / "test_own_mean.py").read_text()
     assert state(viewer).startswith("Saved own_mean.cu and test_own_mean.py.")
+
+
+def test_a_name_that_no_filter_can_have_is_refused(
+    qtbot: QtBot, viewer: KernelViewer, tmp_path: Path
+) -> None:
+    edit(viewer)
+    click(qtbot, viewer, "filesEdit")
+    choose_files(dialog(qtbot, viewer, QFileDialog), tmp_path / "My Mean.cu")
+    assert "“My Mean” cannot be the id" in state(viewer)
+    assert not list(tmp_path.glob("*.cu"))

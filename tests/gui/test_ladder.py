@@ -30,7 +30,10 @@ from kernelscope.gui.model.rungs import AUTO, RungPlace
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.tools.level_dialog import LevelDialog
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.image import Image
 from kernelscope.schema.levels import CPU_LEVELS, Level
+from kernelscope.teach.handbook import level_pictures
+from kernelscope.teach.handbook.svg import Drawing
 from tests.gui.helpers import FakeCpu, Opener, child, choose_place, load, offers, press, settle
 from tests.patience import PATIENCE
 
@@ -346,6 +349,28 @@ def test_why_explains_a_level_and_leads_to_kernel_and_bench(
     assert ready.findChildren(LevelDialog) == [why]
 
 
+def test_the_drawing_of_a_level_is_about_the_open_picture(
+    qtbot: QtBot, ready: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+    real = level_pictures.draw
+
+    def draw(plan: level_pictures.Planned) -> Drawing:
+        drawn.append(f"{plan.filter.id} {plan.size} {plan.parameters['size']}")
+        return real(plan)
+
+    monkeypatch.setattr(level_pictures, "draw", draw)
+    ready.session.set_filter("median")
+    child(ready, QSpinBox, "sizeBox").setValue(7)
+    click(ready, TUNED)
+    why = ready.findChild(LevelDialog)
+    source = ready.session.subject.source
+    assert isinstance(source, Image)
+    assert drawn[-1] == f"median {source.width}×{source.height}, 8 bit 7"
+    assert why.findChild(QLabel, "levelDrawing").pixmap().width() > 300
+    why.reject()
+
+
 def test_recorded_results_open_from_the_menu(qtbot: QtBot, window: MainWindow) -> None:
     path = recorded.entries()[0].path
     window.findChild(QAction, f"recorded{path.stem}").trigger()
@@ -403,6 +428,19 @@ def test_levels_stay_where_they_are_while_others_unfold(qtbot: QtBot, ready: Mai
         QApplication.processEvents()
         assert [place(row) for row in range(number + 1)] == before
     assert not ran
+
+
+def test_a_level_that_moved_under_the_mouse_does_not_run(qtbot: QtBot, ready: MainWindow) -> None:
+    rungs = ready.levels.ladder.rungs
+    ran: list[object] = []
+    rungs.run_wanted.connect(ran.append)
+    serial = rungs.rung_item(SERIAL)
+    assert serial is not None
+    spot = rungs.visualItemRect(serial).center()
+    rungs._toggled_at = spot  # a line that unfolds was there, and the list is scrolled since
+    for expected in (0, 1):
+        qtbot.mouseClick(rungs.viewport(), Qt.MouseButton.LeftButton, pos=spot)
+        assert len(ran) == expected
 
 
 def _device(rungs: LadderList, row: int) -> Device:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QApplication, QLabel, QSpinBox
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cpu import CpuBackend
@@ -369,6 +369,20 @@ def test_an_estimate_is_said_and_made_once(
         parameters = window.session.subject.result.request.step.parameters
         assert {parameters[name] for name in asked[0]} == {0.25, 3}
     assert len(asked) == 1
+
+
+def test_invalid_settings_are_out_of_date(
+    qtbot: QtBot, live_window: MainWindow, picture: Path
+) -> None:
+    window = live_window
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    border = child(window, QComboBox, "border")
+    border.setCurrentText("Valid")
+    border.activated.emit(border.currentIndex())
+    size(window, 31)  # higher than the picture
+    qtbot.waitUntil(lambda: window.live.resting)
+    assert window.session.freshness is Freshness.OUT_OF_DATE
 
 
 # --- with the real processor: is the badge true? ---

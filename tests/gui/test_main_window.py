@@ -25,12 +25,14 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
+    QCheckBox,
     QComboBox,
     QFileDialog,
     QLabel,
     QMenu,
     QMessageBox,
     QSpinBox,
+    QTableWidget,
     QToolBar,
     QToolButton,
 )
@@ -57,6 +59,7 @@ from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.warm_up import warm_up
 from kernelscope.images.image import Image
+from kernelscope.schema.borders import Border
 from tests.gui.helpers import (
     NO_GPU,
     WIDTH,
@@ -253,6 +256,20 @@ def test_uncaught_exception_of_a_thread_is_reported(
     thread.join()
     dialog(qtbot, window, BugDialog).reject()
     assert "lost in a thread" in window.console.text()
+
+
+def test_picture_smaller_than_a_valid_mask_is_refused_by_name(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, cpu: FakeCpu
+) -> None:
+    tiny = tmp_path / "tiny.png"
+    Pillow.fromarray(np.zeros((1, 1), np.uint8)).save(tiny)
+    load(qtbot, window, tiny)
+    child(window, QComboBox, "border").setCurrentText("Valid")
+    press(qtbot, window, "F5")
+    dialog(qtbot, window, ErrorDialog).reject()
+    assert cpu.requests == []
+    child(window, QComboBox, "border").setCurrentText("Reflect")
+    run(qtbot, window)
 
 
 @pytest.mark.smoke
@@ -528,6 +545,37 @@ def test_gpu_comes_back_after_a_filter_of_the_cpu(qtbot: QtBot, open_window: Ope
     assert (options.device, options.level) == (Device.GPU, "shared")
 
 
+def test_each_filter_keeps_its_values_also_after_a_restart(
+    qtbot: QtBot, open_window: Opener
+) -> None:
+    window = open_window()
+    window.session.set_filter("mean")
+    child(window, QSpinBox, "sizeBox").setValue(11)
+    window.session.set_filter("weighted_mean")
+    child(window, QToolButton, "size5").click()
+    child(window, QCheckBox, "grey").setChecked(True)
+    border = child(window, QComboBox, "border")
+    border.setCurrentText("Wrap")
+    border.activated.emit(border.currentIndex())
+    window.session.set_filter("mean")
+    assert child(window, QSpinBox, "sizeBox").value() == 11
+    window.resize(950, 650)
+    window.docks[DockName.CONSOLE].show()
+    window.close()
+
+    again = open_window()
+    assert again.session.filter_id == "mean"
+    assert again.docks[DockName.CONSOLE].isVisible()
+    step = again.session.require().step
+    assert step.parameters == {"size": 11}
+    assert step.grey is True
+    assert step.border is Border.WRAP
+    again.session.set_filter("weighted_mean")
+    assert again.session.require().step.parameters == {"size": 5}
+    child(again, QAbstractButton, "reset").click()
+    assert again.session.require().step.parameters == filters.get("weighted_mean").defaults()
+
+
 def test_even_mask_size_is_refused_with_the_way_out(
     qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
 ) -> None:
@@ -547,6 +595,18 @@ def test_even_mask_size_is_refused_with_the_way_out(
     assert not problem.isVisible()
     qtbot.keyClick(box, Qt.Key.Key_Down)
     assert box.value() == 3
+
+
+def test_a_letter_in_the_mask_is_explained_once(qtbot: QtBot, window: MainWindow) -> None:
+    window.session.set_filter("mask")
+    table = child(window, QTableWidget, "maskTable")
+    table.item(0, 0).setText("abc")
+    says = [
+        label.text()
+        for label in window.panel.findChildren(QLabel)
+        if label.isVisible() and "abc" in label.text()
+    ]
+    assert says == ["Mask: row 1, column 1 holds “abc”, which is not a number."]
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.work.tasks import Priority, Task
 from tests.gui.helpers import Opener, load, run
 
 CARD = Availability(True, "test card")
@@ -246,6 +247,24 @@ def test_time_and_place_of_a_run_stand_over_the_pictures_alone(
     assert "MP/s" in headline
     assert window.findChild(QLabel, "runState").text() == ""
     assert window.statusBar().currentMessage() == ""
+
+
+def test_a_live_result_leaves_the_time_of_run(
+    qtbot: QtBot, open_window: Opener, picture: Path
+) -> None:
+    """One that Run overtook came afterwards, and its single time took the place of the median."""
+    window = open_window(live=True)
+    load(qtbot, window, picture)
+    qtbot.waitUntil(lambda: window.session.subject.result is not None)
+    live = window.session.subject.result
+    run(qtbot, window)
+    measured = window.session.subject.result
+    assert live is not None
+    assert measured is not None
+    assert not measured.request.live
+    window.live._task = Task(window.runner.tasks, live.request, Priority.LIVE)
+    window.live._on_finished(live)
+    assert window.session.subject.result is measured
 
 
 # Levels that a filter lacks ------------------------------------------------------------

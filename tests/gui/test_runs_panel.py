@@ -355,6 +355,14 @@ def test_a_slow_run_counts_although_it_is_the_only_one(panel: RunsPanel) -> None
     assert column(panel, "Speed-up") == ["≈ 30.0×", "baseline"], "not sure: one run each"
 
 
+def test_the_median_of_an_even_number_of_repeats_was_measured(panel: RunsPanel) -> None:
+    (run,) = add(panel, measured(result(2.0), 2.0, 6.0))
+    assert run.totals.median == run.seconds
+    assert column(panel, "Spread") == ["times vary, 2 runs"]
+    assert tip(panel, 0, SPREAD).startswith("± 100 %, times vary: other programs")
+    assert tip(panel, 0, SPREAD).endswith("2.00 ms, median of 2 (2.00 ms to 6.00 ms)")
+
+
 def test_repeats_that_overlap_are_toned_down(panel: RunsPanel) -> None:
     add(
         panel,

@@ -168,6 +168,20 @@ def test_switching_a_step_off_and_undo(qtbot: QtBot, live: MainWindow, cpu: Fake
     assert ran(cpu) == []
 
 
+def test_the_edited_step_goes_off_and_the_form_goes_on(qtbot: QtBot, live: MainWindow) -> None:
+    live.steps.switch(2)
+    settle(qtbot, live)
+    assert steps(live) == ["gaussian_noise", "mean*", "(median)"]
+    assert live.session.filter_id == "mean"
+    live.steps.edit(2)
+    assert "switch it on first" in live.statusBar().currentMessage()
+    live.steps.switch(1)
+    settle(qtbot, live)
+    live.steps.switch(0)
+    assert steps(live) == ["gaussian_noise*", "(mean)", "(median)"]
+    assert "stays on" in live.statusBar().currentMessage()
+
+
 def test_keys_move_switch_and_edit(qtbot: QtBot, live: MainWindow) -> None:
     list_ = live.steps_panel.steps
     list_.setFocus()

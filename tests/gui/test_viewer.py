@@ -27,6 +27,7 @@ from kernelscope.gui.model.arrangement import Arrangement, Units
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.drawn_view import draw
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer
@@ -205,6 +206,23 @@ def test_scientific_pictures_are_seen_when_they_are_opened(
     display = Display.automatic(pixels[:, :, None])
     text = child(window, QLabel, "pixel").text()
     assert text == f"x 20, y 15   input {pixels[15, 20]}   {display.describe()}"
+
+
+def test_output_is_drawn_as_the_input_unless_it_is_unlinked(qtbot: QtBot, scan: MainWindow) -> None:
+    pair = scan.pictures.canvas
+    pair.view.choose_display(PaneSide.OUTPUT, Display(0, 100))
+    assert pair.view.displays.of(PaneSide.INPUT) == Display(0, 100)
+    assert scan.actions_["linkDisplays"].isChecked()
+    scan.actions_["linkDisplays"].trigger()
+    own = Display.automatic(pair.output.shown.planes)
+    assert pair.view.displays.of(PaneSide.OUTPUT) == own
+    pair.view.choose_display(PaneSide.OUTPUT, Display(150, 300, 0.5))
+    assert pair.view.displays.of(PaneSide.INPUT) == Display(0, 100)
+    shown = pair.output.shown.pixels[9:10, 9:10]
+    assert grey(pair.output.views[0], 9, 9) == Display(150, 300, 0.5).steps(shown)
+    pair.output.views[0].hovered.emit(QPointF(9.5, 9.5))
+    text = child(scan, QLabel, "pixel").text()
+    assert text.endswith("input: display 0..100, output: display 150..300, gamma 0.5")
 
 
 def test_a_picture_in_colour_can_only_be_inverted(

@@ -9,8 +9,8 @@ import nibabel
 import numpy as np
 import pytest
 from PIL import Image as Pillow
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QAction, QDropEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -38,6 +38,7 @@ from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog
+from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.widgets.form import ListEditor, RadiiEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
@@ -62,6 +63,7 @@ from tests.gui.helpers import (
     save_as,
     wait_until,
 )
+from tests.gui.test_judging import judged_by, show_quality
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -199,6 +201,26 @@ def test_components_are_added_sorted_shown_and_removed(
     qtbot.waitUntil(lambda: titles(window) == ["PD.nii", "T2.nii"])
 
 
+def test_files_dropped_on_the_list_are_added(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    paths = [write(tmp_path / name, voxels(1)) for name in ("a.nii", "b.nii")]
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    listed = child(window, QListWidget, "componentList")
+    event = QDropEvent(
+        QPointF(5, 5),
+        Qt.DropAction.CopyAction,
+        mime,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    listed.dropEvent(event)
+    assert event.isAccepted()
+    qtbot.waitUntil(lambda: sorted(titles(window)) == ["T1.nii.gz", "a.nii", "b.nii"])
+
+
 def test_volumes_that_do_not_match_are_explained_and_left_out(
     qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
 ) -> None:
@@ -242,6 +264,14 @@ def test_a_run_shows_output_residual_and_timing(
     assert caption(window).startswith("Residual"), "there is no reference"
     window.set_view(View.DIFFERENCE)  # as it was left with another scan
     assert child(window, QLabel, "volumeOutputHint").text() == comparison.NO_REFERENCE
+
+
+def test_wrong_numbers_are_explained_at_once(qtbot: QtBot, window: MainWindow, scan: Path) -> None:
+    open_scan(qtbot, window, scan)
+    child(window, QLineEdit, "sigma").setText("20, x")
+    assert "is not a list of numbers" in child(window, QLabel, "problem").text()
+    press(qtbot, window, "F5")
+    dialog(qtbot, window, ErrorDialog).reject()
 
 
 def test_a_filter_of_pictures_runs_slice_by_slice(
@@ -311,6 +341,23 @@ def test_a_volume_of_another_size_follows_an_output(
     assert window.volumes.canvas.view.position == (0, 2, 1)
 
 
+def test_an_earlier_run_comes_back_with_its_steps(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+U")
+    qtbot.waitUntil(lambda: window.session.volumes.result is None)
+    run(qtbot, window)
+    result = window.session.volumes.result
+    assert result is not None
+    open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))
+    window.show_again(result, RunSettings.of(result.request))
+    assert window.session.volumes.result is result
+    qtbot.waitUntil(lambda: caption(window, "Input").endswith("after MRI NLM"))
+    assert window.findChild(QAction, "undo").text() == "&Undo Earlier Run"
+
+
 def test_what_was_estimated_is_told(
     qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu, tmp_path: Path
 ) -> None:
@@ -330,6 +377,60 @@ def test_what_was_estimated_is_told(
     assert window.statusBar().currentMessage().startswith("T2.nii.gz")
     window.session.subject.undo()
     assert sigma.placeholderText() == "30.94 (estimated)"
+
+
+def test_what_was_before_the_noise_judges_what_comes_after(
+    qtbot: QtBot, window: MainWindow, scan: Path
+) -> None:
+    open_scan(qtbot, window, scan)
+    clean = window.session.volumes.source.volumes[0]
+    window.session.set_filter("rician_noise")
+    run(qtbot, window)
+    press(qtbot, window, "Ctrl+U")
+    qtbot.waitUntil(lambda: window.session.volumes.result is None)
+    show_quality(window)
+    qtbot.waitUntil(lambda: judged_by(window) == "Compared with T1.nii.gz (before noise)")
+    window.session.set_filter("mri_nlm")
+    run(qtbot, window)
+    output = window.session.volumes.result.scan.volumes[0]
+    expected = judge_volume(output.voxels, clean.voxels)
+    qtbot.waitUntil(lambda: f"\t{expected.psnr:.2f} dB\t" in window.quality.text())
+    assert f"\t{expected.bias:+.4g}\t" in window.quality.text().splitlines()[5]
+    press(qtbot, window, "F4")
+    assert window.volumes.canvas.output.content.minus is clean
+    press(qtbot, window, "Ctrl+U")  # a step that adds no noise keeps the reference
+    qtbot.waitUntil(lambda: window.session.volumes.result is None)
+    assert window.session.volumes.reference.image is clean
+    press(qtbot, window, "Ctrl+Z")
+    press(qtbot, window, "Ctrl+Z")
+    qtbot.waitUntil(lambda: judged_by(window).startswith("No reference"))
+
+
+def test_a_reference_is_chosen_kept_and_cleared(
+    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+) -> None:
+    def choose(path: Path) -> None:
+        window.findChild(QAction, "chooseReference").trigger()
+        chooser = dialog(qtbot, window, QFileDialog)
+        assert chooser.windowTitle() == "Reference Volume"
+        choose_files(chooser, path)
+
+    open_scan(qtbot, window, scan)
+    show_quality(window)
+    choose(write(tmp_path / "small.nii", voxels()[1:]))
+    problem = dialog(qtbot, window, ErrorDialog)
+    assert "cannot be compared with small.nii" in problem.text()
+    problem.reject()
+    choose(write(tmp_path / "truth.nii", voxels(7)))
+    qtbot.waitUntil(lambda: judged_by(window) == "Compared with truth.nii (chosen)")
+    open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))
+    qtbot.waitUntil(lambda: judged_by(window) == "Compared with truth.nii (kept from before)")
+    open_scan(qtbot, window, write(tmp_path / "low.nii", voxels()[1:]))
+    qtbot.waitUntil(lambda: judged_by(window).startswith("No reference"))
+    window.findChild(QAction, "inputAsReference").trigger()
+    qtbot.waitUntil(lambda: judged_by(window) == "Compared with low.nii (chosen)")
+    window.findChild(QAction, "clearReference").trigger()
+    qtbot.waitUntil(lambda: judged_by(window).startswith("No reference"))
 
 
 # --- judging ---
@@ -706,6 +807,18 @@ def test_components_and_references_are_asked_too(
     dialog(qtbot, window, QInputDialog).accept()
     qtbot.waitUntil(lambda: window.session.volumes.reference is not None)
     assert window.session.volumes.reference.image.title == "holes.nii"
+
+
+def test_volumes_dropped_together_share_the_number(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    names = ("a.nii", "b.nii")
+    paths = [write(tmp_path / name, n * with_holes()) for n, name in enumerate(names, 1)]
+    window.file_dialogs.open_all(paths)
+    dialog(qtbot, window, QInputDialog).accept()
+    dialog(qtbot, window, TogetherDialog).findChild(QPushButton, "openTogether").click()
+    qtbot.waitUntil(lambda: len(titles(window)) == 2)
+    assert all(not np.isnan(each.voxels).any() for each in window.session.volumes.source.volumes)
 
 
 def test_the_view_in_3d_follows_the_page_and_closes_with_the_window(
