@@ -581,7 +581,7 @@ def test_a_window_that_is_closed_reads_no_more(
         has_read.set()
         return load(path)
 
-    monkeypatch.setattr(reader, "load", slowly)
+    monkeypatch.setattr(module, "load", slowly)
     bench.open_results([tmp_path / "saved.json"])
     qtbot.waitUntil(lambda: state(bench) == "Reading saved.json…")
     bench.close()
