@@ -12,6 +12,7 @@
 // level   demonstrates                                    cells that are compared
 // global  a warp for a reference, everything by itself     global memory
 // shared  a block of eight references along x              shared memory: a cell is read by all of them
+// tuned   products of matrices, and sums in shared memory   volume_collaborative_tuned.cuh
 //
 // The sums are cleared in step 0 and added to in step 1, which has to wait for all blocks of step 0. A launch is for the
 // output slices first <= z < last; a reference belongs to the launch whose slices, AFTER further on, have it, and those
@@ -32,6 +33,7 @@
 #define AFTER SEARCH
 #define SLICES (2 * REACH)  // of buffers, before and behind the output
 #define WARPS 8
+#define DEEP 4  // voxels of a thread that divides
 #ifndef BLOCKS  // of a multiprocessor, at least
 #define BLOCKS 2
 #endif
@@ -348,6 +350,18 @@ __device__ inline Cells load_tile(
         memory.cells + SEARCH * (TILE_SLICE + TILE_ROW + 1) + own - x, TILE_SLICE, TILE_ROW};
 }
 
+__device__ inline void clear(Whole* sum_cells, Whole* weight_cells, const Around<Whole*>& sums, const Volume& g)
+{
+    const size_t slice = (size_t)sums.components * sums.rows * sums.columns;
+    const size_t begin = (max(g.first - SLICES, -PAD) - sums.front) * slice;
+    const size_t end = (min(g.last + SLICES, g.depth + PAD) - sums.front) * slice;
+    const size_t blocks = (size_t)gridDim.x * gridDim.y * gridDim.z;
+    const int threads = blockDim.x * blockDim.y;
+    size_t at = ((blockIdx.z * gridDim.y + blockIdx.y) * (size_t)gridDim.x + blockIdx.x) * threads;
+    for (at += begin + threadIdx.y * 32 + threadIdx.x; at < end; at += blocks * threads)
+        sum_cells[at] = weight_cells[at] = 0;
+}
+
 template <bool WIENER, bool SHARED>
 __device__ inline void stage(
     Memory* memory, const float* extended, const float* basic, Whole* sum_cells, Whole* weight_cells, const Volume& g,
@@ -355,13 +369,7 @@ __device__ inline void stage(
 {
     const Around<Whole*> sums = domain(sum_cells, g), weights = domain(weight_cells, g);
     if (step == 0) {
-        const size_t slice = (size_t)sums.components * sums.rows * sums.columns;
-        const size_t begin = (g.first - SLICES - sums.front) * slice;
-        const size_t end = (g.last + SLICES - sums.front) * slice;
-        const size_t blocks = (size_t)gridDim.x * gridDim.y * gridDim.z;
-        size_t at = ((blockIdx.z * gridDim.y + blockIdx.y) * (size_t)gridDim.x + blockIdx.x) * THREADS;
-        for (at += begin + threadIdx.y * 32 + threadIdx.x; at < end; at += blocks * THREADS)
-            sum_cells[at] = weight_cells[at] = 0;
+        clear(sum_cells, weight_cells, sums, g);
         return;
     }
     const int more = WIENER ? 0 : REACH;  // slices of the result beyond the output
@@ -424,31 +432,50 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) volume_collaborati
         stage<true, true>((Memory*)memory, extended, basic, sums, weights, g, step);
 }
 
+#ifdef TUNED
+#include "volume_collaborative_tuned.cuh"
+#endif
+
 // ---- Means ----
 
-// Divide the sums, for the output and `around` voxels more, and `slices` more, as far as the domain goes.
+// Divide the sums, for the output and `around` voxels more, and `slices` more, as far as the domain goes. A thread has
+// DEEP voxels, one behind the other: most of their weights are the same.
 __device__ inline void divide(
     const Whole* sum_cells, const Whole* weight_cells, const Around<float*>& to, const Volume& g, int around,
     int slices)
 {
     const Around<const Whole*> sums = domain(sum_cells, g), weights = domain(weight_cells, g);
     const int last = min(g.last + slices, g.depth + around);
-    for (int z = max(g.first - slices, -around) + (int)(blockIdx.z * blockDim.z + threadIdx.z); z < last;
-         z += gridDim.z * blockDim.z)
+    for (int z = max(g.first - slices, -around) + DEEP * (int)blockIdx.z; z < last; z += DEEP * gridDim.z)
         for (int y = (int)(blockIdx.y * blockDim.y + threadIdx.y) - around; y < g.height + around;
              y += gridDim.y * blockDim.y)
             for (int x = (int)(blockIdx.x * blockDim.x + threadIdx.x) - around; x < g.width + around;
                  x += gridDim.x * blockDim.x)
                 for (int c = 0; c < g.components; ++c) {
-                    Real total = {0.0f};
-                    for (int k = 0; k < CELLS; ++k) {
-                        const int zz = z - (k >> 4), yy = y - (k >> 2 & 3), xx = x - (k & 3);
-                        if (zz < -PAD || yy < -PAD || xx < -PAD) continue;
-                        const Real weight = {(float)(long long)weights.row(zz, c, yy)[xx]};
-                        total = total + weight * window[k];
+                    Real totals[DEEP] = {};
+                    // From the last slice to the first: in the order of the cells of a cube.
+#pragma unroll
+                    for (int s = DEEP - 1; s > -SIDE; --s) {
+                        const bool is_there = z + s >= -PAD && z + s < last;
+                        const Whole* line = weights.row(is_there ? z + s : z, c, y) + x;
+#pragma unroll 1  // there are other threads to wait for cells
+                        for (int k = 0; k < SIDE; ++k, line -= weights.columns)
+#pragma unroll
+                            for (int i = 0; i < SIDE; ++i) {
+                                const bool is_one = is_there && y - k >= -PAD && x - i >= -PAD;
+                                const Real weight = {is_one ? (float)(long long)line[-i] : 0.0f};
+#pragma unroll
+                                for (int n = 0; n < DEEP; ++n)
+                                    if (n - s >= 0 && n - s < SIDE)
+                                        totals[n] = totals[n] + weight * window[SIDE * (SIDE * (n - s) + k) + i];
+                            }
                     }
-                    const Real sum = {(float)(long long)sums.row(z, c, y)[x]};
-                    to.row(z, c, y)[x] = (sum / total).value;
+#pragma unroll
+                    for (int n = 0; n < DEEP; ++n)
+                        if (z + n < last) {
+                            const Real sum = {(float)(long long)sums.row(z + n, c, y)[x]};
+                            to.row(z + n, c, y)[x] = (sum / totals[n]).value;
+                        }
                 }
 }
 

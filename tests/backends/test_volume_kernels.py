@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from kernelscope.backends.cuda.compiler import resources
 from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.executor import _prepare
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.filters import volume_collaborative, volume_dct
 from kernelscope.filters.mri_nlm import SPEC
@@ -123,6 +125,27 @@ def test_what_does_not_fit_tuned_runs_at_level_global(
     assert made.launches[-1].kernel == ("mri_nlm_tuned" if fits else "mri_nlm_global")
     assert bool(made.notice) is not fits
     assert not plan("global", components, patch_radius=patch).notice
+
+
+@pytest.mark.parametrize(("kibibytes", "level"), [(227, "tuned"), (99, "shared")])
+def test_cards_with_less_shared_memory_run_volume_collaborative_at_level_shared(
+    kibibytes: int, level: str
+) -> None:
+    card: Any = SimpleNamespace(
+        attribute={"MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": kibibytes * 1024}.__getitem__,
+        architecture="sm_86",
+        has_loaded=lambda cubin: True,
+        function=lambda cubin, kernel: (None, SimpleNamespace(shared_size_bytes=0)),
+        resident_blocks=lambda *_: 1,
+    )
+    cubins: Any = SimpleNamespace(get=lambda *_: b"")
+    values = volume_collaborative.SPEC.validate({"sigma_from": "given", "sigma": (20.0,)})
+    shape = (12, 15, 17, 1)
+    task = CudaTask(shape, shape, np.dtype(np.float32), values, Border.REFLECT, "tuned")
+    made = _prepare(volume_collaborative.SPEC, task, card, cubins).plan
+    assert made.launches[1].kernel.startswith(f"volume_collaborative_{level}")
+    assert made.shared_bytes <= kibibytes * 1024
+    assert ("level shared is used" in made.notice) is (level == "shared")
 
 
 @pytest.mark.parametrize("block", [(16, 16), (14, 18), (14, 14)])

@@ -197,6 +197,13 @@ class CudaPlan:
     """The buffers by which they hand on intermediate results."""
     notice: str = ""
     """How this plan differs from the request, for the user; or empty."""
+    smaller: CudaPlan | None = None
+    """For cards whose blocks have less shared memory than these launches need."""
+
+    @property
+    def shared_bytes(self) -> int:
+        """The most dynamic shared memory of a block of any launch."""
+        return max(launch.shared_bytes for launch in self.launches)
 
     @classmethod
     def of(cls, plan: Launch | CudaPlan) -> CudaPlan:

@@ -190,11 +190,16 @@ def plan_key(
     return key
 
 
+_MOST_SHARED = "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"
+
+
 def _prepare(
     spec: FilterSpec, task: CudaTask, device: GpuContext, cache: CubinCache
 ) -> PreparedFilter:
     plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
-    _check_shared(spec, task, device, max(planned.shared_bytes for planned in plan.launches))
+    while plan.smaller and plan.shared_bytes > device.attribute(_MOST_SHARED):
+        plan = plan.smaller
+    _check_shared(spec, task, device, plan.shared_bytes)
     radius, whole = spec.radius(task.parameters), spec.whole(task.parameters)
     plan, files = with_rim(spec, task, plan)
     cubins = tuple(
@@ -213,7 +218,7 @@ def _prepare(
 
 def _check_shared(spec: FilterSpec, task: CudaTask, device: GpuContext, shared: int) -> None:
     """Raise `DeviceUnavailable` if a block would have more shared memory than there is."""
-    limit = device.attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+    limit = device.attribute(_MOST_SHARED)
     if shared > limit:
         smaller = "a smaller block, " if task.block else ""
         raise DeviceUnavailable(

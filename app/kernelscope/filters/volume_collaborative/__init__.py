@@ -33,7 +33,7 @@ from kernelscope.filters.volume_collaborative.model import radius
 from kernelscope.schema.explanation import Explanation
 from kernelscope.schema.filter import Cpu, Disturbance, Remedy
 from kernelscope.schema.launch import Cuda
-from kernelscope.schema.levels import GLOBAL, SHARED
+from kernelscope.schema.levels import GLOBAL, SHARED, TUNED
 
 SPEC = StabilisedSpec(
     id="volume_collaborative",
@@ -45,7 +45,7 @@ SPEC = StabilisedSpec(
     remedy=Remedy(disturbance=Disturbance.NOISE, decibels=36.86),
     implementations={
         "cpu": Cpu(plan_cpu, uncompiled=uncompiled_blocks.volume_dct, stand_in="volume DCT"),
-        "gpu": Cuda(plan_cuda, (GLOBAL, SHARED), GAPS),
+        "gpu": Cuda(plan_cuda, (GLOBAL, SHARED, TUNED), GAPS),
     },
     explanation=Explanation(
         formula=r"g = \sigma f^{-1}\left( \frac{\sum_G w_G\, T^{-1}(\gamma\, T v_G)}{\sum_G w_G}"
