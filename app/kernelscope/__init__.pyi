@@ -3562,7 +3562,7 @@ def volume_collaborative(
     strength: float = 100.0,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
-    level: Literal["serial", "parallel", "global", "shared"] | None = None,
+    level: Literal["serial", "parallel", "global", "shared", "tuned"] | None = None,
     progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> NDArray[Any]:
@@ -3597,7 +3597,7 @@ def volume_collaborative(
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
         Where to compute. Integers have the same result on all of them.
-    level : {'serial', 'parallel', 'global', 'shared'}, optional
+    level : {'serial', 'parallel', 'global', 'shared', 'tuned'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
@@ -3638,7 +3638,7 @@ def volume_collaborative(
     components: Sequence[ArrayLike],
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
-    level: Literal["serial", "parallel", "global", "shared"] | None = None,
+    level: Literal["serial", "parallel", "global", "shared", "tuned"] | None = None,
     progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
 ) -> tuple[NDArray[Any], ...]:
@@ -3673,7 +3673,7 @@ def volume_collaborative(
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
         Where to compute. Integers have the same result on all of them.
-    level : {'serial', 'parallel', 'global', 'shared'}, optional
+    level : {'serial', 'parallel', 'global', 'shared', 'tuned'}, optional
         Way of computing; by default the fastest of the device.
     progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.
