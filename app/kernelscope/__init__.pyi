@@ -177,6 +177,7 @@ def collaborative(
     sigma: float | Literal["estimate"] = "estimate",
     noise: Literal["auto", "white", "camera", "correlated"] = "auto",
     strength: float = 100.0,
+    chroma: float = 100.0,
     setting: Literal["full", "fast"] = "full",
     border: Literal["reflect", "mirror", "nearest", "constant"] = "reflect",
     mode: _Mode | None = None,
@@ -193,6 +194,7 @@ def collaborative(
     sigma: float | Literal["estimate"] = "estimate",
     noise: Literal["auto", "white", "camera", "correlated"] = "auto",
     strength: float = 100.0,
+    chroma: float = 100.0,
     setting: Literal["full", "fast"] = "full",
     border: Literal["reflect", "mirror", "nearest", "constant"] = "reflect",
     mode: _Mode | None = None,
@@ -237,6 +239,10 @@ def collaborative(
     strength : float, default 100.0
         Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
         to 1000 %.
+    chroma : float, default 100.0
+        Of the strength, how much is for the differences of the colours: more removes stains of
+        colour and keeps the detail of the brightness. Grey pictures have none. Allowed: 0 to
+        1000 %.
     setting : {'full', 'fast'}, default 'full'
         How many blocks are compared, and how far away. 'full': Every third block, with all up
         to 19 pixels away. 'fast': Every fourth, up to 12 pixels away: 0.1 dB less, half the
@@ -2408,6 +2414,7 @@ def sliding_dct(
     sigma: float | Literal["estimate"] = "estimate",
     noise: Literal["auto", "white", "camera", "correlated"] = "auto",
     strength: float = 100.0,
+    chroma: float = 100.0,
     border: Literal[
         "reflect",
         "mirror",
@@ -2431,6 +2438,7 @@ def sliding_dct(
     sigma: float | Literal["estimate"] = "estimate",
     noise: Literal["auto", "white", "camera", "correlated"] = "auto",
     strength: float = 100.0,
+    chroma: float = 100.0,
     border: Literal[
         "reflect",
         "mirror",
@@ -2481,6 +2489,10 @@ def sliding_dct(
     strength : float, default 100.0
         Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
         to 1000 %.
+    chroma : float, default 100.0
+        Of the strength, how much is for the differences of the colours: more removes stains of
+        colour and keeps the detail of the brightness. Grey pictures have none. Allowed: 0 to
+        1000 %.
     border : {'reflect', 'mirror', 'nearest', 'constant', 'wrap', 'valid', 'keep'}, default
             'reflect'
         Treatment of cells outside the image.

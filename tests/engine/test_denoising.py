@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
 from skimage import data
 
 from kernelscope.engine import denoising
@@ -148,18 +147,3 @@ def test_the_analysis_has_a_limit(shape: tuple[int, ...], monkeypatch: pytest.Mo
     monkeypatch.setattr(denoising, "impulse_share", share_of)
     propose(Image.from_array(np.broadcast_to(np.uint8(7), shape)))
     assert 2**20 < seen[0] <= 2**21
-
-
-@pytest.mark.parametrize(("blur", "filter_id"), [(0.7, "collaborative"), (1.0, "sliding_dct")])
-@pytest.mark.parametrize("name", ["moon", "coffee"])
-def test_the_filter_suits_the_spectrum_of_the_noise(name: str, blur: float, filter_id: str) -> None:
-    """Collaborative filtering of noise blurred by a pixel is 2 to 6 dB below the sliding DCT."""
-    planes = clean(name)
-    noise = np.random.default_rng(3).normal(0, 1, planes.shape)
-    noise = gaussian_filter(noise, (blur, blur, 0), mode="wrap")
-    noisy = planes + noise * (20 / 255 / noise.std())
-    image = Image.from_array(np.clip(np.rint(255 * noisy), 0, 255).astype(np.uint8))
-    proposal = propose(image)
-    assert proposal.filter.id == filter_id
-    assert ("correlated" in proposal.line) == (filter_id == "sliding_dct")
-    assert {each.id for each in proposal.others} | {filter_id} >= {"collaborative", "sliding_dct"}

@@ -38,9 +38,9 @@ def camera(picture: Picture, photons: float = 100) -> Picture:
     return (random.poisson(picture * photons) + random.normal(0, 1, picture.shape)) / photons
 
 
-def blurred(picture: Picture, sigma: float = 20 / 255) -> Picture:
+def blurred(picture: Picture, sigma: float = 20 / 255, pixels: float = 0.7) -> Picture:
     noise = np.random.default_rng(3).normal(0, 1, picture.shape)
-    noise = gaussian_filter(noise, (0.7, 0.7, 0), mode="wrap")
+    noise = gaussian_filter(noise, (pixels, pixels, 0), mode="wrap")
     return picture + noise * (sigma / noise.std())
 
 

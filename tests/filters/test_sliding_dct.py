@@ -18,6 +18,7 @@ from kernelscope.filters.sliding_dct import SPEC
 from kernelscope.filters.sliding_dct.model import estimate_sigma
 from kernelscope.library.session import session
 from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import FilterSpec
 from tests.filters import apply
 from tests.noise import white_of
 from tests.oracle import PAD_MODES
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 CASES: list[dict[str, Any]] = [
     {"sigma": 4.0, "noise": "white"},
-    {"sigma": 15.0, "strength": 200.0, "noise": "correlated"},
+    {"sigma": 15.0, "strength": 200.0, "noise": "correlated", "chroma": 50.0},
     {"sigma": 0.0, "noise": "camera"},
     {"sigma": 1e6},
 ]
@@ -129,6 +130,7 @@ def oracle(
     values = SPEC.validate(parameters)
     if spectra is None:  # that of large pictures, if they are to have one, is found
         spectra = SPEC.resolve(source, values).get("spectra", np.ones((3, 8, 8)))
+    spectra = spectra * np.array([1, *[(values["chroma"] / 100) ** 2] * 2])[:, None, None]
     sigma = values["sigma"] * values["strength"] / 100 / 100 * white_of(source)
     image = source
     if border is not Border.VALID:
@@ -191,6 +193,36 @@ def test_filters_colours_better_than_one_by_one() -> None:
         for each in (together, np.concatenate(single, axis=2))
     ]
     assert errors[0] < 0.9 * errors[1]
+
+
+def differences(pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return red less blue, and both less twice green, of each pixel."""
+    red, green, blue = np.moveaxis(pixels.astype(np.float64), 2, 0)
+    return np.stack([red - blue, red + blue - 2 * green])
+
+
+def assert_chroma_is_apart(spec: FilterSpec, **values: Any) -> None:
+    """Check the strength of differences of colours: no part of the brightness is in it."""
+    clean = np.broadcast_to(np.linspace(0.3, 0.7, 64)[:, None, None], (64, 64, 3))
+    source = noisy(clean, 20 / 255)
+    given = {"sigma": 20 / 2.55, **values}
+    usual, none, half, twice = (
+        apply(spec, source, {**given, "chroma": chroma}) for chroma in (100.0, 0.0, 50.0, 200.0)
+    )
+    for each in (none, half, twice):
+        np.testing.assert_allclose(each.sum(2), usual.sum(2), atol=1e-4)
+    np.testing.assert_allclose(differences(none), differences(source), atol=1e-5)
+    left = [differences(each).std() for each in (source, half, usual, twice)]
+    assert 0.9 * left[0] > left[1] > 2 * left[2] > 2 * left[3]
+    np.testing.assert_array_equal(apply(spec, source, given), usual)
+    grey = source[..., :1]
+    np.testing.assert_array_equal(
+        apply(spec, grey, {**given, "chroma": 300.0}), apply(spec, grey, given)
+    )
+
+
+def test_chroma_has_a_strength_of_its_own() -> None:
+    assert_chroma_is_apart(SPEC)
 
 
 @pytest.mark.parametrize("exponent", [-100, -40, 40, 100])

@@ -1,7 +1,7 @@
 """The filter that is proposed for a noisy picture or volume.
 
 black and white specks    the remedy for impulses, at a size that suits their share
-anything else             the remedy for noise with the best results of those that suit its kind
+anything else             the remedy for noise with the best results
 """
 
 from __future__ import annotations
@@ -36,24 +36,14 @@ def propose(image: Image | None) -> Proposal:
     if image is None:
         best, *others = remedies(Disturbance.NOISE, Kind.VOLUME)
         why = "the best results of the denoisers of volumes"
-    elif share := impulse_share(_in_unit(pixels := _middle(image), image)):
+    elif share := impulse_share(_in_unit(_middle(image), image)):
         best, *others = remedies(Disturbance.IMPULSES, Kind.PICTURE)
         why = f"specks in {100 * share:.2g} % of the pixels"
     else:
-        known, *others = remedies(Disturbance.NOISE, Kind.PICTURE)
-        assert known.noise is not None
-        samples = pixels if pixels.dtype.kind == "u" else _in_unit(pixels, image)
-        model = known.noise.find(samples, known.noise.found)
-        best, *others = sorted((known, *others), key=lambda spec: not _suits(spec, model))
+        best, *others = remedies(Disturbance.NOISE, Kind.PICTURE)
         why = "no specks, so noise in all samples"
-        if best is not known:
-            why = f"correlated noise, for which it is better than {known.name.lower()}"
     assert best.remedy is not None
     return Proposal(best, best.remedy.values(share), f"{best.name}: {why}", tuple(others))
-
-
-def _suits(spec: FilterSpec, model: Any) -> bool:
-    return spec.remedy is not None and spec.remedy.suits(model)
 
 
 def remedies(disturbance: Disturbance, kind: Kind) -> list[FilterSpec]:

@@ -243,9 +243,8 @@ class _Call:
 def denoise(image: ArrayLike, **arguments: Any) -> NDArray[Any]:
     """Return a picture without its noise, by the filter that suits it.
 
-    That is the median against black and white specks, the sliding DCT against noise that
-    scaling or demosaicing made smooth, and collaborative filtering against all other noise, whose
-    kind and strength it estimates. Of a stack the first picture decides.
+    That is the median against black and white specks, and collaborative filtering against all
+    other noise, whose kind and strength it estimates. Of a stack the first picture decides.
 
     Parameters
     ----------

@@ -241,8 +241,6 @@ class Remedy:
     the largest is proposed first."""
     values: Callable[[float], Mapping[str, Any]] = lambda share: {}
     """Maps the share of samples that are impulses to parameters."""
-    suits: Callable[[Any], bool] = lambda model: True
-    """Whether it is the one for noise of this model of `FilterSpec.noise`; others come first."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,11 @@ Kaiser's window, so that the middle of a block counts more than its rim.
 
 Colours are filtered as (R + G + B) / √3, (R - B) / √2 and (R - 2G + B) / √6, in which the noise is
 as large as in R, G and B. Blocks are compared in R + G + B alone, where it is least, and all three
-have the same stacks.
+have the same stacks. `chroma` multiplies sigma in the last two.
+
+Correlated noise whose spectrum has gaps has a sigma for each coefficient of a block, from the mean
+spectrum of the planes. Alike blocks share more of it, so it grows faster with what is added up
+(`model`). Other correlated noise, and that of cameras, is made white first (`shared.stabilise`).
 
 Pixels get blocks in any order, so the sums are of integers: 4096 stand for sigma. What is summed is
 the noise that the blocks lose, which is small whatever the samples are; the picture less that is
@@ -36,8 +40,8 @@ from kernelscope.filters.collaborative.cpu import plan_cpu
 from kernelscope.filters.collaborative.cuda import GAPS, plan_cuda
 from kernelscope.filters.collaborative.model import GRID, SETTING, estimate_sigma, radius
 from kernelscope.filters.shared import uncompiled_blocks
-from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_parameter
-from kernelscope.filters.shared.stabilise import NOISE, WHITENING_STEPS
+from kernelscope.filters.shared.sigma_parameters import CHROMA, STRENGTH, sigma_parameter
+from kernelscope.filters.shared.stabilise import NOISE, WHITENING_STEPS, with_spectra
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Crop
 from kernelscope.schema.explanation import Explanation
@@ -52,15 +56,13 @@ SPEC = FilterSpec(
     summary="Filters blocks that are alike together: what they share is kept, noise is not.",
     synonyms=("denoise", "bm3d", "block matching", "wavelet", "wiener", "shrinkage"),
     source="Dabov, Foi, Katkovnik and Egiazarian, IEEE TIP 16, 2007; Lebrun, IPOL 2012",
-    parameters=(sigma_parameter(estimate_sigma), NOISE, STRENGTH, SETTING),
+    parameters=(sigma_parameter(estimate_sigma), NOISE, STRENGTH, CHROMA, SETTING),
     radius=radius,
     restores=True,
     unit=Unit.WHITE,
+    resolve=with_spectra,
     noise=WHITENING_STEPS,
-    # Noise with gaps is hard to make white: there the sliding DCT is 1 to 6 dB better.
-    remedy=Remedy(
-        disturbance=Disturbance.NOISE, decibels=30.84, suits=lambda model: not model.has_gaps
-    ),
+    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=30.84),
     # Blocks are parts of the picture and of eight pixels around it. `valid` and `keep` would leave
     # out the 90 pixels that a result may depend on; a block of `reduce` would have fewer cells; and
     # with `wrap` blocks would have to be compared across both ends.

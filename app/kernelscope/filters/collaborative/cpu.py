@@ -31,7 +31,6 @@ from kernelscope.filters.collaborative.model import (
     LARGEST,
     LIMIT,
     MARGIN,
-    NORMS,
     ONE,
     PARTS,
     SHARES,
@@ -47,7 +46,6 @@ from kernelscope.filters.shared.border_kernels import border_index
 from kernelscope.filters.shared.correlation import Finish, settle
 from kernelscope.filters.shared.cosine import (
     GREY,
-    SQUARES,
     backward,
     colour_of,
     forward,
@@ -347,7 +345,7 @@ def added(number: Index, count: Index) -> Any:
 
 
 @kernel
-def shrink_hard(spectra: Line, count: Index, thresholds: Line, plain: Flag) -> Any:
+def shrink_hard(spectra: Line, count: Index, thresholds: Line, norms: Line, plain: Flag) -> Any:
     """Leave the coefficients of up to their threshold, which are noise; return the group's weight.
 
     A coefficient without a value is none. The mean of the group is not noise.
@@ -364,11 +362,11 @@ def shrink_hard(spectra: Line, count: Index, thresholds: Line, plain: Flag) -> A
             large = np.int32(0)
             for q in range(8):
                 i, place = np.uintp(k * PITCH + 8 * number + q), np.uintp(8 * k + q)
-                noise = abs(spectra[i]) <= threshold * NORMS[place]
+                noise = abs(spectra[i]) <= threshold * norms[place]
                 spectra[i] = spectra[i] * (part * PARTS[place]) if noise else zero
                 large += np.int32(0) if noise else np.int32(1)
             kept += int(large)
-    if abs(mean) <= thresholds[added(0, count)] * NORMS[0]:
+    if abs(mean) <= thresholds[added(0, count)] * norms[0]:
         kept += 1
         spectra[0] = zero
     return np.true_divide(np.float32(1), np.float32(kept))
@@ -398,7 +396,9 @@ def steps_of(value: Number, part: Number, factor: Number) -> Any:
 
 
 @kernel
-def shrink_wiener(spectra: Line, guides: Line, count: Index, variances: Line, plain: Flag) -> Any:
+def shrink_wiener(
+    spectra: Line, guides: Line, count: Index, variances: Line, squares: Line, plain: Flag
+) -> Any:
     """Leave sigma² / (b² + sigma²) of each coefficient, b that of the guide; return the weight.
 
     These factors have 16 bits, and what remains 8, so that sums of its squares are of integers.
@@ -420,15 +420,15 @@ def shrink_wiener(spectra: Line, guides: Line, count: Index, variances: Line, pl
         t = added(number, count)
         variance, part = variances[t], np.float32(1 / (65536 << (t + 6)))
         for k in range(8):
-            squares = np.int32(0)
+            kept = np.int32(0)
             for q in range(8):
                 i = np.uintp(k * PITCH + 8 * number + q)
-                own = variance * SQUARES[np.uintp(8 * k + q)]
+                own = variance * squares[np.uintp(8 * k + q)]
                 noise = share_of(own, guides[i])
                 spectra[i] = spectra[i] * np.float32(noise) * part
                 left = np.int32(255) - (noise >> np.int32(8))
-                squares += left * left
-            total += int(squares)
+                kept += left * left
+            total += int(kept)
     guides[0] = mean
     return np.true_divide(np.float32(ONE), np.float32(total))
 
@@ -496,7 +496,7 @@ def filter_groups(
     """
     if plain is not None:
         no_simd()
-    step, reach, most, wiener, tolerance, levels, part = numbers
+    step, reach, most, wiener, tolerance, levels, norms, part = numbers
     height, width = cells.shape
     colours = planes.shape[0]
     last = height - 8
@@ -542,9 +542,9 @@ def filter_groups(
                 transform_group(planes[c], width, there, count, not wiener, lines, spectra, plain)
                 if wiener:
                     transform_group(guides[c], width, there, count, False, lines, guide, plain)
-                    weight = shrink_wiener(spectra, guide, count, levels[c], plain)
+                    weight = shrink_wiener(spectra, guide, count, levels[c], norms, plain)
                 else:
-                    weight = shrink_hard(spectra, count, levels[c], plain)
+                    weight = shrink_hard(spectra, count, levels[c], norms, plain)
                 add_group(
                     spectra,
                     lines,
@@ -732,8 +732,14 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     factors = np.outer(curve, curve).ravel()
     is_bytes = source.dtype == np.uint8
     high = np.float32(255 if is_bytes else 0)
-    first = (*where, found.most, False, found.tolerances[0], found.thresholds, found.part)
-    second = (*where, WIENER, True, found.tolerances[1], found.variances, found.part)
+    first = (
+        *(*where, found.most, False),
+        *(found.tolerances[0], found.thresholds, found.norms[0], found.part),
+    )
+    second = (
+        *(*where, WIENER, True),
+        *(found.tolerances[1], found.variances, found.norms[1], found.part),
+    )
     groups = where.count(rows)
     divided = found.quotient, curve, plain
     finish = Finish.of(source.dtype, np.float32)

@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.collaborative.model import (
     MARGIN,
-    NORMS,
     SIDE,
     WIENER,
     Numbers,
     numbers,
     search,
 )
-from kernelscope.filters.shared.cosine import SQUARES
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
 from kernelscope.schema.levels import CONSTANT, GLOBAL, SINGLE_BLOCK, TEXTURE, TUNED
@@ -179,5 +177,7 @@ def _constants(found: Numbers, stage: int) -> NDArray[np.float32]:
     levels = np.zeros((3, 6), np.float32)
     of_planes = found.variances if stage else found.thresholds
     levels[: len(of_planes)] = of_planes
-    norms = SQUARES if stage else NORMS
-    return np.concatenate([np.array(first, np.float32), found.window, levels.ravel(), norms])
+    # The kernel counts coefficients along x first.
+    norms = found.norms[stage].reshape(SIDE, SIDE).T
+    parts = [np.array(first, np.float32), found.window, levels.ravel(), norms.ravel()]
+    return np.concatenate(parts)

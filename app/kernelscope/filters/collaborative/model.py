@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.filters.shared.cosine import SQUARES
+from kernelscope.filters.shared.flat_noise import COSINES
+from kernelscope.filters.shared.sigma_parameters import shares_of
 from kernelscope.filters.shared.stabilise import estimated_sigma
 from kernelscope.schema.parameters import Choice, ChoiceParameter
 from kernelscope.schema.samples import Pixels, colour_count, white_level
@@ -55,6 +58,25 @@ WAVELET_PARTS = 1 / np.array([8, 8, 4, 4, 2, 2, 2, 2])
 
 PARTS = np.outer(WAVELET_PARTS, WAVELET_PARTS).ravel().astype(np.float32)
 
+
+def _energies_of_wavelets() -> NDArray[np.float64]:
+    """Return the share that each frequency along an axis has in each wavelet: rows add up to 1."""
+    sums, d = np.kron(np.eye(4), [1, 1]), np.kron(np.eye(4), [-1, 1])
+    u, v = float(UPDATE) * (d[3] - d[1]), float(UPDATE) * (d[0] - d[2])
+    s = sums + np.stack([u, v, -u, -v])
+    p, q = s[0] + s[1], s[2] + s[3]
+    rows = np.array([p + q, q - p, s[1] - s[0], s[3] - s[2], *d])
+    return np.square(rows / WAVELET_SCALES[:, None] @ COSINES.T)
+
+
+_ENERGIES = _energies_of_wavelets()
+
+_WHITE = np.ones((1, SIDE, SIDE))
+
+_COMMON = 1.2
+"""Alike blocks have more of correlated noise in common: its sigma grows by this factor more than
+that of white noise, each time that two sums are added up."""
+
 _MEDIUM, _LARGE, _NOTICEABLE, _STRONG = 15 / 255, 25 / 255, 35 / 255, 40 / 255
 """A sigma, where white is 1, above which settings differ."""
 
@@ -100,8 +122,8 @@ _MEDIUM_COLOURS = _Setting(
 )
 # Differences of colours are smooth: more of them is noise.
 _LARGE_COLOURS = _MEDIUM_COLOURS._replace(
-    thresholds=(_MEDIUM_LEVELS, (3.1, 3.0, 2.8, 2.7, 2.6, 2.6)),
-    variances=(_MEDIUM_VARIANCES, (2.1, 2.1, 2.55, 2.55, 3, 3)),
+    thresholds=((2.95, 2.95, 2.8, 2.6, 2.4, 2.4), (3.2, 3.1, 2.9, 2.8, 2.7, 2.7)),
+    variances=((0.6, 0.6, 0.7, 0.8, 1.3, 1.7), (2.1, 2.1, 2.55, 2.55, 3, 3)),
 )
 _OPPONENTS = {
     0.0: _LIGHT_COLOURS,
@@ -191,6 +213,9 @@ class Numbers(NamedTuple):
     of the index were added up."""
     variances: NDArray[np.float32]
     """Likewise the squared sigma of the second stage."""
+    norms: tuple[NDArray[np.float32], NDArray[np.float32]]
+    """Noise in the coefficients of a block, in units of sigma and as computed: the deviations of
+    the first stage, the variances of the second. Number 8 k + q is k along x, q along y."""
     unit: np.float32
     """Sigma, or a quarter of white if that is less."""
     window: NDArray[np.float32]
@@ -205,6 +230,13 @@ class Numbers(NamedTuple):
     def quotient(self) -> np.float32:
         """The sample values of a sum of 1 and a weight of 1."""
         return np.float32(float(self.unit) * (WEIGHT_STEPS // STEPS))
+
+
+def _norms(spectra: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return `Numbers.norms` of noise that has the mean spectrum of all planes in each."""
+    power = (spectra / spectra.mean((1, 2), keepdims=True)).mean(0).T
+    deviations = np.sqrt(_ENERGIES @ power @ _ENERGIES.T).ravel()
+    return NORMS * deviations.astype(np.float32), SQUARES * power.ravel().astype(np.float32)
 
 
 def numbers(dtype: np.dtype[Any], channels: int, parameters: Mapping[str, Any]) -> Numbers | None:
@@ -222,17 +254,21 @@ def numbers(dtype: np.dtype[Any], channels: int, parameters: Mapping[str, Any]) 
     setting = _setting(part, colours)
     second = setting.tolerance / 255**2
     block = SIDE**2 * white**2
-    added = 2.0 ** np.arange(6)
+    spectra = parameters.get("spectra", _WHITE)
+    shares = shares_of(parameters, colours) * np.sqrt(spectra.mean((1, 2)))
+    is_white = not np.ptp(spectra, (1, 2)).any()
+    units = sigma * np.sqrt(2.0 ** np.arange(6)) * (1 if is_white else _COMMON ** np.arange(6))
 
-    def of_planes(levels: tuple[_Levels, ...], units: NDArray[np.float64]) -> NDArray[np.float32]:
+    def of_planes(levels: tuple[_Levels, ...], power: int) -> NDArray[np.float32]:
         rows = [levels[min(c, len(levels) - 1)] for c in range(colours)]
-        return (np.array(rows) * units).astype(np.float32)
+        return (np.array(rows) * (shares[:, None] * units) ** power).astype(np.float32)
 
     return Numbers(
         setting.most,
         (np.float32(first * block), np.float32(second * block)),
-        of_planes(setting.thresholds, sigma * np.sqrt(added)),
-        of_planes(setting.variances, sigma**2 * added),
+        of_planes(setting.thresholds, 1),
+        of_planes(setting.variances, 2),
+        (NORMS, SQUARES) if is_white else _norms(spectra),
         np.float32(min(sigma, white / 4)),
         np.kaiser(SIDE, setting.beta).astype(np.float32),
     )

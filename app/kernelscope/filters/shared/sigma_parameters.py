@@ -45,3 +45,24 @@ STRENGTH = FloatParameter(
     decimals=1,
     unit="%",
 )
+
+CHROMA = FloatParameter(
+    name="chroma",
+    label="Chroma",
+    symbol="chroma",
+    help="Of the strength, how much is for the differences of the colours: more removes stains of "
+    "colour and keeps the detail of the brightness. Grey pictures have none.",
+    default=100.0,
+    minimum=0.0,
+    maximum=1000.0,
+    slider=(25.0, 400.0),
+    geometric=True,
+    decimals=1,
+    unit="%",
+)
+"""Of filters that treat colours as opponents."""
+
+
+def shares_of(parameters: Mapping[str, Any], planes: int) -> list[float]:
+    """Return by how much sigma is multiplied for each opponent plane: the first is grey."""
+    return [1.0, *[parameters["chroma"] / 100] * (planes - 1)]

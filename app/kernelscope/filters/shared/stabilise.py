@@ -35,7 +35,13 @@ from numpy.typing import NDArray
 from kernelscope.base.jit import Array, Line, Plane, kernel
 from kernelscope.base.parallel import in_parts
 from kernelscope.filters.shared.flat_noise import flat_sigma
-from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel, find_noise
+from kernelscope.filters.shared.noise_model import (
+    SIDE,
+    NoiseKind,
+    NoiseModel,
+    find_noise,
+    opponent_variances,
+)
 from kernelscope.filters.shared.whiten import Whitener
 from kernelscope.schema.filter import NoiseChoice, NoiseSteps
 from kernelscope.schema.parameters import Choice, ChoiceParameter
@@ -262,6 +268,11 @@ def _whitening_steps_for(
 
 
 @functools.lru_cache(maxsize=16)
+def _steps_without_gaps(model: NoiseModel, sigma: float, dtype: np.dtype[Any]) -> NoiseSteps | None:
+    return None if model.has_gaps else _whitening_steps_for(model, sigma, dtype)
+
+
+@functools.lru_cache(maxsize=16)
 def _all_steps_for(model: NoiseModel, sigma: float, dtype: np.dtype[Any]) -> NoiseSteps | None:
     unequal = max(model.sigmas) > _UNEQUAL * min(model.sigmas)
     if model.kind is NoiseKind.WHITE and unequal and 0 < sigma < math.inf:
@@ -334,10 +345,10 @@ NOISE_STEPS = NoiseChoice(
     steps=functools.partial(_steps, _steps_for),
     describe=_describe,
 )
-"""For a filter that knows spectra."""
+"""For a filter that knows a spectrum for each plane: see `with_spectra`."""
 
-WHITENING_STEPS = replace(NOISE_STEPS, steps=functools.partial(_steps, _whitening_steps_for))
-"""For one that knows a single sigma."""
+WHITENING_STEPS = replace(NOISE_STEPS, steps=functools.partial(_steps, _steps_without_gaps))
+"""For one that knows a single spectrum: noise with gaps, which is hard to make white, has that."""
 
 ALL_STEPS = replace(NOISE_STEPS, steps=functools.partial(_steps, _all_steps_for))
 """For one that compares channels, too: their noise is made equal."""
@@ -353,3 +364,22 @@ def estimated_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
     channels = range(pixels.shape[2])
     flat = math.sqrt(sum(flat_sigma(pixels[..., c : c + 1]) ** 2 for c in channels) / len(channels))
     return flat if flat > model.sigma else math.sqrt(flat * model.sigma)
+
+
+def with_spectra(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Add the ``spectra`` of noise in the opponent planes, unless it is white and equal."""
+    model = parameters.get(MODEL)
+    if (
+        model is None
+        and parameters["noise"] == NoiseKind.CORRELATED
+        and "spectra" not in parameters
+    ):
+        model = find_noise(source[..., : colour_count(source.shape[2])], NoiseKind.CORRELATED)
+    if not isinstance(model, NoiseModel) or not model.sigma:
+        return parameters
+    if model.spectra is not None:
+        return {**parameters, "spectra": model.spectra}
+    if model.kind is NoiseKind.WHITE and not model.alike:
+        powers = opponent_variances(np.square(model.sigmas)) / model.sigma**2
+        return {**parameters, "spectra": np.broadcast_to(powers[:, None, None], (3, SIDE, SIDE))}
+    return parameters

@@ -12,7 +12,7 @@ factors. With sigma 10, a coefficient of 26 is noise to the first pass, one of 3
 second, one whose b is 30 has the factor 900 / 1000 = 0.9.
 
 Colours are filtered as (R + G + B) / √3, (R - B) / √2 and (R - 2G + B) / √6: the noise in these is
-as large as in R, G and B, and hardly any of the picture is in the last two.
+as large as in R, G and B, and hardly any of the picture is in the last two. `chroma` multiplies sigma in these.
 
 Correlated noise has a sigma for each frequency, and camera noise is made white first
 (`shared.noise_model`, `shared.stabilise`).
@@ -30,11 +30,11 @@ Processing 16, 2007.
 from __future__ import annotations
 
 from kernelscope.filters.shared import uncompiled_blocks
-from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_parameter
-from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS
+from kernelscope.filters.shared.sigma_parameters import CHROMA, STRENGTH, sigma_parameter
+from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS, with_spectra
 from kernelscope.filters.sliding_dct.cpu import plan_cpu
 from kernelscope.filters.sliding_dct.cuda import GAPS, plan_cuda
-from kernelscope.filters.sliding_dct.model import estimate_sigma, radius, resolve
+from kernelscope.filters.sliding_dct.model import estimate_sigma, radius
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import EDGE, Example, Explanation
 from kernelscope.schema.filter import Cpu, Disturbance, FilterSpec, Remedy, Unit
@@ -48,11 +48,11 @@ SPEC = FilterSpec(
     summary="Removes what is weaker than noise from the frequencies of all 8×8 blocks.",
     synonyms=("denoise", "cosine", "frequency", "wiener", "shrinkage"),
     source="Yu and Sapiro, DCT image denoising, IPOL 2011; second pass after Dabov et al. 2007",
-    parameters=(sigma_parameter(estimate_sigma), NOISE, STRENGTH),
+    parameters=(sigma_parameter(estimate_sigma), NOISE, STRENGTH, CHROMA),
     radius=radius,
     restores=True,
     unit=Unit.WHITE,
-    resolve=resolve,
+    resolve=with_spectra,
     noise=NOISE_STEPS,
     remedy=Remedy(disturbance=Disturbance.NOISE, decibels=30.42),
     # A block is transformed as a whole: none has fewer cells.

@@ -9,14 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared.cosine import SQUARES
-from kernelscope.filters.shared.noise_model import (
-    NoiseKind,
-    NoiseModel,
-    find_noise,
-    opponent_variances,
-)
-from kernelscope.filters.shared.stabilise import MODEL, estimated_sigma
-from kernelscope.schema.samples import Pixels, colour_count, white_level
+from kernelscope.filters.shared.sigma_parameters import shares_of
+from kernelscope.filters.shared.stabilise import estimated_sigma
+from kernelscope.schema.samples import Pixels, white_level
 
 SIDE = 8
 """Of a block."""
@@ -41,25 +36,6 @@ def estimate_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
     return 100 * estimated_sigma(pixels, parameters)
 
 
-def resolve(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Fill in ``spectra`` of the planes, unless their noise is white and equal."""
-    model = parameters.get(MODEL)
-    if (
-        model is None
-        and parameters["noise"] == NoiseKind.CORRELATED
-        and "spectra" not in parameters
-    ):
-        model = find_noise(source[..., : colour_count(source.shape[2])], NoiseKind.CORRELATED)
-    if not isinstance(model, NoiseModel) or not model.sigma:
-        return parameters
-    if model.spectra is not None:
-        return {**parameters, "spectra": model.spectra}
-    if model.kind is NoiseKind.WHITE and not model.alike:
-        powers = opponent_variances(np.square(model.sigmas)) / model.sigma**2
-        return {**parameters, "spectra": np.broadcast_to(powers[:, None, None], (3, SIDE, SIDE))}
-    return parameters
-
-
 def noise(dtype: np.dtype[Any], parameters: Mapping[str, Any]) -> NDArray[np.float32]:
     """Return the threshold of the first pass, and 1 / sigma for the second, in units of a sample.
 
@@ -71,8 +47,9 @@ def noise(dtype: np.dtype[Any], parameters: Mapping[str, Any]) -> NDArray[np.flo
     numbers = np.zeros((3, 2, SIDE * SIDE), np.float32)
     if np.float32(min(_LAMBDA * sigma, _LARGEST)) == 0:
         return numbers
-    spectra = parameters.get("spectra", np.ones((1, SIDE, SIDE)))
+    spectra = parameters.get("spectra", np.ones((3, SIDE, SIDE)))
     sigmas = sigma * np.sqrt(spectra.transpose(0, 2, 1).reshape(len(spectra), -1) * SQUARES)
+    sigmas *= np.array(shares_of(parameters, len(sigmas)))[:, None]
     with np.errstate(divide="ignore"):
         numbers[:, 1] = np.minimum(1 / sigmas, _LARGEST)
     numbers[:, 0] = np.minimum(_LAMBDA * sigmas, _LARGEST)
