@@ -12,7 +12,8 @@ factors. With sigma 10, a coefficient of 26 is noise to the first pass, one of 3
 second, one whose b is 30 has the factor 900 / 1000 = 0.9.
 
 Colours are filtered as (R + G + B) / √3, (R - B) / √2 and (R - 2G + B) / √6: the noise in these is
-as large as in R, G and B, and hardly any of the picture is in the last two. `chroma` multiplies sigma in these.
+as large as in R, G and B, and hardly any of the picture is in the last two. `chroma` multiplies
+sigma in these.
 
 Correlated noise has a sigma for each frequency, and camera noise is made white first
 (`shared.noise_model`, `shared.stabilise`).
