@@ -62,8 +62,8 @@ STEPS = 2.0 ** np.arange(-2.5, 2.01, 0.25)
 PAGE = Path(__file__).with_name("nlm-strength.md")
 
 
-COST = """The cost, on two cores with nothing beside them, defaults, medians, measured before sigma was
-estimated beside texture: 36 ms for the 512×512
+COST = """The cost, on two cores with nothing beside them, defaults, medians, measured before sigma
+was estimated beside texture: 36 ms for the 512×512
 pixels of `camera`, where level *parallel* takes 90 ms for the filter itself. The estimate runs on
 the CPU whatever device the filter has. On an H100 the filter's kernel takes 0.5 ms for 256×256
 pixels (README.md beside this page), so that there the estimate takes far longer than what it
@@ -87,7 +87,8 @@ def main() -> None:
 `filter_sigma` is estimated where nobody sets it: by Stein's unbiased risk estimate, which knows
 from the noisy picture alone how far an average is from the picture without noise, and with the
 sigma that `filters/shared/flat_noise.py` measures beside texture. How many pixels it looks at was
-chosen by looking at the first {len(CHOSEN_ON)} pictures. The other {len(HELD_OUT)} had no part in it.
+chosen by looking at the first {len(CHOSEN_ON)} pictures.
+The other {len(HELD_OUT)} had no part in it.
 The form is source N's, with a Gaussian over a patch of 7.
 All are the middle {SIDE}×{SIDE} of a picture that comes with
 scikit-image or scikit-learn (text and page are less high), with Gaussian noise of four variances,
