@@ -20,9 +20,10 @@ Colours are filtered as (R + G + B) / √3, (R - B) / √2 and (R - 2G + B) / �
 as large as in R, G and B. Blocks are compared in R + G + B alone, where it is least, and all three
 have the same stacks. `chroma` multiplies sigma in the last two.
 
-Correlated noise whose spectrum has gaps has a sigma for each coefficient of a block, from the mean
-spectrum of the planes. Alike blocks share more of it, so it grows faster with what is added up
-(`model`). Other correlated noise, and that of cameras, is made white first (`shared.stabilise`).
+Correlated noise that cannot be made white, as that of demosaiced photos, has a sigma for each
+coefficient of a block, from the mean spectrum of the planes. Alike blocks share more of it, so it
+grows faster with what is added up (`model`). Other correlated noise, and that of cameras, is made
+white first (`shared.stabilise`).
 
 Pixels get blocks in any order, so the sums are of integers: 4096 stand for sigma. What is summed is
 the noise that the blocks lose, which is small whatever the samples are; the picture less that is

@@ -77,11 +77,12 @@ class NoiseModel:
         return max(self.sigmas) <= _ALIKE * min(self.sigmas)
 
     @property
-    def has_gaps(self) -> bool:
-        """Whether several frequencies of a plane have next to no noise, as after interpolation."""
-        if self.spectra is None:
+    def whitens(self) -> bool:
+        """Whether correlated noise can be made white: not that of colours, which demosaicing made
+        uneven, nor that with next to nothing in several frequencies."""
+        if self.spectra is None or len(self.spectra) > 1:
             return False
-        return int((self.spectra < _NEXT_TO_NONE).sum((1, 2)).max()) >= _SEVERAL
+        return int((self.spectra < _NEXT_TO_NONE).sum((1, 2)).max()) < _SEVERAL
 
     def with_sigma(self, sigma: float) -> NoiseModel:
         """Return noise of the same kind, of this strength in all."""

@@ -268,8 +268,10 @@ def _whitening_steps_for(
 
 
 @functools.lru_cache(maxsize=16)
-def _steps_without_gaps(model: NoiseModel, sigma: float, dtype: np.dtype[Any]) -> NoiseSteps | None:
-    return None if model.has_gaps else _whitening_steps_for(model, sigma, dtype)
+def _careful_steps_for(model: NoiseModel, sigma: float, dtype: np.dtype[Any]) -> NoiseSteps | None:
+    if model.spectra is not None and not model.whitens:
+        return None
+    return _whitening_steps_for(model, sigma, dtype)
 
 
 @functools.lru_cache(maxsize=16)
@@ -347,8 +349,8 @@ NOISE_STEPS = NoiseChoice(
 )
 """For a filter that knows a spectrum for each plane: see `with_spectra`."""
 
-WHITENING_STEPS = replace(NOISE_STEPS, steps=functools.partial(_steps, _steps_without_gaps))
-"""For one that knows a single spectrum: noise with gaps, which is hard to make white, has that."""
+WHITENING_STEPS = replace(NOISE_STEPS, steps=functools.partial(_steps, _careful_steps_for))
+"""For one that knows a single spectrum, that of noise that cannot be made white."""
 
 ALL_STEPS = replace(NOISE_STEPS, steps=functools.partial(_steps, _all_steps_for))
 """For one that compares channels, too: their noise is made equal."""
