@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.rician import STEPS, RicianStabiliser
+from kernelscope.filters.shared.sigma_parameters import shares_of
 from kernelscope.filters.shared.volume_noise import noise_model, removed_sigma
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.samples import colour_count, white_level
@@ -123,14 +124,15 @@ def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
     sigma = parameters["sigma"] * parameters["strength"] / 1e4 * white_level(task.source.dtype)
     planes = np.moveaxis(found @ _OPPONENTS.T if colours == 3 else found, -1, 0)
     spectra = np.resize(parameters.get("spectra", np.ones(1)), (colours, _SIDE, _SIDE))
-    sigmas = (sigma * np.sqrt(spectra)).astype(np.float32)
+    shares = np.array(shares_of(parameters, colours))
+    sigmas = (sigma * np.sqrt(spectra) * shares[:, None, None]).astype(np.float32)
     for left in range(0, output.shape[1], _COLUMNS):
         tile = output[:, left : left + _COLUMNS]
         last = left + tile.shape[1] + 2 * margin
         made = np.stack(
             [
                 without_noise(plane[:, left:last], own)
-                if sigma > 0
+                if own.any()
                 else plane[margin:-margin, left + margin : last - margin]
                 for plane, own in zip(planes, sigmas, strict=True)
             ],
