@@ -25,6 +25,7 @@ from PIL import Image as PillowImage
 from PIL import PngImagePlugin
 
 from kernelscope.backends.cuda import CudaBackend
+from kernelscope.base.errors import ImageWriteError
 from kernelscope.base.json_fields import Field
 from kernelscope.big.batch import JOURNAL, Batch, Handling, Item
 from kernelscope.big.batch.task import TaskSettings, describe
@@ -208,6 +209,24 @@ def test_a_killed_batch_is_resumed_and_nothing_is_computed_twice(tmp_path: Path)
         assert np.array_equal(made, applied(path, pixels(number, 700)))
 
 
+def test_after_a_failure_a_file_of_that_name_is_not_taken_for_the_result(
+    recipe: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def full(image: Image, path: Path, **how: Any) -> Path:
+        raise ImageWriteError(f"{path.name}: the disk is full.", "Free some space.")
+
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr("kernelscope.big.batch.contents.write_image", full)
+        assert batch(recipe, folder, "--out", out) == 1
+    (out / "2.png").write_bytes(b"from elsewhere")
+    capsys.readouterr()
+    assert batch(recipe, folder, "--out", out, "--resume") == 1
+    assert "2.png: the file is there already" in capsys.readouterr().err
+    assert (out / "2.png").read_bytes() == b"from elsewhere"
+
+
 def test_a_recipe_that_makes_colours_is_checked_for_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -228,6 +247,28 @@ def test_a_journal_of_another_recipe_is_not_resumed(
     assert "belongs to another recipe" in capsys.readouterr().err
 
 
+def test_a_full_disk_is_said_for_each_file(
+    recipe: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    written = list[Path]()
+
+    def full(image: Image, path: Path, **how: Any) -> Path:
+        if len(written) == 3:
+            raise ImageWriteError(f"{path.name}: the disk is full.", "Free some space.")
+        written.append(path)
+        return write_image(image, path, **how)
+
+    monkeypatch.setattr("kernelscope.big.batch.contents.write_image", full)
+    assert batch(recipe, folder, "--out", tmp_path / "out", "--jobs", 1) == 1
+    captured = capsys.readouterr()
+    assert captured.err.count("the disk is full") == 3
+    assert captured.out.startswith("3 of 6 files")
+    monkeypatch.undo()
+    assert batch(recipe, folder, "--out", tmp_path / "out", "--resume") == 0
+    assert len(list((tmp_path / "out").rglob("*.png"))) == 6
+
+
 def test_a_file_that_changes_while_it_is_read_fails(
     recipe: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -242,6 +283,16 @@ def test_a_file_that_changes_while_it_is_read_fails(
     monkeypatch.setattr("kernelscope.big.batch.contents.read_image", slow)
     assert batch(recipe, folder, "--out", tmp_path / "out") == 1
     assert "3.png: the file changed while it was read" in capsys.readouterr().err
+
+
+def test_a_recipe_of_a_newer_version_is_refused(
+    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = json.loads(recipe.read_text("utf-8"))
+    recipe.write_text(json.dumps(content | {"version": 99}), encoding="utf-8")
+    assert batch(recipe, folder, "--out", tmp_path / "out") == 1
+    assert "a newer one may have written it" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_formats_that_lose_something_need_permission(

@@ -23,3 +23,11 @@ def test_a_stage_that_stands_still_has_no_estimate(clock: SimpleNamespace) -> No
     clock.now += 10
     assert left.describe("compute", 0.25) == "", "nothing was done since it began"
     assert left.describe("compute", 0.5) == ", 20 s left"
+
+
+def test_long_waits_are_in_minutes(clock: SimpleNamespace) -> None:
+    left = TimeLeft()
+    left.describe("compute", 0.0)
+    clock.now += 10
+    assert left.describe("compute", 0.1) == ", 2 min left"
+    assert left.describe("compute", 0.9999) == ", 1 s left", "never none while it goes on"

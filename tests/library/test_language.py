@@ -118,6 +118,14 @@ def test_nan_of_64_bits_is_filtered_as_a_number() -> None:
         ks.median(np.full((4, 4), np.inf))
 
 
+def test_progress_and_cancel_of_other_types() -> None:
+    seen: list[float] = []
+    ks.mean(samples("float64", (300, 200)), progress=lambda stage, part: seen.append(part))
+    assert seen[-1] == 1
+    with pytest.raises(ks.Cancelled):
+        ks.mean(samples("int32"), cancel=lambda: True)
+
+
 # Borders ------------------------------------------------------------------------------
 
 
