@@ -218,11 +218,15 @@ def test_a_switch_that_is_on_looks_different_from_one_that_is_off_and_from_run(
     def ground(widget: QWidget) -> QColor:
         return widget.grab().toImage().pixelColor(30, 5)
 
-    off = ground(toggle)
+    def underline(widget: QWidget) -> QColor:
+        return widget.grab().toImage().pixelColor(30, 28)
+
+    off, line_off = ground(toggle), underline(toggle)
     toggle.setChecked(True)
-    on = ground(toggle)
-    assert off.saturation() < 20
-    assert on.saturation() > 30
+    on, line_on = ground(toggle), underline(toggle)
+    assert contrast(on, off) > 1.15
+    assert line_off.saturation() < 20 and line_on.saturation() > 30
+    assert on.saturation() < 20
     assert contrast(on, toggle.palette().color(QPalette.ColorRole.ButtonText)) > 4.5
     assert contrast(on, ground(run)) > 1.5  # the one filled button is the one that runs
 

@@ -207,11 +207,13 @@ def _tiles(task: CpuTask, start: int, stop: int) -> None:
                 padded, first, (front, top, left), tile.shape, strict=False
             )
         ]
+        if not removed:
+            tile[...] = task.source[np.ix_(*(each[margin:-margin] for each in places))]
+            continue
         sigmas = _sigmas_at(nodes, cell, places)
         voxels = np.moveaxis(task.source[np.ix_(*places)], -1, 0) / sigmas
         for c in range(components):
-            stable = _stabilised(voxels[c], tables)
-            made = without_noise(stable, noise) if removed else stable[own]
+            made = without_noise(_stabilised(voxels[c], tables), noise)
             tile[..., c] = _restored(made, tables) * sigmas[c][own]
 
 

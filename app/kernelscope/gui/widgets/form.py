@@ -240,6 +240,7 @@ class AxesEditor(NumberEditor):
         )
         self._each.setPlaceholderText("or x, y" if parameter.axes == 2 else "or x, y, z")
         self._line.addWidget(self._each)
+        self._slider.raise_()  # the order of children is that of Tab
         self._each.textChanged.connect(self.changed)
 
     def value(self) -> Any:
@@ -375,6 +376,8 @@ class FootprintEditor(ChoiceEditor):
         self.draw.setParent(parent)
         self._named = len(parameter.choices)
         super().__init__(parameter, parent)
+        self.setSizeAdjustPolicy(self.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.setMinimumContentsLength(7)  # beside the button, in a narrow panel
         self.sheet.changed.connect(self._on_drawn)
         self.currentIndexChanged.connect(self._follow)
         self._follow()
