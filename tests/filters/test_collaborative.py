@@ -287,21 +287,24 @@ def test_norms_are_those_of_coefficients_of_noise() -> None:
         np.testing.assert_allclose(measured.T, norms.reshape(8, 8), rtol=0.06)
 
 
-def test_what_blocks_share_of_correlated_noise_counts_as_noise() -> None:
+@pytest.mark.parametrize(("least", "growth"), [(0.0, 1.2), (1.5, 1.1)])
+def test_what_blocks_share_of_correlated_noise_counts(least: float, growth: float) -> None:
+    """Up to a power that varies as much as its mean."""
     given = {"sigma": 5.0, "strength": 100.0, "chroma": 100.0}
-    power = np.ones((3, 8, 8)) * np.array([0.5, 1, 2])[:, None, None]
-    white, planes, slope = (
+    power = np.ones((3, 8, 8)) * np.array([0.5, 0, 2])[:, None, None]
+    slope = np.tile([[least], [2 - least]], (4, 8))
+    white, planes, uneven = (
         numbers(np.dtype(F), 3, {**given, **more})
-        for more in ({}, {"spectra": power}, {"spectra": power * np.linspace(0, 2, 8)})
+        for more in ({}, {"spectra": power}, {"spectra": power * slope})
     )
     assert white is not None
     assert planes is not None
-    assert slope is not None
-    levels = np.outer(np.sqrt([0.5, 1, 2]), np.ones(6))
-    for found in (planes, slope):
+    assert uneven is not None
+    levels = np.outer(np.sqrt([0.5, 0, 2]), np.ones(6))
+    for found in (planes, uneven):
         np.testing.assert_allclose(found.thresholds, white.thresholds * levels, rtol=1e-6)
         np.testing.assert_allclose(found.variances, white.variances * levels**2, rtol=1e-6)
-        levels = levels * 1.2 ** np.arange(6)
+        levels = levels * growth ** np.arange(6)
     np.testing.assert_array_equal(planes.norms, white.norms)
 
 

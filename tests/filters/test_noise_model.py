@@ -90,7 +90,7 @@ def test_white_noise_is_not_taken_for_another(picture: str, sigma: float) -> Non
     assert find_noise(noisy).kind == NoiseKind.WHITE
 
 
-@pytest.mark.parametrize("picture", ["astronaut", "coffee", "retina"])
+@pytest.mark.parametrize("picture", ["astronaut", "coffee", "retina", "chelsea"])
 @pytest.mark.parametrize("photons", [100, 400])
 def test_noise_of_demosaiced_photos_is_correlated(picture: str, photons: float) -> None:
     """It depends on the brightness as well, so that blocks differ as those of texture do."""

@@ -73,9 +73,10 @@ _ENERGIES = _energies_of_wavelets()
 
 _WHITE = np.ones((1, SIDE, SIDE))
 
-_COMMON = 1.2
-"""Alike blocks have more of correlated noise in common: its sigma grows by this factor more than
-that of white noise, each time that two sums are added up."""
+_COMMON = 0.2
+"""Alike blocks have more of correlated noise in common: its sigma grows by this share more than
+that of white noise, each time that two sums are added up; by less if its power varies less than a
+mean does."""
 
 _MEDIUM, _LARGE, _NOTICEABLE, _STRONG = 15 / 255, 25 / 255, 35 / 255, 40 / 255
 """A sigma, where white is 1, above which settings differ."""
@@ -232,9 +233,8 @@ class Numbers(NamedTuple):
         return np.float32(float(self.unit) * (WEIGHT_STEPS // STEPS))
 
 
-def _norms(spectra: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return `Numbers.norms` of noise that has the mean spectrum of all planes in each."""
-    power = (spectra / spectra.mean((1, 2), keepdims=True)).mean(0).T
+def _norms(power: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return `Numbers.norms` for the power of noise in frequencies [along x, along y]."""
     deviations = np.sqrt(_ENERGIES @ power @ _ENERGIES.T).ravel()
     return NORMS * deviations.astype(np.float32), SQUARES * power.ravel().astype(np.float32)
 
@@ -255,9 +255,11 @@ def numbers(dtype: np.dtype[Any], channels: int, parameters: Mapping[str, Any]) 
     second = setting.tolerance / 255**2
     block = SIDE**2 * white**2
     spectra = parameters.get("spectra", _WHITE)
-    shares = shares_of(parameters, colours) * np.sqrt(spectra.mean((1, 2)))
-    is_white = not np.ptp(spectra, (1, 2)).any()
-    units = sigma * np.sqrt(2.0 ** np.arange(6)) * (1 if is_white else _COMMON ** np.arange(6))
+    means = spectra.mean((1, 2))
+    shares = shares_of(parameters, colours) * np.sqrt(means)
+    power = (spectra[means > 0] / means[means > 0, None, None]).mean(0).T
+    times = np.arange(6)
+    units = sigma * np.sqrt(2.0**times) * (1 + _COMMON * min(power.std(), 1)) ** times
 
     def of_planes(levels: tuple[_Levels, ...], power: int) -> NDArray[np.float32]:
         rows = [levels[min(c, len(levels) - 1)] for c in range(colours)]
@@ -268,7 +270,7 @@ def numbers(dtype: np.dtype[Any], channels: int, parameters: Mapping[str, Any]) 
         (np.float32(first * block), np.float32(second * block)),
         of_planes(setting.thresholds, 1),
         of_planes(setting.variances, 2),
-        (NORMS, SQUARES) if is_white else _norms(spectra),
+        _norms(power),
         np.float32(min(sigma, white / 4)),
         np.kaiser(SIDE, setting.beta).astype(np.float32),
     )
