@@ -30,7 +30,7 @@ OTHERS = {
     "Results": (
         *("bench/README.md", "bench/limits.md"),
         *("bench/nlm-strength.md", "bench/mri-strength.md", "bench/denoisers.md"),
-        *("bench/noise_kinds.md", "bench/volume-denoisers.md"),
+        *("bench/noise_kinds.md", "bench/photos.md", "bench/volume-denoisers.md"),
     ),
     "Project": ("../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md", "README.md"),
 }
