@@ -170,10 +170,9 @@ def find_noise(pixels: Pixels, kind: NoiseKind | None = None) -> NoiseModel:
         return found
     if kind is None and blocks.shape[1] >= _PARTS * _FEWEST:
         parts = _spectra(blocks, clips, _PARTS)
-        if _is_demosaiced(parts):
+        found = _correlated(parts, _CLEARLY)
+        if found is None and _is_demosaiced(parts):
             found = _correlated([each.without_texture for each in parts], 0)
-        else:
-            found = _correlated(parts, _CLEARLY)
         if found is not None:
             return replace(found, sure=False)
     white_noise = _white(pixels)
