@@ -139,9 +139,8 @@ and the columns without *estimate* know sigma.
 
 ![A noisy picture, and the same by non-local means and by collaborative filtering](denoised.png)
 
-*{SHOWN[0]}* with sigma {
-        SHOWN[1]
-    }, by non-local means and by collaborative filtering, which estimated all.
+*{SHOWN[0]}* with sigma {SHOWN[1]}, by non-local means and by collaborative filtering: all is
+estimated.
 
 ## Means of {len(GREY)} grey pictures
 
