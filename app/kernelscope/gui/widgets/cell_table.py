@@ -228,7 +228,11 @@ class CellSheet(QWidget):
 
     def _resize(self) -> None:
         """Add cells that do not count around the centre, or cut from all sides."""
-        old, height, width = self.table.cells() or ((0,),), self._rows.value(), self._columns.value()
+        old, height, width = (
+            self.table.cells() or ((0,),),
+            self._rows.value(),
+            self._columns.value(),
+        )
         down, right = height // 2 - len(old) // 2, width // 2 - len(old[0]) // 2
 
         def cell(y: int, x: int) -> int:
