@@ -137,7 +137,7 @@ def test_a_recipe_keeps_the_table() -> None:
 def test_a_footprint_of_a_name_has_one_odd_side(size: Any) -> None:
     source = np.arange(80, dtype=np.uint8).reshape(8, 10)
     for shape in ("disk", [[1, 1, 0]]):
-        with pytest.raises(InvalidParameter, match="no odd side of a square") as caught:
+        with pytest.raises(InvalidParameter, match="no square of an odd side") as caught:
             ks.median(source, size=size, footprint=shape)
         assert "as the footprint, without a size" in caught.value.hint
     np.testing.assert_array_equal(
