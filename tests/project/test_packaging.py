@@ -92,12 +92,12 @@ def test_wheel_holds_the_program_and_nothing_else(wheel: Path) -> None:
     expected |= {f"kernelscope/{path}" for path in files_under("kernels", ".cu", ".cuh")}
     resources = {
         path
-        for path in files_under("resources", ".png", ".bmp", ".svg", ".csv", ".md", ".toml")
+        for path in files_under("resources", ".png", ".bmp", ".svg", ".csv", ".md", ".toml", ".qss")
         if path != "resources/README.md"
     }
     assert resources
     resources |= set(files_under("resources/exercises", ".json", ".cu", ".cuh"))
-    resources |= set(files_under("resources/templates", ".cu"))
+    resources |= set(files_under("resources/templates", ".cu", ".txt", ".bash"))
     reports = {path.name for path in (ROOT / "resources" / "bench").glob("*.json")}
     assert len(reports) > 20
     resources |= {f"resources/bench/{name}" for name in reports}

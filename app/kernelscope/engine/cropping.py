@@ -113,7 +113,7 @@ def execute_region(request: Request, run: Callable[[Request], Result]) -> Result
     planes = np.ascontiguousarray(part.inside.of(result.output.planes))
     if area is not None:
         planes = area.limited(region.of(image.planes), planes, region)
-    request = replace(request, stand_in=result.request.stand_in)
+    request = request.computed_by(result.request.stand_in)
     return replace(result, request=request, output=Image.from_array(planes, image.title))
 
 

@@ -403,6 +403,10 @@ class Request:
         """Whether numbers of the step are still to be estimated."""
         return bool(self.step.estimates) and not self.estimated
 
+    def computed_by(self, stand_in: str | None) -> Request:
+        """Return this very request, or one that names another method which took its place."""
+        return self if stand_in == self.stand_in else replace(self, stand_in=stand_in)
+
     def alone(self, number: int, source: Source) -> Request:
         """Return the request for one of the steps, counted from 1, on `source`."""
         if number > 1:

@@ -167,11 +167,8 @@ def _run(
         output = _compute(request, backend, level, context)
         quality = _judge(request, output, backend, context)
         correlation = _look_for_structure(request, output, context)
-    stand_in = log.stand_in or None
-    if stand_in != request.stand_in:
-        request = replace(request, stand_in=stand_in)
     result = Result(
-        request,
+        request.computed_by(log.stand_in or None),
         output,
         backend.id,
         level.id,
