@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtGui import QColor, QFont, QPalette
 from PySide6.QtWidgets import QApplication, QDockWidget, QTabBar
 
@@ -156,8 +156,14 @@ class Stylist(QObject):
             for widget in QApplication.allWidgets():
                 if isinstance(widget, QDockWidget):
                     widget.setFont(font)
-                elif isinstance(widget, QTabBar):  # which now and then keeps its old layout
-                    widget.setIconSize(widget.iconSize())
+
+        # Some get their font in a later turn, and keep the sizes that texts had until then.
+        QTimer.singleShot(0, self, self._fit_tabs)
+
+    def _fit_tabs(self) -> None:
+        for widget in QApplication.allWidgets():
+            if isinstance(widget, QTabBar):
+                QApplication.sendEvent(widget, QEvent(QEvent.Type.FontChange))
 
     def _on_system(self) -> None:
         if self.appearance.scheme is Scheme.SYSTEM:
