@@ -66,7 +66,7 @@ COMMANDS = (
 @linux
 @pytest.mark.parametrize(
     ("words", "megabytes"),
-    in_turn(COMMANDS, (155, 300, 500, 800), every=4),
+    in_turn(COMMANDS, (240, 300, 500, 800), every=4),
     ids=lambda value: str(value).split()[0],
 )
 def test_a_result_or_one_line(words: str, megabytes: int, pictures: Path, tmp_path: Path) -> None:
