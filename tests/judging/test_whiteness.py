@@ -56,6 +56,22 @@ def test_nothing_removed_or_nothing_there() -> None:
         assert removed_correlation(volume, volume) is None
 
 
+def test_the_figure_is_that_of_the_pairs_inside() -> None:
+    noise = gaussian_filter(np.random.default_rng(3).normal(0, 10, (40, 50, 60)), (0.4, 0, 0))
+    noisy, smooth = (head() + 30 + noise).astype(F), head()
+    removed, inside = noisy - smooth.astype(np.float64), smooth > smooth.mean()
+    both = inside[:-1] & inside[1:]
+    pairs = np.corrcoef(removed[:-1][both], removed[1:][both])[0, 1]
+    assert pairs > 0.05
+    assert removed_correlation(noisy, smooth) == pytest.approx(pairs, abs=1e-3)
+
+
+def test_an_offset_that_was_removed_has_no_correlation() -> None:
+    lower = np.round(head())
+    assert removed_correlation(lower + 1, lower) is None
+    assert removed_correlation(lower.astype(np.float64) + 0.1, lower.astype(np.float64)) is None
+
+
 @pytest.mark.parametrize(
     ("found", "words"),
     [

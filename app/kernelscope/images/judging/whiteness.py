@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST = 2**18
+_MOST = 2**17
 """Samples that are looked at, about: those in the middle of a volume or of each channel."""
 
 _STRUCTURE, _STAYED = 0.2, -0.2
@@ -70,29 +70,39 @@ def _middle(shape: tuple[int, ...]) -> tuple[slice, ...]:
     )
 
 
-def _along_axes(removed: NDArray[np.float64], inside: NDArray[np.bool_]) -> list[float]:
-    found = [
-        _correlation(np.moveaxis(removed, axis, 0), np.moveaxis(inside, axis, 0))
-        for axis in range(removed.ndim)
-    ]
-    return [each for each in found if each is not None]
-
-
 _FEWEST = 1000
+"""Pairs of neighbours."""
+
+_FLAT = 1e-12
+"""Of the largest value removed: differences below are rounding."""
 
 
-def _correlation(lines: NDArray[np.float64], inside: NDArray[np.bool_]) -> float | None:
-    """Return the correlation of neighbours along the first axis, of those inside."""
-    both = inside[:-1] & inside[1:]
-    if both.sum() < _FEWEST:
-        return None
-    first, second = lines[:-1][both], lines[1:][both]
-    scale = float(max(np.abs(first).max(), np.abs(second).max()))
-    if not 0 < scale < np.inf:
-        return None
-    first, second = first / scale - (first / scale).mean(), second / scale - (second / scale).mean()
-    power = float(np.sqrt(np.square(first).sum() * np.square(second).sum()))
-    return float((first * second).sum()) / power if power else None
+def _along_axes(removed: NDArray[np.float64], inside: NDArray[np.bool_]) -> list[float]:
+    """Return the correlation of neighbours that are both inside, along each axis that has enough.
+
+    The mean is that of all voxels inside: pairs leave too few out for theirs to be another.
+    """
+    chosen = removed[inside]
+    largest = float(np.abs(chosen).max(initial=0.0))
+    if not 0 < largest < np.inf:
+        return []
+    chosen /= largest
+    chosen -= chosen.mean()
+    if np.abs(chosen).max() < _FLAT:
+        return []
+    centred = np.zeros(removed.shape)
+    centred[inside] = chosen
+    found = []
+    for axis in range(removed.ndim):
+        here, there = (
+            (slice(None),) * axis + (part,) for part in (slice(None, -1), slice(1, None))
+        )
+        both = inside[here] & inside[there]
+        if np.count_nonzero(both) >= _FEWEST:
+            first, second = (np.ravel(centred[part] * both) for part in (here, there))
+            power = float(np.sqrt((first @ first) * (second @ second)))
+            found.append(float(first @ second) / power if power else 0.0)
+    return found
 
 
 def describe_correlation(found: float) -> str:
