@@ -90,9 +90,9 @@ def test_tiles_of_the_kept_rim_need_not_be_whole() -> None:
     assert slabs.slab_rows([step], 500, 4) == 150
 
 
-def test_slabs_of_large_rows_are_thicker_than_their_halo() -> None:
+def test_slabs_of_large_rows_are_four_times_their_halo() -> None:
     steps = [WeightedRows((512, 1024, 1024, 1), radius=20).step]
-    assert slabs.slab_rows(steps, 512, 1) == 74  # 80 wanted: in 7
+    assert slabs.slab_rows(steps, 512, 1) == 128  # 160 wanted: in 4
     assert slabs.slab_rows(steps, 30, 1) == 30  # one more would not fit
 
 

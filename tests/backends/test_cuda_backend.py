@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import signal
 import sys
 import threading
@@ -137,6 +138,16 @@ def test_little_work_is_left_to_one_gpu(
     result = run(backend, source, "mri_nlm")
     np.testing.assert_array_equal(result.scan.planes, 2 * source.planes)
     assert "slab" not in " ".join(result.notices)
+
+
+def test_copies_count_as_work_to_share(
+    backend: CudaBackend, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = scan()
+    monkeypatch.setattr(
+        slabs, "WORTH_SHARING", 30_000 * math.prod(source.shape)
+    )  # 18,600 by itself
+    assert "slab" in " ".join(run(backend, source, "mri_nlm").notices)
 
 
 @pytest.mark.parametrize("most", [0, 1 << 30])

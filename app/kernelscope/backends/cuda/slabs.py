@@ -444,8 +444,9 @@ def unit_rows(step: PreparedFilter) -> int:
 def slab_rows(steps: Sequence[PreparedFilter], fitting: int, devices: int) -> int:
     """Return how many rows a slab should have, so that every GPU gets the same number.
 
-    `SLAB_BYTES`, but at least twice as many as its halo, which is uploaded again; whole tiles
-    of the kernels where that is possible. 0 if `fitting` rows cannot be filtered by themselves.
+    `SLAB_BYTES`, but at least four times as many as its halo, which is uploaded and computed again;
+    whole tiles of the kernels where that is possible. 0 if `fitting` rows cannot be filtered by
+    themselves.
     """
     final = steps[-1]
     unit = unit_rows(final)
@@ -454,7 +455,7 @@ def slab_rows(steps: Sequence[PreparedFilter], fitting: int, devices: int) -> in
         return 0
     height = final.task.output_shape[0]
     _, result, *_ = needs(steps)
-    wanted = min(max(SLAB_BYTES // result, 4 * final.radius, 1), fitting)
+    wanted = min(max(SLAB_BYTES // result, 8 * final.radius, 1), fitting)
     turns = math.ceil(height / (devices * wanted))
     rows = math.ceil(height / (devices * turns))
     # Threads of the rim's kernel stride over few pixels: whole tiles would save it nothing.
@@ -466,9 +467,14 @@ def slab_rows(steps: Sequence[PreparedFilter], fitting: int, devices: int) -> in
 
 _logger = logging.getLogger(__name__)
 
-WORTH_SHARING = 4e11
-"""Operations of a volume from which on several GPUs are quicker than one. For 20 ms of kernels on
-one H100: slabs cost a run about 8 ms more than one piece does, and a second GPU saves half."""
+WORTH_SHARING = 2.6e11
+"""Operations of a volume from which on several GPUs are quicker than one, copies included."""
+
+_COPYING = 1.5e4
+"""Operations that take as long as a voxel's copies. Several GPUs share these too, but take about
+3 ms to begin. With both figures, two H200 took a volume of 256³ floats in 0.5 to 1.0 of the time of
+one (3-D mean, median, MRI NLM, both volume denoisers) and 400³ in 0.5 to 0.65 (Gaussian and Sobel
+as long), and one of 181x217x181, which stays on one, would take 0.7 to 1.3."""
 
 
 def apply(
@@ -521,10 +527,10 @@ def apply(
 
 
 def _operations(run: DeviceRun) -> float:
-    """Return the work of the last step, by its plan."""
+    """Return the work of the last step, by its plan, and of the copies."""
     step = run.steps[-1]
     samples = math.prod(step.task.output_shape)
-    return samples * sum(launch.operations_per_sample for launch in step.plan.launches)
+    return samples * (_COPYING + sum(launch.operations_per_sample for launch in step.plan.launches))
 
 
 def _fits(run: DeviceRun, image: Source, limit: int | None) -> bool:
