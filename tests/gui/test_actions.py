@@ -18,6 +18,7 @@ from kernelscope.gui.widgets.commands import (
     SOURCE,
     Action,
     WindowState,
+    declared,
     declared_by,
     plain,
 )
@@ -30,9 +31,7 @@ from kernelscope.gui.window.viewer import Viewer
 from kernelscope.teach import manual
 from tests.gui.helpers import dialog, load, run
 
-DECLARED = {
-    action.id: action for part in (MainWindow, *MainWindow.PARTS) for _, action in declared_by(part)
-} | {dock.toggle.id: dock.toggle for dock in DOCKS if dock.entry}
+DECLARED = declared | {dock.toggle.id: dock.toggle for dock in DOCKS if dock.entry}
 ACTIONS = [DECLARED[id_] for _, id_ in menus.entries()]
 
 

@@ -178,7 +178,7 @@ def test_no_text_of_the_window_has_the_time_of_an_emulated_run(
         pytest.skip("no C++ compiler")
     window = open_with(CpuBackend(threads=2), emulator)
     load(qtbot, window, picture)
-    window.dock_watch.toggle_console()
+    window.toggle_console()
     window.levels.explain()
     before = texts(window)
     run_at(qtbot, window, SHARED)

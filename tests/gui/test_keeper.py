@@ -18,8 +18,8 @@ from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.dock_list import DockName
+from kernelscope.gui.window.last_session import STATE_VERSION
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.gui.window.placement import STATE_VERSION
 from tests.gui.helpers import Opener, child, dialog
 from tests.patience import PATIENCE
 

@@ -7,43 +7,34 @@ import itertools
 import pytest
 from PySide6.QtCore import QByteArray, QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QLabel, QTabBar, QToolButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QTabBar, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
-from kernelscope.gui.widgets.layouts import Slot
-from kernelscope.gui.window import placement
+from kernelscope.gui.window import last_session
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import child, contrast, press
-
-
-def test_an_empty_slot_hides(qtbot: QtBot) -> None:
-    slot = Slot("somewhere")
-    qtbot.addWidget(slot)
-    assert slot.isHidden()
-    slot.put(QLabel("here"))
-    assert not slot.isHidden()
 
 
 def test_a_layout_of_an_earlier_version_is_not_restored(window: MainWindow) -> None:
     quality = window.docks[DockName.QUALITY]
     quality.close()
     for version, hidden in (
-        (placement.STATE_VERSION - 1, False),
-        (placement.STATE_VERSION, True),
+        (last_session.STATE_VERSION - 1, False),
+        (last_session.STATE_VERSION, True),
     ):
         quality.close()
         window.settings.set_blob("state", window.saveState(version))
         quality.show()
-        placement.restore(window, window.settings)
+        last_session.restore_layout(window, window.settings)
         assert quality.isHidden() is hidden
 
 
 def test_damaged_layouts_are_ignored(window: MainWindow) -> None:
     window.settings.set_text("state", "0 not base64")
     window.settings.set_blob("geometry", QByteArray(b"not a geometry"))
-    placement.restore(window, window.settings)
+    last_session.restore_layout(window, window.settings)
     assert not window.docks[DockName.QUALITY].isHidden()
 
 

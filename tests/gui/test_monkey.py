@@ -33,7 +33,7 @@ from kernelscope.base.compile_process import CompileProcess
 from kernelscope.engine.backend import Availability
 from kernelscope.gui import application
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.window import placement
+from kernelscope.gui.window import last_session
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.hand import Hand
 from tests.gui.helpers import FakeCpu, Opener, load, program_threads, settle, shown, write_picture
@@ -279,7 +279,7 @@ def test_a_window_is_on_a_screen_wherever_it_was_saved(qtbot: QtBot, store: Path
     def window_of(settings: Settings) -> QMainWindow:
         window = QMainWindow()
         qtbot.addWidget(window)
-        placement.restore(window, settings)
+        last_session.restore_layout(window, settings)
         window.show()
         qtbot.waitExposed(window)
         return window
@@ -287,7 +287,7 @@ def test_a_window_is_on_a_screen_wherever_it_was_saved(qtbot: QtBot, store: Path
     settings, chance = Settings(store), random.Random(5)
     window = window_of(settings)
     window.resize(700, 650)
-    placement.save(window, settings)
+    last_session.save_layout(window, settings)
     window.close()
     data = bytes(settings.blob("geometry").data())
     for trial in range(50):

@@ -334,7 +334,7 @@ def test_memory_is_bounded_and_what_goes_is_said(
     four.session.set_filter("mean")
     run(qtbot, four)
     reported: list[str] = []
-    four.open_pictures.announced.connect(reported.append)
+    four.statusBar().messageChanged.connect(reported.append)
     four.open_pictures.documents.limit = 0
     click(qtbot, four, 1)
     qtbot.waitUntil(lambda: shown(four) == "b.png")

@@ -33,8 +33,8 @@ from kernelscope.gui.session.session import Session
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.form import NumberEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.window.bars import RunBar
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.gui.window.run_bar import RunBar
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.filter import FilterSpec
@@ -370,7 +370,7 @@ def test_a_run_of_a_known_pace_shows_the_time_left(
     qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-    monkeypatch.setattr("kernelscope.gui.window.run_bar.time.monotonic", lambda: now)
+    monkeypatch.setattr("kernelscope.gui.window.bars.time.monotonic", lambda: now)
     bar = RunBar(QAction("Run"), QAction("Cancel"))
     qtbot.addWidget(bar)
     label = bar.findChild(ElidedLabel, "runState")

@@ -31,6 +31,7 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import execute_all
 from kernelscope.engine.worker import Event, Failed, Finished, Job, Stopped
+from kernelscope.gui.docks.headline import FreshnessBadge
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.freshness import Freshness
@@ -491,7 +492,7 @@ class Actions(RuleBasedStateMachine):
         self.failures: list[Exception] = []
         self.runner.failed.connect(self.failures.append)
         remembered: Any = SimpleNamespace(text=lambda *_: "on", set_text=lambda *_: None)
-        self.live = Live(self.runner, self.session, stubs[1], remembered)
+        self.live = Live(self.runner, self.session, stubs[1], remembered, FreshnessBadge())
         self.open(0)
 
     def teardown(self) -> None:

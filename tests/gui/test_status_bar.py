@@ -6,7 +6,7 @@ from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.window.frame import StatusBar
+from kernelscope.gui.window.bars import StatusBar
 
 MESSAGE = "GPU tuned.  MRI NLM, dimensions 3d, search radius 5 voxels, patch radius 1 voxel."
 

@@ -10,7 +10,6 @@ from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.layouts import Slot
 from kernelscope.gui.widgets.parts import dressed, in_row
 
 _HELP = {
@@ -56,7 +55,7 @@ class FreshnessBadge(ElidedLabel):
 class Headline(QWidget):
     """Figures in large type, a badge, and a note in small type.
 
-    `badge`: place of the badge that says whether the picture is up to date.
+    `badge` says whether the picture is up to date.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -66,7 +65,7 @@ class Headline(QWidget):
         self._text = dressed(QLabel(self), "headlineText", "Time, rate and quality of the output")
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         theme.set_role(self._text, "headline")
-        self.badge = Slot("badgeSlot", self)
+        self.badge = FreshnessBadge()
         self._note = dressed(ElidedLabel(self), "headlineNote")
         theme.set_role(self._note, "note")
         in_row(self._text, self.badge, (self._note, 1), of=self, margins=(4, 0, 4, 0), spacing=10)

@@ -157,7 +157,7 @@ class VolumeStepBar(QWidget):
     chosen = Signal(int)  # show the volume at this index
     played = Signal(bool)  # show one after the other, or stop doing so
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, composite: QAction, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("volumeSteps")
         set_help(self, "volumes#volumes-of-a-file")
@@ -169,18 +169,14 @@ class VolumeStepBar(QWidget):
         self._play = dressed(QToolButton(self), "playVolumesButton")
         self._play.setCheckable(True)
         self._play.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._composite: QToolButton | None = None
-        parts = self._label, (self._slider, 1), self._play
-        self._row = in_row(*parts, of=self, margins=(2, 0, 2, 0), spacing=6)
+        self._composite = action_button(composite)
+        """For channels."""
+        parts = self._label, (self._slider, 1), self._play, self._composite
+        in_row(*parts, of=self, margins=(2, 0, 2, 0), spacing=6)
         self._slider.valueChanged.connect(self.chosen)
         self._play.toggled.connect(self._on_toggled)
         self._on_toggled(False)
         self.hide()
-
-    def add_composite(self, action: QAction) -> None:
-        """Have a button for the composite, where the volumes are channels."""
-        self._composite = action_button(action)
-        self._row.addWidget(self._composite)
 
     @property
     def text(self) -> str:
@@ -209,8 +205,7 @@ class VolumeStepBar(QWidget):
         self._label.setToolTip(plain_tip(note))
         # Or the slider would jump while the number grows by a digit.
         self._label.setMinimumWidth(metrics.horizontalAdvance(f"{kind}  {count} / {count}"))
-        if self._composite is not None:
-            self._composite.setVisible(kind == "Channel")
+        self._composite.setVisible(kind == "Channel")
         self.setVisible(count > 1)
 
     def _on_toggled(self, playing: bool) -> None:

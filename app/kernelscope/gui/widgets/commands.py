@@ -101,6 +101,10 @@ UNDO = Need(lambda state: bool(state.undo), "There is nothing to undo.")
 REDO = Need(lambda state: bool(state.redo), "There is nothing to redo.")
 
 
+declared: dict[str, Action] = {}
+"""The actions by their ids, those of all modules that have been imported."""
+
+
 @dataclass(frozen=True)
 class Action:
     """Something that the user can ask for, declared at the method that carries it out."""
@@ -124,6 +128,7 @@ class Action:
     def __call__(self, method: _Method) -> _Method:
         """Mark the method that carries it out (decorator); one method may have several."""
         vars(method).setdefault("actions", []).insert(0, self)
+        declared[self.id] = self
         return method
 
     @property
@@ -145,15 +150,9 @@ def choice(
     """
 
     def mark(method: _Method) -> _Method:
-        vars(method).setdefault("actions", []).extend(
-            replace(
-                each,
-                choice=name,
-                ticked=ticked,
-                need=need if each.need is NOTHING else each.need,
-            )
-            for each in actions
-        )
+        for each in reversed(actions):
+            own = need if each.need is NOTHING else each.need
+            replace(each, choice=name, ticked=ticked, need=own)(method)
         return method
 
     return mark

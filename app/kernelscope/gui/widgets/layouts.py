@@ -1,4 +1,4 @@
-"""Widgets that hold others: a boundary for requests of layout, a slot, a row that folds."""
+"""Widgets that hold others: a boundary for requests of layout, a row that folds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QBoxLayout, QScrollArea, QVBoxLayout, QWidget, QWidgetItem
+from PySide6.QtWidgets import QBoxLayout, QScrollArea, QWidget, QWidgetItem
 
 from kernelscope.gui.widgets.parts import dressed, in_row
 
@@ -68,23 +68,6 @@ class Scrolled(QScrollArea):
         bar = self.verticalScrollBar().sizeHint().width()
         width = self._content.minimumSizeHint().width() + bar
         return QSize(width, super().minimumSizeHint().height())
-
-
-class Slot(QWidget):
-    """Takes no room until something is put into it."""
-
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName(name)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(0)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.hide()
-
-    def put(self, widget: QWidget) -> None:
-        self._column.addWidget(widget)
-        self.show()
 
 
 class Boundary(QWidget):

@@ -42,14 +42,9 @@ class _Made:
 
 
 class Actions(Mapping[str, QAction]):
-    """The window's actions by id, in its menu bar.
+    """The window's actions by id, in its menu bar; `bind` takes the objects that declare them."""
 
-    - `parts`: the classes that declare actions; `bind` takes the objects.
-    """
-
-    def __init__(
-        self, window: Frame, docks: Mapping[DockName, QDockWidget], parts: Iterable[type]
-    ) -> None:
+    def __init__(self, window: Frame, docks: Mapping[DockName, QDockWidget]) -> None:
         self._window, self._docks = window, docks
         self.state = WindowState()
         self.follow: Callable[[WindowState], None] = lambda state: None
@@ -57,7 +52,6 @@ class Actions(Mapping[str, QAction]):
         self._made: dict[str, _Made] = {}
         self._choices: dict[str, QActionGroup] = {}
         self._menus: dict[str, QMenu] = {}
-        self._declared = {each.id: each for part in parts for _, each in declared_by(part)}
         window.menuBar().setObjectName("menuBar")
         for menu in menus.MENUS:
             self._fill(window.menuBar().addMenu(menu.title), (menu,))
@@ -68,7 +62,8 @@ class Actions(Mapping[str, QAction]):
         self._enable()
 
     def bind(self, *owners: object) -> None:
-        for owner in owners:
+        """Let the actions call the methods of those of `owners` that declare some."""
+        for owner in {id(each): each for each in owners}.values():
             for name, action in declared_by(type(owner)):
                 self._bind(action, owner, getattr(owner, name))
             self.tick(owner)
@@ -205,7 +200,7 @@ class Actions(Mapping[str, QAction]):
             elif entry == LINE:
                 menu.addSeparator()
             elif entry not in toggles:
-                action = self._declared[entry]
+                action = commands.declared[entry]
                 self._add(menu, path, action, self._qt_action(action))
             elif toggles[entry].name in self._docks:
                 dock = self._docks[toggles[entry].name]

@@ -25,7 +25,7 @@ from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.runner import Runner
-from kernelscope.gui.window.volume_steps import VolumeSteps
+from kernelscope.gui.window.scans import VolumeSteps
 from kernelscope.images.image import Image
 from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
@@ -54,10 +54,8 @@ class Files(QObject):
         self._background, self._open_picture = frame.background, open_picture
         dialogs, scans, show_status = self._dialogs, self._scans, frame.show_status
         self.space = SpaceOpener(frame)
-        self.members = VolumeSteps(frame)
+        self.members = VolumeSteps(frame, self._open)
         dialogs.series_found.connect(self.members.remember)
-        self.members.composed.connect(self._open)
-        self.members.announced.connect(show_status)
         dialogs.loaded.connect(self._open)
         dialogs.scan_loaded.connect(scans.open)
         dialogs.each_loaded.connect(scans.open_each)

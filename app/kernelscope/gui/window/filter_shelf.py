@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QImage
 
 from kernelscope.backends.cpu import CpuBackend
@@ -69,14 +69,12 @@ class _Wanted:
 class FilterShelf(QObject):
     """Fills the browser, keeps its thumbnails up to date, and switches to the filter chosen."""
 
-    chosen = Signal(str)
-    """Why a filter was proposed, once it is chosen."""
-
     draws = True
     """Whether thumbnails are computed at all."""
 
     def __init__(self, frame: Frame, live: Live) -> None:
         super().__init__(frame)
+        self._frame = frame
         self._dock = frame.docks[DockName.FILTERS]
         self.browser, self._session, self._runner = frame.filters, frame.session, live.runner
         self._live, self._background = live, frame.background
@@ -146,7 +144,7 @@ class FilterShelf(QObject):
                 session.set_filter(proposal.filter.id)
                 session.reset()
                 session.set_values(proposal.filter.id, proposal.values)
-            self.chosen.emit(proposal.line)
+            self._frame.show_status(proposal.line)
 
         image = source if isinstance(source, Image) else None
         self._background.start("denoise", lambda: propose(image), choose)

@@ -1,4 +1,7 @@
-"""The files that are open and their steps, kept so that the next session can open them again."""
+"""The layout, the settings and the open files with their steps, kept for the next session.
+
+They are saved soon after they change, so that they survive a kill.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt, QTimer
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QDockWidget, QMainWindow
 
 from kernelscope.base.errors import AppError
 from kernelscope.base.text import one_line
@@ -15,13 +20,20 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import RunSettings
 from kernelscope.files import SAMPLES
 from kernelscope.gui.model.pipeline import Pipeline
-from kernelscope.gui.session.session import Session
+from kernelscope.gui.session.session import OF_SETTINGS, Session
+from kernelscope.gui.session.subject import INPUT, MOMENT, Fields
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.open_pictures import OpenPictures
 
 _KEY = "session"
+
+_DELAY = 500
+"""Milliseconds after the last change: dragging a slider or an edge writes one file at its end."""
+
+_LAYOUT = (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.Hide)
+
 _SAMPLES = {sample.path for sample in SAMPLES}
 
 
@@ -53,12 +65,20 @@ class Kept(NamedTuple):
 
 
 class LastSession(QObject):
-    """Keeps the open files in the settings, and opens those of the session before."""
+    """Keeps the layout, the settings and the open files, and opens those of the session before."""
 
-    def __init__(self, settings: Settings, session: Session, pictures: OpenPictures) -> None:
-        super().__init__(pictures)
-        self._settings, self._session, self._pictures = settings, session, pictures
+    def __init__(
+        self, window: QMainWindow, settings: Settings, session: Session, pictures: OpenPictures
+    ) -> None:
+        super().__init__(window)
+        self._window, self._settings = window, settings
+        self._session, self._pictures = session, pictures
         self._before = Kept.from_text(settings.text(_KEY))
+        self._timer = QTimer(self, singleShot=True, interval=_DELAY)
+        self._timer.timeout.connect(self.save)
+        session.follow_later(self._on_session)
+        for widget in (window, *window.findChildren(QDockWidget)):
+            widget.installEventFilter(self)
 
     @property
     def is_there(self) -> bool:
@@ -85,7 +105,7 @@ class LastSession(QObject):
         self._session.carried = (steps, paths) if steps is not None else None
         self._pictures.open_all(paths)
 
-    def keep(self) -> None:
+    def _keep_files(self) -> None:
         """Keep the open files; with nothing but samples, those that were kept before."""
         documents = self._pictures.documents
         front = documents.current
@@ -99,3 +119,64 @@ class LastSession(QObject):
         several = pipeline is not None and len(pipeline.steps) > 1
         kept = Kept(paths, pipeline if several else None)
         self._settings.set_text(_KEY, kept.to_text())
+
+    def _on_session(self, fields: Fields) -> None:
+        if fields & (OF_SETTINGS | {INPUT, MOMENT}):
+            self._timer.start()
+
+    def save(self) -> None:
+        self._timer.stop()
+        with self._settings.together():
+            save_layout(self._window, self._settings)
+            self._keep_files()
+            for group, texts in self._session.texts().items():
+                self._settings.set_texts(group, texts)
+
+    def close(self) -> None:
+        self.save()
+        for widget in (self._window, *self._window.findChildren(QDockWidget)):
+            widget.removeEventFilter(self)
+        self._session.schedule = lambda: None
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in _LAYOUT and self._window.isVisible():
+            self._timer.start()
+        return False
+
+
+STATE_VERSION = 7
+"""Increased when docks or toolbars change, so that an old layout is not restored."""
+
+_FIRST_SIZE = QSize(1600, 960)
+
+_FRAME = QSize(16, 48)
+"""Room for the frame that the desktop draws around the window; not known before it is shown."""
+
+
+def save_layout(window: QMainWindow, settings: Settings) -> None:
+    settings.set_blob("geometry", window.saveGeometry())
+    settings.set_blob("state", window.saveState(STATE_VERSION))
+
+
+def restore_layout(window: QMainWindow, settings: Settings) -> None:
+    """Put `window` where it was, or else on the screen in a size that fits."""
+    screen = window.screen().availableGeometry()
+    first = _FIRST_SIZE.boundedTo(screen.size() - _FRAME)
+    if not window.restoreGeometry(settings.blob("geometry")):
+        window.resize(first)
+    elif not _is_reachable(window.frameGeometry()):  # its screen may be gone
+        window.setWindowState(Qt.WindowState.WindowNoState)
+        window.resize(first)
+        window.move(screen.topLeft())
+    window.restoreState(settings.blob("state"), STATE_VERSION)
+
+
+def _is_reachable(place: QRect) -> bool:
+    """Return whether the middle of a window is on a screen, and the window not far larger."""
+    screens = [screen.availableGeometry() for screen in QGuiApplication.screens()]
+    return any(
+        screen.contains(place.center())
+        and place.width() <= 2 * screen.width()
+        and place.height() <= 2 * screen.height()
+        for screen in screens
+    )

@@ -75,10 +75,12 @@ class LevelRunner(QObject):
     recorded_read = Signal(object)
     """`Recorded`: Figures of other machines, read because a level cannot run here."""
 
-    def __init__(self, session: Session, runner: Runner, background: Background) -> None:
+    def __init__(
+        self, ladder: Ladder, session: Session, runner: Runner, background: Background
+    ) -> None:
         super().__init__(runner)
         self._session, self._runner, self._background = session, runner, background
-        self.ladder = Ladder()
+        self.ladder = ladder
         self.limit = LIMIT
         self._state = LadderModel()
         self._recorded: Recorded | None = None

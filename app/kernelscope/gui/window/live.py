@@ -143,12 +143,17 @@ class Live(QObject):
     changed at once; this comes once for several changes, after the output is painted."""
 
     def __init__(
-        self, runner: Runner, session: Session, background: Background, settings: Settings
+        self,
+        runner: Runner,
+        session: Session,
+        background: Background,
+        settings: Settings,
+        badge: FreshnessBadge,
     ) -> None:
         super().__init__(runner)
         self.runner, self.session, self.background = runner, session, background
         self._settings = settings
-        self.badge = FreshnessBadge()
+        self.badge = badge
         session.live = settings.text(_SETTING, "on") == "on"
         self.pace = Pace()
         self._announced = False

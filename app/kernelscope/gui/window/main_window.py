@@ -27,7 +27,6 @@ from kernelscope.engine.costs import Costs
 from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.files import SAMPLES
-from kernelscope.gui.docks.parameter_panel import ParameterPanel
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.kept_memory import describe, kept_by
 from kernelscope.gui.session.session import FILTER, KIND, OF_SETTINGS
@@ -41,21 +40,17 @@ from kernelscope.gui.session.subject import (
     Fields,
 )
 from kernelscope.gui.tools.file_dialogs import Pictures
-from kernelscope.gui.tools.recipe_dialogs import Recipes
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action, choice
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.window import placement
 from kernelscope.gui.window.actions import MenuKeys
 from kernelscope.gui.window.companions import Companions
-from kernelscope.gui.window.dock_list import DockName, Drawer
-from kernelscope.gui.window.dock_watch import DockWatch
-from kernelscope.gui.window.files import Files, SpaceOpener, accept_copy
+from kernelscope.gui.window.dock_list import DockName
+from kernelscope.gui.window.files import Files, accept_copy
 from kernelscope.gui.window.filter_shelf import FilterShelf
 from kernelscope.gui.window.frame import Frame
-from kernelscope.gui.window.keeper import Keeper
-from kernelscope.gui.window.last_session import LastSession
+from kernelscope.gui.window.last_session import LastSession, restore_layout
 from kernelscope.gui.window.levels import LevelRunner
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.measuring import Measuring
@@ -63,8 +58,6 @@ from kernelscope.gui.window.open_pictures import OpenPictures
 from kernelscope.gui.window.run_shelf import RunShelf
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.steps import StepCommands
-from kernelscope.gui.window.viewer import Viewer
-from kernelscope.gui.window.volume_steps import VolumeSteps
 from kernelscope.gui.work.later import Later
 from kernelscope.gui.work.relay import Relay
 from kernelscope.gui.work.tasks import Tasks
@@ -88,29 +81,6 @@ _PATIENCE = 2.0
 class MainWindow(Frame):
     """Connects the widgets of the `Frame` with the runner, files and commands."""
 
-    PARTS = (
-        Companions,
-        DockWatch,
-        Drawer,
-        FilterShelf,
-        Files,
-        LastSession,
-        LevelRunner,
-        Live,
-        Measuring,
-        OpenPictures,
-        ParameterPanel,
-        Pictures,
-        Recipes,
-        RunShelf,
-        Runner,
-        SpaceOpener,
-        StepCommands,
-        Viewer,
-        VolumeSteps,
-    )
-    """The classes that declare actions, as the window does."""
-
     _close_when_saved = False
     _cold = False
     """Whether no filter has been compiled for yet."""
@@ -120,7 +90,7 @@ class MainWindow(Frame):
     def __init__(
         self, backends: Mapping[str, Backend], settings: Settings, costs: Costs | None = None
     ) -> None:
-        super().__init__(backends, settings, (MainWindow, *self.PARTS))
+        super().__init__(backends, settings)
         costs = costs or Costs()
         self.runner = Runner(
             Tasks(backends, self, costs),
@@ -130,9 +100,8 @@ class MainWindow(Frame):
             self.show_status,
         )
         self.files = Files(self, self.runner, lambda image: self.open_pictures.open_one(image))
-        self._centre.film_strip.put(self.film_strip)
         self.open_pictures = OpenPictures(self, self.files.find_truth)
-        self.last_session = LastSession(settings, self.session, self.open_pictures)
+        self.last_session = LastSession(self, settings, self.session, self.open_pictures)
         self.companions = Companions(
             self,
             self.runner,
@@ -141,12 +110,11 @@ class MainWindow(Frame):
             memory=self._describe_memory,
             in_front=lambda: self.levels.in_front,
         )
-        self.live = Live(self.runner, self.session, self.background, settings)
+        self.live = Live(self.runner, self.session, self.background, settings, self.headline.badge)
         self.measuring = Measuring(self, self.live)
         self.run_shelf = RunShelf(self, self.show_again)
-        self.levels = LevelRunner(self.session, self.runner, self.background)
-        self.levels.ladder.add_action(self.actions_["runLevels"])
-        self._settings_column.ladder.put(self.levels.ladder)
+        self.levels = LevelRunner(self.ladder, self.session, self.runner, self.background)
+        self.ladder.add_action(self.actions_["runLevels"])
         self.levels.recorded_read.connect(self.live.use_recorded)
         self.levels.recorded_read.connect(self.companions.use_recorded)
         self.filter_shelf = FilterShelf(self, self.live)
@@ -157,8 +125,7 @@ class MainWindow(Frame):
         self.steps = StepCommands(self.steps_panel, self.live, self.actions_)
         self._menu_keys = MenuKeys(self, self.actions_.values())
         self._connect()
-        placement.restore(self, settings)
-        self._keeper = Keeper(self, settings, self.session, self.last_session)
+        restore_layout(self, settings)
         self._on_session(frozenset({KIND, FILTER}))
 
     # --- commands of the menus ---
@@ -324,13 +291,8 @@ class MainWindow(Frame):
     # --- building ---
 
     def _connect(self) -> None:
-        self.headline.badge.put(self.live.badge)
         self.background.settled.connect(self._on_settled)
-        self.filter_shelf.chosen.connect(self.show_status)
         self.file_dialogs.saved.connect(lambda _, path: self.settings.add_recent(path))
-        self.file_dialogs.several.connect(self.open_pictures.open_all)
-        self.open_pictures.volumes_found.connect(self.file_dialogs.open_volumes)
-        self.open_pictures.announced.connect(self.show_status)
         self.open_pictures.changed.connect(self._refresh_actions)
         self.filters.found.connect(self._focus_output)
         for page in self.pages.values():
@@ -343,30 +305,8 @@ class MainWindow(Frame):
         self.session.follow(self._on_session)
         self._view_bar.gain_changed.connect(self._on_gain)
         self.actions_.mark_filter(self.session.filter_id)
-        self.actions_.bind(
-            self,
-            self.companions,
-            self.dock_watch,
-            self.drawer,
-            self.file_dialogs,
-            self.files,
-            self.files.members,
-            self.files.space,
-            self.filter_shelf,
-            self.last_session,
-            self.levels,
-            self.live,
-            self.measuring,
-            self.open_pictures,
-            self.panel,
-            self.recipes,
-            self.run_shelf,
-            self.runner,
-            self.steps,
-            self.viewer,
-        )
-        self.files.members.bar.add_composite(self.actions_["composite"])
-        self.files.members.composite_shown.connect(lambda: self.actions_.tick(self.files.members))
+        parts = (part for owner in (self, self.files) for part in vars(owner).values())
+        self.actions_.bind(self, *parts)
         self.runner.changed.connect(self._refresh_actions)
         self.live.refreshed.connect(self.run_shelf.show_state)
         self.runner.finished.connect(self.run_shelf.add)
@@ -478,7 +418,7 @@ class MainWindow(Frame):
             self.show_status("The window closes when the picture is saved…")
             event.ignore()
             return
-        self._keeper.close()
+        self.last_session.close()
         self.settings.flush()
         self.hide()  # closing may take a moment
         self.live.close()

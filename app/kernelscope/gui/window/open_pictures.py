@@ -55,10 +55,6 @@ class OpenPictures(QObject):
 
     changed = Signal()
     """Other pictures are open, or another one is in front."""
-    volumes_found = Signal(list)
-    """Volumes among the files that were opened together."""
-    announced = Signal(str)
-    """One line for the status bar."""
 
     def __init__(self, frame: Frame, opened: Callable[[Image], None]) -> None:
         super().__init__(frame)
@@ -79,6 +75,7 @@ class OpenPictures(QObject):
         """The picture in front and the numbers of open and closed ones at the last `changed`."""
         self.strip.wanted.connect(self.show)
         self.strip.closing.connect(self._close)
+        frame.file_dialogs.several.connect(self.open_all)
         self._session.follow(self._on_session)
 
     # --- opening ---
@@ -109,7 +106,7 @@ class OpenPictures(QObject):
             return
         path = self._waiting.pop(0)
         number = self._count - len(self._waiting)
-        self.announced.emit(f"Opening {path.name}, {number} of {self._count}…")
+        self._frame.show_status(f"Opening {path.name}, {number} of {self._count}…")
 
         def read() -> _Read | None:
             if is_volume(path):
@@ -161,7 +158,7 @@ class OpenPictures(QObject):
         if opened:
             self._say(f"Opened {opened} pictures." if opened > 1 else "Opened 1 picture.")
         if volumes:
-            self.volumes_found.emit(volumes)
+            self._frame.file_dialogs.open_volumes(volumes)
         if problems:
             shown = [
                 f"{name}: {without_name(why, name)}" for name, why in problems[:_MOST_PROBLEMS]
@@ -246,7 +243,7 @@ class OpenPictures(QObject):
 
     def _close(self, document: Document) -> None:
         if len(self.documents) < 2:
-            self.announced.emit("The last picture stays open.")
+            self._frame.show_status("The last picture stays open.")
             return
         if document is self.documents.current:
             self._leave()
@@ -263,7 +260,7 @@ class OpenPictures(QObject):
     def _wake(self, document: Document, then: Callable[[], None]) -> None:
         path = document.path
         assert path is not None
-        self.announced.emit(f"Opening {path.name} again…")
+        self._frame.show_status(f"Opening {path.name} again…")
 
         def read() -> Image | Scan:
             picture = document.kind is Kind.PICTURE
@@ -297,13 +294,13 @@ class OpenPictures(QObject):
             self._follow()
         if INPUT in fields and self._notice:  # the picture in front is announced first
             notice, self._notice = self._notice, ""
-            QTimer.singleShot(0, self, lambda: self.announced.emit(notice))
+            QTimer.singleShot(0, self, lambda: self._frame.show_status(notice))
         if fields & {SHOWN, KIND}:
             self._show_strip()
 
     def _say(self, text: str) -> None:
         """Say in the status bar that something happened, and again after a picture is shown."""
-        self.announced.emit(text)
+        self._frame.show_status(text)
         if self._session.subject.is_behind:
             self._notice = text
 

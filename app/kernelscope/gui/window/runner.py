@@ -29,7 +29,7 @@ from kernelscope.gui.session.session import KIND, OF_SETTINGS, Session
 from kernelscope.gui.session.subject import MOMENT, PART, REVERTED, SHOWN, Fields
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.window.run_bar import RunBar
+from kernelscope.gui.window.bars import RunBar
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.schema.samples import Kind

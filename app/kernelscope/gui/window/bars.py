@@ -1,0 +1,397 @@
+"""The bars of the window: tools above, Run and its progress under the settings, status below."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, QTimer
+from PySide6.QtGui import QAction, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QDockWidget,
+    QHBoxLayout,
+    QLabel,
+    QMainWindow,
+    QMenu,
+    QProgressBar,
+    QSizePolicy,
+    QStatusBar,
+    QStyle,
+    QStyleOption,
+    QToolBar,
+    QToolButton,
+    QWidget,
+)
+
+from kernelscope.backends import warm_up
+from kernelscope.base.durations import about
+from kernelscope.base.text import one_line
+from kernelscope.engine.timing import TimeLeft, left
+from kernelscope.gui.session.session import FILTER, Session
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.commands import WindowState, plain
+from kernelscope.gui.widgets.elided_label import ElidedLabel, plain_tip
+from kernelscope.gui.widgets.help_place import set_help
+from kernelscope.gui.widgets.icons import icon
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row, switch
+from kernelscope.gui.window.dock_list import DOCKS, Dock, DockName, DockSide
+from kernelscope.gui.work.background import Background
+from kernelscope.gui.work.helper import Helper
+
+_ROOM, _BUTTON_HEIGHT = 8, 28
+"""Pixels around icon and text, and the minimum height of an easy target."""
+
+
+class ToolBar(QToolBar):
+    """The commands of the first minute, as buttons with icon and text, in groups.
+
+    Groups stand apart; those of `right` at the far end.
+    """
+
+    def __init__(
+        self,
+        left: Sequence[Sequence[QAction | QMenu]],
+        right: Sequence[Sequence[QAction | QMenu]],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__("Tool Bar", parent)
+        self.setObjectName("toolBar")
+        self.setMovable(False)
+        self.setIconSize(QSize(16, 16))
+        self._places: dict[QAction | QMenu, QAction] = {}
+        self._add(left)
+        gap = QWidget(self)
+        gap.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self.addWidget(gap)
+        self._add(right)
+
+    def _add(self, groups: Sequence[Sequence[QAction | QMenu]]) -> None:
+        for number, group in enumerate(groups):
+            if number:
+                self.addSeparator()
+            for action in group:
+                button = QToolButton(self)
+                if isinstance(action, QMenu):
+                    button.setText(plain(action.title()))
+                    button.setIcon(icon("learn"))
+                    button.setToolTip("Why levels are as fast as they are, and kernels of your own")
+                    button.setMenu(action)
+                    button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+                else:
+                    button.setDefaultAction(action)
+                button.setObjectName(f"{action.objectName()}Tool")
+                button.setAccessibleName(button.text())
+                button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+                button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+                button.setAutoRaise(True)
+                hint = button.sizeHint()
+                button.setMinimumSize(hint.width() + _ROOM, max(hint.height(), _BUTTON_HEIGHT))
+                self._places[action] = self.addWidget(button)
+
+    def offer(self, action: QAction, offered: bool) -> None:
+        self._places[action].setVisible(offered)
+
+
+_STAGES = {
+    "compile": "Compiling (first use only)…",
+    "estimate": "Estimating…",
+    "judge": "Judging",
+}
+
+
+_LEAST_SECONDS = 2.0
+"""A run that should end sooner has no time left to be shown."""
+
+_TICK_MS = 250
+
+
+class RunBar(QWidget):
+    def __init__(self, run: QAction, cancel: QAction, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("runBar")
+        set_help(self, "window#the-list-of-runs")
+        buttons = QHBoxLayout()
+        for action in (run, cancel):
+            button = QToolButton(self)
+            button.setDefaultAction(action)
+            button.setObjectName(f"{action.objectName()}Button")
+            button.setAccessibleName(action.text().replace("&", ""))
+            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)  # in the middle
+            button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+            button.setMinimumHeight(34)
+            theme.set_role(button, "primary" if action is run else "")
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            buttons.addWidget(button, 3 if action is run else 2)
+        self._bar = dressed(QProgressBar(self), "progress", "Progress")
+        self._bar.setTextVisible(False)
+        self._bar.setFixedHeight(8)
+        policy = self._bar.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)  # or the levels above would move with each run
+        self._bar.setSizePolicy(policy)
+        self._label = dressed(ElidedLabel(self), "runState")
+        self._time_left = TimeLeft()
+        self._expected: float | None = None
+        self._begun, self._guessed = 0.0, ""
+        self._ticks = QTimer(self, interval=_TICK_MS)
+        self._ticks.timeout.connect(self._show_guess)
+        rows = buttons, self._bar, self._label
+        in_column(*rows, of=self, margins=(9, 6, 9, 4), spacing=4)
+        self.show_idle("")
+
+    def expect(self, seconds: float | None) -> None:
+        """Begin a run that should take so many seconds, without compiling; None if unknown."""
+        self._expected = seconds if seconds is not None and seconds >= _LEAST_SECONDS else None
+        self._begun = time.monotonic()
+
+    def show_progress(self, stage: str, fraction: float, step: str = "") -> None:
+        """Show a stage; the bar is indeterminate while the fraction is unknown.
+
+        Of a run of a known pace, the time that has passed stands in for the fraction.
+        `step` names the run it belongs to if there are several.
+        """
+        if stage in _STAGES and stage != "judge":
+            self._begun = time.monotonic()  # it is no part of the time that is expected
+        guesses = self._expected is not None and stage not in _STAGES and not step
+        if guesses and fraction == 0:
+            self._guessed = stage
+            self._ticks.start()
+            self._bar.show()
+            self._show_guess()
+            return
+        self._ticks.stop()
+        self._bar.show()
+        if fraction > 0:
+            self._bar.setRange(0, 100)
+            self._bar.setValue(round(100 * fraction))
+        else:
+            self._bar.setRange(0, 0)
+        known = _STAGES.get(stage, stage.capitalize())
+        text = f"{known} {100 * fraction:.0f} %" if fraction > 0 else known
+        left = self._time_left.describe(step + stage, fraction)
+        self._label.set_full_text(f"{step}{text}{left}")
+
+    def show_idle(self, text: str) -> None:
+        """Hide the bar, and show how the last run ended if there is something to say."""
+        self._ticks.stop()
+        self._expected = None
+        self._bar.setRange(0, 100)
+        self._bar.setValue(0)
+        self._label.set_full_text(text)
+        self._bar.hide()
+
+    def _show_guess(self) -> None:
+        """Show how much of the expected time has passed; nothing is known once it is over."""
+        assert self._expected is not None
+        rest = self._expected - (time.monotonic() - self._begun)
+        name = self._guessed.capitalize()
+        if rest <= 0:
+            self._bar.setRange(0, 0)
+            self._label.set_full_text(f"{name}, longer than expected")
+            return
+        self._bar.setRange(0, 100)
+        self._bar.setValue(round(100 * (1 - rest / self._expected)))
+        self._label.set_full_text(f"{name}, about {left(rest)}")
+
+
+_TIP = (
+    "The code of the common filters is compiled once, in another process. Filters that are not "
+    "ready yet show their first results by NumPy, more slowly."
+)
+
+
+class Preparing(QWidget):
+    """A name, a bar and the time left; hidden while nothing is compiled.
+
+    `helper`: the process, with low priority.
+    """
+
+    def __init__(self, session: Session, background: Background) -> None:
+        super().__init__()
+        self.setObjectName("preparing")
+        set_help(self, "window#compiling")
+        self._background = background
+        self._used = {session.filter_id: None}
+        session.when({FILTER}, lambda: self._used.setdefault(session.filter_id))
+        self.wanted = False
+        """Whether code is compiled ahead at all."""
+        self.helper = Helper(warm_up.__name__, self)
+        self.helper.answered.connect(self._show)
+        self.helper.ended.connect(self.hide)
+        self._label = dressed(ElidedLabel(self), "preparingText", tip=_TIP)
+        theme.set_role(self._label, "note")
+        self._bar = dressed(QProgressBar(self), "preparingBar", "Filters compiled", tip=_TIP)
+        self._bar.setTextVisible(False)
+        self._bar.setFixedSize(80, 8)
+        in_row(self._label, self._bar, of=self, margins=(8, 0, 4, 0), spacing=6)
+        self.hide()
+
+    def start(self) -> None:
+        """Begin, unless all is compiled; once."""
+        if self.wanted:
+            self.wanted = False
+            self._background.start("warm-up", warm_up.is_done, self._begin, lambda _: None)
+
+    def close_helper(self) -> None:
+        """Compile nothing any more: the window closes, and the next one goes on."""
+        self.wanted = False
+        self.helper.close()
+
+    def _begin(self, is_done: bool) -> None:
+        if not is_done and not self.helper.busy:
+            self.helper.start(self._used)
+
+    def _show(self, line: str) -> None:
+        done = warm_up.Done(*json.loads(line))
+        if not done.next:
+            self.hide()
+            return
+        left = f", {about(done.left)} left" if done.left else ""
+        text = f"Compiling {done.next}{left}"
+        self._label.set_full_text(text)
+        self._label.setFixedWidth(self._label.fontMetrics().horizontalAdvance(text) + 4)
+        self._bar.setRange(0, done.of)
+        self._bar.setValue(done.number)
+        self.show()
+
+
+_MARGIN = 6
+"""Pixels left of the message, as in Qt's own status bar, and between it and the labels."""
+
+
+class StatusBar(QStatusBar):
+    """Its message ends in “…” before the labels on the right; the tooltip has it all.
+
+    Qt's own status bar cuts it off in the middle of a letter.
+
+    - `pixel`, `zoom`: values under the cursor, and the magnification; `widgets` stand before.
+    """
+
+    def __init__(self, *widgets: QWidget) -> None:
+        super().__init__()
+        self.setObjectName("statusBar")
+        self.messageChanged.connect(lambda text: self.setToolTip(plain_tip(text)))
+        self.pixel = dressed(QLabel(self), "pixel", "Position and values under the cursor")
+        self.zoom = dressed(QLabel(self), "zoom", "Zoom")
+        for label in (self.pixel, self.zoom):
+            label.setContentsMargins(12, 0, 0, 0)
+        self._permanent = [*widgets, self.pixel, self.zoom]
+        for widget in self._permanent:
+            self.addPermanentWidget(widget)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Give the labels the room that another size of text needs."""
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            for label in (self.pixel, self.zoom):
+                label.updateGeometry()
+
+    def clear_figures(self) -> None:
+        """Empty the labels on the right, which belong to a page."""
+        self.pixel.clear()
+        self.zoom.clear()
+
+    def showMessage(self, message: str, timeout: int | None = 0) -> None:
+        super().showMessage(one_line(message), timeout)
+
+    def withdraw(self, message: str) -> None:
+        """Clear the message if it is still this one."""
+        if message and self.currentMessage() == one_line(message):
+            self.clearMessage()
+
+    def shown_message(self) -> str:
+        return self.fontMetrics().elidedText(
+            self.currentMessage(), Qt.TextElideMode.ElideRight, self._area().width()
+        )
+
+    def _area(self) -> QRect:
+        right = min(each.x() for each in self._permanent if not each.isHidden()) - _MARGIN
+        return QRect(_MARGIN, 0, right - _MARGIN, self.height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        option = QStyleOption()
+        option.initFrom(self)
+        panel = QStyle.PrimitiveElement.PE_PanelStatusBar
+        self.style().drawPrimitive(panel, option, painter, self)
+        painter.setPen(self.palette().windowText().color())
+        painter.drawText(self._area(), Qt.AlignmentFlag.AlignVCenter, self.shown_message())
+
+
+_PANEL_HEIGHT = 190
+"""Pixels of the panels at the bottom when the first of them opens."""
+
+
+class PanelButtons(QWidget):
+    """A button for each panel at the bottom that has something to show.
+
+    It opens the panel in place of the one that is open, or closes it.
+    """
+
+    def __init__(self, window: QMainWindow, docks: Mapping[DockName, QDockWidget]) -> None:
+        super().__init__(window)
+        self.setObjectName("panelButtons")
+        self._window, self._docks = window, docks
+        self._state = WindowState()
+        self._buttons: dict[DockName, QToolButton] = {}
+        for each in DOCKS:
+            if each.side is DockSide.BOTTOM:
+                button = switch(each.title, f"{each.name}PanelButton", f"Panel {each.title}")
+                button.setAutoRaise(True)
+                button.clicked.connect(
+                    lambda wanted, name=each.name: self._on_clicked(name, wanted)
+                )
+                docks[each.name].visibilityChanged.connect(lambda _: self._show())
+                self._buttons[each.name] = button
+        in_row(*self._buttons.values(), of=self, margins=0, spacing=2)
+        dressed(self, "panelButtons", "Panels at the bottom")
+        self._show()
+
+    def show_state(self, state: WindowState) -> None:
+        """Offer the panels that have something now, and open or close those beside the pictures.
+
+        Those stand there of their own accord, as the steps do once there are two.
+        """
+        before, self._state = self._state, state
+        for each in DOCKS:
+            met = each.need.met(state)
+            if each.side is DockSide.LEFT and met is not each.need.met(before):
+                self._docks[each.name].setVisible(met)
+        self._show()
+
+    def open(self, name: DockName) -> None:
+        """Show a panel in place of the others at the bottom, those that float apart."""
+        open_ = [each for each in self._at_the_bottom() if not each.isHidden()]
+        dock = self._docks[name]
+        dock.show()
+        dock.raise_()
+        if not open_:
+            self._window.resizeDocks([dock], [_PANEL_HEIGHT], Qt.Orientation.Vertical)
+        for each in open_:
+            each.setVisible(each is dock)
+
+    def _on_clicked(self, name: DockName, wanted: bool) -> None:
+        if wanted:
+            self.open(name)
+            return
+        for each in self._at_the_bottom():
+            each.hide()
+
+    def _at_the_bottom(self) -> list[QDockWidget]:
+        docks = [self._docks[name] for name in self._buttons]
+        return [each for each in docks if not each.isFloating()]
+
+    def _show(self) -> None:
+        for each in DOCKS:
+            button = self._buttons.get(each.name)
+            if button is None:
+                continue
+            dock = self._docks[each.name]
+            button.setVisible(each.need.met(self._state) or not dock.isHidden())
+            button.setText(_title(each, self._state))
+            button.setChecked(not dock.isHidden() and not dock.visibleRegion().isEmpty())
+
+
+def _title(dock: Dock, state: WindowState) -> str:
+    number = {DockName.RUNS: state.runs, DockName.MEASURE: state.regions}.get(dock.name)
+    return f"{dock.title} {number}" if number else dock.title
