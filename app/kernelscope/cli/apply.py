@@ -1,62 +1,47 @@
-"""The command ``apply``: one filter, several in a row, or a recipe, on a picture or a volume.
+"""The commands ``apply`` and ``denoise``: filters in a row on a picture or a volume.
 
-`arguments` parses the command; `pictures` and `volumes` read the inputs and write the outputs of
-their kind. The steps between, which are the same for both, are here.
+`arguments` parses the command; `sources` reads the inputs and writes the outputs of their kind. The
+steps between, which are the same for both, are here, and those of files larger than memory, which
+``--memory`` filters in blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from kernelscope.base.errors import InvalidParameter, UnknownName
+from kernelscope.base.errors import InvalidParameter, SeveralVolumes, UnknownName
+from kernelscope.base.text import PROGRAM
 from kernelscope.big.lazy.hints import blocks_mentioned
-from kernelscope.cli.arguments import parse
-from kernelscope.cli.command import ApplyCommand
+from kernelscope.cli.arguments import ApplyCommand, parse
 from kernelscope.cli.common import (
+    STATUS,
+    Parser,
     Speaker,
     StatusLine,
+    file_path,
+    interruptible,
     log_to_stderr,
     namesakes,
     nan_option,
+    open_backends,
     run_steps,
     unlogged,
 )
 from kernelscope.cli.pipes import piped
-from kernelscope.cli.shared_options import WITHOUT_LEVELS, knows_levels, tls_of
-from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.result import Result
+from kernelscope.cli.shared_options import WITHOUT_LEVELS, cluster_of, knows_levels, tls_of
+from kernelscope.cli.sources import PictureFiles, VolumeFiles, across, several_volumes
 from kernelscope.images.image import Image
-from kernelscope.images.record import Record
-from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
-from kernelscope.images.volume import Volume
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
-from kernelscope.teach.manual import filter_name
+from kernelscope.teach.manual import filter_name, option_of
 
-
-class Medium(Protocol):
-    @property
-    def recipe(self) -> Recipe:
-        """The steps, as they apply to this kind of source."""
-
-    def read(self) -> Sequence[Image | Scan]:
-        """Return the sources: all pictures or volumes of a file, if its result can hold them."""
-
-    def read_reference(self) -> Image | Volume | None:
-        """Return the picture or volume to compare with, after `read`."""
-
-    def check_outputs(self) -> None:
-        """Refuse, before a long run, outputs that could not be written after it."""
-
-    def advice(self) -> list[str]:
-        """Return notices about filters that suit this kind better."""
-
-    def write(self, results: Sequence[Result], status: StatusLine, say: Speaker) -> Record:
-        """Write the outputs, a result for each source, and report them."""
+if TYPE_CHECKING:
+    from kernelscope.big.lazy.remote import Workers
 
 
 def apply(arguments: list[str]) -> int:
@@ -67,8 +52,6 @@ def apply(arguments: list[str]) -> int:
     silent = unlogged() if parsed.quiet and not parsed.verbose else nullcontext()
     with silent, piped(parsed) as command:
         if command.memory is not None:
-            from kernelscope.cli.streamed import apply_streamed
-
             apply_streamed(command)
         elif command.local_cluster or command.scheduler or tls_of(command):
             option = "--scheduler" if command.scheduler else "--local-cluster"
@@ -78,49 +61,45 @@ def apply(arguments: list[str]) -> int:
             )
         else:
             with blocks_mentioned(command.source, "--memory 2G"):
-                _run(command, _medium(command))
+                _run(command, _files(command))
     return 0
 
 
-def _medium(command: ApplyCommand) -> Medium:
+def _files(command: ApplyCommand) -> PictureFiles | VolumeFiles:
     from kernelscope.files.volumes import is_volume
 
     for_volumes = [step.filter for step in command.recipe.steps if step.filter.kind is Kind.VOLUME]
     source = command.source
-    if is_volume(source) or for_volumes:
-        from kernelscope.cli.volumes import VolumeFiles
-
-        if for_volumes and not is_volume(source):
-            _refuse_picture(for_volumes[0], source)
-        return VolumeFiles(command)
-    from kernelscope.cli.pictures import PictureFiles
-
-    return PictureFiles(command)
+    if not is_volume(source) and not for_volumes:
+        return PictureFiles(command)
+    if for_volumes and not is_volume(source):
+        _refuse_picture(for_volumes[0], source)
+    return VolumeFiles(command)
 
 
-def _run(command: ApplyCommand, medium: Medium) -> None:
+def _run(command: ApplyCommand, files: PictureFiles | VolumeFiles) -> None:
     from kernelscope.files import write_recipe
 
     with nan_option():
-        sources = medium.read()
+        sources = files.read()
         if len(sources) > 1:
             _refuse_comparisons(command, sources)
-        reference = medium.read_reference()
-    medium.check_outputs()
+        reference = files.read_reference()
+    files.check_outputs()
     status = StatusLine(not (command.quiet or command.verbose))
     say = Speaker(command.quiet, as_json=command.json)
     say.notices(dict.fromkeys(notice for source in sources for notice in source.notices))
-    say.notices(medium.advice())
-    if command.levels and not (command.reference or knows_levels(medium.recipe)):
+    say.notices(files.advice())
+    if command.levels and not (command.reference or knows_levels(files.recipe)):
         say.notices([WITHOUT_LEVELS])
     run = command.options, command.gpu, status, say
-    results = run_steps(medium.recipe, sources, reference, *run)
-    record = medium.write(results, status, say)
+    results = run_steps(files.recipe, sources, reference, *run)
+    record = files.write(results, status, say)
     if command.save_recipe:
-        write_recipe(medium.recipe, command.save_recipe)
+        write_recipe(files.recipe, command.save_recipe)
     say.report(
         *(command.named or (command.source, command.result)),
-        medium.recipe,
+        files.recipe,
         record,
         [result.correlation for result in results],
     )
@@ -157,3 +136,143 @@ def _refuse_picture(spec: FilterSpec, path: Path) -> None:
         if spec.is_in_3d:
             hint = "Leave out --dimensions 3d, or take a volume."
         raise InvalidParameter(f"“{path}” is a picture; {filter_name(spec)} is for volumes.", hint)
+
+
+_WHOLE = {
+    "reference": "--reference",
+    "component": "--component",
+    "nan": "--nan",
+    "as_float": "--float",
+}
+"""Fields of `ApplyCommand` that need the whole file, and their options."""
+
+
+def apply_streamed(command: ApplyCommand) -> None:
+    """Filter a file in blocks within the memory that the command allows."""
+    from kernelscope.big.lazy.files import filter_file
+    from kernelscope.engine.costs import Costs, default_path
+    from kernelscope.files import write_recipe
+
+    _check_streamed(command)
+    assert command.memory is not None
+    recipe = command.recipe
+    if command.axis:
+        recipe = across(recipe, command.axis)
+    status = StatusLine(not (command.quiet or command.verbose))
+    say = Speaker(command.quiet, as_json=command.json)
+    try:
+        with (
+            open_backends(command.gpu) as backends,
+            interruptible() as token,
+            _workers(command, say) as workers,
+        ):
+            report = filter_file(
+                recipe,
+                command.source,
+                command.result,
+                command.memory,
+                backends,
+                number=command.volume[0] if command.volume else None,
+                options=command.options,
+                token=token,
+                progress=status.progress,
+                costs=Costs(default_path()),
+                workers=workers,
+                levels=command.levels,
+            )
+    except SeveralVolumes as error:
+        raise several_volumes(error) from None
+    finally:
+        status.clear()
+    if command.save_recipe:
+        write_recipe(recipe, command.save_recipe)
+    say.notices(report.record.notices)
+    if command.levels and not knows_levels(recipe):
+        say.notices([WITHOUT_LEVELS])
+    say.report(command.source, command.result, recipe, report.record)
+    sides = report.shape if report.kind is Kind.VOLUME else report.shape[:2]
+    cells = "voxels" if report.kind is Kind.VOLUME else "pixels"
+    done = report.streamed
+    size = "×".join(map(str, reversed(sides)))
+    say.line(
+        f"{command.result}: {'; '.join(report.steps)}; {size} {cells} in "
+        f"{done.seconds:.1f} s, {done.samples / 1e6 / done.seconds:.1f} million samples/s"
+    )
+    blocks = f"{done.blocks} blocks" if done.blocks > 1 else "1 block"
+    if done.peak_bytes is None:
+        say.line(f"  in {blocks}; this system does not report the memory that a process took")
+        return
+    each = " in each process" if command.local_cluster or command.scheduler else ""
+    say.line(
+        f"  in {blocks}; at most {done.peak_bytes / 2**20:.0f} MiB of memory{each}, "
+        f"{command.memory / 2**20:.0f} MiB were allowed"
+    )
+    if done.peak_bytes > command.memory:
+        say.notices(["More memory was taken than allowed: allow less, to have a margin."])
+
+
+@contextmanager
+def _workers(command: ApplyCommand, say: Speaker) -> Iterator[Workers | None]:
+    """Provide the workers that compute the blocks, if any were asked for."""
+    from kernelscope.big.lazy.remote import Workers
+
+    if not command.local_cluster and not command.scheduler:
+        yield None
+        return
+    with cluster_of(command, say) as (client, threads):
+        yield Workers(client, threads)
+
+
+def _check_streamed(command: ApplyCommand) -> None:
+    if command.scheduler and command.gpu is not None:
+        raise UnknownName(
+            "--gpu is for this machine.", "Pin workers of --scheduler as they are started."
+        )
+    values = {option: getattr(command, field) for field, option in _WHOLE.items()}
+    given = [
+        option
+        for option, value in values.items()
+        if value is not None and value is not False and value != ()
+    ]
+    given += ["--residual"] * bool(command.residual)
+    if command.quality is not None:
+        raise InvalidParameter("--quality is for JPEG; --memory writes TIFF.", "Leave it out.")
+    if given:
+        raise UnknownName(
+            f"{given[0]} needs the whole file in memory, and --memory filters it in blocks.",
+            "Leave one of them out.",
+        )
+    if len(command.volume) > 1:
+        raise InvalidParameter("--memory filters one volume.", "Give one number to --volume.")
+
+
+def denoise(arguments: list[str]) -> int:
+    """Remove noise by the filter that suits the picture or the volume."""
+    parser = Parser(
+        prog=f"{PROGRAM} denoise",
+        usage=f"{PROGRAM} denoise INPUT OUTPUT [options of apply]",
+        description="Finds out whether INPUT has specks or noise, and applies the filter that "
+        "removes it best, with the strength that it estimates.",
+        epilog=f"To choose the filter: {PROGRAM} apply FILTER INPUT OUTPUT.\n\n{STATUS}",
+    )
+    parser.add_argument("input", metavar="INPUT", type=file_path, help="picture or volume")
+    parser.add_argument("output", metavar="OUTPUT", type=file_path, help="file of the result")
+    from kernelscope.engine.denoising import propose
+    from kernelscope.files import read_image
+    from kernelscope.files.volumes import is_volume
+
+    files, rest = arguments[:2], arguments[2:]
+    source: Path = parser.parse_args(files).input
+    # Unknown samples do not matter here, and `apply` is asked about them.
+    proposal = propose(None if is_volume(source) else read_image(source, nan=0.0))
+    if "--quiet" not in rest:
+        others = ", ".join(map(filter_name, proposal.others))
+        print(f"note: {proposal.line}{others and f'; other filters: {others}'}", file=sys.stderr)
+    spec = proposal.filter
+    given = {word.partition("=")[0] for word in rest}
+    own = [
+        f"{option_of(each)}={each.format(proposal.values[each.name])}"
+        for each in spec.parameters
+        if each.name in proposal.values and option_of(each) not in given
+    ]
+    return apply([filter_name(spec), *files, *own, *rest])

@@ -12,24 +12,21 @@ from __future__ import annotations
 import argparse
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NoReturn
 
 from kernelscope import filters
 from kernelscope.base.errors import AppError
 from kernelscope.base.text import PROGRAM
-from kernelscope.cli.command import INPUT, ApplyCommand
 from kernelscope.cli.common import (
     STATUS,
     Parser,
-    byte_size,
+    add_options,
     every_filter,
     file_path,
-    positive,
     volume_numbers,
 )
-from kernelscope.cli.pipes import PIPE
 from kernelscope.cli.shared_options import (
     RUN,
     add_axis_option,
@@ -51,8 +48,53 @@ from kernelscope.engine.step import Step
 from kernelscope.images.levels import given_levels
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
-from kernelscope.schema.samples import Kind
+from kernelscope.schema.samples import Kind, Levels
 from kernelscope.teach.manual import filter_name
+
+PIPE = Path("-")
+
+INPUT = "input"  # stands for the file of a reference: INPUT itself
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplyCommand:
+    recipe: Recipe
+    options: RunOptions
+    source: Path  # a picture or a volume
+    result: Path
+    component: tuple[Path, ...] = ()  # volumes of the same head, filtered together with `source`
+    volume: tuple[int, ...] = ()
+    """Numbers of the volumes in their files, from 1: none, one for all, or one for each."""
+    reference: str | None = None  # file that results are compared with, or `INPUT`
+    nan: float | None = None  # replaces NaN; without it, files with NaN are refused
+    levels: Levels | None = None
+    """Black and white of floats and volumes; by default those of the samples."""
+    as_float: bool = False  # keep 32-bit floats rather than rounding to the type of the file
+    axis: str | None = None  # axis that slices of a volume are perpendicular to
+    output_component: tuple[Path, ...] = ()
+    """For the results of the components; empty for names derived from `result`."""
+    # For the change made by the last step, and the remaining error.
+    residual: Path | None = None
+    difference: Path | None = None
+    save_recipe: Path | None = None
+    lossy: bool = False  # whether a format may lose something
+    quality: int | None = None  # that of a JPEG, 1 to 100
+    memory: int | None = None
+    """Bytes that the process may take; without it, files are held in memory as a whole."""
+    local_cluster: int | None = None  # worker processes of this machine that filter in blocks
+    scheduler: str | None = None  # address of a Dask cluster whose workers do
+    # For a scheduler that wants TLS.
+    tls_ca_file: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    named: tuple[Path, Path] | None = None
+    """Input and output as the user named them, where files stand for pipes."""
+    gpu: tuple[int, ...] | None = None  # numbers of the GPUs to use; None for the default
+    # Print nothing but errors; log every stage; print a report as JSON.
+    quiet: bool = False
+    verbose: bool = False
+    json: bool = False
+
 
 SEPARATOR = ":"  # stands between the steps of a chain
 
@@ -233,13 +275,11 @@ def apply_parser() -> argparse.ArgumentParser:
         argument_default=argparse.SUPPRESS,
     )
     _add_files(parser)
-    parser.add_argument(
-        "--recipe",
-        metavar="FILE",
-        type=file_path,
-        default=None,
-        help="apply the steps that --save-recipe, or the window, wrote to FILE",
-    )
+    text = """
+        --recipe FILE
+            apply the steps that --save-recipe, or the window, wrote to FILE
+        """
+    add_options(parser, text, recipe={"default": None})
     _add_run_options(parser, levels_of(every_filter().values()))
     _add_volume_options(parser, *Kind)
     return parser
@@ -304,25 +344,22 @@ def filter_parser(spec: FilterSpec, levels: Sequence[str]) -> argparse.ArgumentP
     add_filter_options(parser, spec, any_sides=True)
     run = _add_run_options(parser, levels)
     _add_volume_options(parser, spec.kind)
-    run.add_argument(
-        "--save-recipe",
-        metavar="FILE",
-        type=file_path,
-        help="write the steps to FILE as JSON, for --recipe and the window",
-    )
+    text = """
+        --save-recipe FILE
+            write the steps to FILE as JSON, for --recipe and the window
+        """
+    add_options(run, text)
     return parser
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "files",
-        metavar="INPUT OUTPUT",
-        nargs="*",
-        type=file_path,
-        default=[],
-        help="picture or volume to filter, and file to write, whose suffix is its format; “-” is "
-        "standard input or output, for pictures",
-    )
+    text = """
+        files INPUT
+            picture or volume to filter, and file to write, whose suffix is its format; “-” is
+            standard input or output, for pictures
+        """
+    files = {"metavar": "INPUT OUTPUT", "nargs": "*", "type": file_path, "default": []}
+    add_options(parser, text, files=files)
 
 
 def _add_run_options(
@@ -331,72 +368,43 @@ def _add_run_options(
     """Add the options that may be given only once, with any step."""
     group = parser.add_argument_group("all steps")
     add_computing_options(group, levels)
-    group.add_argument(
-        "--repeat",
-        metavar="N",
-        type=positive,
-        help="kernel runs on a GPU, after a warm-up, whose median is reported (default: "
-        f"{RunOptions.repeat})",
-    )
-    _add_block_options(group)
-    _add_comparison_options(group)
+    text = f"""
+        --repeat N
+            kernel runs on a GPU, after a warm-up, whose median is reported (default:
+            {RunOptions.repeat})
+        --memory SIZE
+            filter INPUT in blocks, so that the program takes at most this much memory, like 2G:
+            TIFF files of any size (default: the whole file in memory)
+        --local-cluster N
+            with --memory: compute the blocks in N worker processes on this machine, each with a GPU
+            of its own and with as much memory
+        --scheduler ADDRESS
+            with --memory: compute the blocks on the workers of a Dask cluster, such as
+            tcp://node1:8786; all machines have the files under the same names
+        """
+    add_options(group, text)
+    add_tls_options(group)
+    text = f"""
+        --reference FILE
+            compare each step with this picture or volume: PSNR, SSIM, MSE and MAE before and after;
+            “{INPUT}” is INPUT itself; converted to grey if a result is grey
+        --difference FILE
+            write OUTPUT - reference to FILE: of a picture amplified around mid-grey, of a volume
+            the values
+        --residual FILE
+            write the change made by the last step, its output - its input, in the same way
+        """
+    add_options(group, text, reference={"type": str})
     add_level_options(group)
     add_file_options(group)
-    group.add_argument(
-        "--json",
-        action="store_true",
-        help="print a report as JSON: the steps, and which properties of INPUT the output keeps, "
-        "has in another form, and lacks",
-    )
+    text = """
+        --json
+            print a report as JSON: the steps, and which properties of INPUT the output keeps, has
+            in another form, and lacks
+        """
+    add_options(group, text)
     add_output_options(group, "print nothing but errors")
     return group
-
-
-def _add_block_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--memory",
-        metavar="SIZE",
-        type=byte_size,
-        help="filter INPUT in blocks, so that the program takes at most this much memory, like 2G: "
-        "TIFF files of any size (default: the whole file in memory)",
-    )
-    group.add_argument(
-        "--local-cluster",
-        metavar="N",
-        type=positive,
-        help="with --memory: compute the blocks in N worker processes on this machine, each with a "
-        "GPU of its own and with as much memory",
-    )
-    group.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="with --memory: compute the blocks on the workers of a Dask cluster, such as "
-        "tcp://node1:8786; all machines have the files under the same names",
-    )
-    add_tls_options(group)
-
-
-def _add_comparison_options(group: argparse._ArgumentGroup) -> None:
-    """Add the reference, and the files of differences."""
-    group.add_argument(
-        "--reference",
-        metavar="FILE",
-        help="compare each step with this picture or volume: PSNR, SSIM, MSE and MAE before and "
-        f"after; “{INPUT}” is INPUT itself; converted to grey if a result is grey",
-    )
-    group.add_argument(
-        "--difference",
-        metavar="FILE",
-        type=file_path,
-        help="write OUTPUT - reference to FILE: of a picture amplified around mid-grey, of a "
-        "volume the values",
-    )
-    group.add_argument(
-        "--residual",
-        metavar="FILE",
-        type=file_path,
-        help="write the change made by the last step, its output - its input, in the same way",
-    )
 
 
 def _add_volume_options(parser: argparse.ArgumentParser, *kinds: Kind) -> None:
@@ -408,27 +416,21 @@ def _add_volume_options(parser: argparse.ArgumentParser, *kinds: Kind) -> None:
     )
     if Kind.PICTURE in kinds:
         add_axis_option(group)
+    each = ""
     if Kind.VOLUME in kinds:
-        group.add_argument(
-            "--component",
-            metavar="FILE",
-            type=file_path,
-            action="append",
-            help="another volume of the same head, to be filtered together with INPUT and written "
-            "next to OUTPUT, with the name of FILE in its name; up to three times",
-        )
-        group.add_argument(
-            "--output-component",
-            metavar="FILE",
-            type=file_path,
-            action="append",
-            help="file to write a component to instead: once for each, in the same order",
-        )
-    group.add_argument(
-        "--volume",
-        metavar="N",
-        type=volume_numbers,
-        help="number of the volume in a file of several, or of the series in a folder, from 1"
-        + ("; like 1,3,4 to give each component its own" if Kind.VOLUME in kinds else ""),
-    )
+        each = "; like 1,3,4 to give each component its own"
+        text = """
+            --component FILE
+                another volume of the same head, to be filtered together with INPUT and written next
+                to OUTPUT, with the name of FILE in its name; up to three times
+            --output-component FILE
+                file to write a component to instead: once for each, in the same order
+            """
+        several = {"action": "append"}
+        add_options(group, text, component=several, output_component=several)
+    text = f"""
+        --volume N
+            number of the volume in a file of several, or of the series in a folder, from 1{each}
+        """
+    add_options(group, text, volume={"type": volume_numbers})
     add_float_option(group)

@@ -21,13 +21,12 @@ from kernelscope.cli.common import (
     Parser,
     Speaker,
     StatusLine,
+    add_options,
     every_filter,
-    file_path,
     interruptible,
     log_to_stderr,
     missing_gpu,
     open_backends,
-    positive,
     unlogged,
 )
 from kernelscope.cli.shared_options import (
@@ -44,7 +43,7 @@ from kernelscope.cli.shared_options import (
     run_options,
     tls_of,
 )
-from kernelscope.cli.volumes import across
+from kernelscope.cli.sources import across
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device
 from kernelscope.images.levels import given_levels
@@ -336,91 +335,58 @@ def _parser() -> argparse.ArgumentParser:
         "DIR gets a journal, by which --resume skips what is done after an interruption.",
         epilog=STATUS,
     )
-    parser.add_argument(
-        "recipe",
-        metavar="RECIPE",
-        type=file_path,
-        help=f"recipe saved by the window or by “{PROGRAM} apply --save-recipe”",
-    )
-    parser.add_argument(
-        "inputs",
-        metavar="INPUT",
-        nargs="+",
-        type=file_path,
-        help="files, and folders with all pictures, volumes and DICOM series in and below them",
-    )
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        required=True,
-        type=file_path,
-        help="folder for the results, made if it is not there; files in folders keep their places",
-    )
-    parser.add_argument(
-        "--suffix",
-        metavar=".EXT",
-        help="format of the results (default: that of each file, or .tif where it is not written, "
-        "and .nii.gz for DICOM series)",
-    )
-    _add_run_options(parser)
-    parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
-    parser.add_argument(
-        "--resume", action="store_true", help="skip files that are done by the journal of DIR"
-    )
-    add_level_options(parser)
-    add_file_options(parser)
-    add_axis_option(parser)
-    add_float_option(parser)
-    _add_summary_options(parser)
-    add_output_options(parser, "print nothing but failures")
-    return parser
-
-
-def _add_summary_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the summary: its file, and the references for its figures."""
-    parser.add_argument(
-        "--summary",
-        metavar="FILE",
-        type=file_path,
-        help="write what became of each file, with notices and times in seconds, to FILE: .json or "
-        ".csv",
-    )
-    parser.add_argument(
-        "--reference",
-        metavar="DIR",
-        type=file_path,
-        help="folder of references at the places of their files, to which --summary compares "
-        "inputs and results: PSNR and SSIM",
-    )
-
-
-def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of where to compute, and with how many files at a time."""
+    text = f"""
+        recipe RECIPE
+            recipe saved by the window or by “{PROGRAM} apply --save-recipe”
+        inputs INPUT...
+            files, and folders with all pictures, volumes and DICOM series in and below them
+        --out DIR
+            folder for the results, made if it is not there; files in folders keep their places
+        --suffix .EXT
+            format of the results (default: that of each file, or .tif where it is not written, and
+            .nii.gz for DICOM series)
+        """
+    add_options(parser, text, out={"required": True})
     add_computing_options(
         parser,
         levels_of(every_filter().values()),
         help="number of the GPU to use, or several, each of which takes files from the same queue "
         "(default: the variable KERNELSCOPE_GPU, or 0)",
     )
-    parser.add_argument(
-        "--jobs",
-        metavar="N",
-        type=positive,
-        help="files that are read ahead and written behind; memory holds 2 N + 1 of them "
-        f"(default: {_JOBS} for each GPU); with --local-cluster, files that each worker has in "
-        "work",
-    )
-    cluster = parser.add_mutually_exclusive_group()
-    cluster.add_argument(
-        "--local-cluster",
-        metavar="N",
-        type=positive,
-        help="filter in N worker processes on this machine, each with a GPU of its own",
-    )
-    cluster.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="filter on the workers of a Dask cluster, such as tcp://node1:8786; all machines "
-        "have INPUT and DIR under the same names",
-    )
+    text = f"""
+        --jobs N
+            files that are read ahead and written behind; memory holds 2 N + 1 of them (default:
+            {_JOBS} for each GPU); with --local-cluster, files that each worker has in work
+        """
+    add_options(parser, text)
+    text = """
+        --local-cluster N
+            filter in N worker processes on this machine, each with a GPU of its own
+        --scheduler ADDRESS
+            filter on the workers of a Dask cluster, such as tcp://node1:8786; all machines have
+            INPUT and DIR under the same names
+        """
+    add_options(parser.add_mutually_exclusive_group(), text)
     add_tls_options(parser)
+    text = """
+        --overwrite
+            replace files that are there
+        --resume
+            skip files that are done by the journal of DIR
+        """
+    add_options(parser, text)
+    add_level_options(parser)
+    add_file_options(parser)
+    add_axis_option(parser)
+    add_float_option(parser)
+    text = """
+        --summary FILE
+            write what became of each file, with notices and times in seconds, to FILE: .json or
+            .csv
+        --reference DIR
+            folder of references at the places of their files, to which --summary compares inputs
+            and results: PSNR and SSIM
+        """
+    add_options(parser, text)
+    add_output_options(parser, "print nothing but failures")
+    return parser

@@ -19,12 +19,11 @@ from kernelscope.cli.common import (
     Parser,
     StatusLine,
     add_gpu_option,
+    add_options,
     file_path,
     interruptible,
     open_backends,
-    positive,
     show,
-    thread_block,
 )
 from kernelscope.schema.devices import Device
 
@@ -63,9 +62,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         epilog=f"presets (the beginning of a name suffices):\n{presets}\n\n{STATUS}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _add_plan_options(parser)
-    _add_output_options(parser)
-    _add_other_actions(parser)
+    _add_options(parser)
     options = parser.parse_args(arguments)
     if options.gpu == ():  # without a number: the default GPU only
         options.gpu, options.devices = None, options.devices or [Device.GPU.value]
@@ -76,91 +73,60 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
-def _add_plan_options(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser) -> None:
     from kernelscope.bench import peers
-
-    what = parser.add_argument_group("measurement")
-    what.add_argument(
-        "--preset",
-        metavar="NAME",
-        help="a preset, see below, or the JSON file of a run to repeat",
-    )
-    what.add_argument("--filters", metavar="FILTER", nargs="+", help="default: all for pictures")
-    what.add_argument(
-        "--sizes",
-        metavar="N",
-        nargs="+",
-        type=positive,
-        help="sides of the pictures, in pixels; of the volumes, in voxels (default: 4096)",
-    )
-    what.add_argument(
-        "--masks",
-        metavar="N",
-        nargs="+",
-        type=positive,
-        help="mask sizes, for filters that have one (default: 3 5 7 9)",
-    )
-    what.add_argument(
-        "--devices",
-        nargs="+",
-        choices=(Device.CPU.value, Device.GPU.value),
-        help="default: all available",
-    )
-    what.add_argument("--levels", metavar="LEVEL", nargs="+", help="default: all of the devices")
-    what.add_argument(
-        "--blocks",
-        metavar="WxH",
-        nargs="+",
-        type=thread_block,
-        help="threads of a GPU's blocks, like 8x8 16x16 256x1, one row each, at levels up to "
-        "texture (default: chosen by the filter)",
-    )
-    what.add_argument(
-        "--peers",
-        metavar="LIBRARY",
-        nargs="*",
-        help=f"also other libraries, where installed: {', '.join(peers.names())} (default: all)",
-    )
-    add_gpu_option(what, nargs="?", const=())
-
-
-def _add_output_options(parser: argparse.ArgumentParser) -> None:
     from kernelscope.bench.rules import REPEAT
 
-    how = parser.add_argument_group("how")
-    how.add_argument(
-        "--repeat", metavar="N", type=positive, help=f"timed runs of each (default: {REPEAT})"
-    )
-    how.add_argument("--quick", action="store_true", help=f"{_QUICK} runs of each")
-    output = parser.add_argument_group("output")
-    output.add_argument("--out", metavar="FILE", type=file_path, help="write the report as JSON")
-    output.add_argument("--csv", metavar="FILE", type=file_path, help="write a line for each row")
-    output.add_argument("--plot", metavar="DIR", type=file_path, help="draw plots into a folder")
-
-
-def _add_other_actions(parser: argparse.ArgumentParser) -> None:
+    measurement = parser.add_argument_group("measurement")
+    text = f"""
+        --preset NAME
+            a preset, see below, or the JSON file of a run to repeat
+        --filters FILTER...
+            default: all for pictures
+        --sizes N...
+            sides of the pictures, in pixels; of the volumes, in voxels (default: 4096)
+        --masks N...
+            mask sizes, for filters that have one (default: 3 5 7 9)
+        --devices
+            default: all available
+        --levels LEVEL...
+            default: all of the devices
+        --blocks WxH...
+            threads of a GPU's blocks, like 8x8 16x16 256x1, one row each, at levels up to texture
+            (default: chosen by the filter)
+        --peers LIBRARY
+            also other libraries, where installed: {", ".join(peers.names())} (default: all)
+        """
+    devices = {"choices": (Device.CPU.value, Device.GPU.value), "nargs": "+"}
+    add_options(measurement, text, devices=devices, peers={"nargs": "*"})
+    add_gpu_option(measurement, nargs="?", const=())
+    text = f"""
+        --repeat N
+            timed runs of each (default: {REPEAT})
+        --quick
+            {_QUICK} runs of each
+        """
+    add_options(parser.add_argument_group("how"), text)
+    text = """
+        --out FILE
+            write the report as JSON
+        --csv FILE
+            write a line for each row
+        --plot DIR
+            draw plots into a folder
+        """
+    add_options(parser.add_argument_group("output"), text)
+    text = """
+        --verify IMAGE
+            compare the results of all levels, on a picture or (default) on seeded noise
+        --compare FILE.json
+            compare two runs; with --plot, draw them side by side
+        --show FILE.json...
+            print several saved runs as if they were one; with --plot, draw them
+        """
     instead = parser.add_argument_group("instead of measuring").add_mutually_exclusive_group()
-    instead.add_argument(
-        "--verify",
-        metavar="IMAGE",
-        nargs="?",
-        const=True,
-        help="compare the results of all levels, on a picture or (default) on seeded noise",
-    )
-    instead.add_argument(
-        "--compare",
-        metavar=("A.json", "B.json"),
-        nargs=2,
-        type=file_path,
-        help="compare two runs; with --plot, draw them side by side",
-    )
-    instead.add_argument(
-        "--show",
-        metavar="FILE.json",
-        nargs="+",
-        type=file_path,
-        help="print several saved runs as if they were one; with --plot, draw them",
-    )
+    compared = {"metavar": ("A.json", "B.json"), "nargs": 2, "type": file_path}
+    add_options(instead, text, verify={"nargs": "?", "const": True}, compare=compared)
 
 
 def _plan(options: argparse.Namespace, sizes: tuple[int, ...], data: Data | None = None) -> Plan:

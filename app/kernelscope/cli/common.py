@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -113,14 +114,39 @@ def show(text: str) -> None:
     print(printable(text), flush=True)
 
 
+def add_options(group: argparse._ActionsContainer, text: str, **how: Any) -> None:
+    """Add options that are written as their help shows them: names and a placeholder, then words.
+
+    The placeholder says how a value is read, with dots how several are; an option without one is a
+    flag. A name without dashes is a positional argument. `how`: the choices of an option, or
+    further arguments of ``add_argument``, by its name.
+    """
+    for head, words in re.findall(r"^(\S.*)\n((?: .*\n?)*)", textwrap.dedent(text), re.MULTILINE):
+        names = [each.rstrip(",") for each in head.split() if each.startswith("-")]
+        names = names or head.split()[:1]
+        placeholder = head.split()[len(names) :]
+        settings: dict[str, Any] = {"help": " ".join(words.split())}
+        given = how.get(names[0].lstrip("-").replace("-", "_"), {})
+        settings |= given if isinstance(given, dict) else {"choices": given}
+        if placeholder:
+            settings.setdefault("metavar", placeholder[0].removesuffix("..."))
+            settings.setdefault("type", _READERS.get(settings["metavar"], str))
+            if placeholder[0].endswith("..."):
+                settings.setdefault("nargs", "+")
+        elif "choices" not in settings:
+            settings["action"] = "store_true"
+        group.add_argument(*names, **settings)
+
+
 def add_gpu_option(parser: argparse._ActionsContainer, **how: Any) -> None:
     """Add the choice among several GPUs; `how` is for ``add_argument``."""
-    how.setdefault(
-        "help",
-        "number of the GPU to use, or several, which share volumes and pictures too large "
-        "for one (default: the variable KERNELSCOPE_GPU, or 0)",
-    )
-    parser.add_argument("--gpu", "--gpus", metavar="N[,N]", type=_gpu_numbers, **how)
+    how.setdefault("type", _gpu_numbers)
+    text = """
+        --gpu, --gpus N[,N]
+            number of the GPU to use, or several, which share volumes and pictures too large for one
+            (default: the variable KERNELSCOPE_GPU, or 0)
+        """
+    add_options(parser, text, gpu=how)
 
 
 def _gpu_numbers(text: str) -> tuple[int, ...]:
@@ -203,6 +229,16 @@ def real_number(text: str) -> float:
         return read_number(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"“{text}” is not a number like 0, 0.5, -20") from None
+
+
+_READERS: Mapping[str, Any] = {
+    **dict.fromkeys(("FILE", "FILE.json", "DIR", "INPUT", "OUTPUT", "RECIPE"), file_path),
+    "N": positive,
+    "SIZE": byte_size,
+    "X": real_number,
+    "WxH": thread_block,
+}
+"""How a value is read that stands for a placeholder; all others are texts."""
 
 
 def namesakes(spec: FilterSpec, kind: Kind) -> list[FilterSpec]:

@@ -185,23 +185,19 @@ def _is_there(path: Path) -> bool:
 
 
 COMMANDS = {
-    "apply": "apply",
-    "denoise": "denoise",
-    "batch": "batch",
-    "list": "list_filters",
-    "info": "info",
-    "kernel": "kernel",
-    "trace": "trace",
-    "bench": "bench",
-    "phantom": "phantom",
-    "warm-up": "warm_up",
-    "completion": "completion",
+    "apply": "apply:apply",
+    "denoise": "apply:denoise",
+    "batch": "batch:batch",
+    "list": "catalogue:list_filters",
+    "info": "catalogue:info",
+    "kernel": "kernels:kernel",
+    "trace": "kernels:trace",
+    "bench": "bench:bench",
+    "phantom": "phantom:phantom",
+    "warm-up": "warm_up:warm_up",
+    "completion": "completion:completion",
 }
-"""The function of each command, in the module that is imported when it runs."""
-
-_MODULES = {"list": "catalogue", "warm-up": "warm_up"}
-"""Modules that have not the name of their command."""
-
+"""The module and the function of each command; it is imported when the command runs."""
 
 _MEANT = {
     "doctor": "info",
@@ -214,6 +210,7 @@ _MEANT = {
 
 
 def command_of(name: str) -> Callable[[list[str]], int]:
-    module = importlib.import_module(f"kernelscope.cli.{_MODULES.get(name, name)}")
-    function: Callable[[list[str]], int] = getattr(module, COMMANDS[name])
+    module, function_name = COMMANDS[name].split(":")
+    found = importlib.import_module(f"kernelscope.cli.{module}")
+    function: Callable[[list[str]], int] = getattr(found, function_name)
     return function

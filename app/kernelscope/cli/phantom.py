@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidParameter, OutOfMemory
 from kernelscope.base.text import PROGRAM
-from kernelscope.cli.common import STATUS, Parser, Speaker, file_path, whole_number
+from kernelscope.cli.common import STATUS, Parser, Speaker, add_options, whole_number
 from kernelscope.images.phantom import (
     BRIGHTEST,
     Contrast,
@@ -81,64 +81,41 @@ def _parser() -> argparse.ArgumentParser:
         "writes it as 32-bit floats. The same numbers make the same file.",
         epilog=STATUS,
     )
-    parser.add_argument(
-        "output",
-        metavar="OUTPUT",
-        type=file_path,
-        help="file to write: .nii.gz, .nii, .tif or .npy",
+    text = f"""
+        output OUTPUT
+            file to write: .nii.gz, .nii, .tif or .npy
+        --size N
+            voxels a side, or WIDTHxHEIGHTxDEPTH (default: 181x217x181)
+        --voxel MM
+            size of a voxel in millimetres, WIDTHxHEIGHTxDEPTH like 0.94x0.94x4: the head has its
+            natural size, and parts outside the volume are cut off (default: voxels of 1 mm, and the
+            head fills the volume)
+        --weighting
+            contrast (weighting) of the scan (default: %(default)s)
+        --noise
+            kind of noise (default: %(default)s); varying-rician is three times as strong in the
+            middle as at the corners
+        --sigma X
+            standard deviation of the noise; the brightest tissue is {BRIGHTEST:g} (default:
+            %(default)g; 0: no noise)
+        --seed N
+            another number gives other noise (default: %(default)s)
+        --truth FILE
+            write the head without noise
+        --quiet
+            print nothing but errors
+        """
+    add_options(
+        parser,
+        text,
+        size={"type": _size, "default": (181, 217, 181)},
+        voxel={"type": _voxel},
+        weighting={"choices": _WEIGHTINGS, "default": "t1"},
+        noise={"choices": [each.value for each in ScannerNoise], "default": ScannerNoise.RICIAN},
+        sigma={"type": float, "default": 20.0},
+        seed={"type": whole_number, "default": 0},
     )
-    parser.add_argument(
-        "--size",
-        metavar="N",
-        type=_size,
-        default=(181, 217, 181),
-        help="voxels a side, or WIDTHxHEIGHTxDEPTH (default: 181x217x181)",
-    )
-    parser.add_argument(
-        "--voxel",
-        metavar="MM",
-        type=_voxel,
-        help="size of a voxel in millimetres, WIDTHxHEIGHTxDEPTH like 0.94x0.94x4: the head has "
-        "its natural size, and parts outside the volume are cut off (default: voxels of 1 mm, and "
-        "the head fills the volume)",
-    )
-    parser.add_argument(
-        "--weighting",
-        choices=_WEIGHTINGS,
-        default="t1",
-        help="contrast (weighting) of the scan (default: %(default)s)",
-    )
-    _add_noise_options(parser)
-    parser.add_argument(
-        "--truth", metavar="FILE", type=file_path, help="write the head without noise"
-    )
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     return parser
-
-
-def _add_noise_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--noise",
-        choices=[noise.value for noise in ScannerNoise],
-        default=ScannerNoise.RICIAN.value,
-        help="kind of noise (default: %(default)s); varying-rician is three times as strong in "
-        "the middle as at the corners",
-    )
-    parser.add_argument(
-        "--sigma",
-        metavar="X",
-        type=float,
-        default=20.0,
-        help=f"standard deviation of the noise; the brightest tissue is {BRIGHTEST:g} "
-        "(default: %(default)g; 0: no noise)",
-    )
-    parser.add_argument(
-        "--seed",
-        metavar="N",
-        type=whole_number,
-        default=0,
-        help="another number gives other noise (default: %(default)s)",
-    )
 
 
 def _head(voxels: NDArray[np.float32], path: Path, voxel: Voxel | None) -> Volume:

@@ -15,9 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kernelscope.base.errors import AppError, ImageReadError, UnknownName
-from kernelscope.cli.command import ApplyCommand
-
-PIPE = Path("-")
+from kernelscope.cli.arguments import PIPE, ApplyCommand
 
 
 @contextlib.contextmanager

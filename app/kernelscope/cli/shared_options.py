@@ -12,12 +12,9 @@ from kernelscope.base.errors import UnknownName
 from kernelscope.cli.common import (
     Speaker,
     add_gpu_option,
-    byte_size,
-    file_path,
+    add_options,
     quality,
-    real_number,
     switches,
-    thread_block,
 )
 from kernelscope.engine.area import Area
 from kernelscope.engine.options import Device, RunOptions
@@ -41,31 +38,23 @@ def add_computing_options(
     group: argparse._ActionsContainer, levels: Sequence[str], **of_gpu: Any
 ) -> None:
     """Add the options of where and how to compute; `of_gpu` is for `add_gpu_option`."""
-    group.add_argument(
-        "--device",
-        choices=[each.value for each in Device],
-        help=f"where to compute (default: {RunOptions.device}); steps that cannot run there run "
-        "where they can",
-    )
-    group.add_argument(
-        "--level",
-        choices=levels,
-        help="level of computing (default: the fastest), for the steps that have it",
-    )
+    text = f"""
+        --device
+            where to compute (default: {RunOptions.device}); steps that cannot run there run where
+            they can
+        --level
+            level of computing (default: the fastest), for the steps that have it
+        """
+    add_options(group, text, device=[each.value for each in Device], level=levels)
     add_gpu_option(group, **of_gpu)
-    group.add_argument(
-        "--block",
-        metavar="WxH",
-        type=thread_block,
-        help="threads of a GPU's blocks, like 16x16 or 256x1, for levels up to texture (default: "
-        "the filter's own)",
-    )
-    group.add_argument(
-        "--memory-limit",
-        metavar="SIZE",
-        type=byte_size,
-        help="GPU memory for images, like 256M; larger ones go in strips (default: all free)",
-    )
+    text = """
+        --block WxH
+            threads of a GPU's blocks, like 16x16 or 256x1, for levels up to texture (default: the
+            filter's own)
+        --memory-limit SIZE
+            GPU memory for images, like 256M; larger ones go in strips (default: all free)
+        """
+    add_options(group, text)
 
 
 def run_options(found: Mapping[str, Any]) -> RunOptions:
@@ -74,43 +63,30 @@ def run_options(found: Mapping[str, Any]) -> RunOptions:
 
 
 def add_file_options(group: argparse._ActionsContainer) -> None:
-    group.add_argument(
-        "--nan",
-        metavar="X",
-        type=real_number,
-        help="number that replaces NaN in all files that are read; results have NaN there again "
-        "(default: such files are refused)",
-    )
-    group.add_argument(
-        "--lossy",
-        action="store_true",
-        help="write even if the format of the result loses something: bit depth, alpha, colour, or "
-        "the position of a volume",
-    )
-    group.add_argument(
-        "--quality",
-        metavar="N",
-        type=quality,
-        help="quality of a JPEG, from 1 to 100 (default: 95)",
-    )
+    text = """
+        --nan X
+            number that replaces NaN in all files that are read; results have NaN there again
+            (default: such files are refused)
+        --lossy
+            write even if the format of the result loses something: bit depth, alpha, colour, or the
+            position of a volume
+        --quality N
+            quality of a JPEG, from 1 to 100 (default: 95)
+        """
+    add_options(group, text, quality={"type": quality})
 
 
 def add_level_options(group: argparse._ActionsContainer) -> None:
-    group.add_argument(
-        "--white",
-        metavar="X",
-        type=real_number,
-        help="white of float pictures and of volumes, to which amounts, PSNR and SSIM are relative "
-        "(default: 1 if samples lie between 0 and 1, else the largest; of a reference its own); "
-        "that of 8-bit and 16-bit pictures is 255 and 65535",
-    )
-    group.add_argument(
-        "--black",
-        metavar="X",
-        type=real_number,
-        help="black beside --white (default: 0; without --white, the smallest sample if that is "
-        "negative)",
-    )
+    text = """
+        --white X
+            white of float pictures and of volumes, to which amounts, PSNR and SSIM are relative
+            (default: 1 if samples lie between 0 and 1, else the largest; of a reference its own);
+            that of 8-bit and 16-bit pictures is 255 and 65535
+        --black X
+            black beside --white (default: 0; without --white, the smallest sample if that is
+            negative)
+        """
+    add_options(group, text)
 
 
 def knows_levels(recipe: Recipe) -> bool:
@@ -122,22 +98,21 @@ WITHOUT_LEVELS = "--white has no effect: no step asks for it, and there is no --
 
 
 def add_axis_option(group: argparse._ActionsContainer) -> None:
-    group.add_argument(
-        "--axis",
-        choices=AXES,
-        help=f"axis that slices of a volume are perpendicular to (default: {AXES[0]}); amounts "
-        "given as fractions of white are fractions of the brightest voxel",
-    )
+    text = f"""
+        --axis
+            axis that slices of a volume are perpendicular to (default: {AXES[0]}); amounts given as
+            fractions of white are fractions of the brightest voxel
+        """
+    add_options(group, text, axis=AXES)
 
 
 def add_dimensions_option(group: argparse._ActionsContainer) -> None:
-    group.add_argument(
-        "--dimensions",
-        choices=DIMENSIONS,
-        default="2d",
-        help="of the mask on volumes: 2d, in each slice, or 3d, through the slices; 3d has its own "
-        "parameters: “--dimensions 3d --help” (default: 2d)",
-    )
+    text = """
+        --dimensions
+            of the mask on volumes: 2d, in each slice, or 3d, through the slices; 3d has its own
+            parameters: “--dimensions 3d --help” (default: 2d)
+        """
+    add_options(group, text, dimensions={"choices": DIMENSIONS, "default": "2d"})
 
 
 def in_dimensions(spec: FilterSpec, arguments: Sequence[str]) -> FilterSpec:
@@ -151,39 +126,36 @@ def in_dimensions(spec: FilterSpec, arguments: Sequence[str]) -> FilterSpec:
 
 
 def add_float_option(group: argparse._ActionsContainer) -> None:
-    group.add_argument(
-        "--float",
-        dest="as_float",
-        action="store_true",
-        help="write 32-bit floats of a volume, not rounded to the type of the input",
-    )
+    text = """
+        --float
+            write 32-bit floats of a volume, not rounded to the type of the input
+        """
+    add_options(group, text, float={"dest": "as_float"})
 
 
 def add_output_options(group: argparse._ActionsContainer, quiet: str) -> None:
     """Add the options of the printed output; `quiet` is the help of one."""
-    group.add_argument("--quiet", action="store_true", help=quiet)
-    group.add_argument("--verbose", action="store_true", help="log every stage on stderr")
+    add_options(group, f"--quiet\n    {quiet}\n--verbose\n    log every stage on stderr")
 
 
-_OPTIONS = {
-    "--tls-ca-file": "certificate of the authority that signed the scheduler's",
-    "--tls-cert": "certificate of this command",
-    "--tls-key": "private key of this command",
-}
+_TLS = ("tls_ca_file", "tls_cert", "tls_key")
 
 
 def add_tls_options(parser: argparse._ActionsContainer) -> None:
-    for option, text in _OPTIONS.items():
-        parser.add_argument(
-            option,
-            metavar="FILE",
-            type=file_path,
-            help=f"{text}, for a --scheduler at an address such as tls://node1:8786",
-        )
+    text = """
+        --tls-ca-file FILE
+            certificate of the authority that signed the scheduler's, for a --scheduler at an
+            address such as tls://node1:8786
+        --tls-cert FILE
+            certificate of this command, for a --scheduler at an address such as tls://node1:8786
+        --tls-key FILE
+            private key of this command, for a --scheduler at an address such as tls://node1:8786
+        """
+    add_options(parser, text)
 
 
 def tls_of(options: Any) -> Tls | None:
-    files = {each: getattr(options, each[2:].replace("-", "_")) for each in _OPTIONS}
+    files = {f"--{each.replace('_', '-')}": getattr(options, each) for each in _TLS}
     given = [each for each, file in files.items() if file is not None]
     if not given:
         return None
@@ -248,24 +220,22 @@ def add_filter_options(
     if spec.in_3d or spec.is_in_3d:
         add_dimensions_option(group)
     if spec.kind is Kind.PICTURE or spec.is_in_3d:
-        group.add_argument(
-            "--border",
-            choices=[str(border) for border in spec.borders],
-            default=str(spec.borders[0]),
-            help="treatment of cells outside the image (default: %(default)s)",
-        )
+        text = """
+            --border
+                treatment of cells outside the image (default: %(default)s)
+            """
+        borders = [str(border) for border in spec.borders]
+        add_options(group, text, border={"choices": borders, "default": borders[0]})
     if spec.kind is Kind.PICTURE:
-        group.add_argument(
-            "--grey", action="store_true", default=False, help="convert to greyscale first"
-        )
-        group.add_argument(
-            "--within",
-            metavar="AREA",
-            type=Area.parse,
-            default=None,
-            help="filter only there and keep the rest: a shape and its corners in pixels, such as "
-            "“rectangle 12,8 52,38”, “ellipse 12,8 52,38” or “polygon 0,0 40,0 20,30”",
-        )
+        text = """
+            --grey
+                convert to greyscale first
+            --within AREA
+                filter only there and keep the rest: a shape and its corners in pixels, such as
+                “rectangle 12,8 52,38”, “ellipse 12,8 52,38” or “polygon 0,0 40,0 20,30”
+            """
+        within = {"type": Area.parse, "default": None}
+        add_options(group, text, grey={"default": False}, within=within)
 
 
 def step_of(spec: FilterSpec, found: argparse.Namespace) -> Step:
