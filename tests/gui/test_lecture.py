@@ -21,8 +21,7 @@ from kernelscope.gui.tools.lecture_view import WAITING
 from kernelscope.gui.tools.lecture_window import LectureWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.teach.lecture import (
-    PAGES,
+from kernelscope.teach.lecture.page import (
     Count,
     LectureSubject,
     MeasuredTime,
@@ -30,6 +29,7 @@ from kernelscope.teach.lecture import (
     NumberOrigin,
     Shown,
 )
+from kernelscope.teach.lecture.pages import PAGES
 from tests.gui.helpers import Opener
 from tests.patience import PATIENCE
 

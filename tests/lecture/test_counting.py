@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.emulator.compiler import HostCompiler
-from kernelscope.teach.lecture import PAGES, LectureSubject, NumberOrigin
-from kernelscope.teach.lecture.counting import count
+from kernelscope.teach.lecture.page import LectureSubject, NumberOrigin, count
+from kernelscope.teach.lecture.pages import PAGES
 
 pytestmark = [
     pytest.mark.slow,

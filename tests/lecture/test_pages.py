@@ -18,20 +18,23 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from kernelscope.schema.parameters import ChoiceParameter, IntParameter, Parameter
-from kernelscope.teach.lecture import (
-    PAGES,
+from kernelscope.teach.lecture.page import (
     LecturePage,
     LectureSubject,
     MeasuredTime,
     NumberOrigin,
     Shown,
 )
-from kernelscope.teach.lecture.borders import rim_pixels
-from kernelscope.teach.lecture.coalescing import sectors
+from kernelscope.teach.lecture.pages import (
+    MODES,
+    PAGES,
+    REPORT,
+    outside_reads,
+    recorded_runs,
+    rim_pixels,
+    sectors,
+)
 from kernelscope.teach.lecture.parts import credits, limits_of, published, quote, residence
-from kernelscope.teach.lecture.several import recorded_runs
-from kernelscope.teach.lecture.textures import MODES, outside_reads
-from kernelscope.teach.lecture.transfers import REPORT
 
 SQUARES = LectureSubject("squares", (np.indices((90, 120)).sum(axis=0) % 7 * 36).astype(np.uint8))
 DOT = LectureSubject("dot", np.full((1, 1), 200, np.uint8))

@@ -12,7 +12,7 @@ from kernelscope.engine.result import Result
 from kernelscope.gui.model.times import Timing, duration
 
 if TYPE_CHECKING:
-    from kernelscope.teach.lecture import MeasuredTime
+    from kernelscope.teach.lecture.page import MeasuredTime
 
 _MOST = 4
 """Runs of a filter that a page has room for."""
@@ -26,7 +26,7 @@ class SessionTimes:
         self._kernels: dict[tuple[str, tuple[int, ...]], float] = {}
 
     def add(self, result: Result) -> None:
-        from kernelscope.teach.lecture import MeasuredTime
+        from kernelscope.teach.lecture.page import MeasuredTime
 
         kernels = Timing.of(result).kernels
         if result.device != Device.GPU or not kernels or result.parts:

@@ -23,9 +23,8 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from kernelscope.teach.handbook.svg import Drawing
-from kernelscope.teach.lecture import LecturePage, NamedNumber
-from kernelscope.teach.lecture.board import HEIGHT, WIDTH
-from kernelscope.teach.lecture.parts import credits, quote
+from kernelscope.teach.lecture.page import LecturePage, NamedNumber
+from kernelscope.teach.lecture.parts import HEIGHT, WIDTH, credits, quote
 
 WAITING = "The picture of this page is being made…"
 

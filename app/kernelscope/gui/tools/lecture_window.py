@@ -43,16 +43,16 @@ from kernelscope.gui.widgets.parts import (
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.source import Source
-from kernelscope.teach.lecture import (
-    PAGES,
+from kernelscope.teach.lecture.page import (
     LecturePage,
     LectureSubject,
     MeasuredTime,
     NamedNumber,
     NumberOrigin,
     Shown,
+    count,
 )
-from kernelscope.teach.lecture.counting import count
+from kernelscope.teach.lecture.pages import PAGES
 
 _PAGES = tuple(PAGES.values())
 

@@ -14,13 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope import filters
+from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.base.paths import RESOURCES
 from kernelscope.bench.figures import PublishedFigure
+from kernelscope.engine.request import Request
 from kernelscope.files import SAMPLES, read_image
+from kernelscope.images.image import Image
 from kernelscope.images.source import Source
+from kernelscope.schema.devices import Device
 from kernelscope.schema.parameters import Parameter
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.handbook.svg import Drawing
+from kernelscope.traffic.table import figures
 
 _PLACES = 7  # places along each axis among which that of a detail is chosen
 
@@ -145,7 +151,7 @@ class Count:
 
 @dataclass(frozen=True)
 class LecturePage:
-    id: str  # the name of its module, and of its text in ``resources/lecture``
+    id: str  # the name of its text in ``resources/lecture``
     controls: tuple[Parameter, ...]  # the values to try, one or two
     show: Callable[[LectureSubject, Mapping[str, Any]], Shown]
     """Maps the picture and the values of the controls to the picture and numbers of the page. It
@@ -181,3 +187,34 @@ class LecturePage:
             if run.filter_id in self.filters
         )
         return *shown.facts, *here
+
+
+_SIDE = 128  # pixels of the part that the kernels run on: they are counted in about a second
+
+
+def count(wanted: Count, subject: LectureSubject) -> tuple[NamedNumber, ...]:
+    """Run kernels on a detail of the picture; return their accesses for each pixel.
+
+    Raises `AppError` if there is no compiler for the emulated GPU.
+    """
+    part, *_ = subject.part(_SIDE, _SIDE)
+    offered = {each.id: each for each in filters.get(wanted.filter_id).levels(Device.GPU)}
+    source = Image.from_array(part.copy(), subject.title)
+    tracer = Tracer()
+    try:
+        made = {}
+        for level_id in wanted.levels:
+            level = offered[level_id]
+            request = Request.create(
+                source, wanted.filter_id, wanted.parameters, level=level_id, block=wanted.block
+            )
+            made[level.name] = tracer.count(request, level)
+    finally:
+        tracer.close()
+    return tuple(
+        NamedNumber(f"{name}: {figure.title} a pixel", text, NumberOrigin.EMULATED)
+        for figure in figures(made)
+        if figure.title in wanted.titles
+        for name, value, text in zip(made, figure.values, figure.texts(), strict=True)
+        if value is not None
+    )
