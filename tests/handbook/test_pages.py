@@ -17,7 +17,7 @@ from kernelscope.schema.levels import SHARED, SINGLE_BLOCK
 from kernelscope.schema.samples import Kind
 from kernelscope.teach import handbook, manual
 from kernelscope.teach.handbook import examples, level_pictures, pictures
-from kernelscope.teach.handbook.filter_pages import _levels, _settings, nearest
+from kernelscope.teach.handbook.pages import _levels, _settings, nearest
 
 SPECS = list(handbook.FILTERS.values())
 IDS = [spec.id for spec in SPECS]

@@ -27,7 +27,7 @@ from kernelscope.images.volume import Volume
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
 from kernelscope.teach import handbook, manual
-from kernelscope.teach.handbook import examples, filter_pages
+from kernelscope.teach.handbook import examples, pages
 from tests.scripts import load_script
 
 PAGE = manual.FOLDER / "library.md"
@@ -68,19 +68,19 @@ def test_both_ways_of_the_gallery_have_the_effect_that_it_shows(
     spec: FilterSpec, here: Path
 ) -> None:
     """Of volumes, which are shown rounded, both ways have the same result."""
-    arguments = shlex.split(filter_pages.command(spec))[1:]
+    arguments = shlex.split(pages.command(spec))[1:]
     source, target = arguments[2:4]
     read: Any
     if spec.kind is Kind.VOLUME:
         truth = ks.phantom((5, 24, 24), weighting="t1")
         noisy = Volume.from_array(ks.noise(truth, "rician", sigma=18.0), "head")
         write_volume(noisy, source)
-        result = eval(filter_pages.call(spec), {"ks": ks, "volume": noisy.voxels})
+        result = eval(pages.call(spec), {"ks": ks, "volume": noisy.voxels})
         read = lambda path: read_volume(path).voxels  # noqa: E731
     else:
         shown = examples.effect(spec.id)
         Image.fromarray(shown.before).save(source)
-        result = eval(filter_pages.call(spec), {"ks": ks, "image": shown.before})
+        result = eval(pages.call(spec), {"ks": ks, "image": shown.before})
         np.testing.assert_array_equal(result, shown.after)
         read = lambda path: read_image(path).pixels  # noqa: E731
     assert main([*arguments, "--quiet"]) == 0

@@ -21,7 +21,7 @@ from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import USUAL_LEVELS
 from kernelscope.schema.samples import Kind
 from kernelscope.teach import manual
-from kernelscope.teach.handbook import filter_pages, level_pages
+from kernelscope.teach.handbook import pages
 
 FILTERS: Mapping[str, FilterSpec] = MappingProxyType(
     {manual.filter_page(spec): spec for kind in Kind for spec in filters.discover(kind).values()}
@@ -61,11 +61,11 @@ def page(name: str, *, computed: bool = True) -> str:
     Raises `OSError` if there is no such page.
     """
     if name == GALLERY:
-        return filter_pages.gallery(FILTERS.values())
+        return pages.gallery(FILTERS.values())
     if name in FILTERS:
-        return filter_pages.page(FILTERS[name], computed=computed)
+        return pages.filter_page(FILTERS[name], computed=computed)
     if name in LEVELS:
-        return level_pages.page(*LEVELS[name])
+        return pages.level_page(*LEVELS[name])
     return manual.page(name)
 
 

@@ -1,7 +1,12 @@
-"""The page of a filter, from its `FilterSpec` and the docstring of its module."""
+"""The generated pages of filters and levels, and the gallery.
+
+That of a filter is made from its `FilterSpec` and the docstring of its module, that of a level from
+the plan of a filter that has it.
+"""
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib
 import inspect
@@ -10,6 +15,9 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from kernelscope import filters
+from kernelscope.backends.cuda.preprocessor import find_kernel
+from kernelscope.backends.cuda.sources import source_files
 from kernelscope.base.durations import duration
 from kernelscope.bench.recorded import Recorded, RecordedTime, Wanted
 from kernelscope.engine.step import Step, default_text
@@ -19,13 +27,20 @@ from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.parameters import Parameter
 from kernelscope.schema.samples import Kind
 from kernelscope.teach import manual
-from kernelscope.teach.handbook import examples, level_pictures
+from kernelscope.teach.handbook import examples
+from kernelscope.teach.handbook.level_pictures import (
+    Planned,
+    example_of,
+    offering,
+    planned,
+    planned_example,
+)
 from kernelscope.teach.handbook.pictures import SCHEME
 
 _DEVICES: dict[str, str] = {Device.CPU: "CPU", Device.GPU: "GPU"}
 
 
-def page(spec: FilterSpec, *, computed: bool = True) -> str:
+def filter_page(spec: FilterSpec, *, computed: bool = True) -> str:
     """Return the page of a filter as Markdown.
 
     - `computed`: with the arithmetic of the worked example, which may compile the filter.
@@ -39,7 +54,13 @@ def page(spec: FilterSpec, *, computed: bool = True) -> str:
     parts += [_docstring(spec)]
     if about.formula:
         parts += _worked(spec, computed)
-    parts += [*_parameters(spec), *_cost(spec), *_borders(spec), *_in_3d(spec)]
+    parts += [
+        *_parameters(spec),
+        "## Levels and cost",
+        *_cost(spec),
+        *_borders(spec),
+        *_in_3d(spec),
+    ]
     parts += ["## Source", f"{spec.source}.", _command(spec)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -134,12 +155,7 @@ def nearest(spec: FilterSpec, device: str) -> dict[str, RecordedTime]:
 
 
 def _cost(spec: FilterSpec) -> Iterator[str]:
-    """Yield the cost of the levels, by plan and as measured."""
-    yield "## Levels and cost"
-    yield from _cost_by_device(spec)
-
-
-def _cost_by_device(spec: FilterSpec) -> Iterator[str]:
+    """Yield the cost of the levels by device, by plan and as measured."""
     unit = "voxel" if spec.kind is Kind.VOLUME else "sample"
     for device, name in _DEVICES.items():
         levels = spec.levels(device)
@@ -185,7 +201,7 @@ def _levels(spec: FilterSpec, device: str) -> str:
         figure = measured.get(level.id)
         row = [f"[{_DEVICES[device]} {level.name}]({manual.level_page(device, level.id)}.md)"]
         if device == Device.GPU:
-            row.append(f"{level_pictures.planned(spec, level).operations:,.0f}")
+            row.append(f"{planned(spec, level).operations:,.0f}")
         row.append(time(figure) if figure is not None else "–")
         if several:
             row.append(_origin(figure) if figure is not None else "–")
@@ -216,7 +232,7 @@ def _in_3d(spec: FilterSpec) -> Iterator[str]:
     )
     yield f"{cube.summary} All borders but `valid` hold along all three axes."
     yield manual.parameter_table(cube)
-    yield from _cost_by_device(cube)
+    yield from _cost(cube)
     yield f"`{command(cube)}`; `{call(cube)}`."
 
 
@@ -281,3 +297,86 @@ def _shown(spec: FilterSpec) -> Mapping[str, Any]:
     set_ones = spec.explanation.before
     first = [each for each in spec.parameters[:1] if not each.is_estimated]
     return set_ones or {each.name: each.default for each in first}
+
+
+# Levels --------------------------------------------------------------------------------
+
+
+_MOST_LINES = 90
+"""Lines of a difference that a page shows; longer ones are better read in the kernel viewer."""
+
+
+def level_page(device: str, level_id: str) -> str:
+    level = filters.levels(device)[level_id]
+    parts = [
+        f"# {_DEVICES[device]}: {level.name}",
+        level.help,
+        f"![{level.name}: blocks, threads and memories]({SCHEME}:level/{device}/{level_id})",
+    ]
+    if device == Device.GPU:
+        parts.append(_numbers(planned_example(level_id)))
+    if level.why:
+        parts += ["## Why it takes its time", level.why]
+    parts += ["## Measured", *_measured(device, level_id)]
+    if device == Device.GPU:
+        parts += _step_from_before(level_id)
+    parts += ["## Filters that have it", _filters(device, level_id)]
+    if level.source:
+        parts += [
+            "## Source",
+            f"{level.source} The letters are those of [Start](index.md#sources).",
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _numbers(plan: Planned) -> str:
+    return (
+        f"The numbers are those of the plan for {plan.filter.name.lower()} with its defaults, "
+        f"{plan.size}: kernel `{plan.launch.kernel}`, "
+        f"{plan.operations:,.0f} operation{'s' * (plan.operations != 1)} and "
+        f"{plan.launch.bytes_per_sample:g} bytes of unavoidable traffic for each sample."
+    )
+
+
+def _filters(device: str, level_id: str) -> str:
+    found = offering(device, level_id)
+    return ", ".join(f"[{spec.name}]({manual.filter_page(spec)}.md)" for spec in found) + "."
+
+
+def _measured(device: str, level_id: str) -> Iterator[str]:
+    rows = []
+    for spec in offering(device, level_id):
+        figure = nearest(spec, device).get(level_id)
+        if figure is not None:
+            where = f"{figure.machine}, {figure.date}"
+            rows.append((figure.setting, duration(figure.seconds), where))
+    if rows:
+        yield manual.table(("setting", "time", "machine, date"), iter(rows))
+        yield "Without transfers; [all results](../bench/README.md) have the whole tables."
+    else:
+        yield "No time of this level was recorded."
+
+
+def _step_from_before(level_id: str) -> Iterator[str]:
+    spec, place = example_of(level_id)
+    if not place:
+        return
+    before, after = (planned(spec, level) for level in spec.levels("gpu")[place - 1 : place + 1])
+    lines = list(difflib.unified_diff(_kernel(before), _kernel(after), lineterm="", n=2))[2:]
+    lines = [line for line in lines if not line.startswith("@@")]
+    link = manual.level_page(Device.GPU, before.level.id)
+    yield f"## From {before.level.name.lower()} to {after.level.name.lower()}"
+    yield f"The kernel of {spec.name.lower()}, against that of [{before.level.name}]({link}.md):"
+    shown = lines[:_MOST_LINES]
+    yield "\n".join(["```diff", *shown, "```"]) if shown else "The source is the same."
+    if len(lines) > _MOST_LINES:
+        yield f"{len(lines) - _MOST_LINES} more lines are in the kernel viewer (Ctrl+K)."
+
+
+def _kernel(plan: Planned) -> list[str]:
+    files = source_files(plan.filter.id)
+    found = find_kernel(files, plan.launch.kernel, plan.launch.defines)
+    if found is None:
+        return []
+    text = next(file.text for file in files if file.name == found.file)
+    return text.split("\n")[found.start : found.stop]
