@@ -10,11 +10,17 @@ import pytest
 
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator.compiler import HostCompiler
-from kernelscope.backends.trial.cases import Work
 from kernelscope.backends.trial.parent import TrialOutcome, try_out
-from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.protocol import TRACED, Ending, TrialJob, TrialLimits
-from kernelscope.backends.trial.trace_files import read_trace, write_trace
+from kernelscope.backends.trial.protocol import (
+    TRACED,
+    Ending,
+    TrialJob,
+    TrialLimits,
+    TrialPlan,
+    Work,
+    read_trace,
+    write_trace,
+)
 from kernelscope.base.json_fields import InvalidJson
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image

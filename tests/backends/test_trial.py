@@ -13,22 +13,20 @@ import pytest
 
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.trial import child, parent
-from kernelscope.backends.trial.compiler_messages import (
+from kernelscope.backends.trial.compiling import expanded
+from kernelscope.backends.trial.parent import TrialOutcome, try_out
+from kernelscope.backends.trial.protocol import (
+    COMPILE_ONLY,
     ERROR,
     MOST_MESSAGES,
     WARNING,
     CompilerMessage,
-    parse,
-)
-from kernelscope.backends.trial.parent import TrialOutcome, try_out
-from kernelscope.backends.trial.protocol import (
-    COMPILE_ONLY,
     Ending,
     TrialJob,
     TrialLimits,
     TrialReport,
+    parse,
 )
-from kernelscope.backends.trial.source_text import expanded
 from kernelscope.base.errors import AppError
 from kernelscope.base.paths import KERNELS
 from kernelscope.engine.control import CancelToken

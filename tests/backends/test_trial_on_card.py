@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.emulator.compiler import HostCompiler
-from kernelscope.backends.trial.cases import CaseFiles, Work
-from kernelscope.backends.trial.comparison import compare
-from kernelscope.backends.trial.exercises import grade_of
+from kernelscope.backends.trial.exercises import compare, grade_of
 from kernelscope.backends.trial.on_card import FENCE, ORIGINAL, OWN, _Fenced, ending_of
 from kernelscope.backends.trial.parent import TrialOutcome
 from kernelscope.backends.trial.protocol import (
@@ -19,10 +17,12 @@ from kernelscope.backends.trial.protocol import (
     CHECKED,
     COMPILE_ONLY,
     EMULATED,
+    CaseFiles,
     Ending,
     TrialJob,
     TrialLimits,
     TrialReport,
+    Work,
 )
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request

@@ -11,12 +11,18 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.backends.emulator.compiler import HostCompiler
-from kernelscope.backends.trial.cases import Work
-from kernelscope.backends.trial.comparison import WrongPixel, compare
-from kernelscope.backends.trial.guarded import Guarded
+from kernelscope.backends.trial.emulated import Guarded
+from kernelscope.backends.trial.exercises import WrongPixel, compare
 from kernelscope.backends.trial.parent import TrialOutcome, try_out
-from kernelscope.backends.trial.plan import TrialPlan
-from kernelscope.backends.trial.protocol import EMULATED, Ending, TrialJob, TrialLimits, TrialReport
+from kernelscope.backends.trial.protocol import (
+    EMULATED,
+    Ending,
+    TrialJob,
+    TrialLimits,
+    TrialPlan,
+    TrialReport,
+    Work,
+)
 from kernelscope.base import sandbox
 from kernelscope.base.errors import AppError
 from kernelscope.base.paths import KERNELS

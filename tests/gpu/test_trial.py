@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cuda import CudaBackend
-from kernelscope.backends.trial.cases import Work
-from kernelscope.backends.trial.comparison import compare
+from kernelscope.backends.trial.exercises import compare
 from kernelscope.backends.trial.on_card import ORIGINAL, OWN
 from kernelscope.backends.trial.parent import TrialOutcome, try_out
-from kernelscope.backends.trial.protocol import CARD, Ending, TrialJob, TrialLimits
+from kernelscope.backends.trial.protocol import CARD, Ending, TrialJob, TrialLimits, Work
 from kernelscope.base.paths import KERNELS
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.trials import card_work_for, cases_for

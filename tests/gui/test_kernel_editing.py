@@ -25,16 +25,18 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator.compiler import HostCompiler
-from kernelscope.backends.trial.cases import Work
-from kernelscope.backends.trial.compiler_messages import ERROR, WARNING, CompilerMessage
 from kernelscope.backends.trial.parent import TrialOutcome
 from kernelscope.backends.trial.protocol import (
     CHECKED,
     EMULATED,
+    ERROR,
+    WARNING,
+    CompilerMessage,
     Ending,
     TrialJob,
     TrialLimits,
     TrialReport,
+    Work,
 )
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.launch_report import Resources

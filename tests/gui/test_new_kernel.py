@@ -16,7 +16,7 @@ from kernelscope.backends.cuda.inspection import plan
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator import checking
 from kernelscope.backends.emulator.checking import CheckedBackend
-from kernelscope.backends.trial.source_text import expanded
+from kernelscope.backends.trial.compiling import expanded
 from kernelscope.base.errors import AppError
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request

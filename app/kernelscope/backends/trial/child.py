@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kernelscope.backends.trial import checked, compiling, emulated, on_card, traced
+from kernelscope.backends.trial import compiling, emulated, on_card
 from kernelscope.backends.trial.protocol import (
     CARD,
     CHECKED,
@@ -35,9 +35,9 @@ _PARENT_SECONDS = 1.0  # between looks at whether the window's process lives
 _TARGETS: dict[str, Callable[[TrialJob, Path, StageNotes], TrialReport]] = {
     COMPILE_ONLY: compiling.try_out,
     EMULATED: emulated.try_out,
-    CHECKED: checked.try_out,
+    CHECKED: emulated.check,
     CARD: on_card.try_out,
-    TRACED: traced.try_out,
+    TRACED: emulated.trace,
 }
 
 

@@ -1,9 +1,10 @@
-"""A trial on the emulated GPU: the kernel is compiled for the processor and run there."""
+"""Trials on the emulated GPU: the kernel runs on the processor, is checked there, or traced."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,27 +17,78 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda.compiler import CompileError
 from kernelscope.backends.cuda.inspection import NoCompiler
 from kernelscope.backends.cuda.sources import read_source
+from kernelscope.backends.emulator.checking import CheckedBackend, Finding, MistakeKind
 from kernelscope.backends.emulator.compiler import HostCompiler, library_cache
 from kernelscope.backends.emulator.launch import Memory, run_launch
-from kernelscope.backends.emulator.translation import translate
+from kernelscope.backends.emulator.spans import EmulatedLaunches
+from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.backends.emulator.translation import CHECKS, translate
 from kernelscope.backends.trial import compiling
-from kernelscope.backends.trial.cases import CaseFiles
-from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage, parse
-from kernelscope.backends.trial.guarded import Guarded
-from kernelscope.backends.trial.plan import TrialPlan
+from kernelscope.backends.trial.compiling import expanded
 from kernelscope.backends.trial.protocol import (
+    ERROR,
+    MOST_MESSAGES,
+    CaseFiles,
+    CompilerMessage,
     Ending,
     StageNotes,
     TrialJob,
+    TrialPlan,
     TrialReport,
     TrialStage,
+    parse,
+    write_trace,
 )
-from kernelscope.backends.trial.source_text import expanded
 from kernelscope.base.compiled import load_library
 from kernelscope.base.errors import AppError, DeviceUnavailable
 from kernelscope.base.parallel import core_count
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
 from kernelscope.schema.launch import Launch
+from kernelscope.schema.levels import Level
+
+_GUARD = 1 << 20
+"""Bytes on each side of an array. Writes further away mostly leave the process's memory."""
+
+PATTERN = 0xA5  # the byte that guards are full of
+_ALIGNMENT = 512  # of the arrays, as on a card
+
+
+class Guarded:
+    """Arrays for a kernel, each with guards on both sides."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, tuple[NDArray[np.uint8], int, int]] = {}
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return an array full of the pattern; `name` stands for it in `faults`."""
+        size = math.prod(shape) * dtype.itemsize
+        held = np.full(size + 2 * _GUARD + _ALIGNMENT, PATTERN, np.uint8)
+        start = _GUARD + (-held.ctypes.data - _GUARD) % _ALIGNMENT
+        self.held[name] = held, start, start + size
+        return held[start : start + size].view(dtype).reshape(shape)
+
+    def faults(self) -> Iterator[str]:
+        """Yield a sentence for each array next to which something was written."""
+        for name, (held, start, stop) in self.held.items():
+            yield from faults_beside(name, held[:start], held[stop:])
+
+
+def faults_beside(name: str, before: NDArray[np.uint8], after: NDArray[np.uint8]) -> Iterator[str]:
+    """Yield a sentence for each guard of an array that is not as it was."""
+    changed = np.flatnonzero(before != PATTERN)
+    if changed.size:
+        yield (
+            f"It wrote in front of {name}: {changed.size:,} bytes, "
+            f"the nearest {len(before) - int(changed[-1]):,} bytes before its beginning."
+        )
+    changed = np.flatnonzero(after != PATTERN)
+    if changed.size:
+        yield (
+            f"It wrote behind {name}: {changed.size:,} bytes, "
+            f"the nearest {int(changed[0]) + 1:,} bytes behind its end."
+        )
+
 
 _MOST_THREADS = 4  # each reserves a quarter of a gigabyte for the stacks of a block
 
@@ -79,11 +131,16 @@ extern "C" __attribute__((visibility("default"))) void trial_release()
 """In front of the sources: checks that a trial makes and the emulated GPU does not."""
 
 
-def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
-    """Compile a kernel, run it and the reference, and leave both results in the folder."""
+def _compiler() -> HostCompiler:
     compiler = HostCompiler.find()
     if compiler is None:
         raise AppError("No C++ compiler was found to run the kernel with.", "Install g++.")
+    return compiler
+
+
+def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
+    """Compile a kernel, run it and the reference, and leave both results in the folder."""
+    compiler = _compiler()
     checked = _checked(job, folder, progress)
     if checked.ending is not Ending.DONE:
         return checked
@@ -104,7 +161,7 @@ def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
             source, reference, plan = case.source(), case.reference(), case.plan()
             with progress.stage(TrialStage.REFERENCE):
                 output, _ = _run(reference, libraries(reference, own=False), source)
-                case.save_reference(output)
+                case.save("reference", output)
             with progress.stage(TrialStage.COMPILE):
                 own = libraries(plan, own=True)
             before = [_loads(each).value for each in own]
@@ -114,7 +171,7 @@ def try_out(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
             loads.append(sum(after) - sum(before))
             if faults:
                 return _fault(checked, " ".join(faults), _HINT_OUTSIDE)
-            case.save_output(output)
+            case.save("output", output)
     except CompileError as error:
         found = parse(error.log) or (CompilerMessage(ERROR, error.message),)
         return replace(checked, ending=Ending.NOT_COMPILED, messages=(*found, *checked.messages))
@@ -209,3 +266,137 @@ def _run(
     if given.tobytes() != source.tobytes():  # also where floats are not numbers
         faults.append("It wrote into the source.")
     return memory.output, faults
+
+
+# Every access to memory ----------------------------------------------------------------
+#
+# A result can be right by chance: the emulator runs the threads of a block in turn, so that a
+# missing barrier may go unnoticed, and the bytes behind an array may be zero. The findings become
+# messages at the lines of the source, like those of a compiler.
+
+_HINTS = {
+    MistakeKind.OUTSIDE: "Check the index of this line against the size of the array.",
+    MistakeKind.INDEX: "Check the index of this line against the size of the array.",
+    MistakeKind.UNINITIALISED: "Give the cell a value first, for the threads outside the image as "
+    "well.",
+    MistakeKind.RACE_OF_WRITES: "Give each thread a cell of its own, or put __syncthreads() "
+    "between the two writes.",
+    MistakeKind.RACE_WITH_READ: "Put __syncthreads() between the write and the read.",
+}
+
+
+def check(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
+    """Run a kernel on each picture of the job and report its faults in memory."""
+    checks = _Checks(job, _compiler(), progress)
+    for number in range(job.cases):
+        case = CaseFiles(folder, number)
+        try:
+            checks.check(case.plan(), case.source())
+        except CompileError as error:
+            return TrialReport(Ending.NOT_COMPILED, error.message)
+        except DeviceUnavailable as error:  # a barrier, which the trial itself reports
+            return TrialReport(Ending.FAULT, error.message)
+    if not checks.findings:
+        return TrialReport(Ending.DONE, seconds=progress.seconds)
+    found = merged(checks.findings)
+    messages = dict.fromkeys(map(_message, found))
+    first = found[0]
+    return TrialReport(
+        Ending.FAULT,
+        f"Wrong access to memory at {first.place or 'an unknown line'}: {_sentence(first)}.",
+        _HINTS[first.kind],
+        messages=tuple(messages)[:MOST_MESSAGES],
+        seconds=progress.seconds,
+    )
+
+
+def merged(findings: Sequence[Finding]) -> list[Finding]:
+    """Return each mistake once, for all pictures together; the likeliest cause comes first.
+
+    Without a barrier threads also read cells that are not written yet: the barrier comes first.
+    """
+    alike: dict[tuple[MistakeKind, str, str], list[Finding]] = {}
+    for each in findings:
+        alike.setdefault((each.kind, each.place, each.array), []).append(each)
+    once = [replace(same[0], count=sum(each.count for each in same)) for same in alike.values()]
+    races = (MistakeKind.RACE_OF_WRITES, MistakeKind.RACE_WITH_READ)
+    raced = {each.array for each in once if each.kind in races}
+    return sorted(
+        once, key=lambda each: each.kind is MistakeKind.UNINITIALISED and each.array in raced
+    )
+
+
+def _sentence(finding: Finding) -> str:
+    """Return a finding without its place, which the message has."""
+    return str(finding).partition(": ")[2]
+
+
+def _message(finding: Finding) -> CompilerMessage:
+    file, _, line = finding.place.rpartition(":")
+    return CompilerMessage(ERROR, _sentence(finding), file, int(line) if line else 0)
+
+
+def checked_kernels(compiler: HostCompiler) -> Kernels:
+    return Kernels(compiler.watching(), PRELUDE, CHECKS)
+
+
+class _Checks(CheckedBackend):
+    """Checks the source of a job, with plans that were made elsewhere."""
+
+    def __init__(self, job: TrialJob, compiler: HostCompiler, progress: StageNotes) -> None:
+        super().__init__(compiler)
+        self._kernels, self._progress = checked_kernels(compiler), progress
+        self._edited = expanded(job.name, job.text)
+
+    def check(self, trial: TrialPlan, source: NDArray[Any]) -> None:
+        """Run the launches of a plan and keep the findings."""
+        task, plan = trial.task, trial.plan
+        memory = Memory.of(task, plan, source.reshape(task.shape))
+        for file, launch in zip(trial.files, plan.launches, strict=True):
+            with self._progress.stage(TrialStage.COMPILE):
+                library = self._library(file, launch, RunContext())
+            with self._progress.stage(TrialStage.RUN):
+                self._launch(library, launch, task, memory, CancelToken(), lambda _: None)
+            if self.findings:  # what follows would work with what is wrong already
+                return
+
+    def _library(self, file: str, launch: Launch, context: RunContext) -> ctypes.CDLL:
+        text = read_source(file) if file else self._edited
+        library, code = self._kernels.load(launch, text, own=not file)
+        self._code[id(library)] = code
+        return library
+
+
+# A trace of one pixel, for the X-ray ---------------------------------------------------
+
+_PRELUDE = "#define __trap() __builtin_trap()\n"
+
+VERSION = "Your version"  # stands for the level in a trace
+
+
+def trace(job: TrialJob, folder: Path, progress: StageNotes) -> TrialReport:
+    """Trace the pixel of the job in its only picture, and leave the trace in the folder."""
+    case = CaseFiles(folder, 0)
+    source, trial = case.source(), case.plan()
+    edited = _PRELUDE + expanded(job.name, job.text)
+    sources = tuple(read_source(file) if file else edited for file in trial.files)
+    level = Level(trial.task.level, VERSION, "")
+
+    def launches() -> EmulatedLaunches:
+        planes = source.reshape(trial.task.shape)
+        memory = Memory.of(trial.task, trial.plan, planes)
+        return EmulatedLaunches(sources, level, trial.task, trial.plan, memory)
+
+    tracer = Tracer(threads=1, kept=False)
+    x, y = job.pixel
+    try:
+        with progress.stage(TrialStage.COMPILE):  # each kernel once, for tracing and without
+            tracer.compile(launches())
+        with progress.stage(TrialStage.RUN):
+            traced, thread = tracer.trace_pixel_of(launches, x, y)
+    except CompileError as error:
+        return TrialReport(Ending.NOT_COMPILED, error.message, error.hint)
+    except DeviceUnavailable as error:  # threads that wait at different barriers
+        return TrialReport(Ending.FAULT, error.message, error.hint)
+    write_trace(folder, traced, thread)
+    return TrialReport(Ending.DONE, seconds=progress.seconds)

@@ -23,18 +23,20 @@ from kernelscope.backends.cuda.executor import filter_rows
 from kernelscope.backends.cuda.kernel import hold_cubin
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.trial import compiling
-from kernelscope.backends.trial.cases import CaseFiles
-from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage, parse
-from kernelscope.backends.trial.guarded import PATTERN, faults_beside
-from kernelscope.backends.trial.plan import TrialPlan
+from kernelscope.backends.trial.compiling import expanded
+from kernelscope.backends.trial.emulated import PATTERN, faults_beside
 from kernelscope.backends.trial.protocol import (
+    ERROR,
+    CaseFiles,
+    CompilerMessage,
     Ending,
     StageNotes,
     TrialJob,
+    TrialPlan,
     TrialReport,
     TrialStage,
+    parse,
 )
-from kernelscope.backends.trial.source_text import expanded
 from kernelscope.base.errors import AppError
 from kernelscope.base.installed import install_command
 from kernelscope.schema.launch import Launch
@@ -139,7 +141,7 @@ class _Trial:
         with progress.stage(TrialStage.REFERENCE):
             try:
                 ran = call(self._run, case.reference(), source, False)
-                case.save_reference(ran.output)
+                case.save("reference", ran.output)
                 times[ORIGINAL] = ran.seconds
                 for name, other in case.others():
                     times[name] = call(self._run, other, source, False).seconds
@@ -153,7 +155,7 @@ class _Trial:
         with progress.stage(TrialStage.RUN):
             ran = call(self._run, plan, source, True, cubins)
         times[OWN] = ran.seconds
-        case.save_output(ran.output)
+        case.save("output", ran.output)
         return ran.faults
 
     def _cubins(self, trial: TrialPlan, own: bool) -> tuple[Cubin, ...]:

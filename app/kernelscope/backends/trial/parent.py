@@ -17,8 +17,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from kernelscope.backends.emulator.compiler import HostCompiler
-from kernelscope.backends.trial import checked, emulated
-from kernelscope.backends.trial.cases import CaseFiles, Work
+from kernelscope.backends.trial import emulated
 from kernelscope.backends.trial.protocol import (
     CARD,
     CHECKED,
@@ -26,13 +25,15 @@ from kernelscope.backends.trial.protocol import (
     LOG,
     STAGES,
     TRACED,
+    CaseFiles,
     Ending,
     TrialJob,
     TrialLimits,
     TrialReport,
     TrialStage,
+    Work,
+    read_trace,
 )
-from kernelscope.backends.trial.trace_files import read_trace
 from kernelscope.base import atomic, compiled, sandbox
 from kernelscope.base.errors import AppError, Cancelled
 from kernelscope.engine.control import CancelToken
@@ -44,7 +45,7 @@ _MODULE = "kernelscope.backends.trial.child"
 _MOST_LOG = 4000
 _NO_LIMITS = TrialLimits()
 
-_KERNELS = {EMULATED: emulated.kernels, CHECKED: checked.kernels}
+_KERNELS = {EMULATED: emulated.kernels, CHECKED: emulated.checked_kernels}
 """Compile the program's own kernels here: the process may not write to their cache."""
 
 _DEATHS = {

@@ -14,22 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.emulator.compiler import HostCompiler
-from kernelscope.backends.trial.cases import Work
-from kernelscope.backends.trial.compiler_messages import CompilerMessage
+from kernelscope.backends.trial.compiling import header_text
 from kernelscope.backends.trial.on_card import ORIGINAL, OWN, REPEATS
 from kernelscope.backends.trial.parent import TrialOutcome, try_out
-from kernelscope.backends.trial.plan import TrialPlan
 from kernelscope.backends.trial.protocol import (
     CARD,
     CHECKED,
     EMULATED,
     TRACED,
+    CompilerMessage,
     Ending,
     TrialJob,
     TrialLimits,
+    TrialPlan,
     TrialReport,
+    Work,
 )
-from kernelscope.backends.trial.source_text import header_text
 from kernelscope.base.errors import AppError, InvalidImage, InvalidParameter
 from kernelscope.base.installed import install_command
 from kernelscope.engine.control import CancelToken

@@ -20,7 +20,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QTextEdit, QToolTip, QWidget
 
-from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage
+from kernelscope.backends.trial.protocol import ERROR, CompilerMessage
 from kernelscope.gui.tools.code_view import CodeView
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import dressed

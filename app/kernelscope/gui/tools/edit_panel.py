@@ -20,9 +20,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.backends.trial.compiler_messages import ERROR, CompilerMessage
 from kernelscope.backends.trial.exercises import grade_of
-from kernelscope.backends.trial.protocol import COMPILE_ONLY, Ending, TrialJob
+from kernelscope.backends.trial.protocol import (
+    COMPILE_ONLY,
+    ERROR,
+    CompilerMessage,
+    Ending,
+    TrialJob,
+)
 from kernelscope.base import sandbox
 from kernelscope.base.errors import AppError
 from kernelscope.engine.control import CancelToken

@@ -20,8 +20,7 @@ from kernelscope.backends.cuda.inspection import (
 )
 from kernelscope.backends.cuda.preprocessor import active_lines, find_kernel
 from kernelscope.backends.cuda.sources import SourceFile, source_files
-from kernelscope.backends.trial.compiler_messages import CompilerMessage
-from kernelscope.backends.trial.protocol import TrialReport
+from kernelscope.backends.trial.protocol import CompilerMessage, TrialReport
 from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.launch_report import LaunchReport, Resources

@@ -17,7 +17,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QLabel, QWidget
 
-from kernelscope.backends.trial.comparison import Comparison
+from kernelscope.backends.trial.exercises import Comparison
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import SELECTABLE, dressed, in_column, in_row, push_button
 

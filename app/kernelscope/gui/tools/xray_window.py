@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator.tracing import Tracer
-from kernelscope.backends.trial.traced import VERSION
+from kernelscope.backends.trial.emulated import VERSION
 from kernelscope.base.errors import AppError
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
