@@ -100,7 +100,7 @@ def test_any_text_is_read_or_refused(parameter: Parameter, text: str) -> None:
         (CHOICE, "c", "Value: there is no “c”. Use one of a, b."),
         (NUMBERS, (1, 2, 3, 4, 5), "Value: 5 numbers are too many. Use up to 4."),
         (NUMBERS, (1, -2), "Value: -2 is out of range. Use 0 to 1e+09."),
-        (NUMBERS, (math.nan,), "Value: nan is out of range. Use 0 to 1e+09."),
+        (NUMBERS, (math.nan,), "Value: nan is not a finite number."),
         (NUMBERS, (True,), "Value: True is not a number."),
         (RADII, (5, 8, 5), "Value: 8 is out of range. Use 1 to 7."),
         (SIDES, (5, 4, 3), "Value: 4 is even. A mask needs a centre: use 3 or 5."),

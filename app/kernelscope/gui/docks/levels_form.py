@@ -20,7 +20,7 @@ from kernelscope.gui.widgets.parts import (
 )
 from kernelscope.gui.work.background import Background
 from kernelscope.images.levels import given_levels
-from kernelscope.schema.parameters.numerals import number_text, read_number
+from kernelscope.schema.parameters import number_text, read_number
 from kernelscope.schema.samples import Levels
 
 _TIP = (
