@@ -31,9 +31,13 @@ from kernelscope.bench import (
     save,
 )
 from kernelscope.bench.charts import Plot, chart, choices
-from kernelscope.bench.comparison import format_comparison
-from kernelscope.bench.csv_table import to_csv
-from kernelscope.bench.text_table import format_origins, format_reasons, format_row
+from kernelscope.bench.tables import (
+    format_comparison,
+    format_origins,
+    format_reasons,
+    format_row,
+    to_csv,
+)
 from kernelscope.engine.costs import Costs
 from kernelscope.files.recipes import read_recipe
 from kernelscope.gui.widgets.settings import Settings

@@ -25,8 +25,7 @@ from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
-from kernelscope.traffic.table import totals_of
-from kernelscope.traffic.totals import Key, Totals
+from kernelscope.traffic.totals import Key, Totals, totals_of
 from kernelscope.traffic.trace import Event, MemorySpace
 
 SIDE = 1024

@@ -24,7 +24,7 @@ from kernelscope.bench.statistics import (
     short,
     summarise,
 )
-from kernelscope.bench.text_table import format_reasons
+from kernelscope.bench.tables import format_reasons
 from kernelscope.schema.blocks import block_name
 
 

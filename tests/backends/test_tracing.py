@@ -22,12 +22,13 @@ from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.schema.levels import Level
-from kernelscope.traffic.requests import joined, occurrence, requests
 from kernelscope.traffic.totals import (
     Totals,
     branches,
+    joined,
     launch_totals,
-    reuse,
+    occurrence,
+    requests,
     thread_totals,
     warp_totals,
 )
@@ -482,14 +483,6 @@ def test_a_trace_has_an_end(tracer: Tracer) -> None:
     with pytest.raises(AppError, match="no block 1"):
         tracer.trace(request, level_of(request, "single-block"), 1)
     assert not tracer.trace(request, level_of(request, "global"), 9).truncated
-
-
-def test_reuse_of_the_cells_of_a_block(tracer: Tracer) -> None:
-    request = request_of("mean", (128, 256), {"size": 5})
-    trace = tracer.trace(request, level_of(request, "shared"), 36)
-    assert reuse(trace, MemorySpace.GLOBAL) == 1
-    assert reuse(trace, MemorySpace.SHARED) == 25 * 256 / (36 * 12)
-    assert reuse(trace, MemorySpace.TEXTURE) is None
 
 
 def test_lanes_that_exchange_values_stay_together(tracer: Tracer) -> None:

@@ -35,7 +35,7 @@ from kernelscope.engine.step import Step
 from kernelscope.files import read_image, write_image
 from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.images.image import Image
-from kernelscope.images.judging.volumes import VolumeQuality
+from kernelscope.images.judging.metrics import VolumeQuality
 from kernelscope.images.volume import Volume
 
 RECIPE = Recipe((Step.create("mean", {}),))

@@ -27,10 +27,15 @@ from kernelscope.bench import (
     save,
     save_csv,
 )
-from kernelscope.bench.comparison import format_comparison
-from kernelscope.bench.csv_table import to_csv
 from kernelscope.bench.figures import beside
-from kernelscope.bench.text_table import TABLE, format_origins, format_reasons, format_row
+from kernelscope.bench.tables import (
+    TABLE,
+    format_comparison,
+    format_origins,
+    format_reasons,
+    format_row,
+    to_csv,
+)
 from kernelscope.engine.backend import Backend, Fact, FactGroup
 from kernelscope.engine.control import CancelToken
 from tests.bench.made_up import row

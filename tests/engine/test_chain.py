@@ -34,8 +34,7 @@ from kernelscope.filters.shared import mri_noise as mri_noise
 from kernelscope.filters.shared.mri_sigma_map import map_sigma
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
-from kernelscope.images.judging.metrics import judge
-from kernelscope.images.judging.volumes import judge_volume
+from kernelscope.images.judging.metrics import judge, judge_volume
 from kernelscope.images.phantom import ScannerNoise, add_noise
 from kernelscope.images.phantom import head as phantom_head
 from kernelscope.images.scan import Scan

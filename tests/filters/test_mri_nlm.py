@@ -31,7 +31,7 @@ from kernelscope.filters.shared.mri_sigma import (
     rician_variances,
 )
 from kernelscope.filters.shared.mri_sigma_map import estimate_smooth, map_sigma
-from kernelscope.images.judging.volumes import judge_volume
+from kernelscope.images.judging.metrics import judge_volume
 from kernelscope.images.phantom import Contrast, Phantom, ScannerNoise, Tissue, add_noise, head
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume

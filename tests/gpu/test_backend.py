@@ -7,6 +7,7 @@ import re
 import resource
 import statistics
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -224,7 +225,7 @@ def test_the_image_stays_on_the_card(gpu: CudaBackend) -> None:
     image = noise(300, 200)
     assert "upload" in stage_names(run(gpu, image))
     assert "upload" not in stage_names(run(gpu, image, "sobel"))
-    assert "upload" not in stage_names(run(gpu, image.renamed("other name")))
+    assert "upload" not in stage_names(run(gpu, replace(image, title="other name")))
     assert "upload" in stage_names(run(gpu, noise(300, 200)))
 
 

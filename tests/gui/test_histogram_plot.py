@@ -22,7 +22,7 @@ from kernelscope.gui.model.histogram_plot import (
     stepped,
     ticks,
 )
-from kernelscope.images.judging.histogram import Histogram
+from kernelscope.images.judging.pictures import Histogram
 from tests.paths import ROOT
 
 BYTES = ValueAxis(0, 256)

@@ -40,8 +40,7 @@ from kernelscope.gui.window import page
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
-from kernelscope.images.judging.histogram import Histogram
-from kernelscope.images.judging.pictures import difference, suggest_gain
+from kernelscope.images.judging.pictures import Histogram, difference, suggest_gain
 from kernelscope.schema.borders import Border
 from tests.gui.helpers import (
     HEIGHT,

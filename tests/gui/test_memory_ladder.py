@@ -18,7 +18,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.base.errors import AppError
-from kernelscope.bench.memory_ladder import CountedRung, MemoryLadder, with_side
+from kernelscope.bench.memory_ladder import CountedRung, Limiter, MemoryLadder, with_side
 from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.request import Request
@@ -31,7 +31,6 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
 from kernelscope.traffic.gpus import GPUS, gpu
-from kernelscope.traffic.roofline import Limiter
 from tests.backends.emulated import needs_compiler
 from tests.gui.helpers import FakeGpu, Opener, child, choose_files, dialog, load
 

@@ -43,7 +43,7 @@ from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.widgets.form import ListEditor, RadiiEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.images.judging.volumes import judge_volume
+from kernelscope.images.judging.metrics import judge_volume
 from kernelscope.images.phantom import Contrast
 from kernelscope.images.volume import Volume
 from kernelscope.schema.parameters import FloatParameter

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -104,10 +102,3 @@ def test_refuses_with_the_cause(array: np.ndarray, message: str) -> None:
 )
 def test_describes_itself(shape: tuple[int, ...], dtype: type, text: str) -> None:
     assert Image.from_array(np.zeros(shape, dtype), "p").describe() == text
-
-
-def test_renaming_keeps_pixels_and_notices() -> None:
-    image = Image.from_array(np.zeros((1, 1), np.uint8), "a", notices=("CMYK",))
-    renamed = image.renamed("b", Path("b.png"))
-    assert renamed.pixels is image.pixels
-    assert (renamed.title, renamed.path, renamed.notices) == ("b", Path("b.png"), ("CMYK",))

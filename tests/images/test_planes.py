@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from kernelscope.images.judging.gains import GAINS
+from kernelscope.images.judging.pictures import GAINS
 from kernelscope.images.planes import auto_gain, millimetres, planes_of
 from kernelscope.images.volume import Volume
 

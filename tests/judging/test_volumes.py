@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernelscope.base.errors import Cancelled, Incomparable
-from kernelscope.images.judging.volumes import judge_volume
+from kernelscope.images.judging.metrics import judge_volume
 
 
 @pytest.mark.parametrize("scale", [1, 1000])

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kernelscope.bench.memory_ladder import Limiter, bounds_of, predict
 from kernelscope.traffic.gpus import GPUS, Gpu, gpu, gpu_here
-from kernelscope.traffic.roofline import Limiter, bounds_of, predict
 from kernelscope.traffic.trace import ENTRY, Array, Counts, Event, MemorySpace, Scene
 
 PLAIN = Gpu(

@@ -32,8 +32,6 @@ of several machines are drawn together as ``merge(reports)``, and the same run o
 """
 
 from kernelscope.bench.cases import expand
-from kernelscope.bench.comparison import compare
-from kernelscope.bench.csv_table import save_csv
 from kernelscope.bench.data import Content, Data
 from kernelscope.bench.parity import Parity, verify
 from kernelscope.bench.plan import Plan, Sweep
@@ -42,6 +40,7 @@ from kernelscope.bench.report import Report, beside_each_other, facts, load, mer
 from kernelscope.bench.rows import Difference, Row
 from kernelscope.bench.runner import Progress, measure
 from kernelscope.bench.statistics import find_baseline, roofline, speed_up, summarise
+from kernelscope.bench.tables import compare, save_csv
 
 __all__ = [
     "PRESETS",

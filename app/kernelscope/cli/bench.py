@@ -177,7 +177,7 @@ def _session(
 def _measure(options: argparse.Namespace) -> int:
     from kernelscope.bench import Progress, Report, Row, expand, facts, measure, save, save_csv
     from kernelscope.bench.output import is_stream
-    from kernelscope.bench.text_table import format_row
+    from kernelscope.bench.tables import format_row
 
     draw = _drawer(options)
     status = StatusLine()
@@ -219,7 +219,7 @@ def _measure(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     from kernelscope.bench import load, merge, save_csv
-    from kernelscope.bench.text_table import format_row
+    from kernelscope.bench.tables import format_row
 
     draw = _drawer(options)
     report = merge([load(path) for path in options.show])
@@ -237,7 +237,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _print_head(machine: Mapping[str, str]) -> None:
-    from kernelscope.bench.text_table import LEGEND, TABLE
+    from kernelscope.bench.tables import LEGEND, TABLE
 
     for name, value in machine.items():
         show(f"{name}: {value}")
@@ -245,7 +245,7 @@ def _print_head(machine: Mapping[str, str]) -> None:
 
 
 def _print_end(report: Report) -> None:
-    from kernelscope.bench.text_table import format_origins, format_reasons
+    from kernelscope.bench.tables import format_origins, format_reasons
 
     for line in (*format_origins(report.rows), *format_reasons(report.rows)):
         show(line)
@@ -310,7 +310,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     from kernelscope.bench import beside_each_other, load
-    from kernelscope.bench.comparison import format_comparison
+    from kernelscope.bench.tables import format_comparison
 
     draw = _drawer(options)
     first, second = map(load, options.compare)

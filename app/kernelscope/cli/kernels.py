@@ -380,7 +380,7 @@ def _content(levels: Sequence[Level], found: Mapping[str, list[Counts]]) -> list
 
 
 def _print_table(spec: FilterSpec, request: Request, found: Mapping[str, list[Counts]]) -> None:
-    from kernelscope.traffic.table import figures
+    from kernelscope.traffic.totals import figures
 
     rows = [("", *found), *((each.title, *each.texts()) for each in figures(found))]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

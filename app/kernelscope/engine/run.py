@@ -39,8 +39,7 @@ from kernelscope.engine.stabilising import noise_notice, run_stabilised, with_no
 from kernelscope.engine.transparency import run_visible, to_grey
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
-from kernelscope.images.judging.metrics import Quality, judge
-from kernelscope.images.judging.volumes import judge_volume
+from kernelscope.images.judging.metrics import Quality, judge, judge_volume
 from kernelscope.images.judging.whiteness import (
     picture_correlation,
     removed_correlation,

@@ -250,9 +250,6 @@ class Image:
         top, left = (rim // 2 for rim in rims)
         return missing[top : top + other.height, left : left + other.width]
 
-    def renamed(self, title: str, path: Path | None = None) -> Image:
-        return replace(self, title=title, path=path)
-
 
 def is_finite(values: NDArray[np.float32]) -> bool:
     """Return whether all values of a picture or a volume are finite."""

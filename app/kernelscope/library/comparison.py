@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernelscope.base.errors import Incomparable
 from kernelscope.engine.transparency import to_grey
 from kernelscope.images.judging import colours
-from kernelscope.images.judging.metrics import Quality, judge
-from kernelscope.images.judging.volumes import judge_volume
+from kernelscope.images.judging.metrics import Quality, judge, judge_volume
 from kernelscope.images.judging.whiteness import picture_correlation, removed_correlation
 from kernelscope.images.levels import given_levels
 from kernelscope.library import arrays

@@ -58,8 +58,7 @@ from kernelscope.files.volumes import read_volume
 from kernelscope.files.volumes.folder import is_zarr
 from kernelscope.files.write_errors import explained
 from kernelscope.images.image import Image
-from kernelscope.images.judging.metrics import Quality
-from kernelscope.images.judging.volumes import VolumeQuality
+from kernelscope.images.judging.metrics import Quality, VolumeQuality
 from kernelscope.images.levels import with_levels
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source

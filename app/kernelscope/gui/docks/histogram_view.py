@@ -19,7 +19,7 @@ from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.gui.work.later import Later
-from kernelscope.images.judging.histogram import Histogram
+from kernelscope.images.judging.pictures import Histogram
 
 if TYPE_CHECKING:
     from kernelscope.gui.docks.histogram_plot import HistogramPlot

@@ -28,8 +28,8 @@ from kernelscope.gui.widgets.parts import (
     tool_button,
     tool_splitter,
 )
-from kernelscope.images.judging.histogram import Histogram, as_csv
 from kernelscope.images.judging.metrics import Quality
+from kernelscope.images.judging.pictures import Histogram, as_csv
 from kernelscope.images.judging.whiteness import removed
 
 _COLUMNS = ("Figure", "Input", "Output", "The output is")

@@ -16,9 +16,8 @@ from kernelscope.gui.model.histogram_plot import fine_histogram
 from kernelscope.gui.model.history import Moment, Opened, Part, Reference, ReferenceOrigin, parts_of
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
-from kernelscope.images.judging.histogram import Histogram
-from kernelscope.images.judging.metrics import Quality, judge
-from kernelscope.images.judging.volumes import judge_volume
+from kernelscope.images.judging.metrics import Quality, judge, judge_volume
+from kernelscope.images.judging.pictures import Histogram
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import colour_count

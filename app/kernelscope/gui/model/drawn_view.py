@@ -15,8 +15,7 @@ from kernelscope.gui.model.history import Reference
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
-from kernelscope.images.judging.gains import GAINS
-from kernelscope.images.judging.pictures import ZERO, difference, suggest_gain
+from kernelscope.images.judging.pictures import GAINS, ZERO, difference, suggest_gain
 from kernelscope.images.planes import Position, auto_gain
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box

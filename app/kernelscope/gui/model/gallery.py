@@ -25,7 +25,7 @@ from kernelscope.gui.model.comparison import judge_both
 from kernelscope.gui.model.runs import Run, Runs
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
-from kernelscope.images.judging.volumes import judge_volume
+from kernelscope.images.judging.metrics import judge_volume
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume

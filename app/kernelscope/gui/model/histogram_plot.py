@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.gui.model.display import GAMMAS, Display, short
-from kernelscope.images.judging.histogram import Histogram
-from kernelscope.images.judging.pictures import histogram
+from kernelscope.images.judging.pictures import Histogram, histogram
 
 _BINS = 256
 """About how many bins a curve has within the axis."""

@@ -10,8 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.traffic.requests import requests
-from kernelscope.traffic.totals import Totals, branches, launch_totals, thread_totals, warp_totals
+from kernelscope.traffic.totals import (
+    Totals,
+    branches,
+    launch_totals,
+    requests,
+    thread_totals,
+    warp_totals,
+)
 from kernelscope.traffic.trace import (
     OUTPUT,
     OUTSIDE,

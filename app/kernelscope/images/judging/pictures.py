@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 from kernelscope.base.jit import kernel
 from kernelscope.base.parallel import sum_of_bands
 from kernelscope.images.judging import comparable, read_only
-from kernelscope.images.judging.gains import GAINS
 from kernelscope.schema.samples import white_level
 
 ZERO = 128  # the grey that stands for no difference
@@ -142,3 +142,43 @@ def count_floats(samples: Any, edges: Any, counts: Any) -> None:
             elif i < bins - 1 and value >= edges[i + 1]:
                 i += 1
             counts[channel, i] += 1
+
+
+GAINS = tuple(figure * 10**power for power in range(5) for figure in (1, 2, 5))
+
+_CHANNELS = {
+    1: ("grey",),
+    3: ("red", "green", "blue"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Counts of each channel, shape (channels, bins), between edges, shape (bins + 1,)."""
+
+    counts: NDArray[np.int64]
+    edges: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, pixels: NDArray[Any]) -> Histogram:
+        """Count the values of `pixels`, shape (height, width, channels): grey or RGB.
+
+        Takes a while for large images.
+        """
+        return cls(*histogram(pixels))
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        return _CHANNELS[len(self.counts)]
+
+
+def as_csv(histograms: dict[str, Histogram]) -> str:
+    """Return a table in blocks, one for each picture: from, to, and a count for each channel."""
+    lines = ["picture,channel,from,to,count"]
+    for name, each in histograms.items():
+        for channel, counts in zip(each.channels, each.counts, strict=True):
+            lines += [
+                f"{name},{channel},{low:g},{high:g},{count}"
+                for low, high, count in zip(each.edges, each.edges[1:], counts, strict=False)
+            ]
+    return "\n".join(lines) + "\n"

@@ -26,7 +26,7 @@ from kernelscope.schema.devices import Device
 from kernelscope.schema.parameters import Parameter
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.handbook.svg import Drawing
-from kernelscope.traffic.table import figures
+from kernelscope.traffic.totals import figures
 
 _PLACES = 7  # places along each axis among which that of a detail is chosen
 
@@ -145,7 +145,7 @@ class Count:
     filter_id: str
     levels: tuple[str, ...]  # ids of levels of the GPU
     parameters: Mapping[str, Any]
-    titles: tuple[str, ...]  # figures to show, by their titles in `kernelscope.traffic.table`
+    titles: tuple[str, ...]  # figures to show, by their titles in `kernelscope.traffic.totals`
     block: tuple[int, int] | None = None
 
 

@@ -19,7 +19,7 @@ from kernelscope.base.text import significant
 from kernelscope.bench import Row, figures, find_baseline, speed_up, summarise
 from kernelscope.bench.charts import Chart
 from kernelscope.bench.statistics import full_time, megapixels_per_second
-from kernelscope.bench.text_table import remarks
+from kernelscope.bench.tables import remarks
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.aligned import FigureDelegate
 from kernelscope.gui.widgets.parts import dressed
