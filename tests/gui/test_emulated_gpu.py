@@ -24,7 +24,7 @@ from kernelscope.backends.emulator import EmulatorBackend
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.options import Device
-from kernelscope.gui.docks.run_table import KERNEL_TIME, PARTS, SPREAD, TOTAL_TIME
+from kernelscope.gui.docks.runs_panel import KERNEL_TIME, PARTS, SPREAD, TOTAL_TIME
 from kernelscope.gui.model.gallery import RunOrder
 from kernelscope.gui.model.ladder import Agreement, KnownRung
 from kernelscope.gui.model.rungs import AUTO, RungPlace

@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.step import Step
 from kernelscope.files import read_image
-from kernelscope.gui.docks.levels_form import LevelsForm
+from kernelscope.gui.docks.parameter_panel import LevelsForm
 from kernelscope.gui.model.history import Moment
 from kernelscope.gui.model.replay import command_line, python
 from kernelscope.gui.session.session import Session

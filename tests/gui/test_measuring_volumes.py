@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QCheckBox, QLabel
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.docks.run_options import WithinBox
+from kernelscope.gui.docks.parameter_panel import WithinBox
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.measurements import Against, measure, slices, steps_of
 from kernelscope.gui.model.projection import Projection

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.area import Area
 from kernelscope.engine.region import Region
-from kernelscope.gui.docks.run_options import WithinBox
+from kernelscope.gui.docks.parameter_panel import WithinBox
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.regions import Shape
 from kernelscope.gui.window.main_window import MainWindow
