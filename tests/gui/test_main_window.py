@@ -46,7 +46,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.steps import estimate
 from kernelscope.files import SAMPLES
 from kernelscope.gui.application import BugCatcher
-from kernelscope.gui.docks import run_table
+from kernelscope.gui.docks import runs_panel
 from kernelscope.gui.model.camera import ZOOM_STEP
 from kernelscope.gui.model.rungs import Rung
 from kernelscope.gui.tools import saving
@@ -816,7 +816,7 @@ def test_no_column_of_runs_is_cut_off(
     qtbot.waitUntil(lambda: header.length() == tree.viewport().width())
     assert not tree.horizontalScrollBar().isVisible()
     shown = [n for n in range(header.count()) if not tree.isColumnHidden(n)]
-    assert {run_table.TOTAL_TIME, run_table.SPEED_UP, run_table.PSNR} <= set(shown)
+    assert {runs_panel.TOTAL_TIME, runs_panel.SPEED_UP, runs_panel.PSNR} <= set(shown)
     for number in shown:
         assert header.sectionSize(number) >= header.sectionSizeHint(number)
         texts = [tree.choice.cell(run, number).data() for run in tree.choice.runs]

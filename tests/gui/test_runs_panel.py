@@ -17,9 +17,8 @@ from kernelscope import filters
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.timing import Repeats, Stage
-from kernelscope.gui.docks import bars, run_table
-from kernelscope.gui.docks.run_table import COLUMN_NAMES, PARTS, SPEED_UP, SPREAD
-from kernelscope.gui.docks.runs_panel import RunsPanel
+from kernelscope.gui.docks import bars, runs_panel
+from kernelscope.gui.docks.runs_panel import COLUMN_NAMES, PARTS, SPEED_UP, SPREAD, RunsPanel
 from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.widgets.theme import kernel_fill, quiet_text, transfers_fill
@@ -202,7 +201,7 @@ def test_a_bar_shows_kernel_transfers_and_the_rest(panel: RunsPanel) -> None:
 
 def test_a_level_has_its_colour_and_its_name(panel: RunsPanel) -> None:
     add(panel, gpu_result("shared", 1.0, 1.0))
-    where = cell(panel, 0, run_table.WHERE)
+    where = cell(panel, 0, runs_panel.WHERE)
     square = where.data(Qt.ItemDataRole.DecorationRole).pixmap(6, 6).toImage()
     assert square.pixelColor(1, 1) == QColor(colour("shared"))
     assert where.data() == "GPU shared memory"
@@ -342,7 +341,7 @@ def test_a_first_run_is_marked_and_compared_with_nothing(panel: RunsPanel) -> No
     add(panel, result(90.0), result(8.0, level="parallel"))
     assert column(panel, "Spread") == ["first run", "first run"]
     assert column(panel, "Speed-up") == ["–", "–"]
-    assert tip(panel, 0, SPREAD) == run_table.FIRST_HELP
+    assert tip(panel, 0, SPREAD) == runs_panel.FIRST_HELP
     add(panel, result(2.0, level="parallel"), result(10.0))
     assert column(panel, "Spread") == ["one run", "one run", "first run", "first run"]
     assert column(panel, "Speed-up") == ["baseline", "≈ 5.00×", "–", "–"]
@@ -402,7 +401,7 @@ def test_runs_with_other_transfers_are_measured_apart(panel: RunsPanel) -> None:
 
 def test_repeats_of_a_kernel_count_each(panel: RunsPanel) -> None:
     twice(panel, result(10.0), gpu_result("tuned", 0.2, 2.0, repeats=(0.1, 0.2, 0.4)))
-    found = tip(panel, 0, run_table.KERNEL_TIME)
+    found = tip(panel, 0, runs_panel.KERNEL_TIME)
     assert found.startswith("GPU tuned, kernel: 200 µs, median of 3 (100 µs to 400 µs)")
     assert column(panel, "Kernel speed-up")[0] == "≈ 45.0×"
 
