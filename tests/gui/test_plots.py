@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
 from kernelscope.bench.charts import Chart, Point, Series
-from kernelscope.gui.docks.profile_view import ProfileView
+from kernelscope.gui.docks.measure_panel import ProfileView
 from kernelscope.gui.tools.bench.chart_view import ChartView
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.docks.profile_view import ProfileView
+from kernelscope.gui.docks.measure_panel import ProfileView
 from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.profiles import ProfiledPicture, profile
 from kernelscope.gui.model.regions import Interest, Shape

@@ -14,9 +14,8 @@ from pytestqt.qtbot import QtBot
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.timing import KernelTime, Metric, Repeats, Stage, StagePart
-from kernelscope.gui.docks.time_line import TimeLine
-from kernelscope.gui.docks.time_line import lanes as time_line_lanes
-from kernelscope.gui.docks.timing_panel import TimingPanel
+from kernelscope.gui.docks.timing_panel import TimeLine, TimingPanel
+from kernelscope.gui.docks.timing_panel import lanes as time_line_lanes
 from kernelscope.gui.model.runs import Run, Runs
 from kernelscope.gui.widgets.theme import kernel_fill, transfers_fill
 from kernelscope.images.image import Image

@@ -1,20 +1,61 @@
-"""How long the selected run took, stage by stage."""
+"""How long the selected run took, stage by stage: as a table and on a time axis."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QLayout, QTreeWidget, QTreeWidgetItem, QWidget
+from PySide6.QtCore import (
+    QEvent,
+    QPointF,
+    QRectF,
+    QSize,
+    Qt,
+)
+from PySide6.QtGui import (
+    QHelpEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QPen,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QAbstractScrollArea,
+    QLayout,
+    QToolTip,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QWidget,
+)
 
+from kernelscope.base.durations import unit_of
 from kernelscope.base.text import significant
-from kernelscope.engine.timing import Metric
-from kernelscope.engine.timing import added_up as kernels_added_up
-from kernelscope.gui.docks.bars import BARS, BarDelegate, end_to_end
-from kernelscope.gui.docks.time_line import TimeLine
-from kernelscope.gui.model.runs import Run, added_up, part_of
-from kernelscope.gui.model.times import WHY_NOT_TIMED, Spread, duration
+from kernelscope.engine.timing import (
+    Metric,
+    Stage,
+)
+from kernelscope.engine.timing import (
+    added_up as kernels_added_up,
+)
+from kernelscope.gui.docks.bars import (
+    BARS,
+    BarDelegate,
+    end_to_end,
+    part_colour,
+)
+from kernelscope.gui.model.runs import (
+    Run,
+    added_up,
+    part_of,
+)
+from kernelscope.gui.model.times import (
+    WHY_NOT_TIMED,
+    Spread,
+    duration,
+)
+from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.aligned import FigureDelegate
 from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.parts import (
@@ -27,6 +68,252 @@ from kernelscope.gui.widgets.parts import (
     tool_splitter,
 )
 from kernelscope.gui.widgets.theme import quiet_text
+
+_BREAK = 0.08
+"""Share of the width that a stage takes which is in no total: compiling takes 1000 times as long
+as all others."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    # As on the clock, from the start of the run.
+    start: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class TimeLane:
+    """A line of the drawing: a stage, or one of its kernels, on one device."""
+
+    name: str
+    part: str
+    bars: tuple[Stretch, ...]
+    seconds: float  # the reported time of the stage
+    counted: bool  # false for stages that are in no total
+    inner: bool = False  # a kernel of the stage in the lane above
+    note: str = ""  # a remark on the bars; may be empty
+
+
+def lanes(stages: Sequence[Stage]) -> list[TimeLane]:
+    """Return a lane for each stage, and below it one for each of its kernels.
+
+    Stages of one name share a lane. Pieces on several devices have lanes of their own.
+    """
+    found: list[TimeLane] = []
+    for name in dict.fromkeys(stage.name for stage in stages):
+        alike = [stage for stage in stages if stage.name == name]
+        counted = any(stage.counted or stage.overlapped for stage in alike)
+        pieces = [part for stage in alike for part in stage.parts]
+        seconds = sum(stage.seconds for stage in alike)
+        title, part = name.capitalize(), part_of(name)
+        devices = sorted({piece.device for piece in pieces})
+        for device in devices:
+            bars = tuple(Stretch(p.start, p.seconds) for p in pieces if p.device == device)
+            own = sum(bar.seconds for bar in bars)
+            label = f"{title}, GPU {device}" if len(devices) > 1 else title
+            found.append(TimeLane(label, part, bars, own, counted))
+        if not pieces:
+            bars = tuple(Stretch(stage.start, stage.seconds) for stage in alike)
+            repeats = max(len(stage.repeats) for stage in alike)
+            note = f"the median of {repeats} repeats, drawn once" if repeats > 1 else ""
+            found.append(TimeLane(title, part, bars, seconds, counted, note=note))
+        found += _kernels(alike, part, counted)
+    return found
+
+
+def _kernels(stages: Sequence[Stage], part: str, counted: bool) -> list[TimeLane]:
+    """Return a lane for each kernel, where a stage knows of several.
+
+    Their shares of the stage follow each other: when each of many launches began is not kept.
+    """
+    bars: dict[str, list[Stretch]] = {}
+    for stage in stages:
+        start = stage.start
+        for kernel in stage.kernels if len(stage.kernels) > 1 else ():
+            bars.setdefault(kernel.name, []).append(Stretch(start, kernel.seconds))
+            start += kernel.seconds
+    note = "all launches of this kernel, as if one after the other"
+    return [
+        TimeLane(name, part, tuple(each), sum(bar.seconds for bar in each), counted, True, note)
+        for name, each in bars.items()
+    ]
+
+
+class RunAxis:
+    """Seconds from the start of a run to places from 0 to 1.
+
+    Stages that are in no total are cut short, as `_BREAK` says, so that the others are seen.
+    """
+
+    def __init__(self, found: Sequence[TimeLane]) -> None:
+        ends = [bar.start + bar.seconds for lane in found for bar in lane.bars]
+        self.end = max(ends, default=0.0)
+        quiet = [bar for lane in found if not lane.counted for bar in lane.bars]
+        shown = self.end - sum(bar.seconds for bar in quiet)
+        self.cuts = sorted(
+            ((bar.start, bar.start + bar.seconds) for bar in quiet if bar.seconds > 0.25 * shown),
+        )
+        rest = self.end - sum(stop - start for start, stop in self.cuts)
+        self._scale = (1 - _BREAK * len(self.cuts)) / max(rest, 1e-12)
+
+    def place(self, seconds: float) -> float:
+        at = seconds * self._scale
+        for start, stop in self.cuts:
+            gone = min(max(seconds - start, 0.0), stop - start)
+            at += _BREAK * gone / (stop - start) - gone * self._scale
+        return at
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return marks and their texts, none of them where time is cut short."""
+        whole = self.end - sum(stop - start for start, stop in self.cuts)
+        if not whole:
+            return []
+        step = 10.0 ** math.floor(math.log10(whole / 2))
+        # A half, since the logarithm of 99.99999999999999 is rounded to 2.
+        step *= next(factor for factor in (5, 2, 1, 0.5) if whole / (factor * step) >= 2)
+        marks = []
+        begin = 0.0
+        for start, stop in (*self.cuts, (self.end, self.end)):
+            first, last = math.ceil(begin / step), math.floor(start / step + 1e-9)
+            marks += [number * step for number in range(first, last + 1)]
+            begin = stop
+        unit, size = unit_of(whole)  # that of the stages in view, also behind seconds of compiling
+        digits = max(0, -math.floor(math.log10(step / size) + 1e-9))
+        return [(moment, f"{moment / size:,.{digits}f} {unit}") for moment in marks]
+
+
+class TimeLine(QAbstractScrollArea):
+    """Draws the stages of a run; the keyboard scrolls, tooltips have the numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        dressed(self, "timingLine", "Time line of the run")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._lanes: list[TimeLane] = []
+        self.axis = RunAxis([])  # from moments to places, of the lanes as drawn
+
+    @property
+    def lanes(self) -> list[TimeLane]:
+        return self._lanes
+
+    def show_stages(self, stages: Sequence[Stage]) -> None:
+        self._lanes = lanes(stages)
+        self.axis = RunAxis(self._lanes)
+        self.setAccessibleDescription("; ".join(map(_describe, self._lanes)))
+        self._fit()
+        self.viewport().update()
+
+    def lane_at(self, y: float) -> TimeLane | None:
+        number = int((y + self.verticalScrollBar().value()) // self.row_height())
+        return self._lanes[number] if 0 <= number < len(self._lanes) else None
+
+    def bar_rect(self, lane: TimeLane, bar: Stretch) -> QRectF:
+        left, right = self._span()
+        start = left + self.axis.place(bar.start) * (right - left)
+        stop = left + self.axis.place(bar.start + bar.seconds) * (right - left)
+        row, top = self.row_height(), self._lanes.index(lane) * self.row_height()
+        top -= self.verticalScrollBar().value()
+        inset = 0.3 if lane.inner else 0.18
+        return QRectF(start, top + inset * row, max(stop - start, 1.5), (1 - 2 * inset) * row)
+
+    def row_height(self) -> int:
+        return self.fontMetrics().height() + 3
+
+    def _span(self) -> tuple[float, float]:
+        """Return the left and the right end of the axis: names before it, numbers behind."""
+        metrics = self.fontMetrics()
+        names = [_indent(lane) + metrics.horizontalAdvance(lane.name) for lane in self._lanes]
+        texts = [metrics.horizontalAdvance(_text(lane)) for lane in self._lanes]
+        left = 6 + max(names, default=0) + 8
+        right = self.viewport().width() - max(texts, default=0) - 14
+        return left, max(right, left + 20)
+
+    def _fit(self) -> None:
+        room = self.viewport().height() - self.row_height()
+        bar = self.verticalScrollBar()
+        bar.setRange(0, max(0, len(self._lanes) * self.row_height() - room))
+        bar.setSingleStep(self.row_height())
+        bar.setPageStep(max(room, 1))
+
+    def sizeHint(self) -> QSize:
+        return QSize(400, (max(len(self._lanes), 5) + 1) * self.row_height())
+
+    def resizeEvent(self, event: object) -> None:
+        self._fit()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self.viewport())
+        palette, metrics = self.palette(), self.fontMetrics()
+        text, quiet = palette.color(QPalette.ColorRole.Text), theme.quiet_text(palette)
+        left, right = self._span()
+        foot = self.viewport().height() - self.row_height()
+        grid = QPen(quiet)
+        grid.setStyle(Qt.PenStyle.DotLine)
+        last = -1e9
+        for moment, name in self.axis.ticks() if self._lanes else ():
+            x = left + self.axis.place(moment) * (right - left)
+            painter.setPen(grid)
+            painter.drawLine(QPointF(x, 0), QPointF(x, foot))
+            width = metrics.horizontalAdvance(name)
+            if x - width / 2 > last + 6 and x + width / 2 < self.viewport().width():
+                painter.setPen(quiet)
+                area = QRectF(x - width / 2, foot, width + 1, self.row_height())
+                painter.drawText(area, Qt.AlignmentFlag.AlignCenter, name)
+                last = x + width / 2
+        painter.setClipRect(QRectF(0, 0, self.viewport().width(), foot))
+        for number, lane in enumerate(self._lanes):
+            top = number * self.row_height() - self.verticalScrollBar().value()
+            painter.setPen(text if lane.counted else quiet)
+            name_area = QRectF(6 + _indent(lane), top, left, self.row_height())
+            painter.drawText(name_area, Qt.AlignmentFlag.AlignVCenter, lane.name)
+            colour = part_colour(lane.part, palette)
+            if not lane.counted:
+                colour.setAlpha(110)
+            for bar in lane.bars:
+                painter.fillRect(self.bar_rect(lane, bar), colour)
+            time_area = QRectF(
+                right + 4, top, self.viewport().width() - right - 10, self.row_height()
+            )
+            alignment = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
+            painter.drawText(time_area, alignment, _text(lane))
+        for start, stop in self.axis.cuts:
+            self._draw_cut(painter, left + self.axis.place((start + stop) / 2) * (right - left))
+
+    def _draw_cut(self, painter: QPainter, x: float) -> None:
+        foot = self.viewport().height() - self.row_height()
+        painter.fillRect(QRectF(x - 2, 0, 4, foot), self.palette().color(QPalette.ColorRole.Base))
+        painter.setPen(theme.quiet_text(self.palette()))
+        for shift in (-2, 2):
+            painter.drawLine(QPointF(x + shift, 0), QPointF(x + shift, foot))
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            lane = self.lane_at(event.pos().y())
+            QToolTip.showText(event.globalPos(), _describe(lane) if lane else "", self)
+            return True
+        return super().viewportEvent(event)
+
+
+def _indent(lane: TimeLane) -> int:
+    return 12 if lane.inner else 0
+
+
+def _text(lane: TimeLane) -> str:
+    return duration(lane.seconds)
+
+
+def _describe(lane: TimeLane) -> str:
+    start = min(bar.start for bar in lane.bars)
+    parts = [f"{lane.name}: {_text(lane)}", f"from {duration(max(start, 0.0))}"]
+    if len(lane.bars) > 1:
+        parts.append(f"{len(lane.bars)} pieces")
+    if not lane.counted:
+        parts.append("in no total")
+    if lane.note:
+        parts.append(lane.note)
+    return ", ".join(parts)
+
 
 _WIDE = 100  # characters from which on the table and the time line have room beside each other
 
