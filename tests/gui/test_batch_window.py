@@ -28,8 +28,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.files import read_image, write_recipe
 from kernelscope.gui.model.batch_run import REPLACE
-from kernelscope.gui.tools.batch_table import Thumbnails
-from kernelscope.gui.tools.batch_window import BatchWindow
+from kernelscope.gui.tools.batch_window import BatchWindow, Thumbnails
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow

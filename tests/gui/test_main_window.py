@@ -49,7 +49,7 @@ from kernelscope.gui.application import BugCatcher
 from kernelscope.gui.docks import runs_panel
 from kernelscope.gui.model.camera import ZOOM_STEP
 from kernelscope.gui.model.rungs import Rung
-from kernelscope.gui.tools import saving
+from kernelscope.gui.tools import file_dialogs
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.preferences import Preferences
@@ -409,7 +409,7 @@ def test_closing_during_a_save_waits_and_stays_if_it_fails(
             raise ImageWriteError("The disk is full.", "Save somewhere else.")
         return path
 
-    monkeypatch.setattr(saving, "write_image", write)
+    monkeypatch.setattr(file_dialogs, "write_image", write)
     load(qtbot, window, picture)
     run(qtbot, window)
     press(qtbot, window, "Ctrl+S")
@@ -672,7 +672,7 @@ def test_dialogs_have_short_filters_and_open_where_pictures_are(
     usual = tmp_path / "Pictures"
     usual.mkdir()
     monkeypatch.setattr(
-        "kernelscope.gui.tools.places.QStandardPaths.writableLocation",
+        "kernelscope.gui.tools.file_dialogs.QStandardPaths.writableLocation",
         lambda place: str(usual),
     )
     press(qtbot, window, "Ctrl+O")

@@ -186,7 +186,7 @@ def test_a_recipe_is_read_off_the_gui_thread(
         threads.append(threading.current_thread())
         return read_recipe(path)
 
-    monkeypatch.setattr("kernelscope.gui.tools.recipe_dialogs.read_recipe", read)
+    monkeypatch.setattr("kernelscope.gui.tools.file_dialogs.read_recipe", read)
     run_recipe(qtbot, window, three)
     qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
     assert len(threads) == 1

@@ -9,42 +9,555 @@ batch that was stopped goes on where it was, also after the program was closed.
 
 from __future__ import annotations
 
+import html
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from PySide6.QtCore import QEvent, QSize, Qt, QTimer, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QDragEnterEvent, QDropEvent
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QEvent,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QSize,
+    Qt,
+    QTimer,
+    QUrl,
+    Signal,
+)
+from PySide6.QtGui import (
+    QBrush,
+    QDesktopServices,
+    QDragEnterEvent,
+    QDropEvent,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QPainter,
+    QPalette,
+    QPixmap,
+)
 from PySide6.QtWidgets import (
+    QAbstractItemView,
     QCheckBox,
     QFileDialog,
+    QGridLayout,
+    QHeaderView,
     QLabel,
     QMessageBox,
     QProgressBar,
     QPushButton,
     QStackedLayout,
+    QTableView,
     QWidget,
 )
 
 from kernelscope.base.errors import AppError
-from kernelscope.big.batch import FileState, FoundFiles, find_items
+from kernelscope.base.text import one_line
+from kernelscope.big.batch import (
+    FileState,
+    FoundFiles,
+    find_items,
+)
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
-from kernelscope.files import READABLE
-from kernelscope.files.volumes import READABLE_VOLUMES
-from kernelscope.gui.model.batch_queue import BatchQueue
-from kernelscope.gui.model.batch_run import BatchOrder, BatchRun, BatchSettings, default_out
-from kernelscope.gui.tools.batch_form import BatchForm
-from kernelscope.gui.tools.batch_table import BatchRows, BatchTable, Thumbnails
-from kernelscope.gui.tools.places import folder_for, name_filter
+from kernelscope.files import (
+    READABLE,
+    WRITABLE,
+    read_image,
+    read_recipe,
+)
+from kernelscope.files.volumes import (
+    READABLE_VOLUMES,
+    WRITABLE_VOLUMES,
+    is_dicom,
+    is_volume,
+    read_volume,
+)
+from kernelscope.gui.model.batch_queue import BatchQueue, FileRow
+from kernelscope.gui.model.batch_run import (
+    AS_INPUT,
+    KEEP,
+    REPLACE,
+    BatchOrder,
+    BatchRun,
+    BatchSettings,
+    default_out,
+    described,
+)
+from kernelscope.gui.model.gallery import thumbnail
+from kernelscope.gui.tools.file_dialogs import folder_for, name_filter
 from kernelscope.gui.widgets import messages, theme
-from kernelscope.gui.widgets.elided_label import ElidedLabel
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row, push_button
+from kernelscope.gui.widgets.elided_label import ElidedLabel, plain_tip
+from kernelscope.gui.widgets.form import (
+    Form,
+    Listed,
+    Text,
+    Tick,
+)
+from kernelscope.gui.widgets.parts import (
+    dressed,
+    in_column,
+    in_row,
+    push_button,
+)
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.tiles import draw_thumbnail
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
+from kernelscope.images.scan import Scan
+from kernelscope.schema.devices import Device
+
+_RECIPES = "Recipes (*.json);;All files (*)"
+_STEPS = (("Steps of the main window", None),)
+_DEVICES = {Device.AUTO: "Automatic", Device.CPU: "CPU", Device.GPU: "GPU"}
+_FORMATS = tuple(
+    (f"{kind.name} ({kind.suffixes[0]})", kind.suffixes[0])
+    for kind in (*WRITABLE, *WRITABLE_VOLUMES)
+)
+
+_OPTIONS = (
+    Listed("batchRecipe", "Rec&ipe", None, "The steps that each file goes through", _STEPS),
+    Listed(
+        "batchFormat",
+        "For&mat",
+        "",
+        "The format of the results",
+        entries=((AS_INPUT[0].upper() + AS_INPUT[1:], ""), *_FORMATS),
+    ),
+    Text("batchOut", "Output &folder", help="Files of folders keep their places below it"),
+    Listed(
+        "batchThere",
+        "Exis&ting results",
+        False,
+        "Files in the output folder that have the names of results",
+        entries=((KEEP, False), (REPLACE, True)),
+    ),
+    Listed("batchDevice", "De&vice", Device.AUTO, "Where to compute"),  # see `set_devices`
+    Tick(
+        "batchLossy",
+        "Allo&w losses of the format",
+        help="Round, or drop transparency and colour, where a format cannot keep them",
+    ),
+)
+
+
+class BatchForm(Form):
+    """Edits a `BatchSettings` and chooses a recipe.
+
+    `steps` returns the steps of the main window; raises `AppError` without any.
+    """
+
+    places_changed = Signal()  # results go to other places now
+
+    def __init__(self, steps: Callable[[], Recipe], parent: QWidget | None = None) -> None:
+        super().__init__("batchForm", _OPTIONS, parent, by_hand=True)
+        self._steps = steps
+        self._chosen_out = self._out_text = ""
+        self._usable: Collection[str] = ()
+        self.description = ElidedLabel(self)
+        theme.set_role(self.description, "note")
+        self._lay_out()
+        self.set_devices(())
+        self.editors["batchOut"].editingFinished.connect(self.take_out)
+        self.changed.connect(self._on_option)
+        self.show_recipe()
+
+    def _on_option(self, name: str) -> None:
+        if name == "batchRecipe":
+            self.show_recipe()
+        elif name == "batchFormat":
+            self.places_changed.emit()
+
+    def _lay_out(self) -> None:
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(10)
+        grid.setColumnStretch(1, 3)
+        grid.setColumnStretch(4, 2)
+        for row, column, name in (
+            (0, 0, "batchRecipe"),
+            (2, 0, "batchOut"),
+            (3, 0, "batchThere"),
+            (0, 3, "batchFormat"),
+            (2, 3, "batchDevice"),
+        ):
+            grid.addWidget(self.labels[name], row, column)
+            grid.addWidget(self.editors[name], row, column + 1)
+        tip = "Take the steps from a recipe file"
+        recipe = push_button(
+            "O&pen recipe…", "batchOpenRecipe", self._choose_recipe, "Open recipe", tip=tip
+        )
+        tip = "Choose the output folder"
+        choose = push_button("C&hoose…", "batchChooseOut", self._choose_out, tip, tip=tip)
+        grid.addWidget(recipe, 0, 2)
+        grid.addWidget(choose, 2, 2)
+        grid.addWidget(self.editors["batchLossy"], 3, 4)
+        grid.addWidget(self.description, 1, 1, 1, 4)
+
+    # --- settings ---
+
+    def settings(self) -> BatchSettings:
+        value = self.values
+        return BatchSettings(
+            *(self._chosen_out, value["batchFormat"], value["batchDevice"]),
+            *(value["batchThere"], value["batchLossy"]),
+        )
+
+    def show_settings(self, settings: BatchSettings) -> None:
+        """Show settings that were kept; a choice that is not offered any more is left out."""
+        suffix = settings.suffix if settings.suffix in dict(_FORMATS).values() else ""
+        self._chosen_out = self._out_text = settings.out
+        self.show_values(
+            batchOut=settings.out,
+            batchFormat=suffix,
+            batchDevice=settings.device,
+            batchThere=settings.replaces,
+            batchLossy=settings.lossy,
+        )
+
+    def set_devices(self, available: Collection[str]) -> None:
+        self._usable = available
+        self.offer(
+            "batchDevice",
+            ((name, each) for each, name in _DEVICES.items() if self._is_usable(each)),
+        )
+
+    def _is_usable(self, device: Device) -> bool:
+        return device is not Device.GPU or device in self._usable
+
+    @property
+    def device(self) -> Device:
+        chosen: Device = self.values["batchDevice"]
+        return chosen if self._is_usable(chosen) else Device.AUTO
+
+    @property
+    def folder(self) -> Path | None:
+        text = self.values["batchOut"].strip()
+        return Path(text).expanduser().absolute() if text else None
+
+    @property
+    def suffix(self) -> str | None:
+        return self.values["batchFormat"] or None
+
+    def offer_out(self, folder: Path) -> None:
+        if not self._chosen_out:
+            self._out_text = str(folder)
+            self.show_values(batchOut=self._out_text)
+
+    def take_out(self) -> None:
+        text = self.values["batchOut"]
+        if text != self._out_text:
+            self._out_text = text
+            self._chosen_out = text if text.strip() else ""
+            self.places_changed.emit()
+            self.changed.emit("batchOut")
+
+    def _choose_out(self) -> None:
+        def use(paths: list[Path]) -> None:
+            self.editors["batchOut"].setText(str(paths[0]))
+            self.take_out()
+
+        messages.choose_paths(
+            *(self, "Output Folder", "batchOutDialog", use),
+            folder=self.values["batchOut"],
+            mode=QFileDialog.FileMode.Directory,
+        )
+
+    # --- recipe ---
+
+    def recipe(self) -> Recipe:
+        return self.values["batchRecipe"] or self._steps()
+
+    def show_recipe(self) -> None:
+        try:
+            text = described(self.recipe())
+        except AppError as error:
+            theme.set_role(self.description, "problem")
+            self.description.set_full_text(str(error))
+        else:
+            theme.set_role(self.description, "note")
+            self.description.set_full_text(text)
+
+    def _choose_recipe(self) -> None:
+        dialog = messages.choose_text_to_open(self, "Recipe", self.read_recipe, _RECIPES)
+        dialog.setObjectName("batchRecipeDialog")
+
+    def read_recipe(self, path: Path) -> None:
+        try:
+            recipe = read_recipe(path)
+        except AppError as error:
+            messages.show_error(self, error)
+            return
+        self.offer("batchRecipe", (*_STEPS, (one_line(path.name), recipe)))
+        self.editors["batchRecipe"].setItemData(
+            1, plain_tip(str(path)), Qt.ItemDataRole.ToolTipRole
+        )
+        self.show_values(batchRecipe=recipe)
+        self.show_recipe()
+
+
+SIZE = QSize(48, 36)
+
+_TOPIC = "batch thumbnail"
+_SIDE = 2 * 48  # longer side in pixels: sharp on screens of 200 %
+
+_MOST_KEPT, _MOST_WANTED = 500, 40
+"""Thumbnails kept, 14 MB at most; and files that wait for one: more than fit on a screen."""
+
+_MOST_BYTES = 1 << 26  # larger files are not read twice for a thumbnail
+
+
+class Thumbnails(QObject):
+    """Reads one file at a time in the background, the one asked for last first."""
+
+    made = Signal(Path)  # there is a thumbnail of this file now
+
+    def __init__(self, background: Background, parent: QObject) -> None:
+        super().__init__(parent)
+        self._background = background
+        self._made: OrderedDict[Path, QPixmap] = OrderedDict()
+        self._wanted: list[Path] = []
+        self._busy = False
+        self._closed = False
+        self.empty = _framed(None)
+        """In place of a thumbnail that is not there yet, or cannot be made."""
+
+    def of(self, path: Path) -> QPixmap:
+        """Return the thumbnail of a file; the first call begins to make it."""
+        if path in self._made:
+            self._made.move_to_end(path)
+            return self._made[path]
+        if path in self._wanted:
+            self._wanted.remove(path)
+        self._wanted.append(path)
+        del self._wanted[:-_MOST_WANTED]  # those have been scrolled out of view
+        self._next()
+        return self.empty
+
+    def close(self) -> None:
+        self._wanted.clear()
+        self._closed = True
+
+    def open(self) -> None:
+        """Make thumbnails again after `close`."""
+        self._closed = False
+
+    def _next(self) -> None:
+        if self._busy or self._closed or not self._wanted:
+            return
+        path, self._busy = self._wanted.pop(), True
+
+        def keep(pixels: NDArray[np.uint8] | None) -> None:
+            self._made[path] = _framed(pixels)
+            if len(self._made) > _MOST_KEPT:
+                self._made.popitem(last=False)
+            self._busy = False
+            self.made.emit(path)
+            self._next()
+
+        # A bug of a reader is reported when the batch reads the file.
+        self._background.start(_TOPIC, lambda: _read(path), keep, lambda _: keep(None))
+
+
+def _read(path: Path) -> NDArray[np.uint8] | None:
+    try:
+        if path.is_dir() or path.stat().st_size > _MOST_BYTES:
+            return None
+        if is_volume(path):
+            alone = (path,) if is_dicom(path) else ()  # one slice, and not its whole series
+            return thumbnail(Scan((read_volume(path, nan=0.0, slices=alone),)), _SIDE)
+        return thumbnail(read_image(path, nan=0.0), _SIDE)
+    except (AppError, OSError):
+        return None
+
+
+def _framed(pixels: NDArray[np.uint8] | None) -> QPixmap:
+    frame = QPixmap(SIZE * 2)
+    painter = QPainter(frame)
+    draw_thumbnail(painter, frame.rect(), pixels)
+    painter.end()
+    frame.setDevicePixelRatio(2)
+    return frame
+
+
+_HEADINGS = ("File", "Size", "State", "Result")
+_FILE, _SIZE, _STATE, _RESULT = range(4)
+_Index = QModelIndex | QPersistentModelIndex
+_Roles = Qt.ItemDataRole
+_ROOT = QModelIndex()
+
+_BUSY = (FileState.READING, FileState.FILTERING, FileState.WRITING)
+
+
+class BatchRows(QAbstractTableModel):
+    """The rows of a queue: all of them, or those that failed."""
+
+    def __init__(self, queue: BatchQueue, thumbnails: Thumbnails) -> None:
+        super().__init__(thumbnails)
+        self._queue, self._thumbnails = queue, thumbnails
+        self._only: list[int] | None = None
+        self._rows: dict[Path, int] = {}
+        thumbnails.made.connect(self._on_made)
+        self.show_all()
+
+    def show_all(self) -> None:
+        self._reset(None)
+
+    def show_failed(self) -> None:
+        rows = self._queue.rows
+        self._reset([k for k, row in enumerate(rows) if row.state is FileState.FAILED])
+
+    def _reset(self, only: list[int] | None) -> None:
+        self.beginResetModel()
+        self._only = only
+        places = range(len(self._queue)) if only is None else only
+        sources = (self._queue.rows[place].item.source for place in places)
+        self._rows = {source: row for row, source in enumerate(sources)}
+        self.endResetModel()
+
+    def refresh(self, places: Iterable[int]) -> None:
+        changed = [self._rows.get(self._queue.rows[place].item.source) for place in places]
+        rows = [row for row in changed if row is not None]
+        if rows:
+            self.dataChanged.emit(self.index(min(rows), 0), self.index(max(rows), _RESULT))
+
+    def place(self, row: int) -> int:
+        return row if self._only is None else self._only[row]
+
+    def row(self, index: _Index) -> FileRow:
+        return self._queue.rows[self.place(index.row())]
+
+    # --- Qt ---
+
+    def rowCount(self, parent: _Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(self._rows)
+
+    def columnCount(self, parent: _Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(_HEADINGS)
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = _Roles.DisplayRole
+    ) -> Any:
+        if orientation is Qt.Orientation.Horizontal and role == _Roles.DisplayRole:
+            return _HEADINGS[section]
+        return None
+
+    def data(self, index: _Index, role: int = _Roles.DisplayRole) -> Any:
+        row, column = self.row(index), index.column()
+        if role == _Roles.DisplayRole:
+            return _text(row, column)
+        if role == _Roles.DecorationRole and column == _FILE:
+            return self._thumbnails.of(row.item.source)
+        if role == _Roles.ToolTipRole:
+            return _tip(row, column)
+        if role == _Roles.AccessibleTextRole and column == _FILE:
+            parts = _name(row), row.state_name, row.size, row.remark
+            return one_line(", ".join(filter(None, parts)))
+        if role == _Roles.ForegroundRole:
+            return _ink(row, column)
+        return None
+
+    def _on_made(self, path: Path) -> None:
+        row = self._rows.get(path)
+        if row is not None:
+            index = self.index(row, _FILE)
+            self.dataChanged.emit(index, index, [_Roles.DecorationRole])
+
+
+def _text(row: FileRow, column: int) -> str:
+    match column:
+        case 0:
+            return _name(row)
+        case 1:
+            return row.size
+        case 2:
+            return row.state_name.capitalize()
+    return one_line(row.remark)
+
+
+def _name(row: FileRow) -> str:
+    name, count = one_line(row.item.source.name), len(row.item.slices)
+    return f"{name}, {count} slices" if count > 1 else name
+
+
+def _ink(row: FileRow, column: int) -> QBrush | None:
+    palette = QGuiApplication.palette()
+    if column in (_STATE, _RESULT) and row.state is FileState.FAILED:
+        return QBrush(theme.error_text(palette))
+    if column == _STATE and row.state in _BUSY:
+        return QBrush(palette.color(QPalette.ColorRole.Link))
+    if column == _FILE or row.state in _BUSY:
+        return None
+    return QBrush(theme.quiet_text(palette))
+
+
+def _tip(row: FileRow, column: int) -> str:
+    if column == _RESULT and row.remark:
+        text = row.parts or row.remark
+    else:
+        text = f"{one_line(str(row.item.source))}\nThe result is {one_line(str(row.item.target))}."
+    # Qt would take a name with “<b>” in it for HTML.
+    return "<br>".join(html.escape(one_line(line)) for line in text.split("\n"))
+
+
+class BatchTable(QTableView):
+    """Shows the files; Delete removes those that are selected."""
+
+    removing = Signal(list)  # places in the queue
+    result_wanted = Signal(object)  # `Path`: Return or a double click on a file that is done
+
+    def __init__(self, rows: BatchRows, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        dressed(self, "batchTable", "Files of the batch")
+        self.setModel(rows)
+        self._shown = rows
+        self.setIconSize(SIZE)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTabKeyNavigation(False)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        down, across = self.verticalHeader(), self.horizontalHeader()
+        down.hide()
+        down.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)  # no row is measured
+        down.setDefaultSectionSize(SIZE.height() + 6)
+        across.setHighlightSections(False)
+        across.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        unit = self.fontMetrics().averageCharWidth()
+        for column, characters in ((_FILE, 44), (_SIZE, 15), (_STATE, 14)):
+            across.resizeSection(column, characters * unit)
+        across.setStretchLastSection(True)
+        self.activated.connect(self._open_result)
+
+    def _open_result(self, index: QModelIndex) -> None:
+        row = self._shown.row(index)
+        if row.state is FileState.DONE:
+            self.result_wanted.emit(row.item.target)
+
+    def selected(self) -> list[int]:
+        return [self._shown.place(each.row()) for each in self.selectionModel().selectedRows()]
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.matches(QKeySequence.StandardKey.Delete):
+            self.removing.emit(self.selected())
+        else:
+            super().keyPressEvent(event)
+
 
 _NEWS_MS = 100
 _EMPTY = "Drop pictures, volumes or folders here,\nor add them with the buttons above."

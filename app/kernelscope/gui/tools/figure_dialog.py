@@ -21,7 +21,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.files.write_errors import replace_file
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.figure import WIDTHS, Figure, FigurePart, FigureStyle
-from kernelscope.gui.tools.places import folder_for
+from kernelscope.gui.tools.file_dialogs import folder_for
 from kernelscope.gui.viewer.figure_painter import UNITS, FigurePainter
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.form import Form, Listed, Option, Real, Tick, Whole

@@ -1,27 +1,81 @@
-"""Opening and saving pictures and volumes: files, dropped files, the clipboard."""
+"""Opening and saving pictures, volumes and recipes: files, dropped files, the clipboard."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import (
+    Callable,
+    Iterable,
+    Sequence,
+)
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QMimeData, QObject, Signal
+from PySide6.QtCore import (
+    QMimeData,
+    QObject,
+    QStandardPaths,
+    Qt,
+    Signal,
+)
 from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QWidget
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QInputDialog,
+    QMessageBox,
+    QWidget,
+)
 
-from kernelscope.base.errors import AppError, NotANumber, SeveralVolumes
+from kernelscope.base.errors import (
+    AppError,
+    ImageWriteError,
+    LossyFormat,
+    NotANumber,
+    SeveralVolumes,
+)
+from kernelscope.base.text import printable
 from kernelscope.big.lazy.hints import blocks_mentioned
-from kernelscope.files import READABLE, SAMPLES, Format, read_image
-from kernelscope.files.volumes import READABLE_VOLUMES, is_volume, read_volume
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.step import Step
+from kernelscope.files import (
+    READABLE,
+    RECIPE_SUFFIX,
+    SAMPLES,
+    WRITABLE,
+    Format,
+    read_image,
+    read_recipe,
+    write_image,
+    write_recipe,
+)
+from kernelscope.files.names import (
+    stem,
+    targets_of,
+    with_suffix,
+)
+from kernelscope.files.record import record_of
+from kernelscope.files.volumes import (
+    READABLE_VOLUMES,
+    WRITABLE_VOLUMES,
+    is_volume,
+    read_volume,
+    write_volume,
+)
+from kernelscope.gui.model.together import FoundFile, read_together
 from kernelscope.gui.model.volume_series import VolumeSeries
-from kernelscope.gui.tools.places import folder_for, name_filter
-from kernelscope.gui.tools.saving import Saver
-from kernelscope.gui.tools.together_dialog import VolumesTogether
+from kernelscope.gui.tools.preferences import jpeg_quality
+from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.viewer.rendering import from_clipboard, to_clipboard
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.widgets.messages import choose_paths, open_dialog, show_error
+from kernelscope.gui.widgets.messages import (
+    choose_paths,
+    choose_text_to_open,
+    choose_text_to_save,
+    open_dialog,
+    show_error,
+    show_notice,
+)
 from kernelscope.gui.widgets.parts import dressed
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
@@ -30,12 +84,93 @@ from kernelscope.images.volume import Volume
 from kernelscope.schema.parameters import read_number
 from kernelscope.schema.samples import Kind
 
+
+def folder_for(settings: Settings, purpose: str) -> str:
+    """Return where a dialog opens: the folder used last, or else the user's pictures.
+
+    `purpose` is “open” or “save”. The first save goes to the folder of the last file, which may
+    have been dropped.
+    """
+    places = QStandardPaths.StandardLocation
+    candidates = (
+        settings.folder(purpose),
+        *(str(path.parent) for path in settings.recent_files[:1]),
+        settings.folder("open"),
+        QStandardPaths.writableLocation(places.PicturesLocation),
+        QStandardPaths.writableLocation(places.HomeLocation),
+    )
+    return next((each for each in candidates if each and Path(each).is_dir()), "")
+
+
+def name_filter(kind: Format) -> str:
+    """Return the line of a file dialog for a format: “PNG (*.png)”."""
+    return f"{kind.name} ({' '.join(f'*{suffix}' for suffix in kind.suffixes)})"
+
+
+_JPEG = (".jpg", ".jpeg")
+_MOST_PROBLEMS = 12  # files that a message explains
+
+
+def _type_of(image: Image | Volume, writable: Sequence[Format]) -> str:
+    """Return the line of the dialog for the type of the file that `image` was made from.
+
+    Empty for those that are not written. A result has the title of its source, which is the name
+    of the file.
+    """
+    title = image.title.lower()
+    return next((name_filter(kind) for kind in writable if title.endswith(kind.suffixes)), "")
+
+
+_RECIPES = "Recipes (*.json);;All files (*)"
+
+
+class Recipes(QObject):
+    loaded = Signal(object)  # `Recipe`: The user chose a recipe to run
+    saved = Signal(Path)  # a recipe was written there
+
+    def __init__(self, window: QWidget, background: Background) -> None:
+        super().__init__(window)
+        self._window = window
+        self._background = background
+
+    @Action(
+        "runRecipe",
+        "Run R&ecipe…",
+        keys=("Ctrl+Shift+R",),
+        tip="Run several filters from a file, one after the other",
+        help="window#recipes",
+    )
+    def choose(self) -> None:
+        dialog = choose_text_to_open(self._window, "Run Recipe", self.load, _RECIPES)
+        dialog.setObjectName("recipeDialog")
+
+    def save(self, steps: Iterable[Step]) -> None:
+        recipe = Recipe(tuple(steps))
+
+        def write(path: Path) -> None:
+            try:
+                write_recipe(recipe, path)
+            except AppError as error:
+                show_error(self._window, error)
+            else:
+                self.saved.emit(path)
+
+        dialog = choose_text_to_save(
+            self._window, "Save Recipe", f"steps{RECIPE_SUFFIX}", write, _RECIPES
+        )
+        dialog.setDefaultSuffix(RECIPE_SUFFIX.removeprefix("."))
+        dialog.setObjectName("saveRecipeDialog")
+
+    def load(self, path: Path) -> None:
+        """Read a recipe; `loaded` comes when it is there."""
+        self._background.start("recipe file", lambda: read_recipe(path), self.loaded.emit)
+
+
 _IN_BLOCKS = "kernelscope apply median {} OUTPUT.tif --memory 2G in a terminal"
 """How a file is filtered that is too large to be shown."""
 
 _SAMPLE_PATHS = {sample.path for sample in SAMPLES}
 """Not listed as recent files: they have a menu of their own."""
-
 
 _Read = tuple[Image | Volume, VolumeSeries | None]
 """A picture or volume that was opened, and the file of several volumes that it is from."""
@@ -47,6 +182,30 @@ class _Choice:
 
     number: int | None = None  # which of several volumes, from 1
     nan: float | None = None  # the value in place of NaN
+
+
+_UNDECIDED = _Choice()
+
+
+def _picture(path: Path, choice: _Choice) -> Image:
+    return read_image(path, nan=choice.nan)
+
+
+def _volume(path: Path, choice: _Choice) -> Volume:
+    return read_volume(path, choice.number, nan=choice.nan)
+
+
+def _whole(path: Path, choice: _Choice) -> _Read:
+    with blocks_mentioned(path, _IN_BLOCKS.format(path.name)):
+        if not is_volume(path):
+            return _picture(path, choice), None
+        try:
+            return _volume(path, choice), None
+        except SeveralVolumes as error:
+            if not error.alike:
+                raise
+            series = VolumeSeries(path, len(error.names), choice.nan, error.what, error.names)
+        return series.read(0), series
 
 
 class Pictures(QObject):
@@ -71,13 +230,6 @@ class Pictures(QObject):
         self._window = window
         self.settings = settings
         self._background = background
-        self._saver = Saver(window, settings, background)
-        self._saver.saved.connect(self.saved)
-        self._saver.announced.connect(self.announced)
-        self._together = VolumesTogether(window, settings, background, self.ask_nan)
-        self._together.scan_loaded.connect(self.scan_loaded)
-        self._together.each_loaded.connect(self.each_loaded)
-        self._together.announced.connect(self.announced)
 
     @Action(
         "open",
@@ -150,16 +302,14 @@ class Pictures(QObject):
         choose_paths(self._window, title, name, chosen, folder=folder, kinds=kinds, mode=mode)
 
     def _open_reference(self, path: Path) -> None:
-        def read(choice: _Choice) -> Image:
-            return read_image(path, nan=choice.nan)
-
-        self._read("reference", path, read, self.reference_loaded.emit)
+        self._read("reference", path.name, partial(_picture, path), self.reference_loaded.emit)
 
     def open_reference_volume(self, path: Path) -> None:
-        def read(choice: _Choice) -> Volume:
-            return read_volume(path, choice.number, nan=choice.nan)
+        self._read("reference", path.name, partial(_volume, path), self.reference_loaded.emit)
 
-        self._read("reference", path, read, self.reference_loaded.emit)
+    def open_component(self, path: Path) -> None:
+        read, then = partial(_volume, path), self.component_loaded.emit
+        self._read(f"component {path}", path.name, read, then)
 
     def open(self, path: Path, number: int | None = None) -> None:
         """Read `path`; the open picture stays until then, or if reading fails.
@@ -168,28 +318,15 @@ class Pictures(QObject):
         through from the first one on.
         """
 
-        def read(choice: _Choice) -> _Read:
-            with blocks_mentioned(path, _IN_BLOCKS.format(path.name)):
-                return read_whole(choice)
-
-        def read_whole(choice: _Choice) -> _Read:
-            if not is_volume(path):
-                return read_image(path, nan=choice.nan), None
-            try:
-                return read_volume(path, choice.number, nan=choice.nan), None
-            except SeveralVolumes as error:
-                if not error.alike:
-                    raise
-                series = VolumeSeries(path, len(error.names), choice.nan, error.what, error.names)
-            return series.read(0), series
-
         def show(read: _Read) -> None:
             image, series = read
             if isinstance(image, Volume) and series is not None:
                 self.series_found.emit(image, series)
-            self._on_read(image)
+            if image.path is not None and image.path not in _SAMPLE_PATHS:
+                self.settings.add_recent(image.path)
+            self.loaded.emit(image)
 
-        self._read("open", path, read, show, _Choice(number))
+        self._read("open", path.name, partial(_whole, path), show, _Choice(number))
 
     def open_all(self, paths: Sequence[Path]) -> None:
         self.several.emit(list(paths))
@@ -198,38 +335,68 @@ class Pictures(QObject):
         if len(paths) == 1:
             self.open(paths[0])
         else:
-            self._together.open(paths)
+            self._open_together(paths)
 
-    def open_component(self, path: Path) -> None:
-        def read(choice: _Choice) -> Volume:
-            return read_volume(path, choice.number, nan=choice.nan)
+    def _open_together(self, paths: Sequence[Path]) -> None:
+        def read(choice: _Choice) -> list[FoundFile]:
+            return read_together(paths, choice.nan)
 
-        self._read(f"component {path}", path, read, self.component_loaded.emit)
+        self._read("together", f"{len(paths)} volumes", read, self._show_together)
+
+    def _show_together(self, found: list[FoundFile]) -> None:
+        self.announced.emit("")
+        volumes = [each.volume for each in found if each.volume is not None]
+        if len(volumes) < 2:
+            self._explain(found)
+            if volumes:
+                self._load(volumes, self.each_loaded.emit)
+            return
+        dialog = TogetherDialog(found, self._window)
+        dialog.together.connect(lambda chosen: self._load(chosen, self.scan_loaded.emit))
+        dialog.each.connect(lambda chosen: self._load(chosen, self.each_loaded.emit))
+        open_dialog(dialog)
+
+    def _load(self, volumes: Sequence[Volume], show: Callable[[list[Volume]], None]) -> None:
+        for volume in volumes:
+            if volume.path is not None:
+                self.settings.add_recent(volume.path)
+        show(list(volumes))
+
+    def _explain(self, found: Sequence[FoundFile]) -> None:
+        problems = [f"{each.path.name}: {each.problem}" for each in found if each.problem]
+        if not problems:
+            return
+        more = len(problems) - _MOST_PROBLEMS
+        text = "\n".join(problems[:_MOST_PROBLEMS] + [f"… and {more} others."] * (more > 0))
+        if len(problems) == len(found):
+            show_error(self._window, AppError("None of the volumes could be opened.", text))
+            return
+        files = "1 file adds" if len(problems) == 1 else f"{len(problems)} files add"
+        show_notice(self._window, f"{files} nothing to the volume that is open.", text)
 
     def _read(
         self,
         topic: str,
-        path: Path,
+        name: str,
         read: Callable[[_Choice], Any],
         then: Callable[[Any], None],
-        choice: _Choice | None = None,
+        choice: _Choice = _UNDECIDED,
     ) -> None:
-        """Read a file in the background, and ask the questions that only the user can answer."""
-        decided = choice or _Choice()
+        """Read files in the background, and ask the questions that only the user can answer."""
 
         def failed(error: Exception) -> None:
             if isinstance(error, SeveralVolumes):
-                self._ask_number(error, lambda number: again(replace(decided, number=number)))
+                self._ask_number(error, lambda number: again(number=number))
             elif isinstance(error, NotANumber):
-                self.ask_nan(error, lambda nan: again(replace(decided, nan=nan)))
+                self.ask_nan(error, lambda nan: again(nan=nan))
             else:
                 self._background.report(error)
 
-        def again(choice: _Choice) -> None:
-            self._read(topic, path, read, then, choice)
+        def again(**decided: Any) -> None:
+            self._read(topic, name, read, then, replace(choice, **decided))
 
-        self.announced.emit(f"Opening {path.name}…")
-        self._background.start(topic, lambda: read(decided), then, failed)
+        self.announced.emit(f"Opening {name}…")
+        self._background.start(topic, lambda: read(choice), then, failed)
 
     def ask_nan(self, error: NotANumber, then: Callable[[float], None]) -> None:
         def chosen(text: str) -> None:
@@ -242,25 +409,23 @@ class Pictures(QObject):
             else:
                 then(number)
 
-        self.announced.emit("")
-        dialog = dressed(QInputDialog(self._window), "nan")
-        dialog.setWindowTitle("Kernelscope")
-        dialog.setLabelText(
-            f"{error.message}\nNumber to filter in their place (saved files have NaN there again):"
-        )
+        how = "Number to filter in their place (saved files have NaN there again):"
+        dialog = self._question("nan", f"{error.message}\n{how}", chosen)
         dialog.setTextValue("0")
-        dialog.textValueSelected.connect(chosen)
-        open_dialog(dialog)
 
     def _ask_number(self, error: SeveralVolumes, again: Callable[[int], None]) -> None:
-        self.announced.emit("")
         names = [f"{number}: {name}" for number, name in enumerate(error.names, 1)]
-        dialog = dressed(QInputDialog(self._window), "volumeNumber")
-        dialog.setWindowTitle("Kernelscope")
-        dialog.setLabelText(f"{error.message}\nWhich one?")
+        text = f"{error.message}\nWhich one?"
+        dialog = self._question("volumeNumber", text, lambda name: again(1 + names.index(name)))
         dialog.setComboBoxItems(names)
-        dialog.textValueSelected.connect(lambda name: again(1 + names.index(name)))
-        open_dialog(dialog)
+
+    def _question(self, name: str, text: str, then: Callable[[str], None]) -> QInputDialog:
+        self.announced.emit("")
+        dialog = dressed(QInputDialog(self._window), name)
+        dialog.setWindowTitle("Kernelscope")
+        dialog.setLabelText(text)
+        dialog.textValueSelected.connect(then)
+        return open_dialog(dialog)
 
     @Action("paste", "&Paste Picture", keys=("Ctrl+V",), tip="Open the picture on the clipboard")
     def paste(self) -> None:
@@ -298,10 +463,142 @@ class Pictures(QObject):
         earlier = f"  It is the result of earlier settings: {older}." if older else ""
         self.announced.emit(f"Copied {image.describe()}.{earlier}")
 
-    def save(self, images: Sequence[Image | Volume], name: str, older: str = "") -> None:
-        self._saver.save(images, name, older)
+    # --- saving ---
 
-    def _on_read(self, image: Image | Volume) -> None:
-        if image.path is not None and image.path not in _SAMPLE_PATHS:
-            self.settings.add_recent(image.path)
-        self.loaded.emit(image)
+    def save(self, images: Sequence[Image | Volume], name: str, older: str = "") -> None:
+        """Let the user choose where to save a picture, or volumes; see `targets_of`.
+
+        `name` is offered, without suffix. With the settings of an `older` result this asks first.
+        """
+        if older:
+            self._ask(
+                "olderResult",
+                "The settings have changed since this result was computed.",
+                f"The file would hold the result of: {printable(older)}.\n"
+                "Run (F5) computes that of the settings as they are.",
+                ["Save This Result…"],
+                lambda _: self.save(images, name),
+            )
+            return
+        what, setting, writable = (
+            ("Picture", "saveFormat", WRITABLE)
+            if isinstance(images[0], Image)
+            else ("Volume" + "s" * (len(images) > 1), "saveVolumeFormat", WRITABLE_VOLUMES)
+        )
+        dialog = dressed(
+            QFileDialog(self._window, f"Save {what}", folder_for(self.settings, "save")),
+            "saveDialog",
+        )
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        kinds = {name_filter(kind): kind for kind in writable}
+        dialog.setNameFilters(list(kinds))
+        preferred = _type_of(images[0], writable) or self.settings.text(setting)
+        if preferred in kinds:
+            dialog.selectNameFilter(preferred)
+        dialog.selectFile(name)
+
+        def chosen(text: str) -> None:
+            selected = dialog.selectedNameFilter()
+            self.settings.set_text(setting, selected)
+            path = with_suffix(Path(text), kinds[selected], writable)
+            self.settings.set_folder("save", path.parent)
+            # The dialog asked about the name that was typed only.
+            there = [each for each in targets_of(images, path) if each.exists()]
+            there = [each for each in there if each != Path(text)]
+            if there:
+                self._ask_overwrite(images, path, there)
+            else:
+                self._write(images, path)
+
+        dialog.fileSelected.connect(chosen)
+        open_dialog(dialog)
+
+    def _write(self, images: Sequence[Image | Volume], path: Path, *, lossy: bool = False) -> None:
+        targets = targets_of(images, path)
+        names = ", ".join(target.name for target in targets)
+        jpeg = jpeg_quality(self.settings)
+        self.announced.emit(f"Saving {names}…")
+
+        def write() -> None:
+            for image, target in zip(images, targets, strict=True):
+                if isinstance(image, Image):
+                    quality = {"quality": jpeg} if target.suffix.lower() in _JPEG else {}
+                    write_image(image, target, lossy=lossy, **quality)
+                else:
+                    write_volume(image, target, lossy=lossy)
+
+        def written(_: None) -> None:
+            notices = (
+                notice
+                for image, target in zip(images, targets, strict=True)
+                for notice in record_of(target, image).losses
+            )
+            self.announced.emit(
+                "  ".join((f"Saved {path if len(targets) == 1 else names}.", *notices))
+            )
+            for image, target in zip(images, targets, strict=True):
+                self.saved.emit(image, target)
+
+        self._background.start(
+            "save",
+            write,
+            written,
+            lambda error: self._on_unwritten(images, path, error),
+            must_finish=True,
+        )
+
+    def _on_unwritten(self, images: Sequence[Image | Volume], path: Path, error: Exception) -> None:
+        self.announced.emit("")
+        go_on = "Save with Loss"
+        if isinstance(error, LossyFormat):
+            answers = [go_on, "Choose Another Format…"]
+        elif isinstance(error, ImageWriteError):
+            answers = ["Choose Another Place…"]
+        else:
+            self._background.report(error)
+            return
+
+        def answered(answer: str) -> None:
+            if answer == go_on:
+                self._write(images, path, lossy=True)
+            else:
+                self.save(images, stem(path))
+
+        self._ask("saveProblem", error.message, error.hint, answers, answered)
+
+    def _ask_overwrite(
+        self, images: Sequence[Image | Volume], path: Path, there: Sequence[Path]
+    ) -> None:
+        names = " and ".join(f"“{each.name}”" for each in there)
+        self._ask(
+            "overwrite",
+            f"{names} already exist{'s' * (len(there) == 1)}.",
+            "Replace it?" if len(there) == 1 else "Replace them?",
+            ["Replace", "Choose Another Name…"],
+            lambda answer: (
+                self._write(images, path) if answer == "Replace" else self.save(images, stem(path))
+            ),
+        )
+
+    def _ask(
+        self,
+        name: str,
+        text: str,
+        details: str,
+        answers: list[str],
+        then: Callable[[str], None],
+    ) -> None:
+        """Ask a question with buttons for `answers` and Cancel; call ``then(answer)``."""
+        box = dressed(QMessageBox(self._window), name)
+        box.setIcon(QMessageBox.Icon.Warning)
+        box.setWindowTitle("Kernelscope")
+        box.setTextFormat(Qt.TextFormat.PlainText)  # a name may look like HTML
+        box.setText(printable(text))
+        box.setInformativeText(details)
+        buttons = {box.addButton(a, QMessageBox.ButtonRole.AcceptRole): a for a in answers}
+        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
+        box.setDefaultButton(cancel)
+        box.buttonClicked.connect(
+            lambda button: then(buttons[button]) if button in buttons else None
+        )
+        open_dialog(box)

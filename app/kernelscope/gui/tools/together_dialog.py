@@ -1,11 +1,10 @@
-"""Opens several volumes after a question, how they belong together."""
+"""Asks how several volumes belong together that were opened at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from PySide6.QtCore import QObject, QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -16,15 +15,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.base.errors import AppError, NotANumber
 from kernelscope.base.text import printable
-from kernelscope.gui.model.together import FoundFile, misfit, read_together
+from kernelscope.gui.model.together import FoundFile, misfit
 from kernelscope.gui.widgets.elided_label import plain_tip
-from kernelscope.gui.widgets.messages import add_button, open_dialog, show_error, show_notice
+from kernelscope.gui.widgets.messages import add_button
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row, push_button, text_label
-from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.tool_window import ToolWindow
-from kernelscope.gui.work.background import Background
 from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
 
@@ -221,67 +217,3 @@ def _state(count: int, misfits: Sequence[str]) -> str:
     if count < 2:
         return "Check two or more volumes to open them together."
     return f"The {count} checked volumes fit together: they become components 1 to {count}."
-
-
-_MOST_PROBLEMS = 12  # files that a message explains
-
-
-class VolumesTogether(QObject):
-    """Reads several volumes, and asks how they belong together."""
-
-    scan_loaded = Signal(object)  # `list of Volume`: These are the components of one scan
-    each_loaded = Signal(object)  # `list of Volume`: Each of these is a scan of its own
-    announced = Signal(str)  # one line for the status bar
-
-    def __init__(
-        self,
-        window: QWidget,
-        settings: Settings,
-        background: Background,
-        ask_nan: Callable[[NotANumber, Callable[[float], None]], None],
-    ) -> None:
-        super().__init__(window)
-        self._window, self._settings, self._background = window, settings, background
-        self._ask_nan = ask_nan
-
-    def open(self, paths: Sequence[Path], nan: float | None = None) -> None:
-        self.announced.emit(f"Opening {len(paths)} volumes…")
-
-        def failed(error: Exception) -> None:
-            if isinstance(error, NotANumber):
-                self._ask_nan(error, lambda number: self.open(paths, number))
-            else:
-                self._background.report(error)
-
-        self._background.start("together", lambda: read_together(paths, nan), self._show, failed)
-
-    def _show(self, found: list[FoundFile]) -> None:
-        self.announced.emit("")
-        volumes = [each.volume for each in found if each.volume is not None]
-        if len(volumes) < 2:
-            self._explain(found)
-            if volumes:
-                self._open(volumes, self.each_loaded.emit)
-            return
-        dialog = TogetherDialog(found, self._window)
-        dialog.together.connect(lambda chosen: self._open(chosen, self.scan_loaded.emit))
-        dialog.each.connect(lambda chosen: self._open(chosen, self.each_loaded.emit))
-        open_dialog(dialog)
-
-    def _open(self, volumes: Sequence[Volume], show: Callable[[list[Volume]], None]) -> None:
-        for volume in volumes:
-            if volume.path is not None:
-                self._settings.add_recent(volume.path)
-        show(list(volumes))
-
-    def _explain(self, found: Sequence[FoundFile]) -> None:
-        problems = [f"{each.path.name}: {each.problem}" for each in found if each.problem]
-        if not problems:
-            return
-        more = len(problems) - _MOST_PROBLEMS
-        text = "\n".join(problems[:_MOST_PROBLEMS] + [f"… and {more} others."] * (more > 0))
-        if len(problems) == len(found):
-            show_error(self._window, AppError("None of the volumes could be opened.", text))
-            return
-        files = "1 file adds" if len(problems) == 1 else f"{len(problems)} files add"
-        show_notice(self._window, f"{files} nothing to the volume that is open.", text)

@@ -38,8 +38,7 @@ from kernelscope.gui.docks.steps_panel import StepsPanel
 from kernelscope.gui.docks.timing_panel import TimingPanel
 from kernelscope.gui.docks.view_bar import ViewBar
 from kernelscope.gui.session.session import Session
-from kernelscope.gui.tools.file_dialogs import Pictures
-from kernelscope.gui.tools.recipe_dialogs import Recipes
+from kernelscope.gui.tools.file_dialogs import Pictures, Recipes
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets import theme
