@@ -24,7 +24,7 @@ from kernelscope.bench.recorded import Recorded
 from kernelscope.engine import measuring
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.gui.model.kernel_edits import Edits
-from kernelscope.gui.tools.handbook_view import PageView
+from kernelscope.gui.tools.manual_window import PageView
 from kernelscope.gui.widgets.appearance import Stylist
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import live

@@ -43,12 +43,11 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.gui.model.together import FoundFile
 from kernelscope.gui.tools.batch_window import BatchWindow
-from kernelscope.gui.tools.command_palette import Command, CommandPalette
+from kernelscope.gui.tools.command_palette import Command, CommandPalette, ShortcutDialog
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog
 from kernelscope.gui.tools.preferences import Preferences
-from kernelscope.gui.tools.shortcut_dialog import ShortcutDialog
 from kernelscope.gui.tools.space_window import SpaceWindow
 from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, Stylist

@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QDockWidget, QMenu, QTreeWidget
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.tools.shortcut_dialog import ShortcutDialog
+from kernelscope.gui.tools.command_palette import ShortcutDialog
 from kernelscope.gui.widgets.commands import (
     NOTHING,
     PICTURE,

@@ -17,8 +17,7 @@ from kernelscope.backends.trial.parent import TrialOutcome
 from kernelscope.backends.trial.protocol import Ending, TrialJob, TrialReport
 from kernelscope.gui.model import trials
 from kernelscope.gui.model.kernel_edits import FIRST, Edits
-from kernelscope.gui.tools.code_editor import CodeEditor
-from kernelscope.gui.tools.code_view import CodeView
+from kernelscope.gui.tools.code_view import CodeEditor, CodeView
 from kernelscope.gui.tools.exercise_window import ExerciseWindow
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background

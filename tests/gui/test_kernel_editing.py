@@ -44,10 +44,9 @@ from kernelscope.engine.request import Request
 from kernelscope.gui.model import trials
 from kernelscope.gui.model.kernel_edits import FIRST, Edits
 from kernelscope.gui.model.trials import Version
-from kernelscope.gui.tools.code_editor import CodeEditor
-from kernelscope.gui.tools.code_view import CodeView
+from kernelscope.gui.tools.code_view import CodeEditor, CodeView
+from kernelscope.gui.tools.edit_panel import WrongPixels
 from kernelscope.gui.tools.kernel_viewer import DifferenceView, KernelViewer
-from kernelscope.gui.tools.wrong_pixels import WrongPixels
 from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image

@@ -17,8 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import AppError
 from kernelscope.gui.tools import lecture_window
-from kernelscope.gui.tools.lecture_view import WAITING
-from kernelscope.gui.tools.lecture_window import LectureWindow
+from kernelscope.gui.tools.lecture_window import WAITING, LectureWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.teach.lecture.page import (

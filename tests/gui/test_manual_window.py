@@ -11,8 +11,7 @@ from PySide6.QtGui import QDesktopServices, QTextDocument
 from PySide6.QtWidgets import QLabel, QLineEdit, QTreeWidget, QTreeWidgetItemIterator
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.tools.handbook_view import PageView
-from kernelscope.gui.tools.manual_window import ManualWindow
+from kernelscope.gui.tools.manual_window import ManualWindow, PageView
 from kernelscope.gui.work.background import Background
 from kernelscope.teach import handbook, manual
 from kernelscope.teach.handbook import pictures

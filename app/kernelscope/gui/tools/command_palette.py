@@ -1,4 +1,4 @@
-"""The command palette: find a command by a part of its name, and run it with Enter.
+"""Every command: the palette that finds one by a part of its name, and the list of shortcuts.
 
 The search field keeps the focus; arrow keys move through the list below it. Commands that are
 disabled are listed too, with the reason, so that a search never ends without an answer.
@@ -9,9 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtCore import (
+    QEvent,
+    QObject,
+    QPoint,
+    Qt,
+)
+from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QDialog,
     QFrame,
@@ -22,9 +28,56 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import dressed, in_column, text_label
+from kernelscope.gui.widgets.messages import add_button, close_box
+from kernelscope.gui.widgets.parts import (
+    as_table,
+    dressed,
+    in_column,
+    text_label,
+)
 from kernelscope.gui.widgets.theme import quiet_text
+from kernelscope.gui.widgets.tool_window import ToolWindow
+
+
+class ShortcutDialog(ToolWindow):
+    def __init__(
+        self, shortcuts: Sequence[tuple[str, str, tuple[str, ...]]], parent: QWidget | None = None
+    ) -> None:
+        page = "window#keyboard-shortcuts"
+        super().__init__("shortcutDialog", "Keyboard Shortcuts", parent, help_page=page)
+        self._shortcuts = shortcuts
+        names = "shortcutList", "Keyboard shortcuts"
+        self._list = as_table(CopyableTree(self.text), *names, ("Command", "Keys"))
+        self._fill()
+        box = close_box(self)
+        add_button(box, "copyButton", "&Copy", "Copy the list", self._list.copy)
+        in_column(self._list, box, of=self)
+        metrics = self.fontMetrics()
+        self.resize(70 * metrics.averageCharWidth(), 30 * metrics.height())
+
+    def _fill(self) -> None:
+        bold = self.font()
+        bold.setBold(True)
+        for place, found in groupby(self._shortcuts, key=lambda shortcut: shortcut[0]):
+            heading = QTreeWidgetItem([place])
+            heading.setFont(0, bold)
+            for _, name, keys in found:
+                heading.addChild(QTreeWidgetItem([name, ", ".join(map(_native, keys))]))
+            self._list.addTopLevelItem(heading)
+            heading.setFirstColumnSpanned(True)
+            heading.setExpanded(True)
+
+    def text(self) -> str:
+        return "\n".join(
+            f"{name}\t{', '.join(map(_native, keys))}" for _, name, keys in self._shortcuts
+        )
+
+
+def _native(key: str) -> str:
+    return QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText)
+
 
 _WIDTH, _ROWS = 100, 14
 """Size of the list, in characters and lines; a small window makes it smaller."""

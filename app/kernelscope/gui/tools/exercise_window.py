@@ -8,8 +8,7 @@ from PySide6.QtWidgets import QListWidget, QListWidgetItem, QTabWidget, QTextBro
 from kernelscope.backends.trial.exercises import FOLDER, Exercise, Grade, exercises
 from kernelscope.gui.model.kernel_edits import FIRST, Edits
 from kernelscope.gui.model.trials import TrialSubject
-from kernelscope.gui.tools.code_editor import CodeEditor
-from kernelscope.gui.tools.code_view import CodeView, FindBar
+from kernelscope.gui.tools.code_view import CodeEditor, CodeView, FindBar
 from kernelscope.gui.tools.edit_panel import EditPanel, make_keys
 from kernelscope.gui.widgets.messages import close_box
 from kernelscope.gui.widgets.parts import (

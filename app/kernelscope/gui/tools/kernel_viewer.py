@@ -42,8 +42,7 @@ from kernelscope.gui.model.trials import (
     small_work_for,
     work_for,
 )
-from kernelscope.gui.tools.code_editor import CodeEditor
-from kernelscope.gui.tools.code_view import CodeView, FindBar, SourceTabs
+from kernelscope.gui.tools.code_view import CodeEditor, CodeView, FindBar, SourceTabs
 from kernelscope.gui.tools.edit_panel import ORIGINAL, EditPanel, make_keys
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import choice_box

@@ -453,7 +453,7 @@ class Companions:
         help="window#keyboard-shortcuts",
     )
     def show_shortcuts(self) -> None:
-        from kernelscope.gui.tools.shortcut_dialog import ShortcutDialog
+        from kernelscope.gui.tools.command_palette import ShortcutDialog
 
         dialogs.open_dialog(ShortcutDialog(self.frame.actions_.shortcuts(), self.frame))
 
