@@ -43,7 +43,7 @@ from kernelscope.files import SAMPLES, read_image, write_image
 from kernelscope.gui.model.kernel_edits import FIRST
 from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.starting import create_application
-from kernelscope.gui.tools.bench.window import BenchWindow
+from kernelscope.gui.tools.bench_window import BenchWindow
 from kernelscope.gui.tools.code_view import CodeEditor
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.kernel_viewer import KernelViewer

@@ -39,7 +39,7 @@ from kernelscope.bench.charts import Chart, Plot, Selection, chart
 from kernelscope.bench.figures import (
     PSNR,
 )
-from kernelscope.gui.tools.bench.export import create_drawer, save_chart
+from kernelscope.gui.tools.bench_charts import create_drawer, save_chart
 
 
 def blocks() -> dict[str, str]:

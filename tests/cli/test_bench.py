@@ -214,7 +214,7 @@ def test_plots_are_drawn_by_the_module_that_can(
 ) -> None:
     with monkeypatch.context() as without:
         for name in [
-            name for name in sys.modules if name.startswith("kernelscope.gui.tools.bench.")
+            name for name in sys.modules if name.startswith("kernelscope.gui.tools.bench_")
         ]:
             without.delitem(sys.modules, name)
         without.setitem(sys.modules, "pyqtgraph", None)
@@ -227,7 +227,7 @@ def test_plots_are_drawn_by_the_module_that_can(
     def export(report: Report, folder: Path, announce: object) -> None:
         (folder / "rows").write_text(str(len(report.rows)))
 
-    monkeypatch.setattr("kernelscope.gui.tools.bench.export.export", export)
+    monkeypatch.setattr("kernelscope.gui.tools.bench_charts.export", export)
     assert main([*SMALL, "--devices", "cpu", "--plot", str(tmp_path)]) == 0
     assert (tmp_path / "rows").read_text() == "2"
 

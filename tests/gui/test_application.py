@@ -146,7 +146,7 @@ _ON_DEMAND = (
     "kernelscope.cli.apply",
     "kernelscope.teach.handbook",
     "kernelscope.gui.tools.xray_window",
-    "kernelscope.gui.tools.bench.window",
+    "kernelscope.gui.tools.bench_window",
 )
 
 

@@ -54,12 +54,16 @@ from kernelscope.bench.recorded import entries
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.request import Request
 from kernelscope.engine.worker import Job
-from kernelscope.gui.tools.bench import window as module
-from kernelscope.gui.tools.bench.chart_view import ChartView
-from kernelscope.gui.tools.bench.export import export, save_chart
-from kernelscope.gui.tools.bench.form import OWN_CHOICE
-from kernelscope.gui.tools.bench.painters import SeriesStyle, arranged, light
-from kernelscope.gui.tools.bench.window import BenchWindow, ParityDialog, ReportReader
+from kernelscope.gui.tools import bench_window as module
+from kernelscope.gui.tools.bench_charts import (
+    ChartView,
+    SeriesStyle,
+    arranged,
+    export,
+    light,
+    save_chart,
+)
+from kernelscope.gui.tools.bench_window import OWN_CHOICE, BenchWindow, ParityDialog
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
@@ -172,8 +176,8 @@ def test_an_installation_without_recorded_results_offers_none(
 
 def read(qtbot: QtBot, bench: BenchWindow, paths: list[Path]) -> None:
     """Open results and wait until they are shown."""
-    with qtbot.waitSignal(bench.findChild(ReportReader).ended):
-        bench.open_results(paths)
+    bench.open_results(paths)
+    qtbot.waitUntil(lambda: not bench._reading)
 
 
 def child(bench: QWidget, kind: type, name: str) -> Any:

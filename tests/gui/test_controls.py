@@ -35,7 +35,7 @@ from kernelscope.engine.options import Device
 from kernelscope.gui.docks.parameter_panel import FilterForm
 from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.session.canvas_view import CanvasView
-from kernelscope.gui.tools.bench.form import BenchForm
+from kernelscope.gui.tools.bench_window import BenchForm
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox

@@ -11,7 +11,7 @@ from shiboken6 import isValid
 
 from kernelscope.bench.charts import Chart, Point, Series
 from kernelscope.gui.docks.measure_panel import ProfileView
-from kernelscope.gui.tools.bench.chart_view import ChartView
+from kernelscope.gui.tools.bench_charts import ChartView
 
 
 @pytest.mark.parametrize("kind", [ChartView, ProfileView])

@@ -256,7 +256,7 @@ def _drawer(options: argparse.Namespace) -> Callable[[Report], None]:
     if folder is None:
         return lambda report: None
     try:
-        from kernelscope.gui.tools.bench.export import export
+        from kernelscope.gui.tools.bench_charts import export
     except ImportError as error:
         raise AppError(
             f"Plots need {error.name}, which is not installed.",

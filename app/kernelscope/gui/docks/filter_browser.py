@@ -7,14 +7,7 @@ list           arrows: move           Enter: adopt                   Esc: clear 
 
 from __future__ import annotations
 
-from PySide6.QtCore import (
-    QEvent,
-    QObject,
-    QRect,
-    QSize,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QImage, QKeyEvent, QPainter, QPalette
 from PySide6.QtWidgets import (
     QLineEdit,

@@ -7,19 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import (
-    QEvent,
-    QObject,
-    QSignalBlocker,
-    QSize,
-    Qt,
-    Signal,
-)
-from PySide6.QtGui import (
-    QAction,
-    QColor,
-    QStandardItemModel,
-)
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QColor, QStandardItemModel
 from PySide6.QtWidgets import (
     QCheckBox,
     QFrame,
@@ -48,13 +37,7 @@ from kernelscope.gui.session.session import (
     Session,
     Values,
 )
-from kernelscope.gui.session.subject import (
-    INPUT,
-    MOMENT,
-    PART,
-    RESULT,
-    Fields,
-)
+from kernelscope.gui.session.subject import INPUT, MOMENT, PART, RESULT, Fields
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.controls import ChoiceBox
@@ -82,11 +65,7 @@ from kernelscope.gui.widgets.parts import (
 )
 from kernelscope.gui.work.background import Background
 from kernelscope.images.levels import given_levels
-from kernelscope.schema.blocks import (
-    USUAL_BLOCKS,
-    Block,
-    block_name,
-)
+from kernelscope.schema.blocks import USUAL_BLOCKS, Block, block_name
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.parameters import MaskPreset, number_text, read_number

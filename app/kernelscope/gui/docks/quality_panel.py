@@ -6,34 +6,16 @@ import functools
 import math
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import (
-    QEvent,
-    QSize,
-    Qt,
-)
-from PySide6.QtGui import (
-    QPaintEvent,
-    QResizeEvent,
-    QShowEvent,
-)
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QLabel,
-    QMenu,
-    QTreeWidgetItem,
-    QWidget,
-)
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QPaintEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QTreeWidgetItem, QWidget
 
 from kernelscope.gui.docks.picture_inks import CHANNEL_STYLES, PICTURE_STYLES
 from kernelscope.gui.model import histogram_plot as model
 from kernelscope.gui.model.comparison import Judged
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
-from kernelscope.gui.model.histogram_plot import (
-    Curve,
-    HeightScale,
-    HistogramCurves,
-)
+from kernelscope.gui.model.histogram_plot import Curve, HeightScale, HistogramCurves
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.session.session import KIND, Session
 from kernelscope.gui.widgets import theme

@@ -50,24 +50,10 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.base.text import significant
-from kernelscope.gui.docks.bars import (
-    BARS,
-    BarDelegate,
-    Legend,
-    end_to_end,
-)
+from kernelscope.gui.docks.bars import BARS, BarDelegate, Legend, end_to_end
 from kernelscope.gui.model.gallery import Gallery, RunOrder
-from kernelscope.gui.model.runs import (
-    KERNEL,
-    TOTAL,
-    Run,
-)
-from kernelscope.gui.model.times import (
-    BUSY,
-    VARYING,
-    WHY_NOT_TIMED,
-    duration,
-)
+from kernelscope.gui.model.runs import KERNEL, TOTAL, Run
+from kernelscope.gui.model.times import BUSY, VARYING, WHY_NOT_TIMED, duration
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.aligned import Column, FigureDelegate
 from kernelscope.gui.widgets.controls import choice_box

@@ -6,21 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import (
-    QEvent,
-    QPointF,
-    QRectF,
-    QSize,
-    Qt,
-)
-from PySide6.QtGui import (
-    QHelpEvent,
-    QPainter,
-    QPaintEvent,
-    QPalette,
-    QPen,
-    QResizeEvent,
-)
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QHelpEvent, QPainter, QPaintEvent, QPalette, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QLayout,
@@ -32,29 +19,11 @@ from PySide6.QtWidgets import (
 
 from kernelscope.base.durations import unit_of
 from kernelscope.base.text import significant
-from kernelscope.engine.timing import (
-    Metric,
-    Stage,
-)
-from kernelscope.engine.timing import (
-    added_up as kernels_added_up,
-)
-from kernelscope.gui.docks.bars import (
-    BARS,
-    BarDelegate,
-    end_to_end,
-    part_colour,
-)
-from kernelscope.gui.model.runs import (
-    Run,
-    added_up,
-    part_of,
-)
-from kernelscope.gui.model.times import (
-    WHY_NOT_TIMED,
-    Spread,
-    duration,
-)
+from kernelscope.engine.timing import Metric, Stage
+from kernelscope.engine.timing import added_up as kernels_added_up
+from kernelscope.gui.docks.bars import BARS, BarDelegate, end_to_end, part_colour
+from kernelscope.gui.model.runs import Run, added_up, part_of
+from kernelscope.gui.model.times import WHY_NOT_TIMED, Spread, duration
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.aligned import FigureDelegate
 from kernelscope.gui.widgets.elided_label import ElidedLabel

@@ -12,13 +12,7 @@ from __future__ import annotations
 import html
 import time
 from collections import OrderedDict
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -66,20 +60,11 @@ from PySide6.QtWidgets import (
 
 from kernelscope.base.errors import AppError
 from kernelscope.base.text import one_line
-from kernelscope.big.batch import (
-    FileState,
-    FoundFiles,
-    find_items,
-)
+from kernelscope.big.batch import FileState, FoundFiles, find_items
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
-from kernelscope.files import (
-    READABLE,
-    WRITABLE,
-    read_image,
-    read_recipe,
-)
+from kernelscope.files import READABLE, WRITABLE, read_image, read_recipe
 from kernelscope.files.volumes import (
     READABLE_VOLUMES,
     WRITABLE_VOLUMES,
@@ -102,18 +87,8 @@ from kernelscope.gui.model.gallery import thumbnail
 from kernelscope.gui.tools.file_dialogs import folder_for, name_filter
 from kernelscope.gui.widgets import messages, theme
 from kernelscope.gui.widgets.elided_label import ElidedLabel, plain_tip
-from kernelscope.gui.widgets.form import (
-    Form,
-    Listed,
-    Text,
-    Tick,
-)
-from kernelscope.gui.widgets.parts import (
-    dressed,
-    in_column,
-    in_row,
-    push_button,
-)
+from kernelscope.gui.widgets.form import Form, Listed, Text, Tick
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row, push_button
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.tiles import draw_thumbnail
 from kernelscope.gui.widgets.tool_window import ToolWindow

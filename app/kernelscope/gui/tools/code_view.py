@@ -7,16 +7,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from PySide6.QtCore import (
-    QEvent,
-    QObject,
-    QPointF,
-    QRect,
-    QRectF,
-    QSize,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QEvent, QObject, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFont,
@@ -48,11 +39,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.backends.trial.protocol import ERROR, CompilerMessage
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.parts import (
-    dressed,
-    in_row,
-    push_button,
-)
+from kernelscope.gui.widgets.parts import dressed, in_row, push_button
 
 _KEYWORDS = (
     "alignas auto break case class const constexpr continue default do else enum explicit extern "

@@ -11,12 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from PySide6.QtCore import (
-    QEvent,
-    QObject,
-    QPoint,
-    Qt,
-)
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QDialog,
@@ -31,12 +26,7 @@ from PySide6.QtWidgets import (
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import add_button, close_box
-from kernelscope.gui.widgets.parts import (
-    as_table,
-    dressed,
-    in_column,
-    text_label,
-)
+from kernelscope.gui.widgets.parts import as_table, dressed, in_column, text_label
 from kernelscope.gui.widgets.theme import quiet_text
 from kernelscope.gui.widgets.tool_window import ToolWindow
 

@@ -40,13 +40,7 @@ from kernelscope.gui.viewer.still import draw_still
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.messages import close_box
-from kernelscope.gui.widgets.parts import (
-    in_column,
-    in_row,
-    label_of,
-    push_button,
-    text_label,
-)
+from kernelscope.gui.widgets.parts import in_column, in_row, label_of, push_button, text_label
 from kernelscope.gui.widgets.tiles import TileLine, draw_lines, draw_note
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.tasks import Priority, Task, Tasks

@@ -8,14 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtCore import (
-    QPointF,
-    QRectF,
-    QSize,
-    Qt,
-    QTimer,
-    Signal,
-)
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -52,34 +45,14 @@ from kernelscope.backends.trial.protocol import (
 from kernelscope.base import sandbox
 from kernelscope.base.errors import AppError
 from kernelscope.engine.control import CancelToken
-from kernelscope.gui.model.kernel_edits import (
-    FIRST,
-    Edit,
-    Edits,
-    checked_name,
-    digest,
-)
+from kernelscope.gui.model.kernel_edits import FIRST, Edit, Edits, checked_name, digest
 from kernelscope.gui.model.new_kernel import files_for
-from kernelscope.gui.model.trials import (
-    TrialSubject,
-    Tried,
-    Version,
-    times_of,
-    try_subject,
-)
-from kernelscope.gui.tools.code_view import (
-    CodeEditor,
-    CodeView,
-    FindBar,
-)
+from kernelscope.gui.model.trials import TrialSubject, Tried, Version, times_of, try_subject
+from kernelscope.gui.tools.code_view import CodeEditor, CodeView, FindBar
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.copyable_tree import CopyableTree
-from kernelscope.gui.widgets.messages import (
-    choose_text_to_save,
-    open_dialog,
-    write_text,
-)
+from kernelscope.gui.widgets.messages import choose_text_to_save, open_dialog, write_text
 from kernelscope.gui.widgets.parts import (
     SELECTABLE,
     dressed,

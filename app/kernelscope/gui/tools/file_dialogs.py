@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import (
-    Callable,
-    Iterable,
-    Sequence,
-)
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import (
-    QMimeData,
-    QObject,
-    QStandardPaths,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QMimeData, QObject, QStandardPaths, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import (
-    QFileDialog,
-    QInputDialog,
-    QMessageBox,
-    QWidget,
-)
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QWidget
 
 from kernelscope.base.errors import (
     AppError,
@@ -49,11 +34,7 @@ from kernelscope.files import (
     write_image,
     write_recipe,
 )
-from kernelscope.files.names import (
-    stem,
-    targets_of,
-    with_suffix,
-)
+from kernelscope.files.names import stem, targets_of, with_suffix
 from kernelscope.files.record import record_of
 from kernelscope.files.volumes import (
     READABLE_VOLUMES,

@@ -40,12 +40,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtPrintSupport import QPrintDialog, QPrinter
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QPushButton,
-    QSizePolicy,
-    QWidget,
-)
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QWidget
 
 from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.files.write_errors import replace_file
@@ -53,11 +48,7 @@ from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.form import Form
 from kernelscope.gui.widgets.layouts import Scrolled
-from kernelscope.gui.widgets.messages import (
-    choose_text_to_save,
-    open_dialog,
-    show_error,
-)
+from kernelscope.gui.widgets.messages import choose_text_to_save, open_dialog, show_error
 from kernelscope.gui.widgets.parts import (
     dressed,
     in_column,

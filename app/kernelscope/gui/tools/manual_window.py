@@ -12,14 +12,7 @@ import posixpath
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import (
-    QByteArray,
-    QRectF,
-    QSize,
-    Qt,
-    QUrl,
-    Signal,
-)
+from PySide6.QtCore import QByteArray, QRectF, QSize, Qt, QUrl, Signal
 from PySide6.QtGui import (
     QColor,
     QDesktopServices,
@@ -42,11 +35,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.widgets.messages import close_box
-from kernelscope.gui.widgets.parts import (
-    dressed,
-    in_column,
-    in_row,
-)
+from kernelscope.gui.widgets.parts import dressed, in_column, in_row
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.teach import handbook, manual

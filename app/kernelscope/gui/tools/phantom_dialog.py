@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QDialogButtonBox,
-    QHBoxLayout,
-    QLabel,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QDialogButtonBox, QHBoxLayout, QLabel, QWidget
 
 from kernelscope.gui.widgets.controls import NumberBox, WholeBox
 from kernelscope.gui.widgets.form import Form, Listed, Real, Whole

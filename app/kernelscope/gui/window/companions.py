@@ -38,7 +38,7 @@ from kernelscope.schema.devices import Device
 if TYPE_CHECKING:
     from kernelscope.gui.model.trials import Version
     from kernelscope.gui.tools.batch_window import BatchWindow
-    from kernelscope.gui.tools.bench.window import BenchWindow
+    from kernelscope.gui.tools.bench_window import BenchWindow
     from kernelscope.gui.tools.contact_sheet import ContactSheet
     from kernelscope.gui.tools.exercise_window import ExerciseWindow
     from kernelscope.gui.tools.kernel_viewer import KernelViewer
@@ -247,7 +247,7 @@ class Companions:
         help="window#kernels-benchmark-and-console",
     )
     def show_bench(self, story: bool = True) -> None:
-        from kernelscope.gui.tools.bench.window import BenchWindow
+        from kernelscope.gui.tools.bench_window import BenchWindow
 
         if self.bench is None:
             self.bench = BenchWindow(

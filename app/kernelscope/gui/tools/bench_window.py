@@ -3,60 +3,89 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import QObject, QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtGui import QImage, QKeySequence, QPixmap, QShortcut
+from PySide6.QtCore import (
+    QModelIndex,
+    QPersistentModelIndex,
+    QSignalBlocker,
+    QSize,
+    Qt,
+    QTimer,
+)
+from PySide6.QtGui import QImage, QKeySequence, QPixmap, QResizeEvent, QShortcut
 from PySide6.QtWidgets import (
+    QAbstractItemView,
     QCheckBox,
     QComboBox,
     QDialog,
     QFileDialog,
     QFrame,
     QLabel,
+    QListWidget,
+    QListWidgetItem,
     QMenu,
     QProgressBar,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTreeWidget,
+    QTreeWidgetItem,
     QWidget,
 )
 
-from kernelscope.base.errors import AppError
+from kernelscope import filters
+from kernelscope.base.errors import AppError, InvalidParameter
+from kernelscope.base.text import significant
 from kernelscope.bench import (
+    PRESETS,
     QUICK_LOOK,
+    Data,
     Parity,
     Plan,
+    Preset,
     Progress,
     Report,
     Row,
+    Sweep,
     facts,
+    figures,
+    find_baseline,
+    grid,
     load,
     measure,
     merge,
     save,
     save_csv,
+    speed_up,
+    summarise,
     verify,
 )
 from kernelscope.bench.charts import Chart, Plot, Selection, all_whole, chart, choices
-from kernelscope.bench.plan import GPU
-from kernelscope.bench.recorded import FOLDER, RecordedReport, RecordedTime, entries, with_cpu
-from kernelscope.bench.statistics import BASELINE
+from kernelscope.bench.data import kind_of
+from kernelscope.bench.plan import CPU, DEVICES, GPU
+from kernelscope.bench.recorded import FOLDER, RecordedTime, entries, with_cpu
+from kernelscope.bench.rules import REPEAT
+from kernelscope.bench.statistics import BASELINE, full_time, megapixels_per_second
+from kernelscope.bench.tables import remarks
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.engine.worker import Job
-from kernelscope.gui.tools.bench.chart_view import ChartView
-from kernelscope.gui.tools.bench.export import save_chart
-from kernelscope.gui.tools.bench.form import BenchForm
-from kernelscope.gui.tools.bench.table import BenchTable, named, series_name
+from kernelscope.gui.tools.bench_charts import ChartView, save_chart
 from kernelscope.gui.widgets import messages as dialogs
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.aligned import FigureDelegate
 from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.form import Form, Listed, Text, Tick, Whole
 from kernelscope.gui.widgets.layouts import FoldingRow, Scrolled
 from kernelscope.gui.widgets.messages import close_box, headline
 from kernelscope.gui.widgets.parts import (
+    RIGHT,
     dressed,
     in_column,
     in_row,
@@ -71,7 +100,449 @@ from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.images.source import Source
-from kernelscope.schema.samples import Pixels
+from kernelscope.schema.blocks import block_name, read_block
+from kernelscope.schema.levels import Level
+from kernelscope.schema.samples import Kind, Pixels
+
+OWN_CHOICE = "Own choice"
+
+_LARGEST = 16384
+_FIRST_FILTERS = ("median", "mean")
+_ENABLED, _CHECKED = Qt.ItemFlag.ItemIsEnabled, Qt.CheckState.Checked
+_SIZES, _MASKS = "256 512 1024", "3 5 9"
+_ON = "Measure on the {}"
+
+
+_OPTIONS = (
+    Listed(
+        "benchPreset",
+        "&Preset",
+        "",
+        "The experiments of the four sources, or your own choice",
+        entries=((OWN_CHOICE, ""), *((each.title, each.name) for each in PRESETS.values())),
+    ),
+    Text("benchSizes", "&Sizes", _SIZES, "Sides of square pictures, in pixels"),
+    Tick(
+        "benchOpenImage",
+        "The &open image instead",
+        help="Measure on the picture or volume of the main window",
+        beside="",
+    ),
+    Text("benchMasks", "&Masks", _MASKS, "For the filters that have a mask size"),
+    *(
+        Tick(f"bench{each.capitalize()}", each.upper(), True, _ON.format(each.upper()), "Devices")
+        for each in DEVICES
+    ),
+    Text(
+        "benchBlocks",
+        "&Blocks",
+        help="Threads of a GPU's blocks, such as 8x8 16x16 256x1: a row for each, at levels up to "
+        "texture; empty for the filter's own",
+        hint="as planned",
+    ),
+    Whole(
+        "benchRepeat",
+        "&Repeats",
+        REPEAT,
+        "Timed runs of each row, after a warm-up that is not counted",
+        low=1,
+        high=99,
+    ),
+    Tick(
+        "benchPeers",
+        "Also &libraries, where installed",
+        help="OpenCV, SciPy, scikit-image, CuPy, NPP and loops in C, on the same data in the same "
+        "run; results are compared first",
+        beside="",
+    ),
+)
+
+
+class BenchForm(Form):
+    """Presets, or filters, sizes and masks; devices, levels, libraries and repeats.
+
+    `opened` returns the picture or the scan that is open, or None.
+    """
+
+    def __init__(self, opened: Callable[[], Source | None]) -> None:
+        super().__init__("benchForm", _OPTIONS)
+        assert self.rows is not None
+        self._opened = opened
+        preset = self.editors["benchPreset"]
+        preset.setMinimumContentsLength(24)
+        entries = preset.view()  # long ones, which the box itself has no room for
+        entries.setMinimumWidth(entries.sizeHintForColumn(0) + 2 * self.fontMetrics().height())
+        self._summary = dressed(_Summary(self), "benchSummary")
+        self._summary.setWordWrap(True)
+        every = (*filters.discover().values(), *filters.discover(Kind.VOLUME).values())
+        self._filters = _Checklist("benchFilters", "Filters", ((s.id, s.name) for s in every))
+        self._filters.tick(_FIRST_FILTERS)
+        on_cpu, on_gpu = filters.levels(CPU), filters.levels(GPU)
+        self._level_devices = [CPU] * len(on_cpu) + [GPU] * len(on_gpu)
+        levels = [(name, level.on(CPU.upper())) for name, level in on_cpu.items()]
+        levels += [(name, level.on(GPU.upper())) for name, level in on_gpu.items()]
+        self._levels = _Checklist("benchLevels", "Levels", levels)
+        self._levels.tick(self._levels.offered)
+        self.rows.insertRow(1, self._summary)
+        self.rows.insertRow(2, "&Filters", self._filters)
+        self.rows.insertRow(7, "&Levels", self._levels)
+        self.changed.connect(self._on_option)
+        self._on_preset()
+
+    def _on_option(self, name: str) -> None:
+        if name == "benchPreset":
+            self._on_preset()
+        elif name == "benchOpenImage":
+            self.editors["benchSizes"].setDisabled(self.values[name])
+        else:
+            self._offer_levels()
+
+    @property
+    def preset(self) -> Preset | None:
+        return PRESETS.get(self.values["benchPreset"])
+
+    def set_preset(self, name: str) -> None:
+        self.editors["benchPreset"].set_value(name)
+
+    def choose_filter(self, filter_id: str) -> None:
+        self.set_preset("")
+        self._filters.tick((filter_id,))
+
+    def set_gpu(self, available: bool) -> None:
+        self.editors["benchGpu"].set_value(available)
+
+    def plan(self) -> Plan:
+        if self.problem is not None:
+            raise self.problem
+        devices = tuple(filter(self._is_ticked, DEVICES))
+        if not devices:
+            raise InvalidParameter("No device is chosen.", "Tick CPU or GPU.")
+        levels = self._levels.ticked
+        if not levels:
+            raise InvalidParameter("No level is chosen.", "Tick at least one.")
+        preset = self.preset
+        plan = preset.plan if preset is not None else Plan(sweeps=self._sweeps())
+        return replace(
+            plan,
+            devices=devices,
+            levels=() if levels == self._levels.offered else tuple(levels),
+            repeat=self.values["benchRepeat"],
+            peers=self.values["benchPeers"],
+            blocks=tuple(dict.fromkeys(map(read_block, self.values["benchBlocks"].split()))),
+        )
+
+    def _sweeps(self) -> tuple[Sweep, ...]:
+        data = None
+        names = self._filters.ticked
+        if self.values["benchOpenImage"]:
+            source = self._opened()
+            if source is None:
+                raise InvalidParameter("Nothing is open.", "Open an image, or choose sizes.")
+            data = Data.of(source)
+            names = [name for name in names if filters.get(name).kind is kind_of(data)]
+        if not names:
+            raise InvalidParameter("No filter is chosen that fits.", "Tick at least one.")
+        sizes = (
+            []
+            if data is not None
+            else _whole_numbers("Sizes", self.values["benchSizes"], (16, _LARGEST), _SIZES)
+        )
+        masks = _whole_numbers("Masks", self.values["benchMasks"], (1, 255), _MASKS)
+        sweeps = grid(names, sizes, masks, data)
+        if not sweeps:
+            raise InvalidParameter(
+                f"None of these filters has masks of {self.values['benchMasks']}.",
+                "Give odd numbers such as 3 5 9.",
+            )
+        return sweeps
+
+    def _is_ticked(self, device: str) -> bool:
+        return bool(self.values[f"bench{device.capitalize()}"])
+
+    def _offer_levels(self) -> None:
+        """Grey the levels of a device that is not ticked: they count for nothing."""
+        for (_, item), device in zip(self._levels.keyed(), self._level_devices, strict=True):
+            flags = item.flags() | _ENABLED
+            offered = self._is_ticked(device)
+            item.setFlags(flags if offered else flags & ~_ENABLED)
+            item.setToolTip("" if offered else f"The {device.upper()} is not ticked above.")
+
+    def _on_preset(self) -> None:
+        preset = self.preset
+        assert self.rows is not None
+        own = (self.editors[name] for name in ("benchSizes", "benchMasks"))
+        for widget in (self._filters, *own):
+            self.rows.setRowVisible(widget, preset is None)
+        self.editors["benchOpenImage"].setVisible(preset is None)
+        self._summary.setText(
+            f"{preset.summary}\n\n{_contents(preset.plan)}"
+            if preset is not None
+            else "Filters, sizes and masks as set below."
+        )
+        if preset is not None:
+            chosen = preset.plan
+            blocks = " ".join(map(block_name, chosen.blocks))
+            self.show_values(benchRepeat=chosen.repeat, benchBlocks=blocks, benchCpu=True)
+            self._offer_levels()
+            self._levels.tick(chosen.levels or [key for key, _ in self._levels.keyed()])
+
+
+def _whole_numbers(name: str, text: str, limits: tuple[int, int], example: str) -> list[int]:
+    least, most = limits
+    words = text.replace(",", " ").split()
+    grouped = re.search(r"\d,\d{3}(?!\d)", text)  # 16,384 is one number to many
+    if grouped or not words or not all(w.isdecimal() and least <= int(w) <= most for w in words):
+        raise InvalidParameter(
+            f"{name}: “{text}” is not a list of numbers from {least} to {most}.",
+            f"Write for instance {example}.",
+        )
+    return list(dict.fromkeys(map(int, words)))
+
+
+class _Summary(QLabel):
+    """A wrapped text that keeps the height it needs, which the form would give to its lists."""
+
+    def setText(self, text: str) -> None:
+        super().setText(text)
+        self._keep_height()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._keep_height()
+
+    def _keep_height(self) -> None:
+        self.setFixedHeight(self.heightForWidth(self.width()))
+
+
+def _contents(plan: Plan) -> str:
+    sizes: dict[str, dict[str, None]] = {}
+    for sweep in plan.sweeps:
+        of_filter = sizes.setdefault(filters.get(sweep.filter).name, {})
+        of_filter.update(dict.fromkeys("×".join(map(str, data.shape[::-1])) for data in sweep.data))
+    alike: dict[str, list[str]] = {}
+    for name, of_filter in sizes.items():
+        alike.setdefault(", ".join(of_filter), []).append(name)
+    return "\n".join(f"{', '.join(names)}: {texts}" for texts, names in alike.items())
+
+
+class _Checklist(QListWidget):
+    """Entries to tick, each with a key."""
+
+    def __init__(self, name: str, accessible_name: str, entries: Iterable[tuple[str, str]]) -> None:
+        super().__init__()
+        dressed(self, name, accessible_name, tip=f"{accessible_name} to measure; Space ticks one")
+        for key, text in entries:
+            item = QListWidgetItem(text, self)
+            item.setData(Qt.ItemDataRole.UserRole, key)
+            item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)
+        self.setSpacing(1)  # the boxes to tick would touch each other
+        self.setMinimumHeight(5 * self.fontMetrics().height())
+
+    def keyed(self) -> list[tuple[str, QListWidgetItem]]:
+        items = (self.item(row) for row in range(self.count()))
+        return [(str(item.data(Qt.ItemDataRole.UserRole)), item) for item in items]
+
+    @property
+    def offered(self) -> list[str]:
+        return [key for key, item in self.keyed() if item.flags() & _ENABLED]
+
+    @property
+    def ticked(self) -> list[str]:
+        checked = [key for key, item in self.keyed() if item.checkState() is _CHECKED]
+        return [key for key in self.offered if key in checked]
+
+    def tick(self, keys: Collection[str]) -> None:
+        for key, item in self.keyed():
+            item.setCheckState(_CHECKED if key in keys else Qt.CheckState.Unchecked)
+
+
+def series_name(row: Row) -> str:
+    level = _level(row)
+    if level is None:
+        return row.series
+    device, _, block = row.runner.partition(f" {row.level}")
+    name = f"{level.on(device)}{block}"
+    return f"{row.machine}: {name}" if row.machine else name
+
+
+def named(shown: Chart, rows: Iterable[Row]) -> Chart:
+    """Return a chart of these rows with the names of levels in place of their ids."""
+    series, levels = {}, {}
+    for row in rows:
+        series[row.series] = series_name(row)
+        level = _level(row)
+        levels[row.level] = level.name if level is not None else row.level
+    y, note = shown.y, shown.note
+    for old in sorted(series, key=len, reverse=True):  # GPU shared 16×16 before GPU shared
+        if y.endswith(f" {old}"):
+            y = f"{y.removesuffix(old)}{series[old]}"
+            break
+    for old in series:
+        note = note.replace(f"{old} on ", f"{series[old]} on ")
+    return replace(
+        shown,
+        y=y,
+        note=note,
+        series=tuple(replace(each, name=series.get(each.name, each.name)) for each in shown.series),
+        groups=tuple(levels.get(group, group) for group in shown.groups),
+    )
+
+
+def _level(row: Row) -> Level | None:
+    """Return the level of a row; None of a library, and of a level that is no longer there."""
+    return None if row.library else filters.levels(row.device).get(row.level)
+
+
+_COLUMNS = (
+    ("Filter", 32, "The filter and its parameters"),
+    ("By", 20, "Device and level, or library"),
+    ("Size", 14, "Width × height; of the timed part, where only a part was timed"),
+    (
+        "ms",
+        12,
+        "Median of computing: stage compute, the kernels, or a library’s call; after ≈ for all of "
+        "the data, where a part was timed",
+    ),
+    ("± %", 8, "Half the interquartile range"),
+    ("End to end ms", 18, "Of a GPU: upload, kernel and download"),
+    ("MP/s", 11, "Millions of pixels or voxels a second of computing"),
+    (
+        "Speed-up",
+        12,
+        "Times as fast as the baseline: whole runs or computing alone, as in the plot; ≈ where one "
+        "was timed on a part.\nLibraries on a GPU are timed without transfers, and have no whole "
+        "runs",
+    ),
+    (
+        "Authors’ figures (their hardware)",
+        48,
+        "Reported by the source’s author, not measured here",
+    ),
+    ("Remark", 60, "Differences of libraries, load by other programs, why there is no time"),
+)
+_NUMBERS = range(3, 8)
+_SPEED_UP, _THEIRS, _REMARK = 7, 8, 9
+_BESIDE = 5  # where the authors' figures stand: right of our time and its spread
+_ROOM = 4  # pixels of a row more than its text needs
+
+
+class BenchTable(QTreeWidget):
+    def __init__(self) -> None:
+        super().__init__()
+        dressed(self, "benchTable", "Results")
+        self.setHeaderLabels([title for title, _, _ in _COLUMNS])
+        self.setRootIsDecorated(False)
+        self.setUniformRowHeights(True)
+        self.setAllColumnsShowFocus(True)
+        self.setAlternatingRowColors(True)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setItemDelegate(_Cell(self))
+        figures = FigureDelegate(self)
+        for column in _NUMBERS:
+            self.setItemDelegateForColumn(column, figures)
+        unit = self.fontMetrics().averageCharWidth()
+        for column, (_, width, tip) in enumerate(_COLUMNS):
+            self.setColumnWidth(column, width * unit)
+            self.headerItem().setToolTip(column, tip)
+        self.header().moveSection(_THEIRS, _BESIDE)  # beside ours, and never out of view
+        self._rows: list[Row] = []
+        self._items: list[QTreeWidgetItem] = []
+
+    def show_rows(self, rows: Sequence[Row]) -> None:
+        self.clear()
+        self.setColumnHidden(_THEIRS, True)
+        self._rows, self._items = [], []
+        for column in range(_THEIRS):  # the columns behind them take room as their rows need
+            self.setColumnWidth(column, self.header().sectionSizeHint(column))
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: Row) -> None:
+        """Add a line, without its speed-up: `compare` fills that for all."""
+        self._rows.append(row)
+        size = f"{row.timed_size} of {row.size}" if row.is_part and row.seconds else row.size
+        item = QTreeWidgetItem([row.label, series_name(row), size])
+        for column in _NUMBERS:
+            item.setTextAlignment(column, RIGHT)
+        if row.seconds:
+            summary = summarise(row.seconds)
+            item.setText(3, _time(row, summary.median, waiting=False))
+            item.setText(4, f"{50 * summary.spread:.0f}")
+            if row.waits != row.seconds:
+                item.setText(5, _time(row, summarise(row.waits).median, waiting=True))
+            item.setText(6, significant(megapixels_per_second(row)))
+            said = [text for text in remarks(row) if not text.startswith("published: ")]
+            if row.difference is not None and not row.difference.largest:
+                said.insert(0, "same result as ours")
+        else:
+            said = [f"Not measured: {row.reason}"]
+            item.setText(3, "none")
+            for column in range(len(_COLUMNS)):
+                item.setForeground(column, theme.quiet_text(self.palette()))
+        found = list(figures.beside(row))
+        item.setText(_THEIRS, "; ".join(figure.describe() for figure in found))
+        item.setToolTip(
+            _THEIRS,
+            "\n".join(dict.fromkeys(f"{f.origin.author} on {f.origin.hardware}" for f in found)),
+        )
+        if found:
+            self.setColumnHidden(_THEIRS, False)
+        font = item.font(_THEIRS)
+        font.setItalic(True)
+        item.setFont(_THEIRS, font)
+        item.setText(_REMARK, "; ".join(said))
+        item.setToolTip(_REMARK, item.text(_REMARK))
+        for column in range(_THEIRS):
+            item.setToolTip(column, item.text(_REMARK) if row.reason else item.text(column))
+        self.addTopLevelItem(item)
+        self._items.append(item)
+        self._make_room(item)
+
+    def select(self, label: str, size: str, level: str) -> None:
+        there = {
+            row.level: item
+            for item, row in zip(self._items, self._rows, strict=True)
+            if (row.label, row.size) == (label, size)
+        }
+        if level in there:
+            self.setCurrentItem(there[level])
+        elif there:
+            self.scrollToItem(next(iter(there.values())), self.ScrollHint.PositionAtTop)
+
+    def compare(self, baseline: str, *, waiting: bool) -> None:
+        """Fill the speed-up over the series `baseline`, of whole runs or of computing alone."""
+        for item, row in zip(self._items, self._rows, strict=True):
+            base = find_baseline(self._rows, row, baseline) if row.seconds else None
+            gain = speed_up(row, base, waiting) if base is not None else None
+            item.setText(_SPEED_UP, gain.figure if gain is not None else "")
+            self._make_room(item)
+
+    def _make_room(self, item: QTreeWidgetItem) -> None:
+        """Widen columns for this line.
+
+        None is cut off: rows differ in the last parameter or in the level, and a part of a number
+        is another number. Those behind them take the room that is left.
+        """
+        for column in range(_THEIRS):
+            wanted = self.fontMetrics().horizontalAdvance(f"{item.text(column)}MM")
+            self.setColumnWidth(column, max(wanted, self.columnWidth(column)))
+
+
+class _Cell(QStyledItemDelegate):
+    """Keeps rows apart."""
+
+    def sizeHint(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> QSize:
+        return super().sizeHint(option, index) + QSize(0, _ROOM)
+
+
+def _time(row: Row, seconds: float, waiting: bool) -> str:
+    """Return milliseconds; where a part was timed, with the estimate for the whole."""
+    text = significant(1e3 * seconds)
+    return f"{text} (≈ {significant(1e3 * full_time(row, waiting))})" if row.is_part else text
+
 
 _SIDE = 480  # of the map on the screen, in pixels
 
@@ -131,115 +602,17 @@ def _reduced(differences: Pixels, largest: float) -> Pixels:
 
 _TOPIC = "bench-results"
 
-SHOWN_AFTER = 150
+_SHOWN_AFTER = 150
 """Milliseconds after which reading is shown; a state for a shorter time would only flicker."""
 
+_FIRST_HINT = "Choose a preset or filters on the left, and press Run (F5)."
 
-class ReportReader(QObject):
-    """Reads reports on a thread; of several requests the latest is answered.
-
-    `then` takes the paths and their reports, merged. `failed` takes the error of files that cannot
-    be read.
-    """
-
-    slow = Signal(str)  # reading takes long enough to be shown: the names of the files
-    ended = Signal()  # the latest request was answered or given up
-
-    def __init__(
-        self,
-        background: Background,
-        then: Callable[[list[Path], Report], None],
-        failed: Callable[[Exception], None],
-        parent: QObject,
-    ) -> None:
-        super().__init__(parent)
-        self._background, self._then, self._failed = background, then, failed
-        self._paths: list[Path] = []
-        self._is_reading = False
-        self._timer = QTimer(self, singleShot=True, interval=SHOWN_AFTER)
-        self._timer.timeout.connect(lambda: self.slow.emit(names(self._paths)))
-
-    def read(self, paths: Sequence[Path]) -> None:
-        self._paths = wanted = list(paths)
-        self._is_reading = True
-        self._timer.start()
-        self._background.start(
-            _TOPIC, lambda: merge([load(path) for path in wanted]), self._on_read, self._on_failed
-        )
-
-    def forget(self) -> bool:
-        """Leave the files that are being read; return whether there were any."""
-        was_reading = self._is_reading
-        self._background.forget(_TOPIC)
-        self._end()
-        return was_reading
-
-    def _on_read(self, report: Report) -> None:
-        self._end()
-        self._then(self._paths, report)
-
-    def _on_failed(self, error: Exception) -> None:
-        self._end()
-        self._failed(error)
-
-    def _end(self) -> None:
-        self._is_reading = False
-        self._timer.stop()
-        self.ended.emit()
-
-
-def names(paths: Sequence[Path]) -> str:
-    return ", ".join(path.name for path in paths)
-
-
-FIRST_HINT = "Choose a preset or filters on the left, and press Run (F5)."
-
-
-class EmptyPlot(QWidget):
-    """A hint, and below it the recorded results while nothing was measured.
-
-    `entries`: the recorded results; an installation may lack them. `recorded` opens the list of
-    recorded results.
-    """
-
-    chosen = Signal(Path)  # a recorded result is to be shown
-
-    def __init__(self, entries: Sequence[RecordedReport], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._hint = text_label("", "benchHint")
-        self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.recorded = push_button(
-            "&Recorded results",
-            "benchRecorded",
-            lambda: None,
-            tip="Show results that were measured on another machine",
-        )
-        self._has_entries = bool(entries)
-        menu = dressed(QMenu(self.recorded), "benchRecordedMenu")
-        for entry in entries:
-            action = menu.addAction(entry.title.replace("&", "&&"))
-            action.triggered.connect(lambda _=False, path=entry.path: self.chosen.emit(path))
-        self.recorded.setMenu(menu)
-        column = in_column(0, self._hint, of=self)
-        column.addWidget(self.recorded, 0, Qt.AlignmentFlag.AlignHCenter)
-        column.addStretch()
-
-    def show_hint(self, text: str, *, offers: bool) -> None:
-        self._hint.setText(text)
-        self.recorded.setVisible(offers and self._has_entries)
-
-
-def missing_for(plot: Plot, baseline: str) -> str:
-    """Return the rows that a plot needs, for rows that it shows nothing of."""
-    match plot:
-        case Plot.STAGES:
-            return "Needs rows of the GPU."
-        case Plot.ROOFLINE:
-            return "Needs rows of the GPU whose plans state bytes and operations."
-        case Plot.SPEED_UP:
-            return f"No row of {baseline} to compare with."
-        case _:
-            return "Nothing to show."
+_NEEDED = {
+    Plot.STAGES: "Needs rows of the GPU.",
+    Plot.ROOFLINE: "Needs rows of the GPU whose plans state bytes and operations.",
+    Plot.SPEED_UP: "No row of {} to compare with.",
+}
+"""Why a plot shows nothing of the rows there are."""
 
 
 _Reporter = Callable[[Any], None]
@@ -268,6 +641,10 @@ _DATA = "JSON, all that was measured (*.json);;CSV table (*.csv)"
 _REPORTS = "Results of the bench (*.json);;All files (*)"
 
 
+def _names(paths: Sequence[Path]) -> str:
+    return ", ".join(path.name for path in paths)
+
+
 class BenchWindow(ToolWindow):
     """Measures on the worker of the main window, which stays usable.
 
@@ -291,6 +668,7 @@ class BenchWindow(ToolWindow):
         flags = Qt.WindowType.Window
         super().__init__("benchWindow", title, parent, help_page=page, flags=flags)
         self._tasks, self._settings, self._current = tasks, settings, current
+        self._background = background
         self._busy = False
         self._task: Task | None = None
         self._verifying = ""
@@ -311,10 +689,10 @@ class BenchWindow(ToolWindow):
         self.chart_view = ChartView()
         self._timer = QTimer(self, singleShot=True, interval=_REDRAW)
         self._timer.timeout.connect(self._refresh)
-        self._reader = ReportReader(background, self._show_opened, self._on_unreadable, self)
-        self._reader.slow.connect(self._on_slow_reading)
+        self._reading: list[Path] = []  # the files that are being read
+        self._slow = QTimer(self, singleShot=True, interval=_SHOWN_AFTER)
+        self._slow.timeout.connect(self._on_slow_reading)
         self._lay_out()
-        self._reader.ended.connect(lambda: self._progress.setRange(0, 1))
         QShortcut(QKeySequence("Esc"), self, self.cancel)
         QShortcut(QKeySequence("F5"), self, self.run)
         self._show_busy(False)
@@ -416,7 +794,7 @@ class BenchWindow(ToolWindow):
 
     def _start(self, job: Job, text: str) -> None:
         self._verifying = ""
-        self._reader.forget()
+        self._end_reading()
         self._show_busy(True)
         self._progress.setRange(0, 0)
         self._show_state(text)
@@ -502,15 +880,16 @@ class BenchWindow(ToolWindow):
             self._chart = None
         self.chart_view.show_chart(self._chart)
         self.chart_view.setVisible(self._chart is not None)
-        self._hint.setVisible(self._chart is None)
-        self._hint.show_hint(self._hint_text(), offers=self._report is None)
+        self._empty.setVisible(self._chart is None)
+        self._hint.setText(self._hint_text())
+        self._recorded.setVisible(self._report is None and bool(self._recorded.menu().actions()))
         self._save_plot.setEnabled(self._chart is not None)
 
     def _hint_text(self) -> str:
         if self._report is None or not any(row.seconds for row in self._report.rows):
-            return "Measuring…" if self._busy else FIRST_HINT
-        baseline = self._baseline.currentText() or BASELINE
-        return missing_for(Plot(self._plot.currentText()), baseline)
+            return "Measuring…" if self._busy else _FIRST_HINT
+        needed = _NEEDED.get(Plot(self._plot.currentText()), "Nothing to show.")
+        return needed.format(self._baseline.currentText() or BASELINE)
 
     @property
     def _baseline_id(self) -> str:
@@ -525,7 +904,7 @@ class BenchWindow(ToolWindow):
         self._progress.setRange(0, 1)
         self._progress.setValue(0)
         self._cancel.setEnabled(busy)
-        others = (self._run, self._verify, self._open, self._quick, self._hint.recorded)
+        others = (self._run, self._verify, self._open, self._quick, self._recorded)
         for widget in (self.form, *others):
             widget.setEnabled(not busy)
 
@@ -536,10 +915,26 @@ class BenchWindow(ToolWindow):
         """Show the results of saved runs, merged, once they are read."""
         if self._busy:  # its rows would be added to those of the files
             self._show_state("Measuring: cancel it to open results.")
-        else:
-            self._reader.read(paths)
+            return
+        self._reading = paths
+        self._slow.start()
+        self._background.start(
+            _TOPIC,
+            lambda: merge([load(path) for path in paths]),
+            self._show_opened,
+            self._on_unreadable,
+        )
 
-    def _show_opened(self, paths: list[Path], report: Report) -> None:
+    def _end_reading(self) -> str:
+        """Leave the files that are being read, if any; return their names."""
+        self._background.forget(_TOPIC)
+        self._slow.stop()
+        self._progress.setRange(0, 1)
+        names, self._reading = _names(self._reading), []
+        return names
+
+    def _show_opened(self, report: Report) -> None:
+        names = self._end_reading()
         with QSignalBlocker(self._waiting):  # else the rows before would be drawn once more
             self._waiting.setChecked(all_whole(report.rows) and not self._kernels_alone)
         self._kernels_alone = False
@@ -549,16 +944,17 @@ class BenchWindow(ToolWindow):
             self._table.select(*at)
         else:
             self.form.set_preset(report.plan.name)  # Run measures the same here
-        self._show_state(f"Opened {names(paths)}.")
+        self._show_state(f"Opened {names}.")
 
     def _on_unreadable(self, error: Exception) -> None:
+        self._end_reading()
         if isinstance(error, AppError):
             self._show_state(f"Not opened: {error.message}")
         self.report(error)
 
-    def _on_slow_reading(self, files: str) -> None:
+    def _on_slow_reading(self) -> None:
         self._progress.setRange(0, 0)
-        self._show_state(f"Reading {files}…")
+        self._show_state(f"Reading {_names(self._reading)}…")
 
     def _choose_file(
         self, title: str, name: str, kinds: str, write: Callable[[Path], object]
@@ -617,8 +1013,7 @@ class BenchWindow(ToolWindow):
         self._state = text_label("", "benchState", plain=True)
         self._state.setMinimumHeight(3 * self.fontMetrics().height())
         self._state.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._hint = EmptyPlot(entries())
-        self._hint.chosen.connect(lambda path: self.open_results(with_cpu(path)))
+        self._empty = self._empty_plot()
         self._origin = dressed(ElidedLabel(), "benchOrigin")
         self._origin.set_full_text("Nothing is measured yet.")
         side, upper, lower = QWidget(), QWidget(), QWidget()
@@ -626,7 +1021,7 @@ class BenchWindow(ToolWindow):
         below = self._progress, self._state, self._verify
         form = Scrolled(self.form, "benchScroll", "Settings")
         in_column((form, 1), buttons, *below, of=side, margins=(0, 0, 6, 0))
-        plot = self._plot_bar(), (self.chart_view, 1), (self._hint, 1)
+        plot = self._plot_bar(), (self.chart_view, 1), (self._empty, 1)
         in_column(*plot, of=upper, margins=0)
         tools = in_row((self._origin, 1), self._save_data, self._open)
         in_column(tools, (self._table, 1), of=lower, margins=0)
@@ -637,6 +1032,25 @@ class BenchWindow(ToolWindow):
         self._banner = self._offer()
         in_column(self._banner, (both, 1), close_box(self), of=self)
         self.take_size(1320, 760)
+
+    def _empty_plot(self) -> QWidget:
+        """Return a hint, and below it the recorded results, which an installation may lack."""
+        self._hint = text_label("", "benchHint")
+        self._hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        tip = "Show results that were measured on another machine"
+        self._recorded = push_button("&Recorded results", "benchRecorded", lambda: None, tip=tip)
+        menu = dressed(QMenu(self._recorded), "benchRecordedMenu")
+        for entry in entries():
+            action = menu.addAction(entry.title.replace("&", "&&"))
+            action.triggered.connect(
+                lambda _=False, path=entry.path: self.open_results(with_cpu(path))
+            )
+        self._recorded.setMenu(menu)
+        empty = QWidget()
+        column = in_column(0, self._hint, of=empty)
+        column.addWidget(self._recorded, 0, Qt.AlignmentFlag.AlignHCenter)
+        column.addStretch()
+        return empty
 
     def _plot_bar(self) -> QWidget:
         tip = "Contents of the plot"
@@ -697,6 +1111,6 @@ class BenchWindow(ToolWindow):
         self._banner.hide()
 
     def leave(self) -> None:
-        if self._reader.forget():
+        if self._end_reading():
             self._show_state("Ready.")
         self.cancel()
