@@ -9,7 +9,7 @@ from PySide6.QtGui import QFont, QFontMetrics, QImage, QPainter
 from PySide6.QtWidgets import QTreeWidget, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.widgets.aligned import Column, FigureDelegate, parts_of
+from kernelscope.gui.widgets.tables import Column, FigureDelegate, parts_of
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from kernelscope import filters
 from kernelscope.base.paths import RESOURCES
 from kernelscope.gui.tools.level_dialog import LevelDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
-from kernelscope.gui.widgets.help_place import HELP_ROLE, place_of, set_help
+from kernelscope.gui.widgets.parts import HELP_ROLE, place_of, set_help
 from kernelscope.gui.window.dock_list import DOCKS
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.schema.samples import Kind

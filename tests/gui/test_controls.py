@@ -39,9 +39,9 @@ from kernelscope.gui.tools.bench_window import BenchForm
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
-from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.form import AxesEditor, NumberEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.widgets.parts import ElidedLabel
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.schema.parameters import AxesParameter, FloatParameter, Parameter
 from tests.gui.conftest import LOCALES

@@ -7,7 +7,7 @@ from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QMainWindow
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.widgets.copyable_tree import CopyableTree
+from kernelscope.gui.widgets.tables import CopyableTree
 
 
 def test_the_tree_comes_before_the_window(qtbot: QtBot) -> None:

@@ -47,7 +47,7 @@ from kernelscope.gui.model.trials import Version
 from kernelscope.gui.tools.code_view import CodeEditor, CodeView
 from kernelscope.gui.tools.edit_panel import WrongPixels
 from kernelscope.gui.tools.kernel_viewer import DifferenceView, KernelViewer
-from kernelscope.gui.widgets.fact_table import FactTable
+from kernelscope.gui.widgets.tables import FactTable
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from tests.backends.emulated import needs_compiler

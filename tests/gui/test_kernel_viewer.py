@@ -39,9 +39,9 @@ from kernelscope.gui.tools import kernel_viewer as module
 from kernelscope.gui.tools.code_view import CodeView, CudaHighlighter
 from kernelscope.gui.tools.kernel_viewer import DifferenceView, KernelViewer
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.form import Form
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.tables import FactTable
 from kernelscope.gui.widgets.theme import added_fill, removed_fill
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background

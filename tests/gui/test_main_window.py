@@ -53,8 +53,8 @@ from kernelscope.gui.tools import file_dialogs
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.preferences import Preferences
-from kernelscope.gui.widgets.icons import NAMES, icon
 from kernelscope.gui.widgets.messages import BugDialog, ErrorDialog
+from kernelscope.gui.widgets.theme import ICON_NAMES, icon
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.warm_up import warm_up
@@ -731,7 +731,7 @@ def test_debug_is_down_while_the_console_is_in_sight(qtbot: QtBot, window: MainW
     qtbot.waitUntil(button.isChecked)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ICON_NAMES)
 def test_icons_are_drawn_in_the_colours_of_the_palette(qtbot: QtBot, name: str) -> None:
     def darkest(drawn: QIcon, mode: QIcon.Mode) -> int:
         image = drawn.pixmap(QSize(32, 32), 1.0, mode).toImage()

@@ -15,7 +15,7 @@ from kernelscope import filters
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.gui.docks.parameter_panel import FilterForm
 from kernelscope.gui.session.session import Values
-from kernelscope.gui.widgets.mask_editor import MaskEditor
+from kernelscope.gui.widgets.masks import MaskEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.schema.parameters import Mask, MaskParameter, MaskPreset
 

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.gui.model.profiles import Profile
 from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
-from kernelscope.gui.widgets.elided_label import ElidedLabel
+from kernelscope.gui.widgets.parts import ElidedLabel
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import WIDTH, child, load, press, run

@@ -30,9 +30,9 @@ from kernelscope.files import read_recipe
 from kernelscope.gui.docks.parameter_panel import ParameterPanel
 from kernelscope.gui.model.freshness import Pace
 from kernelscope.gui.session.session import Session
-from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.form import NumberEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.widgets.parts import ElidedLabel
 from kernelscope.gui.window.bars import RunBar
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background

@@ -15,8 +15,14 @@ from kernelscope.gui.model.displays import PaneSide, dtype_of
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.session.session import KIND, Session
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, choice_box
-from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import dressed, in_row, label_of, push_button, text_label
+from kernelscope.gui.widgets.parts import (
+    dressed,
+    in_row,
+    label_of,
+    push_button,
+    set_help,
+    text_label,
+)
 from kernelscope.images.image import Image
 
 

@@ -20,8 +20,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyleOptionViewItem, QWidget
 
 from kernelscope.gui.model.documents import Document
-from kernelscope.gui.widgets.elided_label import plain_tip
-from kernelscope.gui.widgets.parts import dressed
+from kernelscope.gui.widgets.parts import dressed, plain_tip
 from kernelscope.gui.widgets.tiles import (
     Index,
     Tile,

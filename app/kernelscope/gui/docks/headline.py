@@ -8,9 +8,7 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 from kernelscope.gui.model.figures import Figures
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.elided_label import ElidedLabel
-from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import dressed, in_row
+from kernelscope.gui.widgets.parts import ElidedLabel, dressed, in_row, set_help
 
 _HELP = {
     Freshness.EXACT: "The output is that of these settings, for the whole picture.",

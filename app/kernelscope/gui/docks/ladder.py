@@ -51,16 +51,17 @@ from kernelscope.engine.options import Device
 from kernelscope.gui.model.ladder import Agreement, KnownRung, TimeScale
 from kernelscope.gui.model.rungs import Rung, RungPlace
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.aligned import Column
-from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
 from kernelscope.gui.widgets.parts import (
+    HELP_ROLE,
     action_button,
     dressed,
     in_column,
     in_row,
     label_of,
+    set_help,
     text_label,
 )
+from kernelscope.gui.widgets.tables import Column
 from kernelscope.schema.levels import colour
 from kernelscope.teach.manual import level_page
 

@@ -17,12 +17,11 @@ from kernelscope.gui.model.profiles import Profile, profiles_as_csv
 from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import WholeBox, choice_box
-from kernelscope.gui.widgets.copyable_tree import CopyableTree
-from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.layouts import FoldingRow
 from kernelscope.gui.widgets.messages import save_text
 from kernelscope.gui.widgets.parts import (
     RIGHT,
+    ElidedLabel,
     as_table,
     dressed,
     in_column,
@@ -35,6 +34,7 @@ from kernelscope.gui.widgets.parts import (
     tool_button,
     tool_splitter,
 )
+from kernelscope.gui.widgets.tables import CopyableTree
 
 
 class ProfileView(QWidget):

@@ -51,15 +51,16 @@ from kernelscope.gui.widgets.form import (
     Whole,
     shrink,
 )
-from kernelscope.gui.widgets.help_place import HELP_ROLE, set_help
-from kernelscope.gui.widgets.mask_editor import MaskEditor
+from kernelscope.gui.widgets.masks import MaskEditor
 from kernelscope.gui.widgets.parts import (
+    HELP_ROLE,
     action_button,
     dressed,
     in_column,
     in_row,
     label_of,
     push_button,
+    set_help,
     text_label,
     tool_button,
 )

@@ -20,11 +20,10 @@ from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.session.session import KIND, Session
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import choice_box
-from kernelscope.gui.widgets.copyable_tree import CopyableTree
-from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.messages import save_text
 from kernelscope.gui.widgets.parts import (
     RIGHT,
+    ElidedLabel,
     as_table,
     dressed,
     in_column,
@@ -34,6 +33,7 @@ from kernelscope.gui.widgets.parts import (
     tool_button,
     tool_splitter,
 )
+from kernelscope.gui.widgets.tables import CopyableTree
 from kernelscope.gui.work.later import Later
 from kernelscope.images.judging.metrics import Quality
 from kernelscope.images.judging.pictures import Histogram, as_csv

@@ -55,21 +55,21 @@ from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import KERNEL, TOTAL, Run
 from kernelscope.gui.model.times import BUSY, VARYING, WHY_NOT_TIMED, duration
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.aligned import Column, FigureDelegate
 from kernelscope.gui.widgets.controls import choice_box
-from kernelscope.gui.widgets.copyable_tree import CopyKey
-from kernelscope.gui.widgets.elided_label import ElidedLabel, plain_tip
 from kernelscope.gui.widgets.parts import (
     RIGHT,
+    ElidedLabel,
     action_button,
     dressed,
     in_column,
     in_row,
+    plain_tip,
     swatch,
     switch,
     text_label,
     tool_splitter,
 )
+from kernelscope.gui.widgets.tables import Column, CopyKey, FigureDelegate
 from kernelscope.gui.widgets.theme import quiet_text
 from kernelscope.gui.widgets.tiles import (
     Index,

@@ -21,9 +21,8 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.model.step_rows import StepRow
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.elided_label import plain_tip
-from kernelscope.gui.widgets.icons import icon
-from kernelscope.gui.widgets.parts import dressed, in_column, text_label
+from kernelscope.gui.widgets.parts import dressed, in_column, plain_tip, text_label
+from kernelscope.gui.widgets.theme import icon
 from kernelscope.gui.widgets.tiles import Index, Tile, TileDelegate, TileLine, draw_tile
 
 _ROW = Qt.ItemDataRole.UserRole

@@ -25,10 +25,9 @@ from kernelscope.gui.docks.bars import BARS, BarDelegate, end_to_end, part_colou
 from kernelscope.gui.model.runs import Run, added_up, part_of
 from kernelscope.gui.model.times import WHY_NOT_TIMED, Spread, duration
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.aligned import FigureDelegate
-from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.parts import (
     RIGHT,
+    ElidedLabel,
     as_table,
     dressed,
     in_column,
@@ -36,6 +35,7 @@ from kernelscope.gui.widgets.parts import (
     text_label,
     tool_splitter,
 )
+from kernelscope.gui.widgets.tables import FigureDelegate
 from kernelscope.gui.widgets.theme import quiet_text
 
 _BREAK = 0.08

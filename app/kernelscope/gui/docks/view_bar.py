@@ -10,8 +10,7 @@ from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 
 from kernelscope.gui.widgets.controls import WholeBox
-from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import dressed, in_row, switch, tool_button
+from kernelscope.gui.widgets.parts import dressed, in_row, set_help, switch, tool_button
 from kernelscope.images.judging.pictures import GAINS
 
 _LEAST_HEIGHT = 26  # pixels: an easy target with small text as well

@@ -17,14 +17,14 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.widgets.controls import Slider
-from kernelscope.gui.widgets.elided_label import plain_tip
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.parts import (
     action_button,
     dressed,
     in_column,
     in_row,
     label_of,
+    plain_tip,
+    set_help,
     tool_button,
 )
 from kernelscope.images.scan import MAX_COMPONENTS

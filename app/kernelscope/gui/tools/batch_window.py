@@ -86,9 +86,15 @@ from kernelscope.gui.model.batch_run import (
 from kernelscope.gui.model.gallery import thumbnail
 from kernelscope.gui.tools.file_dialogs import folder_for, name_filter
 from kernelscope.gui.widgets import messages, theme
-from kernelscope.gui.widgets.elided_label import ElidedLabel, plain_tip
 from kernelscope.gui.widgets.form import Form, Listed, Text, Tick
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row, push_button
+from kernelscope.gui.widgets.parts import (
+    ElidedLabel,
+    dressed,
+    in_column,
+    in_row,
+    plain_tip,
+    push_button,
+)
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.tiles import draw_thumbnail
 from kernelscope.gui.widgets.tool_window import ToolWindow

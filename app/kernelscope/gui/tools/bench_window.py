@@ -78,14 +78,13 @@ from kernelscope.engine.worker import Job
 from kernelscope.gui.tools.bench_charts import ChartView, save_chart
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.aligned import FigureDelegate
 from kernelscope.gui.widgets.controls import choice_box
-from kernelscope.gui.widgets.elided_label import ElidedLabel
 from kernelscope.gui.widgets.form import Form, Listed, Text, Tick, Whole
 from kernelscope.gui.widgets.layouts import FoldingRow, Scrolled
 from kernelscope.gui.widgets.messages import close_box, headline
 from kernelscope.gui.widgets.parts import (
     RIGHT,
+    ElidedLabel,
     dressed,
     in_column,
     in_row,
@@ -96,6 +95,7 @@ from kernelscope.gui.widgets.parts import (
     tool_splitter,
 )
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.tables import FigureDelegate
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.tasks import Priority, Task, Tasks

@@ -23,10 +23,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kernelscope.gui.widgets.copyable_tree import CopyableTree
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import add_button, close_box
-from kernelscope.gui.widgets.parts import as_table, dressed, in_column, text_label
+from kernelscope.gui.widgets.parts import as_table, dressed, in_column, set_help, text_label
+from kernelscope.gui.widgets.tables import CopyableTree
 from kernelscope.gui.widgets.theme import quiet_text
 from kernelscope.gui.widgets.tool_window import ToolWindow
 

@@ -51,7 +51,6 @@ from kernelscope.gui.model.trials import TrialSubject, Tried, Version, times_of,
 from kernelscope.gui.tools.code_view import CodeEditor, CodeView, FindBar
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import choice_box
-from kernelscope.gui.widgets.copyable_tree import CopyableTree
 from kernelscope.gui.widgets.messages import choose_text_to_save, open_dialog, write_text
 from kernelscope.gui.widgets.parts import (
     SELECTABLE,
@@ -62,6 +61,7 @@ from kernelscope.gui.widgets.parts import (
     refill,
     text_label,
 )
+from kernelscope.gui.widgets.tables import CopyableTree
 from kernelscope.gui.work.background import Background
 
 _STEPS = {Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1, Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1}

@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QCheckBox, QDialogButtonBox, QLabel, QVBoxLayout, 
 
 from kernelscope.backends import gpu_numbers
 from kernelscope.engine.backend import Availability, Backend, Fact, FactGroup
-from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.messages import add_button, close_box, headline
 from kernelscope.gui.widgets.parts import dressed, in_column, text_label
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.tables import FactTable
 from kernelscope.gui.widgets.theme import fixed_font
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background

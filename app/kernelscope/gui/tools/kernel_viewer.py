@@ -46,7 +46,6 @@ from kernelscope.gui.tools.code_view import CodeEditor, CodeView, FindBar, Sourc
 from kernelscope.gui.tools.edit_panel import ORIGINAL, EditPanel, make_keys
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import choice_box
-from kernelscope.gui.widgets.fact_table import FactTable
 from kernelscope.gui.widgets.messages import add_button, close_box, headline
 from kernelscope.gui.widgets.parts import (
     dressed,
@@ -57,6 +56,7 @@ from kernelscope.gui.widgets.parts import (
     text_label,
     tool_splitter,
 )
+from kernelscope.gui.widgets.tables import FactTable
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.schema.devices import Device

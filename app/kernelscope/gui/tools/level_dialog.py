@@ -17,9 +17,8 @@ from kernelscope.gui.model.ladder import KnownRung
 from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.model.why import loads_of, times_of
 from kernelscope.gui.tools.manual_window import drawn
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.layouts import Scrolled
-from kernelscope.gui.widgets.parts import dressed, in_column, push_button, text_label
+from kernelscope.gui.widgets.parts import dressed, in_column, push_button, set_help, text_label
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image

@@ -17,9 +17,15 @@ from PySide6.QtWidgets import (
 
 from kernelscope.base.text import printable
 from kernelscope.gui.model.together import FoundFile, misfit
-from kernelscope.gui.widgets.elided_label import plain_tip
 from kernelscope.gui.widgets.messages import add_button
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row, push_button, text_label
+from kernelscope.gui.widgets.parts import (
+    dressed,
+    in_column,
+    in_row,
+    plain_tip,
+    push_button,
+    text_label,
+)
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume

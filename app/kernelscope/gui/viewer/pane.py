@@ -13,8 +13,7 @@ from kernelscope.gui.model.displays import PaneSide, Shown
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.elided_label import ElidedLabel
-from kernelscope.gui.widgets.parts import dressed, in_column, text_label
+from kernelscope.gui.widgets.parts import ElidedLabel, dressed, in_column, text_label
 
 EARLIER = "Earlier settings – "
 """Precedes the caption of an output that Run would not produce with the current settings."""

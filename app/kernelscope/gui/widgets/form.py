@@ -30,9 +30,8 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.base.errors import InvalidParameter
-from kernelscope.gui.widgets.cell_table import CellSheet
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, Slider, WholeBox
-from kernelscope.gui.widgets.mask_editor import MaskEditor
+from kernelscope.gui.widgets.masks import CellSheet, MaskEditor
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row, label_of, switch, tool_button
 from kernelscope.schema.parameters import (
     AxesParameter,

@@ -1,12 +1,19 @@
-"""Builders: a widget with its names and tip, a button with its action, rows and columns."""
+"""Builders: a widget with its names, tip and page of the manual; buttons, labels, rows, columns.
+
+set_help(form, "filter-median")               the widget and everything inside it
+set_help(editor, "filter-median#mask-size")   a part of it has a paragraph of its own
+item.setData(HELP_ROLE, "level-gpu-shared")   a line of a list
+place_of(widget)                              the nearest place, from the widget outwards
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from PySide6.QtCore import QSignalBlocker, Qt
-from PySide6.QtGui import QAction, QColor, QPixmap
+from PySide6 import QtGui
+from PySide6.QtCore import QObject, QPoint, QSignalBlocker, QSize, Qt
+from PySide6.QtGui import QAction, QColor, QPixmap, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QBoxLayout,
@@ -19,6 +26,7 @@ from PySide6.QtWidgets import (
     QLayout,
     QMenu,
     QPushButton,
+    QSizePolicy,
     QSplitter,
     QToolButton,
     QTreeWidget,
@@ -26,7 +34,55 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from kernelscope.base.text import printable
 from kernelscope.gui.widgets.theme import set_role
+
+_PROPERTY = "helpPlace"
+
+HELP_ROLE = Qt.ItemDataRole.UserRole + 97
+"""Role of the place in the data of an item; far from the roles that lists have for themselves."""
+
+
+def set_help(widget: QObject, place: str) -> None:
+    """Let F1 on `widget`, and on everything inside it, open ``page`` or ``page#heading``.
+
+    An action of a menu has a place as well; without one, that of its menu counts.
+    """
+    widget.setProperty(_PROPERTY, place)
+
+
+def place_of(widget: QWidget | None, cursor: QPoint | None = None) -> str:
+    """Return the place that explains a widget: its own, or the nearest one around it.
+
+    `cursor`: point of the screen: of a list, the line there counts. By default its current line
+    does.
+    """
+    while widget is not None:
+        if isinstance(widget, QAbstractItemView):
+            found = _line(widget, cursor)
+            if found:
+                return found
+        place = (_entry(widget) if isinstance(widget, QMenu) else "") or widget.property(_PROPERTY)
+        if place:
+            return str(place)
+        widget = widget.parentWidget()
+    return ""
+
+
+def _entry(menu: QMenu) -> str:
+    """Return the place of the highlighted entry of a menu; empty if it has none."""
+    action = menu.activeAction()
+    if action is None:
+        return ""
+    return str(action.property(_PROPERTY) or (action.menu() or action).property(_PROPERTY) or "")
+
+
+def _line(view: QAbstractItemView, cursor: QPoint | None) -> str:
+    """Return the place of a line of a list; empty if it has none."""
+    index = view.currentIndex()
+    if cursor is not None:
+        index = view.indexAt(view.viewport().mapFromGlobal(cursor))
+    return str(index.data(HELP_ROLE) or "") if index.isValid() else ""
 
 
 def look_at_every_item(view: QGraphicsView) -> None:
@@ -248,3 +304,54 @@ def _filled(
         else:
             box.addLayout(content, share)
     return box
+
+
+def plain_tip(text: str) -> str:
+    """Return a tooltip that shows a text as it is: Qt takes names such as “<b>.tif” for markup.
+
+    Control characters are escaped: one of them shows a name backwards.
+    """
+    text = printable(text)
+    return QtGui.Qt.convertFromPlainText(text) if QtGui.Qt.mightBeRichText(text) else text
+
+
+class ElidedLabel(QLabel):
+    """One line that ends in “…” where there is no room; the tooltip has it all."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._text = self._brief = ""
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+
+    def set_full_text(self, text: str, brief: str = "") -> None:
+        """Show `brief`, or without one `text`; the tooltip and screen readers have `text`."""
+        if (text, brief) == (self._text, self._brief):
+            return
+        self._text, self._brief = text, brief
+        self.setToolTip(plain_tip(text))
+        self.setAccessibleDescription(text)
+        self._elide()
+
+    def sizeHint(self) -> QSize:
+        """Return the height of a line of the font.
+
+        Letters of another script may be taller; two labels side by side stay level all the same.
+        """
+        return QSize(super().sizeHint().width(), self.fontMetrics().height() + 2)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(super().minimumSizeHint().width(), self.sizeHint().height())
+
+    @property
+    def full_text(self) -> str:
+        return self._text
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._elide()
+
+    def _elide(self) -> None:
+        metrics, room = self.fontMetrics(), self.contentsRect().width()
+        text = self._brief or self._text
+        self.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))

@@ -8,9 +8,8 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QDialog, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
 from kernelscope.base.errors import AppError
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.messages import show_error
-from kernelscope.gui.widgets.parts import RIGHT, dressed
+from kernelscope.gui.widgets.parts import RIGHT, dressed, set_help
 
 _FRAME = QSize(16, 48)
 """Of a window, which Qt does not know before it is shown."""

@@ -21,9 +21,8 @@ from kernelscope.gui.model.filter_groups import VOLUMES, by_category
 from kernelscope.gui.tools.command_palette import Command
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action, WindowState, declared_by
-from kernelscope.gui.widgets.elided_label import plain_tip
-from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.icons import icon
+from kernelscope.gui.widgets.parts import plain_tip, set_help
+from kernelscope.gui.widgets.theme import icon
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.dock_list import DOCKS, DockName
 from kernelscope.gui.window.menus import LINE, Menu

@@ -31,10 +31,16 @@ from kernelscope.engine.timing import TimeLeft, left
 from kernelscope.gui.session.session import FILTER, Session
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.commands import WindowState, plain
-from kernelscope.gui.widgets.elided_label import ElidedLabel, plain_tip
-from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.icons import icon
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row, switch
+from kernelscope.gui.widgets.parts import (
+    ElidedLabel,
+    dressed,
+    in_column,
+    in_row,
+    plain_tip,
+    set_help,
+    switch,
+)
+from kernelscope.gui.widgets.theme import icon
 from kernelscope.gui.window.dock_list import DOCKS, Dock, DockName, DockSide
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.helper import Helper

@@ -29,7 +29,7 @@ from kernelscope.gui.session.subject import INPUT, SHOWN
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.widgets.help_place import place_of
+from kernelscope.gui.widgets.parts import place_of
 from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.runner import Runner
 from kernelscope.images.image import Image

@@ -20,8 +20,8 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action, Need
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.layouts import Boundary
+from kernelscope.gui.widgets.parts import set_help
 
 
 class DockSide(StrEnum):

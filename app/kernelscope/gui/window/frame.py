@@ -43,9 +43,8 @@ from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.widgets.help_place import set_help
 from kernelscope.gui.widgets.layouts import Boundary
-from kernelscope.gui.widgets.parts import dressed, in_column
+from kernelscope.gui.widgets.parts import dressed, in_column, set_help
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.bars import PanelButtons, Preparing, RunBar, StatusBar, ToolBar

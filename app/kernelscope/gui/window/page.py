@@ -39,8 +39,7 @@ from kernelscope.gui.session.subject import (
 )
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.pane import NOTHING
-from kernelscope.gui.widgets.help_place import set_help
-from kernelscope.gui.widgets.parts import in_column
+from kernelscope.gui.widgets.parts import in_column, set_help
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.reduction import is_quick
