@@ -6,11 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
 from kernelscope.cli.main import main
+from kernelscope.engine.request import Request
+from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.files.volumes import write_volume
+from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
 from kernelscope.schema.samples import Kind
 
@@ -50,13 +55,54 @@ def test_on_the_command_line(volume: Path, capsys: pytest.CaptureFixture[str]) -
     ],
 )
 def test_which_values_have_none(filter_id: str, values: dict[str, object], number: int) -> None:
-    assert len(Step.create(filter_id, values).without_effect) == number
+    assert len(Step.create(filter_id, values).without_effect(grey=False)) == number
+
+
+OF_COLOURS = [
+    pytest.param(spec.id, each.name, id=f"{spec.id}-{each.name}")
+    for spec in filters.discover().values()
+    for each in spec.parameters
+    if each.of_colours
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("filter_id", "name"), OF_COLOURS)
+def test_those_of_colours_act_there_and_have_no_effect_in_grey(filter_id: str, name: str) -> None:
+    parameter = filters.get(filter_id).parameter(name)
+    values = parameter.default, parameter.variants(parameter.default, 3)[-1]
+    assert len({*values}) == 2
+    colour = np.random.default_rng(1).normal((90, 120, 150), 9, (24, 31, 3)).astype(np.uint8)
+    grey = np.ascontiguousarray(colour[..., :1])
+    backends = {"cpu": CpuBackend()}
+
+    def results(pixels: NDArray[np.uint8], *, first: bool = False) -> list[NDArray[np.uint8]]:
+        picture = Image.from_array(pixels, "a")
+        requests = [
+            Request.create(picture, filter_id, {name: value}, grey=first) for value in values
+        ]
+        assert (requests[0].work == requests[1].work) is requests[0].is_grey
+        said = [name in [chip.name for chip in each.chips()] for each in requests]
+        assert said == [not each.is_grey for each in requests]
+        return [execute(each, backends).image.planes for each in requests]
+
+    one, other = results(colour)
+    assert (one != other).any()
+    for one, other in (results(grey), results(colour, first=True)):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_in_grey_the_note_says_so() -> None:
+    step = Step.create("collaborative", {"chroma": 50.0})
+    assert step.without_effect(grey=False) == ()
+    (note,) = step.without_effect(grey=True)
+    assert note == "Collaborative filtering: chroma 50 % has no effect in grey."
 
 
 @pytest.mark.parametrize("kind", Kind)
 def test_defaults_have_no_note(kind: Kind) -> None:
     for filter_id in filters.discover(kind):
-        assert Step.create(filter_id).without_effect == ()
+        assert Step.create(filter_id).without_effect(grey=True) == ()
 
 
 def test_the_help_has_the_form_of_several_numbers(capsys: pytest.CaptureFixture[str]) -> None:

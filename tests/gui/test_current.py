@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QSpinBox, QToolButton
+from PySide6.QtWidgets import QComboBox, QLabel, QSpinBox, QToolButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.backend import Availability
@@ -114,7 +114,7 @@ def test_a_setting_without_effect_leaves_the_output_current(
     window.session.set_filter("median")
     load(qtbot, window, picture)
     run(qtbot, window)
-    child(window, QCheckBox, "grey").setChecked(True)  # of a grey picture
+    window.session.set_grey(True)  # of a grey picture
     assert not is_marked(window)
     assert is_done(window)
 
@@ -166,7 +166,7 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
     child(window, QSpinBox, "sizeBox").setValue(7)
     choose(window, "border", "Wrap")
     choose_place(window, "cpu", "serial")
-    child(window, QCheckBox, "grey").setChecked(True)
+    window.session.set_grey(True)
     run(qtbot, window)
     first = window.session.require()
     press(qtbot, window, "Ctrl+U")
@@ -175,7 +175,7 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
     child(window, QSpinBox, "sizeBox").setValue(5)
     choose(window, "border", "Mirror")
     choose_place(window, "cpu", "parallel")
-    child(window, QCheckBox, "grey").setChecked(False)
+    window.session.set_grey(False)
     second = window.session.require()
 
     press(qtbot, window, "Ctrl+Z")

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image as Pillow
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import (
     QApplication,
+    QCheckBox,
     QComboBox,
     QDockWidget,
     QLabel,
@@ -141,6 +144,32 @@ def test_options_of_a_gpu_are_shown_at_its_levels_only(
     for place, wanted in expected.items():
         window.session.choose_place(place)
         assert tuple(shown(window, each) for each in options) == wanted, place
+
+
+def test_options_of_colours_are_shown_for_colours_only(
+    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    def are_shown() -> list[bool]:
+        chroma = window.panel.form.editors["chroma"]
+        grey = window.findChild(QCheckBox, "grey")
+        assert isinstance(grey, QCheckBox)
+        return [each.isVisibleTo(window) for each in (chroma, grey)]
+
+    window.session.set_filter("sliding_dct")
+    assert are_shown() == [True, True]  # no picture is open
+    load(qtbot, window, picture)
+    assert are_shown() == [False, False]
+    window.session.set_filter("median")
+    window.session.set_filter("sliding_dct")
+    assert are_shown() == [False, False]
+    colours = tmp_path / "colours.png"
+    Pillow.fromarray(np.full((9, 12, 3), (9, 99, 199), np.uint8)).save(colours)
+    load(qtbot, window, colours)
+    assert are_shown() == [True, True]
+    window.session.set_grey(True)
+    assert are_shown() == [False, True]
+    window.session.set_grey(False)
+    assert are_shown() == [True, True]
 
 
 def test_defaults_are_offered_once_a_value_differs(qtbot: QtBot, window: MainWindow) -> None:

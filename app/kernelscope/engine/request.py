@@ -54,10 +54,11 @@ def settings_of(step: Step, source: Source) -> Hashable:
     """
     spec, numbers, values = step.filter, step.unestimated.parameters, step.values
     by_slices = spec.kind is not source.kind
+    grey = step.grey or source.is_grey
     looks_around = spec.whole(numbers) or spec.radius(numbers) > 0
     return (
         spec.id,
-        *(values[each.name] for each in spec.parameters if each.matters(numbers)),
+        *(values[each.name] for each in spec.parameters if each.acts(numbers, grey=grey)),
         step.border if looks_around else None,
         step.grey and not source.is_grey,
         step.axis if by_slices else None,
@@ -342,6 +343,11 @@ class Request:
         return self.source
 
     @property
+    def is_grey(self) -> bool:
+        """Whether the filter gets no colours."""
+        return self.step.grey or self.source.is_grey
+
+    @property
     def by_slices(self) -> bool:
         """Whether a filter for pictures runs on each slice of volumes."""
         return self.step.filter.kind is Kind.PICTURE and self.source.kind is Kind.VOLUME
@@ -465,7 +471,7 @@ class Request:
         - `estimates`: values that were estimated by now.
         """
         step, block = self.step, self.options.block
-        chips = list(step.filter.chips(step.parameters, estimates))
+        chips = list(step.filter.chips(step.parameters, estimates, grey=self.is_grey))
         if len(step.filter.borders) > 1:
             usual = step.border is step.filter.borders[0]
             chips.append(Chip("border", f"{step.border} border", usual))
@@ -483,7 +489,7 @@ class Request:
     def _describe_one(self, estimates: Mapping[str, Any] | None) -> str:
         """Describe the request, or that for one slice."""
         step, block = self.step, self.options.block
-        parts = [step.filter.describe(step.parameters, estimates)]
+        parts = [step.filter.describe(step.parameters, estimates, grey=self.is_grey)]
         if len(step.filter.borders) > 1:
             parts.append(f"{step.border} border")
         if step.grey and not self.by_slices:

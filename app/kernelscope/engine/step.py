@@ -148,16 +148,18 @@ class Step:
         values = {name: value for name, value in self.parameters.items() if name in names}
         return Step.of_numbers(spec.in_3d.id, values, border=border)
 
-    @property
-    def without_effect(self) -> tuple[str, ...]:
-        """A sentence about each value that was set and does not count beside the others."""
-        values = [(each, self.parameters[each.name]) for each in self.filter.parameters]
-        return tuple(
-            f"{self.filter.name}: {each.describe(value)} has no effect with these settings."
-            for each, value in values
-            if value != each.default and each.name not in self.estimates
-            if not each.matters(self.parameters)
-        )
+    def without_effect(self, *, grey: bool) -> tuple[str, ...]:
+        """Return a sentence about each value that was set and does not count: beside the others,
+        or on a grey source."""
+        sentences = []
+        for each in self.filter.parameters:
+            value = self.parameters[each.name]
+            if value == each.default or each.name in self.estimates:
+                continue
+            if not each.acts(self.parameters, grey=grey):
+                why = "with these settings" if not each.matters(self.parameters) else "in grey"
+                sentences.append(f"{self.filter.name}: {each.describe(value)} has no effect {why}.")
+        return tuple(sentences)
 
     @property
     def name(self) -> str:

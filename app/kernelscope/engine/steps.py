@@ -230,6 +230,7 @@ def placed(
 ) -> tuple[Request, tuple[str, ...]]:
     """Return a request of a recipe with options that its step has, and notices for the user."""
     step, options = request.step, request.options
+    without_effect = step.without_effect(grey=request.is_grey)
     device, level = options.device, options.level
     if device is Device.AUTO:
         chosen = list(automatic(backends))
@@ -242,11 +243,11 @@ def placed(
         return bool(levels) if level is None else level in levels
 
     if has(step) or not any(map(has, steps)):
-        return request, step.without_effect
+        return request, without_effect
     lacks = f"has no level “{level}”" if level else f"does not run on the {chosen[0].name}"
     notice = f"{step.filter.name} {lacks}: it runs where it is fastest."
     request = request.at(replace(options, device=Device.AUTO, level=None))
-    return request, (notice, *step.without_effect)
+    return request, (notice, *without_effect)
 
 
 def _turning_grey(reference: Image | Volume | None) -> Callable[[Request], Request]:

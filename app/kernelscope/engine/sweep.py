@@ -71,7 +71,7 @@ def sweepable(request: Request) -> tuple[Parameter, ...]:
     found = (
         each
         for each in step.filter.parameters
-        if each.matters(step.parameters)
+        if each.acts(step.parameters, grey=request.is_grey)
         and len(each.variants(step.parameters[each.name], CELLS)) > 1
     )
     return tuple(sorted(found, key=lambda each: each.name != "strength"))

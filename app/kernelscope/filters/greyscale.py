@@ -295,6 +295,7 @@ SPEC = FilterSpec(
                 Choice("nearest", "To nearest", "Ties go to the even value."),
                 Choice("floor", "Down", "As Korčuška 2013 does: up to one level darker."),
             ),
+            of_colours=True,
         ),
     ),
     implementations={

@@ -174,7 +174,7 @@ def is_plain(step: Step, *, floats: bool) -> bool:
     spec = step.filter
     if spec.noise or spec.resolve is not FilterSpec.resolve:
         return False
-    if step.without_effect:  # a notice for the log
+    if step.without_effect(grey=True):  # there may be a notice for the log
         return False
     why, _ = facts_of_whole(step, levels=floats)
     return not why

@@ -464,10 +464,13 @@ class FilterSpec:
         self,
         values: Mapping[str, Any],
         estimates: Mapping[str, Any] | None = None,
+        *,
+        grey: bool = False,
     ) -> str:
         """Return ``Median, mask size 5 px``-like text for labels and logs.
 
-        `estimates` are named too, see `estimates` above.
+        `estimates` are named too, see `estimates` above. Of a `grey` source, nothing is said about
+        its colours.
         """
         found = estimates or {}
         parts = [self.name]
@@ -475,12 +478,16 @@ class FilterSpec:
             value = values[parameter.name]
             if parameter.name in found:
                 parts.append(f"estimated {parameter.describe(rounded(found[parameter.name]))}")
-            elif parameter.matters(values) and not parameter.is_absent(value):
+            elif parameter.acts(values, grey=grey) and not parameter.is_absent(value):
                 parts.append(parameter.describe(value))
         return ", ".join(parts)
 
     def chips(
-        self, values: Mapping[str, Any], estimates: Mapping[str, Any] | None = None
+        self,
+        values: Mapping[str, Any],
+        estimates: Mapping[str, Any] | None = None,
+        *,
+        grey: bool = False,
     ) -> tuple[Chip, ...]:
         """Return a chip for each parameter that affects the result, as `describe` does."""
         found = estimates or {}
@@ -490,7 +497,7 @@ class FilterSpec:
             usual = parameter.format(value) == parameter.format(parameter.default)
             if parameter.name in found:
                 value, usual = rounded(found[parameter.name]), False
-            elif not parameter.matters(values) or parameter.is_absent(value):
+            elif not parameter.acts(values, grey=grey) or parameter.is_absent(value):
                 continue
             chips.append(Chip(parameter.name, parameter.chip(value), usual))
         return tuple(chips)

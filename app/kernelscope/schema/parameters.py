@@ -111,6 +111,8 @@ class Parameter:
     matters: Callable[[Mapping[str, Any]], bool] = lambda values: True
     """Maps the values of all parameters to whether this one affects the result. If it does not,
     labels omit it and the window disables it."""
+    of_colours: bool = False
+    """Whether it has no effect on a grey picture: the window does not show it there."""
     affects_time: bool = False
     """Whether the time for a pixel depends on the value, and not only on the filter's radius."""
     estimate: Callable[[Pixels, Mapping[str, Any]], Any] | None = None
@@ -120,6 +122,11 @@ class Parameter:
     estimated: bool = False
     """Whether it is estimated where the user sets nothing. The default is for requests, which have
     a value for everything."""
+
+    def acts(self, values: Mapping[str, Any], *, grey: bool = False) -> bool:
+        """Return whether it affects the result with these values of all, on a grey source or on
+        one with colours."""
+        return self.matters(values) and not (grey and self.of_colours)
 
     def validate(self, value: Any) -> Any:
         """Return `value` in canonical form, or raise `InvalidParameter`."""

@@ -163,6 +163,7 @@ SPEC = FilterSpec(
                 Choice("joint", "Together", "One distance over all channels: no false colours."),
                 Choice("separate", "Each by itself", "Every channel is a grey picture."),
             ),
+            of_colours=True,
         ),
     ),
     radius=radius,

@@ -59,6 +59,7 @@ CHROMA = FloatParameter(
     geometric=True,
     decimals=1,
     unit="%",
+    of_colours=True,
 )
 """Of filters that treat colours as opponents."""
 

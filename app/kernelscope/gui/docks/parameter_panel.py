@@ -33,6 +33,7 @@ from kernelscope.gui.session.session import (
     OPTIONS,
     PLACES,
     REGION,
+    SETTINGS,
     VALUES,
     Session,
     Values,
@@ -69,7 +70,7 @@ from kernelscope.images.levels import given_levels
 from kernelscope.schema.blocks import USUAL_BLOCKS, Block, block_name
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
-from kernelscope.schema.parameters import MaskPreset, number_text, read_number
+from kernelscope.schema.parameters import MaskPreset, Parameter, number_text, read_number
 from kernelscope.schema.samples import Kind, Levels
 from kernelscope.teach.manual import anchor_of, filter_page
 
@@ -343,6 +344,12 @@ class FilterForm(Form):
             if isinstance(editor, NumberEditor):
                 editor.set_automatic(name in values.automatic)
 
+    def show_colours(self, shown: bool) -> None:
+        """Show the parameters that act on colours only, or hide them."""
+        for parameter in self.options:
+            if isinstance(parameter, Parameter) and parameter.of_colours:
+                self.show_row(parameter.name, shown)
+
     def explains(self, problem: str) -> bool:
         masks = (editor for editor in self.editors.values() if isinstance(editor, MaskEditor))
         return any(mask.problem == problem for mask in masks)
@@ -513,11 +520,16 @@ class ParameterPanel(QScrollArea):
             self._show_filter()
         elif VALUES in fields:
             self._show_values()
+        if fields & {KIND, MOMENT, OPTIONS, SETTINGS}:
+            self._show_colours()
         if fields & {MOMENT, RESULT, PART} and self._session.kind is Kind.VOLUME:
             subject = self._session.subject
             previews = subject.previews_in_view  # which know the estimates of the whole as well
             self._show_estimates(previews[-1].result if previews else subject.result)
         self._show_problem()
+
+    def _show_colours(self) -> None:
+        self.form.show_colours(self._session.has_colours and not self._session.grey)
 
     def _show_filter(self) -> None:
         spec = self._session.spec
@@ -537,6 +549,7 @@ class ParameterPanel(QScrollArea):
         self._current = self._forms[spec.id]
         self._put_into_tab_order(self._current)
         self._show_values()
+        self._show_colours()
         self._current.show()
         for widget in (self.filter_box, self._parameters, self._summary):
             set_help(widget, filter_page(spec))

@@ -253,6 +253,12 @@ class Session(Observed):
         return self.wishes_grey and self.kind is Kind.PICTURE
 
     @property
+    def has_colours(self) -> bool:
+        """Whether the input may have any: it is no volume and no grey picture."""
+        source = self.subject.source
+        return self.kind is Kind.PICTURE and (source is None or not source.is_grey)
+
+    @property
     def within(self) -> Area | None:
         return self._within if self.kind is Kind.PICTURE else None
 
