@@ -69,6 +69,7 @@ os._exit(0)
 def first_result(name: str, dtype: str) -> tuple[float, float, str]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
         environment = os.environ | {"XDG_CACHE_HOME": cache}
+        environment["OPENBLAS_NUM_THREADS"] = "1"  # as `kernelscope.cli` has it
         environment["PYTHONPATH"] = str(Path(__file__).parents[2] / "app")
         done = subprocess.run(
             [sys.executable, "-c", CHILD, json.dumps([name, dtype, *PART])],

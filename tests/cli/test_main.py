@@ -537,6 +537,21 @@ def test_a_command_that_does_not_exist_is_named(
     assert len(error.splitlines()) == 1
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no list of threads")
+def test_numpy_has_no_threads_of_its_own() -> None:
+    code = (
+        "import contextlib, os\n"
+        "from kernelscope.cli.main import main\n"
+        "with contextlib.suppress(SystemExit): main(['--version'])\n"
+        "import numpy\n"
+        "print(len(os.listdir('/proc/self/task')))\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == "1"
+
+
 def test_a_wrong_value_is_refused_without_loading_devices() -> None:
     code = (
         "import sys; from kernelscope.cli.main import main; "

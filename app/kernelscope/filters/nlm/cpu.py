@@ -95,7 +95,7 @@ def metric_of(parameters: Mapping[str, Any], dtype: np.dtype[Any], group: int) -
 
 def uncompiled_passes(task: CpuTask) -> Sequence[CpuPass]:
     """Return the passes of NumPy; none where the whole image is searched, which takes minutes."""
-    return () if whole(task.parameters) else uncompiled.by_numpy(_rows, step=32)(task)
+    return () if whole(task.parameters) else uncompiled.by_numpy(_rows, step=64)(task)
 
 
 def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
@@ -115,13 +115,29 @@ def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
         top, left = margin + dy - more, margin + dx - more
         return array[top : top + rows + 2 * more, left : left + columns + 2 * more]
 
-    patch, is_uniform = part(found, 0, 0, half), bool((metric.profile == 1).all())
-    natural = np.float32(metric.scale * math.log(2))
+    # Squares of these are exponents; `floor` is the exponent without loss of weight.
+    natural = -metric.scale * math.log(2)
+    scaled, floor = found * np.float32(math.sqrt(natural)), np.float32(metric.floor * natural)
+    is_uniform = bool((metric.profile == 1).all())
     totals = np.zeros((rows, columns, colours), np.float32)
     weights = np.zeros((rows, columns, colours // group), np.float32)
-    for dy in range(-reach, reach + 1):
-        for dx in range(-reach, reach + 1):
-            squares = patch - part(found, dy, dx, half)
+
+    def add(weight: NDArray[Any], dy: int, dx: int) -> None:
+        if counted is not None:
+            weight = weight * part(counted, dy, dx)
+        np.add(weights, weight, out=weights)
+        np.add(totals, weight * part(found, dy, dx), out=totals)
+
+    for dy in range(reach + 1):
+        for dx in range(-reach if dy else 0, reach + 1):
+            # Both ways at once: of the band, and of the pixels by this offset before it.
+            first, before = -min(dx, 0), max(dx, 0)
+            tall, wide = rows + dy + 2 * half, columns + abs(dx) + 2 * half
+            top, left = margin - dy - half, margin - before - half
+            squares = (
+                scaled[top : top + tall, left : left + wide]
+                - (scaled[top + dy : top + dy + tall, left + dx : left + dx + wide])
+            )
             squares *= squares
             if group > 1:
                 squares = squares.sum(-1, keepdims=True)
@@ -129,14 +145,12 @@ def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
                 apart = uncompiled.along_both(squares, metric.side, np.add)
             else:
                 apart = uncompiled.weighted_along_both(squares, metric.profile)
-            apart -= metric.floor
-            np.maximum(apart, 0, out=apart)
-            apart *= natural
-            weight = np.exp(apart, out=apart)  # quicker than powers of two
-            if counted is not None:
-                weight *= part(counted, dy, dx)
-            weights += weight
-            totals += weight * part(found, dy, dx)
+            np.subtract(floor, apart, out=apart)
+            np.minimum(apart, 0, out=apart)
+            weight = np.exp(apart, out=apart)
+            add(weight[dy:, before : before + columns], dy, dx)
+            if dy or dx:
+                add(weight[:rows, first : first + columns], -dy, -dx)
     output = np.empty((rows, columns, task.source.shape[2]), task.source.dtype)
     output[..., :colours] = uncompiled.finished(task, totals / weights)
     return output

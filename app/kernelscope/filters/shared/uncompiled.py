@@ -182,15 +182,29 @@ def correlation(
 
 def along_both(array: NDArray[Any], side: int, combine: np.ufunc) -> NDArray[Any]:
     """Combine the cells of squares, along one axis after the other."""
-    length = len(array) - side + 1
-    found = array[:length].copy()
-    for shift in range(1, side):
-        combine(found, array[shift : shift + length], out=found)
-    length = found.shape[1] - side + 1
-    result = found[:, :length].copy()
-    for shift in range(1, side):
-        combine(result, found[:, shift : shift + length], out=result)
-    return result
+    down = _combined(lambda of, first, end: of[first:end], array, side, len(array), combine)
+    return _combined(lambda of, first, end: of[:, first:end], down, side, down.shape[1], combine)
+
+
+def _combined(
+    part: Callable[[NDArray[Any], int, int], NDArray[Any]],
+    array: NDArray[Any],
+    side: int,
+    length: int,
+    combine: np.ufunc,
+) -> NDArray[Any]:
+    """Combine `side` cells along the axis of `part`: of 7 one, the next two, and the last four."""
+    found, runs, span, used = None, array, 1, 0
+    while True:
+        if side & span:
+            cells = part(runs, used, used + length - side + 1)
+            found = cells.copy() if found is None else combine(found, cells, out=found)
+            used += span
+        if used == side:
+            return found
+        length_of_runs = length - span + 1
+        runs = combine(part(runs, 0, length_of_runs - span), part(runs, span, length_of_runs))
+        span *= 2
 
 
 def weighted_along_both(array: NDArray[Any], profile: NDArray[Any]) -> NDArray[Any]:
