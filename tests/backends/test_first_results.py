@@ -19,8 +19,8 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.run import execute
 from kernelscope.engine.steps import execute_all
-from kernelscope.gui.model.figures import figures_of
 from kernelscope.gui.model.freshness import Freshness, Pace, describe_part, freshness
+from kernelscope.gui.model.runs import figures_of
 from kernelscope.images.image import Image
 from tests.patience import PATIENCE
 

@@ -41,7 +41,7 @@ from kernelscope.engine.backend import Availability
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.gui.model.together import FoundFile
+from kernelscope.gui.model.volume_files import FoundFile
 from kernelscope.gui.tools.batch_window import BatchWindow
 from kernelscope.gui.tools.command_palette import Command, CommandPalette, ShortcutDialog
 from kernelscope.gui.tools.gpu_dialog import GpuDialog

@@ -23,10 +23,10 @@ from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.files import write_image
-from kernelscope.gui.model.batch_queue import BatchQueue
 from kernelscope.gui.model.batch_run import (
     REPLACE,
     BatchOrder,
+    BatchQueue,
     BatchRun,
     BatchSettings,
     default_out,

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.model.blind_test import BlindTest, two_sided
 from kernelscope.gui.tools.picture_pair import BlindDialog
-from kernelscope.gui.viewer.still import place
+from kernelscope.gui.viewer.rendering import place
 
 # --- arithmetic ---
 

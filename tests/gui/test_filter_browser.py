@@ -21,7 +21,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.denoising import Proposal
 from kernelscope.engine.step import Step
 from kernelscope.gui.docks.filter_browser import FilterBrowser
-from kernelscope.gui.model import ahead
+from kernelscope.gui.model import sketches
 from kernelscope.gui.model.filter_groups import VOLUMES, by_category
 from kernelscope.gui.model.sketches import Sketch, ViewedPicture, kind_of_sketch
 from kernelscope.gui.window import filter_shelf
@@ -421,12 +421,12 @@ def test_denoise_leaves_the_strength_to_be_estimated(
 def test_the_helper_compiles_in_a_process_of_its_own(qtbot: QtBot) -> None:
     image = Image.from_array(np.zeros((9, 9), np.uint8), "black")
     scene, step = ViewedPicture(image, (4, 4), image), Step.create("negative")
-    helper = Helper(ahead.__name__)
+    helper = Helper(sketches.__name__)
     answers: list[str] = []
     helper.answered.connect(answers.append)
     # Its priority is low: beside a busy machine it may wait long.
     with qtbot.waitSignal(helper.ended, timeout=300_000):
-        helper.start([ahead.order(scene, step)])
+        helper.start([sketches.order(scene, step)])
         assert helper.busy
     assert answers == [kind_of_sketch(scene, step)]
     assert not helper.busy

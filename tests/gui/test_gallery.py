@@ -18,9 +18,8 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.timing import Repeats, Stage
 from kernelscope.gui.docks.headline import Headline
-from kernelscope.gui.model.figures import figures_of
 from kernelscope.gui.model.gallery import Gallery, judge_run, thumbnail
-from kernelscope.gui.model.runs import Run
+from kernelscope.gui.model.runs import Run, figures_of
 from kernelscope.gui.model.times import BUSY, VARYING
 from kernelscope.images.image import Image
 from kernelscope.images.judging.metrics import Quality

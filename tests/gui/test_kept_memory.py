@@ -12,10 +12,9 @@ from pytestqt.qtbot import QtBot
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.timing import Stage
-from kernelscope.gui.model.documents import Document, Documents
+from kernelscope.gui.model.documents import Document, Documents, describe_memory
 from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.history import History, Moment
-from kernelscope.gui.model.kept_memory import KeptPictures, describe, kept_by
 from kernelscope.gui.widgets.messages import AboutDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
@@ -40,12 +39,10 @@ def test_every_place_is_counted_with_its_limit() -> None:
     documents.add(front)
     documents.add(Document.of(picture(4), np.zeros((1, 1, 3), np.uint8)))
     documents.bring_to_front(front)
-    found = {each.name: each for each in kept_by([shown, History()], gallery, documents)}
-    assert found["undo"] == KeptPictures("undo", 5 * MIB, 2 << 30)
-    assert found["steps"] == KeptPictures("steps", 5 * MIB, 1 << 30)
-    assert found["runs"] == KeptPictures("runs", 5 * MIB, 100 * MIB)
-    assert found["pictures behind the one in front"][1:] == (4 * MIB, 50 * MIB)
-    assert "undo 5 of 2048 MiB, steps 5 of 1024 MiB, runs 5 of 100 MiB" in describe(found.values())
+    assert describe_memory([shown, History()], gallery, documents).endswith(
+        "Pictures: undo 5 of 2048 MiB, steps 5 of 1024 MiB, runs 5 of 100 MiB, "
+        "pictures behind the one in front 4 of 50 MiB."
+    )
 
 
 @pytest.mark.slow

@@ -23,8 +23,7 @@ from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.freshness import MOVING, RESTING, Freshness, Pace, next_run, pixels_of
-from kernelscope.gui.model.projection import Projection
-from kernelscope.gui.model.slice_drawing import Look
+from kernelscope.gui.model.slice_drawing import Look, Projection
 from kernelscope.gui.model.slice_previews import SlicePreviews, place_of
 from kernelscope.gui.session.subject import PART
 from kernelscope.gui.session.volume_subject import VolumeSubject

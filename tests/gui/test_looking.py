@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -23,14 +23,13 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.colour_maps import ColourMap, table
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import PaneSide, full_of
+from kernelscope.gui.model.displays import Arrangement, PaneSide, full_of
 from kernelscope.gui.model.figure import FigurePart
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
-from kernelscope.gui.viewer.tools import OverlayPlace, Touch
+from kernelscope.gui.viewer.region_tool import Touch
 from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.schema.samples import Kind
@@ -442,13 +441,9 @@ def test_hovering_the_line_shows_that_it_can_be_dragged(qtbot: QtBot, looked: Lo
 
 
 class Frame:
-    """An overlay: a filled square from (10, 10) to (14, 14)."""
+    """In place of regions: a filled square from (10, 10) to (14, 14)."""
 
-    def __init__(self) -> None:
-        self.places: list[OverlayPlace] = []
-
-    def paint(self, painter: QPainter, place: OverlayPlace) -> None:
-        self.places.append(place)
+    def paint(self, painter: QPainter, plane: int | None) -> None:
         painter.setPen(QPen(Qt.PenStyle.NoPen))
         painter.setBrush(QColor("#00ff00"))
         painter.drawRect(10, 10, 4, 4)
@@ -459,17 +454,15 @@ class Pencil:
 
     cursor = Qt.CursorShape.PointingHandCursor
 
-    def __init__(self, wanted: bool = True) -> None:
-        self.wanted = wanted
-        self.seen: list[tuple[str, float, float, str]] = []
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, float, float]] = []
 
     def _note(self, kind: str, touch: Touch) -> None:
         x, y = round(touch.point.x(), 6), round(touch.point.y(), 6)
-        self.seen.append((kind, x, y, touch.side.value))
+        self.seen.append((kind, x, y))
 
-    def press(self, touch: Touch) -> bool:
+    def press(self, touch: Touch) -> None:
         self._note("press", touch)
-        return self.wanted
 
     def drag(self, touch: Touch) -> None:
         self._note("drag", touch)
@@ -481,48 +474,44 @@ class Pencil:
         pass
 
     def key(self, event: QKeyEvent, plane: int | None = None) -> bool:
-        self.seen.append(("key", event.key(), 0, ""))
+        self.seen.append(("key", event.key(), 0))
         return event.key() == Qt.Key.Key_Delete
 
 
-def test_overlays_are_drawn_in_coordinates_of_the_plane(looked: Looked) -> None:
-    viewer, overlay = looked.viewer, Frame()
-    viewer.add_overlay(overlay)
+def test_regions_are_drawn_in_coordinates_of_the_plane(looked: Looked) -> None:
+    viewer, square = looked.viewer, cast(Any, Frame())
+    viewer.add_regions(square)
     for look in (viewer.fit, lambda: viewer.look_at(QPointF(12, 13), 9)):
         look()
         for canvas in (looked.input, looked.output):
             assert colour(canvas, 10, 10) == colour(canvas, 13, 13) == (0, 255, 0)
             assert len(set(colour(canvas, 14, 10))) == 1
             assert len(set(colour(canvas, 10, 9))) == 1
-    assert {place.side for place in overlay.places} == {PaneSide.INPUT, PaneSide.OUTPUT}
-    assert overlay.places[-1].scale == 9
 
 
 def test_a_tool_takes_the_left_button(qtbot: QtBot, looked: Looked) -> None:
     viewer, canvas = looked.viewer, looked.output
     viewer.look_at(QPointF(20, 15), 8)
-    pencil = Pencil()
+    pencil: Any = Pencil()
     viewer.set_tool(pencil)
     before = canvas.camera, canvas.cross
     looked.drag(canvas, canvas.to_widget(QPointF(18, 12)), QPointF(16, 24), LEFT)
     assert pencil.seen == [
-        ("press", 18, 12, "output"),
-        ("drag", 20, 15, "output"),
-        ("release", 20, 15, "output"),
+        ("press", 18, 12),
+        ("drag", 20, 15),
+        ("release", 20, 15),
     ]
     assert (canvas.camera, canvas.cross) == before
     assert canvas.cursor().shape() == Qt.CursorShape.PointingHandCursor
     qtbot.keyClick(canvas, Qt.Key.Key_Delete)
     qtbot.keyClick(canvas, Qt.Key.Key_Left, CTRL)  # not for the tool: pans
     assert canvas.camera != before[0]
-    pencil.wanted = False
-    before = canvas.camera, canvas.cross
-    looked.drag(canvas, QPointF(50, 50), QPointF(16, 24), LEFT)
-    assert (canvas.camera, canvas.cross) != before, "the picture or the crosshair moves"
     viewer.set_tool(None)
     pencil.seen.clear()
+    before = canvas.camera, canvas.cross
     looked.drag(canvas, QPointF(50, 50), QPointF(16, 24), LEFT)
     assert pencil.seen == []
+    assert (canvas.camera, canvas.cross) != before, "the picture or the crosshair moves"
 
 
 def test_actual_size_keeps_the_plane_in_view(qtbot: QtBot, looked: Looked) -> None:

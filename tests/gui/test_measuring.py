@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.model.profiles import Profile
+from kernelscope.gui.model.measurements import Profile
 from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.parts import ElidedLabel

@@ -15,9 +15,8 @@ from pytestqt.qtbot import QtBot
 from kernelscope.gui.docks.parameter_panel import WithinBox
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.measurements import Against, measure, slices, steps_of
-from kernelscope.gui.model.projection import Projection
 from kernelscope.gui.model.regions import Interest, Regions, Shape
-from kernelscope.gui.model.slice_drawing import Look
+from kernelscope.gui.model.slice_drawing import Look, Projection
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.window.main_window import MainWindow

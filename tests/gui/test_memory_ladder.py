@@ -25,7 +25,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.timing import Stage
 from kernelscope.files import write_image
-from kernelscope.gui.model.session_times import SessionTimes
+from kernelscope.gui.model.times import SessionTimes
 from kernelscope.gui.tools.memory_ladder_window import MemoryLadderView, MemoryLadderWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image

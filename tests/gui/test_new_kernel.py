@@ -20,7 +20,7 @@ from kernelscope.backends.trial.compiling import expanded
 from kernelscope.base.errors import AppError
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
-from kernelscope.gui.model.new_kernel import files_for, template_for
+from kernelscope.gui.model.kernel_edits import files_for, template_for
 from kernelscope.images.image import DTYPES, Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.levels import GLOBAL, SHARED, TEXTURE, Level

@@ -6,8 +6,8 @@ import numpy as np
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.docks.measure_panel import ProfileView
-from kernelscope.gui.model.arrangement import Units
-from kernelscope.gui.model.profiles import ProfiledPicture, profile
+from kernelscope.gui.model.displays import Units
+from kernelscope.gui.model.measurements import ProfiledPicture, profile
 from kernelscope.gui.model.regions import Interest, Shape
 
 

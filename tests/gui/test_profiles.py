@@ -9,14 +9,16 @@ import pytest
 from scipy.ndimage import map_coordinates
 
 from kernelscope.engine.area import Corner
-from kernelscope.gui.model.arrangement import Units
-from kernelscope.gui.model.measurements import Against, measure, texts_of
-from kernelscope.gui.model.profiles import (
+from kernelscope.gui.model.displays import Units
+from kernelscope.gui.model.measurements import (
     MOST_POINTS,
+    Against,
     ProfiledPicture,
     length_of,
+    measure,
     profile,
     profiles_as_csv,
+    texts_of,
 )
 from kernelscope.gui.model.regions import Interest, Regions, Shape
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelscope.gui.model.projection import Projection, project, project_change, slab
+from kernelscope.gui.model.slice_drawing import Projection, project, project_change, slab
 from kernelscope.images.volume import Volume
 
 

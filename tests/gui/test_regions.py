@@ -10,9 +10,10 @@ from skimage.draw import polygon2mask
 from skimage.metrics import peak_signal_noise_ratio
 
 from kernelscope.engine.area import Corner
-from kernelscope.gui.model.arrangement import Units
+from kernelscope.gui.model.displays import Units
 from kernelscope.gui.model.measurements import (
     Against,
+    ProfiledPicture,
     Statistics,
     as_csv,
     contrast_to_noise,
@@ -20,7 +21,6 @@ from kernelscope.gui.model.measurements import (
     statistics,
     texts_of,
 )
-from kernelscope.gui.model.profiles import ProfiledPicture
 from kernelscope.gui.model.regions import Interest, Regions, Shape, box_of
 
 

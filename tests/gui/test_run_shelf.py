@@ -12,11 +12,11 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QInputDialog, QLabel, QSpi
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.options import Device
-from kernelscope.gui.model.arrangement import Arrangement
+from kernelscope.gui.model.displays import Arrangement
 from kernelscope.gui.model.figure import FigurePart
-from kernelscope.gui.model.figures import describe_gain, figures_of
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.rungs import RungPlace
+from kernelscope.gui.model.runs import describe_gain, figures_of
 from kernelscope.gui.session.session import Session
 from kernelscope.gui.tools.picture_pair import RunPair
 from kernelscope.gui.viewer.pair_view import PairView

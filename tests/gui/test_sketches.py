@@ -17,7 +17,7 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import estimate
-from kernelscope.gui.model import ahead
+from kernelscope.gui.model import sketches
 from kernelscope.gui.model.sketches import (
     HEIGHT,
     WIDTH,
@@ -177,9 +177,9 @@ def test_sketches_of_the_last_four_pictures_are_kept() -> None:
 def test_the_helper_answers_each_order_when_its_code_is_there() -> None:
     scene, answers = scene_of(10, 10), io.StringIO()
     steps = [Step.create("negative"), Step.create("median", {"size": 3})]
-    orders = [ahead.order(scene, step) for step in steps]
+    orders = [sketches.order(scene, step) for step in steps]
     assert json.loads(orders[0])["dtype"] == "uint8"
-    ahead.serve(orders, answers)
+    sketches.serve(orders, answers)
     assert answers.getvalue().splitlines() == [kind_of_sketch(scene, step) for step in steps]
 
 

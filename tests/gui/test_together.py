@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import NotANumber
 from kernelscope.files.volumes import read_volume
-from kernelscope.gui.model.together import FoundFile, misfit, read_together
+from kernelscope.gui.model.volume_files import FoundFile, misfit, read_together
 from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
 from kernelscope.gui.window.main_window import MainWindow
@@ -81,7 +81,7 @@ def test_the_same_voxels_of_another_size_are_no_copy(tmp_path: Path) -> None:
 def test_a_dicom_series_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     monkeypatch.setattr(
-        "kernelscope.gui.model.together.read_volume",
+        "kernelscope.gui.model.volume_files.read_volume",
         lambda path, nan: calls.append(path) or read_volume(path, nan=nan),
     )
     (tmp_path / "series").mkdir()

@@ -16,15 +16,15 @@ from pytestqt.qtbot import QtBot
 from kernelscope.base.errors import SeveralVolumes
 from kernelscope.files.volumes import read_volume
 from kernelscope.gui.docks.volume_components import VolumeStepBar
-from kernelscope.gui.model import volume_series
+from kernelscope.gui.model import volume_files
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.displays import automatic_of
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.slice_drawing import Look, composite
-from kernelscope.gui.model.volume_series import VolumeSeries
+from kernelscope.gui.model.volume_files import VolumeSeries
 from kernelscope.gui.session.session import FIRST_FILTER
 from kernelscope.gui.session.subject import SHOWN, Fields
-from kernelscope.gui.viewer.layers import Slabs
+from kernelscope.gui.viewer.layer import Slabs
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
@@ -261,7 +261,7 @@ def test_a_file_that_is_gone_is_reported(qtbot: QtBot, window: MainWindow, file:
 
 
 def test_volumes_are_kept_up_to_a_limit(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(volume_series, "MOST_BYTES", 2 * 2 * int(np.prod(SHAPE)))
+    monkeypatch.setattr(volume_files, "MOST_BYTES", 2 * 2 * int(np.prod(SHAPE)))
     series = VolumeSeries(file, COUNT)
     for index in range(3):
         series.keep(index, series.read(index))

@@ -24,9 +24,9 @@ from pytestqt.qtbot import QtBot
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.drawn_view import DrawnView
-from kernelscope.gui.model.projection import Projection
+from kernelscope.gui.model.slice_drawing import Projection
 from kernelscope.gui.session.canvas_view import CanvasView
-from kernelscope.gui.viewer import layers
+from kernelscope.gui.viewer import layer
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.images.volume import Volume
@@ -291,10 +291,8 @@ def test_only_slices_that_changed_are_drawn_again(
     show_input(viewer, volume())
     show_output(viewer, volume(1))
     drawn: list[tuple[int, ...]] = []
-    real = layers.layer_of
-    monkeypatch.setattr(
-        layers, "layer_of", lambda *each: drawn.append(each[0].shape) or real(*each)
-    )
+    real = layer.layer_of
+    monkeypatch.setattr(layer, "layer_of", lambda *each: drawn.append(each[0].shape) or real(*each))
     viewer.go_to((10, 15, 25))  # within the axial and the coronal plane
     assert len(drawn) == 2
     viewer.go_to((10, 15, 25))
@@ -334,7 +332,7 @@ def test_a_maximum_of_a_slab_is_drawn_and_named(qtbot: QtBot, shown: PairView) -
 def test_a_large_slab_is_computed_elsewhere_first(
     shown: PairView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layers, "_AT_ONCE", 10)
+    monkeypatch.setattr(layer, "_AT_ONCE", 10)
     works: list[Callable[[], Any]] = []
     shown.wanted.connect(works.append)
     shown.view.choose_look(replace(shown.view.look, projection=Projection.MEAN))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
-from kernelscope.gui.model.figures import Figures
 from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.model.runs import Figures
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import ElidedLabel, dressed, in_row, set_help
 

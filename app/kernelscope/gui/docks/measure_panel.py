@@ -11,9 +11,16 @@ from PySide6.QtGui import QColor, QGuiApplication, QPalette, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QMenu, QTreeWidgetItem, QWidget
 
 from kernelscope.gui.docks.picture_inks import PICTURE_STYLES, channel_colour, picture_colour
-from kernelscope.gui.model.arrangement import Units
-from kernelscope.gui.model.measurements import COLUMNS, Against, RegionRow, as_csv, texts_of
-from kernelscope.gui.model.profiles import Profile, profiles_as_csv
+from kernelscope.gui.model.displays import Units
+from kernelscope.gui.model.measurements import (
+    COLUMNS,
+    Against,
+    Profile,
+    RegionRow,
+    as_csv,
+    profiles_as_csv,
+    texts_of,
+)
 from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import WholeBox, choice_box

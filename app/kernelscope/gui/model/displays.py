@@ -1,4 +1,4 @@
-"""The displays of input and output: automatic or chosen, linked or separate."""
+"""How input and output are shown: their arrangement and units, and a display for each."""
 
 from __future__ import annotations
 
@@ -14,6 +14,28 @@ from kernelscope.gui.model.display import Display
 from kernelscope.images.image import Image
 from kernelscope.images.planes import sampled
 from kernelscope.images.volume import Volume
+
+
+class Arrangement(StrEnum):
+    SIDE_BY_SIDE = "side by side"
+    SWIPE = "swipe"
+    """One picture: the input left of a line, the output right of it."""
+    SPLIT = "split"
+    """One picture: the input above a line, the output below it."""
+    OUTPUT = "output alone"
+
+    @property
+    def is_divided(self) -> bool:
+        return self in (Arrangement.SWIPE, Arrangement.SPLIT)
+
+
+class Units(StrEnum):
+    """The units in which sample values are read off; the value is the name in the interface."""
+
+    STORED = "stored"
+    BYTES = "0 to 255"
+    SHARE = "0 to 1"
+
 
 Shown: TypeAlias = Image | Volume
 

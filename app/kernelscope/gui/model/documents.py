@@ -8,7 +8,7 @@ equals, those that were not in front for longest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from kernelscope.base import memory
 from kernelscope.engine.request import RunSettings
+from kernelscope.gui.model import history
+from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.history import History, Moment
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -232,3 +234,27 @@ class Documents:
     def _worth(self, document: Document) -> tuple[bool, int, int]:
         used = self._used.index(document) if document in self._used else -1
         return document in self._open, document.work, used
+
+
+def describe_memory(
+    shown: Sequence[History[Any, Any]], gallery: Gallery, documents: Documents
+) -> str:
+    """Return the memory of the process, as far as the system says, and that of the pictures kept.
+
+    Several places may keep the same picture.
+    """
+    outputs = [each.outputs for each in shown]
+    places = {
+        "undo": (sum(each.bytes for each in shown), len(shown) * history.MOST_BYTES),
+        "steps": (sum(each.bytes for each in outputs), sum(each.limit for each in outputs)),
+        "runs": (gallery.bytes, gallery.limit),
+        "pictures behind the one in front": (documents.bytes_behind, documents.limit),
+    }
+    kept = (f"{name} {_mib(each)} of {_mib(most)} MiB" for name, (each, most) in places.items())
+    whole = memory.resident()
+    process = f"{_mib(whole)} MiB in all, with libraries and compiled code. " if whole else ""
+    return f"Memory: {process}Pictures: {', '.join(kept)}."
+
+
+def _mib(count: int) -> int:
+    return round(count / 2**20)

@@ -9,25 +9,41 @@ of the picture's size is shown on the whole picture, reduced::
 
 Sketches are computed on one thread, and given up when they take too long; the part that was done
 by then gives the estimate of the cost.
+
+Run as a program, it compiles their code ahead. Numba compiles one function at a time in a process:
+while a filter is compiled for a thumbnail, which takes up to 20 s the first time on a computer, no
+other filter could start. The other process compiles with low priority, and the window loads the
+code from the cache on the disk in a few milliseconds::
+
+    window   {"key": "...", "recipe": "...", "dtype": "uint8", "channels": 1}  -->  this process
+    window   <--  "..."  the key, once that code is in the cache
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
+import os
+import sys
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TextIO
 
+import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base import jit
 from kernelscope.base.errors import AppError, Cancelled
 from kernelscope.base.parallel import core_count
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, settings_of
 from kernelscope.engine.run import execute
@@ -267,3 +283,55 @@ class _KeptSketches:
     anchor: weakref.ref[Any]
     key: tuple[str, tuple[int, int]]
     sketches: dict[Hashable, Sketch]
+
+
+_NOISE_SIDE = 80
+"""Side of the picture that is filtered: its values do not matter, but they must differ."""
+
+_HURRY = 0.02
+"""Seconds of computing for each filter ahead: only its code matters."""
+
+_NICENESS = 15
+
+
+def order(scene: ViewedPicture, step: Step) -> str:
+    planes = scene.image.planes
+    return json.dumps(
+        {
+            "key": kind_of_sketch(scene, step),
+            "recipe": Recipe((step,)).to_json(),
+            "dtype": planes.dtype.name,
+            "channels": planes.shape[2],
+        }
+    )
+
+
+def serve(orders: Iterable[str], answers: TextIO) -> None:
+    """Compile for each line of `orders`, and write its key when that is done."""
+    backend = CpuBackend(threads=1)
+    try:
+        for line in orders:
+            asked = json.loads(line)
+            (step,) = Recipe.from_json(asked["recipe"]).steps
+            scene = _stand_in(asked["dtype"], asked["channels"])
+            sketch(scene, step, backend, CancelToken(), _HURRY)
+            answers.write(f"{asked['key']}\n")
+            answers.flush()
+    finally:
+        backend.close()
+
+
+def _stand_in(dtype: str, channels: int) -> ViewedPicture:
+    """Return a picture of noise, for which the same code is compiled as for others of its type."""
+    noise = np.random.default_rng(0).random((_NOISE_SIDE, _NOISE_SIDE, channels), np.float32)
+    white = 1 if dtype == "float32" else np.iinfo(dtype).max
+    image = Image.from_array((noise * white).astype(dtype), "noise")
+    return ViewedPicture(image, (_NOISE_SIDE // 2, _NOISE_SIDE // 2), image)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(AttributeError, OSError):  # there is no such thing on Windows
+        os.nice(_NICENESS)
+    jit.load_numba()  # decides on the place of the cache
+    if jit.can_cache():  # or nobody could use the code
+        serve(sys.stdin, sys.stdout)

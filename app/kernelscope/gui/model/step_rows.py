@@ -14,11 +14,11 @@ from kernelscope.engine.memo import Facts
 from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model.comparison import following
-from kernelscope.gui.model.figures import describe_gain
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import judge_run, thumbnail
 from kernelscope.gui.model.history import Moment, parts_of
 from kernelscope.gui.model.pipeline import Pipeline
+from kernelscope.gui.model.runs import describe_gain
 from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED, duration
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume

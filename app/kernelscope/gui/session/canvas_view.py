@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from kernelscope.gui.model.arrangement import Arrangement, Units
 from kernelscope.gui.model.camera import Camera
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import Displays, PaneSide, dtype_of, full_of
-from kernelscope.gui.model.projection import Projection
-from kernelscope.gui.model.slice_drawing import Look
+from kernelscope.gui.model.displays import Arrangement, Displays, PaneSide, Units, dtype_of, full_of
+from kernelscope.gui.model.slice_drawing import Look, Projection
 from kernelscope.gui.session.subject import Observed
 from kernelscope.images.image import Image
 from kernelscope.images.planes import Plane, Position

@@ -24,8 +24,7 @@ from kernelscope.gui.model.drawn_view import DrawnView, draw
 from kernelscope.gui.model.figure import Figure, FigurePart, caption_of, of_pictures, region_in_view
 from kernelscope.gui.model.histogram_plot import fine_histogram
 from kernelscope.gui.model.history import Moment, Reference, ReferenceOrigin
-from kernelscope.gui.model.measurements import pictures
-from kernelscope.gui.model.profiles import ProfiledPicture
+from kernelscope.gui.model.measurements import ProfiledPicture, pictures
 from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.session.subject import PART, REFERENCED, Savable, Subject

@@ -32,8 +32,8 @@ from kernelscope.gui.model.history import (
     ReferenceOrigin,
     parts_of,
 )
+from kernelscope.gui.model.measurements import ProfiledPicture
 from kernelscope.gui.model.pipeline import Pipeline
-from kernelscope.gui.model.profiles import ProfiledPicture
 from kernelscope.gui.model.regions import Interest, Regions
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.sketches import ViewedPicture

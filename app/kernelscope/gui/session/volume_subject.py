@@ -23,14 +23,12 @@ from kernelscope.gui.model.figure import (
     of_slices,
     region_in_view,
 )
-from kernelscope.gui.model.figures import describe_result
 from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin, references_of
-from kernelscope.gui.model.measurements import size_of, slices, steps_of
-from kernelscope.gui.model.profiles import ProfiledPicture
-from kernelscope.gui.model.projection import Projection
+from kernelscope.gui.model.measurements import ProfiledPicture, size_of, slices, steps_of
 from kernelscope.gui.model.regions import Interest
+from kernelscope.gui.model.runs import describe_result
 from kernelscope.gui.model.sketches import ViewedPicture
-from kernelscope.gui.model.slice_drawing import drawn_slice
+from kernelscope.gui.model.slice_drawing import Projection, drawn_slice
 from kernelscope.gui.model.slice_previews import SlicePreview, SlicePreviews, place_of
 from kernelscope.gui.session.canvas_view import SLICES, CanvasView
 from kernelscope.gui.session.subject import (

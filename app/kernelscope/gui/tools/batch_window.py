@@ -72,14 +72,15 @@ from kernelscope.files.volumes import (
     is_volume,
     read_volume,
 )
-from kernelscope.gui.model.batch_queue import BatchQueue, FileRow
 from kernelscope.gui.model.batch_run import (
     AS_INPUT,
     KEEP,
     REPLACE,
     BatchOrder,
+    BatchQueue,
     BatchRun,
     BatchSettings,
+    FileRow,
     default_out,
     described,
 )

@@ -36,7 +36,7 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.times import EMULATED, Timing, duration
 from kernelscope.gui.tools.picture_pair import BlindDialog, Half, PicturePair
 from kernelscope.gui.viewer.layer import as_qimage
-from kernelscope.gui.viewer.still import draw_still
+from kernelscope.gui.viewer.rendering import draw_still
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.messages import close_box

@@ -45,8 +45,7 @@ from kernelscope.backends.trial.protocol import (
 from kernelscope.base import sandbox
 from kernelscope.base.errors import AppError
 from kernelscope.engine.control import CancelToken
-from kernelscope.gui.model.kernel_edits import FIRST, Edit, Edits, checked_name, digest
-from kernelscope.gui.model.new_kernel import files_for
+from kernelscope.gui.model.kernel_edits import FIRST, Edit, Edits, checked_name, digest, files_for
 from kernelscope.gui.model.trials import TrialSubject, Tried, Version, times_of, try_subject
 from kernelscope.gui.tools.code_view import CodeEditor, CodeView, FindBar
 from kernelscope.gui.widgets import theme

@@ -43,8 +43,7 @@ from kernelscope.files.volumes import (
     read_volume,
     write_volume,
 )
-from kernelscope.gui.model.together import FoundFile, read_together
-from kernelscope.gui.model.volume_series import VolumeSeries
+from kernelscope.gui.model.volume_files import FoundFile, VolumeSeries, read_together
 from kernelscope.gui.tools.preferences import jpeg_quality
 from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.viewer.rendering import from_clipboard, to_clipboard

@@ -33,8 +33,7 @@ from kernelscope.gui.model.kernel_difference import (
     difference,
     text_difference,
 )
-from kernelscope.gui.model.kernel_edits import Edits
-from kernelscope.gui.model.new_kernel import template_for
+from kernelscope.gui.model.kernel_edits import Edits, template_for
 from kernelscope.gui.model.trials import (
     TrialSubject,
     card_work_for,

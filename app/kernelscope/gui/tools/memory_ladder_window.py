@@ -34,7 +34,7 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.ladder import TimeScale
-from kernelscope.gui.model.session_times import SessionTimes
+from kernelscope.gui.model.times import SessionTimes
 from kernelscope.gui.model.xray import NAMES, SIGNS
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.messages import close_box, save_text

@@ -8,17 +8,16 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QAction, QActionGroup, QImage, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QToolBar, QWidget
 
-from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.blind_test import BlindTest
 from kernelscope.gui.model.comparison import offset_of
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import Shown, automatic_of
+from kernelscope.gui.model.displays import Arrangement, Shown, automatic_of
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.viewer.pair_view import PairView
-from kernelscope.gui.viewer.still import draw_still
+from kernelscope.gui.viewer.rendering import draw_still
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.messages import close_box
 from kernelscope.gui.widgets.parts import in_column, in_row

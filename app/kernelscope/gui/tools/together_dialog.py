@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.base.text import printable
-from kernelscope.gui.model.together import FoundFile, misfit
+from kernelscope.gui.model.volume_files import FoundFile, misfit
 from kernelscope.gui.widgets.messages import add_button
 from kernelscope.gui.widgets.parts import (
     dressed,

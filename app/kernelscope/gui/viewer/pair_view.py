@@ -22,15 +22,14 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope.engine.region import Region
-from kernelscope.gui.model.arrangement import Arrangement
 from kernelscope.gui.model.camera import Point, Room
 from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import PaneSide, Shown, dtype_of
+from kernelscope.gui.model.displays import Arrangement, PaneSide, Shown, dtype_of
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.measurements import white_of
-from kernelscope.gui.model.projection import Projection, slab
 from kernelscope.gui.model.pyramid import Pyramid
+from kernelscope.gui.model.slice_drawing import Projection, slab
 from kernelscope.gui.session.canvas_view import (
     DIVIDED,
     DRAWN,
@@ -40,12 +39,11 @@ from kernelscope.gui.session.canvas_view import (
     CanvasView,
 )
 from kernelscope.gui.viewer import values
-from kernelscope.gui.viewer.layer import Layer
-from kernelscope.gui.viewer.layers import Key, Slabs, picture_layer
+from kernelscope.gui.viewer.layer import Key, Layer, Slabs, picture_layer
 from kernelscope.gui.viewer.marks import ProbeLine
 from kernelscope.gui.viewer.pane import NOTHING, Pane, PaneBox
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas, Probe
-from kernelscope.gui.viewer.tools import Overlay, Tool
+from kernelscope.gui.viewer.region_tool import RegionTool
 from kernelscope.gui.viewer.view_controls import (
     ALL,
     LARGE,
@@ -96,7 +94,6 @@ class PairView(QWidget):
         self._slabs = Slabs()
         self._made: dict[tuple[int | None, PaneSide], tuple[object, Layer | None]] = {}
         """The layer of each plane with its source; from the same one it is not made again."""
-        self._overlays: tuple[Overlay, ...] = ()
         self._ordered: set[tuple[Pyramid, int]] = set()
         thing = "picture" if count == 1 else "volume"
         drop = " or drop one here" if count == 1 else ""
@@ -496,19 +493,19 @@ class PairView(QWidget):
         colours = self.view.difference_map if minus.is_grey else ColourMap.GREY
         return Display(0, 255, 1, colours)
 
-    # --- overlays and tools ---
+    # --- regions ---
 
-    def add_overlay(self, overlay: Overlay) -> None:
-        self._overlays = (*self._overlays, overlay)
+    def add_regions(self, tool: RegionTool) -> None:
         for canvas in self.canvases():
-            canvas.overlays = self._overlays
-        self.update_overlays()
+            canvas.regions = tool
+        self.update_regions()
 
-    def update_overlays(self) -> None:
+    def update_regions(self) -> None:
         for canvas in self.canvases():
             canvas.update()
 
-    def set_tool(self, tool: Tool | None) -> None:
+    def set_tool(self, tool: RegionTool | None) -> None:
+        """Give the left button and the keys to a tool, or back to the views."""
         for canvas in self.canvases():
             canvas.set_tool(tool)
 

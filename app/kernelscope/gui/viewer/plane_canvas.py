@@ -3,14 +3,14 @@
 Paints the visible part, and emits requests of mouse and keys. Input and output may share the
 canvas, divided by a line::
 
-    points of the widget --to_scene--> pixels of the plane, where tools and overlays work
+    points of the widget --to_scene--> pixels of the plane, where regions are drawn
                          --to_units--> millimetres of a slice, where the camera works
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSizeF, Qt, Signal
@@ -30,12 +30,11 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from kernelscope.gui.model.arrangement import Arrangement
-from kernelscope.gui.model.displays import PaneSide
+from kernelscope.gui.model.displays import Arrangement, PaneSide
 from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer
-from kernelscope.gui.viewer.tools import Overlay, OverlayPlace, Tool, Touch
+from kernelscope.gui.viewer.region_tool import RegionTool, Touch
 from kernelscope.gui.widgets import theme
 
 _NOTCH = 120  # angle that Qt reports for one notch of a mouse wheel, in eighths of a degree
@@ -122,8 +121,8 @@ class PlaneCanvas(QWidget):
         """The text in a pixel's cell at high magnification, by layer, x and y."""
         self.probe: Probe | None = None
         self.magnified = False  # whether a magnifier is drawn at the probe
-        self.overlays: Sequence[Overlay] = ()
-        self.tool: Tool | None = None
+        self.regions: RegionTool | None = None  # draws over the picture
+        self.tool: RegionTool | None = None  # takes the left button and the keys
         self._spacing = QSizeF(1, 1)
         self._centre, self._scale = QPointF(), 1.0
         self._pixmap = QPixmap()
@@ -271,7 +270,7 @@ class PlaneCanvas(QWidget):
         self._pixmap.setDevicePixelRatio(ratio)
         painter.drawPixmap(0, 0, self._pixmap)
         self._draw_cross(painter)
-        self._draw_overlays(painter)
+        self._draw_regions(painter)
         self._draw_names(painter)
         self._draw_letters(painter)
         self._draw_probe(painter)
@@ -337,18 +336,15 @@ class PlaneCanvas(QWidget):
             colour = ground.pixelColor(x_inside, y_inside)
             marks.draw_value(painter, QRectF(corner, cell), "\n".join(text), colour)
 
-    def _draw_overlays(self, painter: QPainter) -> None:
-        if not self.overlays or not self.has_picture:
+    def _draw_regions(self, painter: QPainter) -> None:
+        if self.regions is None or not self.has_picture:
             return
         cell = self.cell
         painter.save()
         painter.setFont(self.font())
         painter.translate(self.to_widget(QPointF()))
         painter.scale(cell.width(), cell.height())
-        for overlay in self.overlays:
-            painter.save()
-            overlay.paint(painter, OverlayPlace(self.side, cell.width(), self.seen(), self.plane))
-            painter.restore()
+        self.regions.paint(painter, self.plane)
         painter.restore()
 
     def _draw_cross(self, painter: QPainter) -> None:
@@ -450,14 +446,14 @@ class PlaneCanvas(QWidget):
 
     # --- mouse ---
 
-    def set_tool(self, tool: Tool | None) -> None:
+    def set_tool(self, tool: RegionTool | None) -> None:
         self.tool = tool
         self._choose_cursor(QPointF(self.mapFromGlobal(self.cursor().pos())))
 
     def _touch(self, event: QMouseEvent) -> Touch:
         point, cell = self.to_scene(event.position()), self.cell
         aspect = cell.height() / cell.width()
-        return Touch(point, self.side, cell.width(), event.modifiers(), self.plane, aspect)
+        return Touch(point, cell.width(), self.plane, aspect)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         self.pressed.emit()
@@ -465,8 +461,9 @@ class PlaneCanvas(QWidget):
         left = event.button() == Qt.MouseButton.LeftButton
         if left and self._is_at_line(event.position()):
             self._taken = "divide"
-        elif left and tool is not None and tool.press(self._touch(event)):
+        elif left and tool is not None:
             self._taken = "tool"
+            tool.press(self._touch(event))
         elif left or event.button() == Qt.MouseButton.MiddleButton:
             self._taken = "left" if left else "middle"
             self._drag(self._taken, event.position(), QPointF())

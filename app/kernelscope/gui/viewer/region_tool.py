@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPainterPath, QPen, QTransform
 
 from kernelscope.engine.area import Corner
 from kernelscope.gui.model.regions import Interest, Point, Regions, Shape, box_of
-from kernelscope.gui.viewer.tools import OverlayPlace, Touch
 
 _GRIP = 8.0  # screen pixels around a handle within which it is taken
 
@@ -27,8 +26,25 @@ _STEPS: dict[int, Corner] = {
 }
 
 
+@dataclass(frozen=True)
+class Touch:
+    """A place of the mouse."""
+
+    point: QPointF
+    """Pixel (x, y) of the input, or of a slice as it is drawn, covers x to x + 1 and y to y + 1. It
+    may lie outside of the picture."""
+    scale: float  # screen pixels per pixel of the picture, across
+    plane: int | None = None  # the plane of a volume, by its number; None for a picture
+    aspect: float = 1.0  # height of a pixel of the picture over its width
+
+    def distance(self, x: float, y: float) -> float:
+        """Return how far a point is away, in screen pixels: the larger of both directions."""
+        across, down = x - self.point.x(), (y - self.point.y()) * self.aspect
+        return max(abs(across), abs(down)) * self.scale
+
+
 class RegionTool:
-    """Draws, moves and resizes regions; an overlay and a tool of a `PairView`.
+    """Draws, moves and resizes regions in the views of a `PairView`.
 
     In a volume, each plane has regions of its own.
 
@@ -62,11 +78,11 @@ class RegionTool:
 
     # --- mouse ---
 
-    def press(self, touch: Touch) -> bool:
+    def press(self, touch: Touch) -> None:
         corner = _corner(touch.point, self.shape)
         if self._draft and touch.plane == self._plane:
             self._go_on(corner, touch)
-            return True
+            return
         self._draft = []
         chosen, handle = self.regions.chosen_in(touch.plane), self._handle_at(touch)
         if chosen is not None and handle >= 0:
@@ -74,19 +90,17 @@ class RegionTool:
                 self._handle = handle
             else:
                 self._from, self._resized = chosen.opposite(handle), True
-            return True
+            return
         x, y, reach = touch.point.x(), touch.point.y(), _GRIP / touch.scale
         hit = self.regions.at(x, y, reach, touch.plane, touch.aspect)
         self._from = corner
         if hit >= 0:
             self.regions.choose(hit)
             self._moved = self.regions.chosen
-            return True
-        if self.shape is Shape.POLYGON:
+        elif self.shape is Shape.POLYGON:
             self._draft, self._from, self._cursor = [corner], None, corner
             self._plane = touch.plane
             self._redraw()
-        return True
 
     def drag(self, touch: Touch) -> None:
         chosen = self.regions.chosen
@@ -198,17 +212,18 @@ class RegionTool:
 
     # --- painting ---
 
-    def paint(self, painter: QPainter, place: OverlayPlace) -> None:
+    def paint(self, painter: QPainter, plane: int | None) -> None:
+        """Draw the regions of a plane; the painter is on pixels of the picture."""
         to_screen = painter.worldTransform()
         painter.resetTransform()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        chosen = self.regions.chosen_in(place.plane)
+        chosen = self.regions.chosen_in(plane)
         for region in self.regions.all:
-            if region is not chosen and region.plane == place.plane:
+            if region is not chosen and region.plane == plane:
                 _paint(painter, to_screen, region, chosen=False)
         if chosen is not None:
             _paint(painter, to_screen, chosen, chosen=True)
-        if self._draft and place.plane == self._plane:
+        if self._draft and plane == self._plane:
             corners = [*self._draft, *([self._cursor] if self._cursor is not None else [])]
             path = _path(to_screen, corners)
             for pen in (QPen(_EDGE, 3), QPen(QColor("#ffffff"), 1.5, Qt.PenStyle.DashLine)):

@@ -1,4 +1,4 @@
-"""Conversion of pixels to and from the clipboard."""
+"""Pixels to and from the clipboard, and pictures drawn at one size."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtGui import QImage
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QImage, QPainter
 
 from kernelscope.images.image import Image
 
@@ -70,3 +71,19 @@ def _unwrap(image: QImage, dtype: type[np.generic], channels: int) -> NDArray[An
     flat = np.frombuffer(image.constBits(), dtype).reshape(image.height(), row)
     used = flat[:, : image.width() * channels]
     return used.reshape(image.height(), image.width(), channels).copy()
+
+
+def place(image: QImage, room: QRectF) -> QRectF:
+    scale = min(room.width() / image.width(), room.height() / image.height())
+    scale = float(int(scale)) if scale >= 1 else scale
+    width, height = scale * image.width(), scale * image.height()
+    centre = room.center()
+    return QRectF(round(centre.x() - width / 2), round(centre.y() - height / 2), width, height)
+
+
+def draw_still(painter: QPainter, image: QImage, room: QRectF) -> None:
+    """Draw `image` centred in `room`, smooth only where it is reduced."""
+    area = place(image, room)
+    smooth = area.width() < image.width()
+    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, smooth)
+    painter.drawImage(area, image)

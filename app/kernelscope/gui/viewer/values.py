@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.gui.model.arrangement import Units
 from kernelscope.gui.model.camera import Point
-from kernelscope.gui.model.projection import Projection
+from kernelscope.gui.model.displays import Units
+from kernelscope.gui.model.slice_drawing import Projection
 from kernelscope.images.planes import Plane, Position, millimetres
 from kernelscope.images.volume import Volume
 

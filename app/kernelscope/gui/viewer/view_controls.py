@@ -9,8 +9,7 @@ from functools import partial
 from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 
-from kernelscope.gui.model.projection import Projection
-from kernelscope.gui.model.slice_drawing import Look
+from kernelscope.gui.model.slice_drawing import Look, Projection
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.viewer.values import numbers
 from kernelscope.gui.widgets.controls import NumberBox, Slider, WholeBox, choice_box

@@ -22,7 +22,7 @@ from kernelscope.engine.result import Result
 from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.ladder import KnownRung
 from kernelscope.gui.model.rungs import RungPlace, without_gpu
-from kernelscope.gui.model.session_times import SessionTimes
+from kernelscope.gui.model.times import SessionTimes
 from kernelscope.gui.session.canvas_view import SEEN, SLICES
 from kernelscope.gui.session.session import OF_SETTINGS
 from kernelscope.gui.session.subject import INPUT, SHOWN

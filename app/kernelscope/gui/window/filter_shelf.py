@@ -26,7 +26,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.denoising import Proposal, propose
 from kernelscope.engine.step import Step
 from kernelscope.engine.worker import Job
-from kernelscope.gui.model import ahead
+from kernelscope.gui.model import sketches
 from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.sketches import Sketch, Sketches, ViewedPicture, kind_of_sketch, sketch
 from kernelscope.gui.session.canvas_view import DRAWN, SEEN
@@ -89,7 +89,7 @@ class FilterShelf(QObject):
         """Those it has not answered yet; it works at the first."""
         self.compiles = QTimer(self, singleShot=True, interval=COMPILING_MS)
         self.compiles.timeout.connect(self._show_waiting)
-        self.helper = Helper(ahead.__name__, self)
+        self.helper = Helper(sketches.__name__, self)
         self.helper.answered.connect(self._on_compiled)
         self.helper.ended.connect(self._on_helped)
         self._quiet = QTimer(self, singleShot=True, interval=QUIET_MS)
@@ -283,7 +283,7 @@ class FilterShelf(QObject):
         for wanted in missing:
             kind = kind_of_sketch(scene, wanted.step)
             if kind not in self._tried:
-                orders.setdefault(kind, ahead.order(scene, wanted.step))
+                orders.setdefault(kind, sketches.order(scene, wanted.step))
         if orders and not self.helper.busy:
             self._tried.update(orders)
             self._orders = list(orders)

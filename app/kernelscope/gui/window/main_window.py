@@ -28,7 +28,7 @@ from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.files import SAMPLES
 from kernelscope.gui.model.comparison import View
-from kernelscope.gui.model.kept_memory import describe, kept_by
+from kernelscope.gui.model.documents import describe_memory
 from kernelscope.gui.session.session import FILTER, KIND, OF_SETTINGS
 from kernelscope.gui.session.subject import (
     INPUT,
@@ -359,7 +359,7 @@ class MainWindow(Frame):
 
     def _describe_memory(self) -> str:
         histories = [subject.history for subject in self.session.subjects]
-        return describe(kept_by(histories, self.session.gallery, self.open_pictures.documents))
+        return describe_memory(histories, self.session.gallery, self.open_pictures.documents)
 
     def _on_availability(self, availability: dict[str, Availability]) -> None:
         self.companions.availability = availability

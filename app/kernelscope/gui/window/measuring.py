@@ -7,8 +7,7 @@ from dataclasses import replace
 from PySide6.QtCore import QObject
 
 from kernelscope.gui.model.freshness import Freshness
-from kernelscope.gui.model.measurements import RegionRow, measure
-from kernelscope.gui.model.profiles import Profile, profile
+from kernelscope.gui.model.measurements import Profile, RegionRow, measure, profile
 from kernelscope.gui.model.regions import Regions, Shape
 from kernelscope.gui.session.canvas_view import PANES, SLICES
 from kernelscope.gui.session.session import KIND
@@ -54,9 +53,9 @@ class Measuring(QObject):
             canvas = page.canvas
             regions = page.subject.regions
             regions.changed = self._on_regions
-            tool = RegionTool(regions, canvas.update_overlays, leave, canvas.in_view)
+            tool = RegionTool(regions, canvas.update_regions, leave, canvas.in_view)
             self._tools[kind] = tool
-            canvas.add_overlay(tool)
+            canvas.add_regions(tool)
         panel.show_regions_of(self.regions)
         panel.wanted.connect(self._later.soon)
         live.refreshed.connect(self._later.soon)
@@ -152,7 +151,7 @@ class Measuring(QObject):
 
     def _on_regions(self) -> None:
         self._count()
-        self._frame.pages[self._session.kind].canvas.update_overlays()
+        self._frame.pages[self._session.kind].canvas.update_regions()
         self._panel.show_regions()
         self._show_size()
         chosen = self.regions.chosen

@@ -16,10 +16,9 @@ from PySide6.QtWidgets import QInputDialog
 from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model import runs
-from kernelscope.gui.model.figures import figures_of
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import Examined, judge_run
-from kernelscope.gui.model.runs import Run
+from kernelscope.gui.model.runs import Run, figures_of
 from kernelscope.gui.session.session import KIND
 from kernelscope.gui.session.subject import COMPONENT, JUDGED, MOMENT_SHOWN, REFERENCE, SHOWN
 from kernelscope.gui.tools.picture_pair import RunPair

@@ -26,7 +26,7 @@ from kernelscope.gui.docks.volume_components import ComponentsPanel, VolumeStepB
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide, automatic_of
 from kernelscope.gui.model.slice_drawing import composite, dyed
-from kernelscope.gui.model.volume_series import VolumeSeries
+from kernelscope.gui.model.volume_files import VolumeSeries
 from kernelscope.gui.session.session import KIND
 from kernelscope.gui.session.subject import COMPONENT, MOMENT, SHOWN, Fields
 from kernelscope.gui.session.volume_subject import VolumeSubject
