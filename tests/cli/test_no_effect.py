@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,13 @@ def test_which_values_have_none(filter_id: str, values: dict[str, object], numbe
     assert len(Step.create(filter_id, values).without_effect(grey=False)) == number
 
 
+@pytest.fixture
+def cpu() -> Iterator[CpuBackend]:
+    backend = CpuBackend()
+    yield backend
+    backend.close()
+
+
 OF_COLOURS = [
     pytest.param(spec.id, each.name, id=f"{spec.id}-{each.name}")
     for spec in filters.discover().values()
@@ -68,13 +76,14 @@ OF_COLOURS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("filter_id", "name"), OF_COLOURS)
-def test_those_of_colours_act_there_and_have_no_effect_in_grey(filter_id: str, name: str) -> None:
+def test_those_of_colours_act_there_and_have_no_effect_in_grey(
+    filter_id: str, name: str, cpu: CpuBackend
+) -> None:
     parameter = filters.get(filter_id).parameter(name)
     values = parameter.default, parameter.variants(parameter.default, 3)[-1]
     assert len({*values}) == 2
     colour = np.random.default_rng(1).normal((90, 120, 150), 9, (24, 31, 3)).astype(np.uint8)
     grey = np.ascontiguousarray(colour[..., :1])
-    backends = {"cpu": CpuBackend()}
 
     def results(pixels: NDArray[np.uint8], *, first: bool = False) -> list[NDArray[np.uint8]]:
         picture = Image.from_array(pixels, "a")
@@ -84,7 +93,7 @@ def test_those_of_colours_act_there_and_have_no_effect_in_grey(filter_id: str, n
         assert (requests[0].work == requests[1].work) is requests[0].is_grey
         said = [name in [chip.name for chip in each.chips()] for each in requests]
         assert said == [not each.is_grey for each in requests]
-        return [execute(each, backends).image.planes for each in requests]
+        return [execute(each, {"cpu": cpu}).image.planes for each in requests]
 
     one, other = results(colour)
     assert (one != other).any()

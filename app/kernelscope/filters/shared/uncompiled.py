@@ -182,28 +182,26 @@ def correlation(
 
 def along_both(array: NDArray[Any], side: int, combine: np.ufunc) -> NDArray[Any]:
     """Combine the cells of squares, along one axis after the other."""
-    down = _combined(lambda of, first, end: of[first:end], array, side, len(array), combine)
-    return _combined(lambda of, first, end: of[:, first:end], down, side, down.shape[1], combine)
+    return _along(_along(array, side, combine, 0), side, combine, 1)
 
 
-def _combined(
-    part: Callable[[NDArray[Any], int, int], NDArray[Any]],
-    array: NDArray[Any],
-    side: int,
-    length: int,
-    combine: np.ufunc,
-) -> NDArray[Any]:
-    """Combine `side` cells along the axis of `part`: of 7 one, the next two, and the last four."""
-    found, runs, span, used = None, array, 1, 0
+def _along(array: NDArray[Any], side: int, combine: np.ufunc, axis: int) -> NDArray[Any]:
+    """Combine `side` cells along an axis: of 7 the first, the next two, and the last four."""
+
+    def part(of: NDArray[Any], first: int, count: int) -> NDArray[Any]:
+        return of[(*(slice(None),) * axis, slice(first, first + count))]
+
+    count, runs, span, used = array.shape[axis] - side + 1, array, 1, 0
+    found: NDArray[Any] | None = None
     while True:
         if side & span:
-            cells = part(runs, used, used + length - side + 1)
+            cells = part(runs, used, count)
             found = cells.copy() if found is None else combine(found, cells, out=found)
             used += span
-        if used == side:
+        if found is not None and used == side:
             return found
-        length_of_runs = length - span + 1
-        runs = combine(part(runs, 0, length_of_runs - span), part(runs, span, length_of_runs))
+        length = runs.shape[axis] - span
+        runs = combine(part(runs, 0, length), part(runs, span, length))
         span *= 2
 
 
