@@ -33,7 +33,6 @@ sys.path.insert(0, str(ROOT / "app"))
 from kernelscope import filters  # noqa: E402
 from kernelscope.base.machine import cpu_name  # noqa: E402
 from kernelscope.bench.peers import plain_c as plain  # noqa: E402
-from kernelscope.bench.peers import sized_c  # noqa: E402
 from kernelscope.bench.presets import weights  # noqa: E402
 from kernelscope.filters.median.cpu import BUBBLE, HUANG  # noqa: E402
 from kernelscope.schema.borders import Border  # noqa: E402
@@ -124,8 +123,8 @@ def picture_case(
     call = plain.plain(filter_id, theirs, values, Border.REFLECT)
     assert call is not None
     known = None
-    if filter_id in sized_c.SIDES:
-        known = sized_c.sized(filter_id, theirs, values, Border.REFLECT)
+    if filter_id in plain.SIDES:
+        known = plain.sized(filter_id, theirs, values, Border.REFLECT)
     return passes(spec, source, output, values, level), call, known, output[..., 0]
 
 

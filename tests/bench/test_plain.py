@@ -17,7 +17,6 @@ from kernelscope import filters
 from kernelscope.base.errors import AppError
 from kernelscope.bench import peers
 from kernelscope.bench.peers import plain_c as plain
-from kernelscope.bench.peers import sized_c
 from kernelscope.filters.mri_nlm.cpu import plan_cpu as plan_mri_nlm
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import CpuTask
@@ -92,7 +91,7 @@ def test_equal_to_serial(filter_id: str, parameters: dict[str, Any], dtype: type
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 @pytest.mark.parametrize(
     ("filter_id", "parameters"),
-    [(name, values) for name, values in CASES if name in sized_c.SIDES],
+    [(name, values) for name, values in CASES if name in plain.SIDES],
     ids=lambda value: str(value)[:40],
 )
 def test_loops_for_one_size_compute_the_same(
@@ -100,9 +99,7 @@ def test_loops_for_one_size_compute_the_same(
 ) -> None:
     values = filters.get(filter_id).validate(parameters)
     pixels = noise(dtype, (23, 31))
-    calls = [
-        made(filter_id, pixels, values, Border.MIRROR) for made in (plain.plain, sized_c.sized)
-    ]
+    calls = [made(filter_id, pixels, values, Border.MIRROR) for made in (plain.plain, plain.sized)]
     any_size, one_size = (call() for call in calls if call is not None)
     np.testing.assert_array_equal(any_size, one_size)
 
@@ -112,7 +109,7 @@ def test_loops_for_one_size_are_of_that_size() -> None:
     pixels, three = noise(np.uint8, (23, 31)), plain.library(np.dtype(np.uint8), 3)
     five = {"size": 5}
     other = plain.plain("mean", pixels, five, Border.MIRROR, three)
-    right = sized_c.sized("mean", pixels, five, Border.MIRROR)
+    right = plain.sized("mean", pixels, five, Border.MIRROR)
     assert other is not None
     assert right is not None
     assert (other() != right()).any()

@@ -1,6 +1,6 @@
 """The libraries that the bench compares with, if they are installed.
 
-Each module of this package that has a ``LIBRARY`` is one: OpenCV, SciPy, scikit-image and plain
+Those in ``LIBRARIES`` of the modules of this package: OpenCV, SciPy, scikit-image and plain
 loops in C on the CPU; CuPy and NVIDIA's NPP on the GPU. A counterpart computes the same filter on
 the same pixels; if a library's borders or rounding differ, the bench reports the differences.
 See `library` for how to add one.
@@ -39,7 +39,7 @@ def discover() -> Mapping[str, Library]:
         importlib.import_module(f"{__name__}.{each.name}")
         for each in pkgutil.iter_modules(__path__)
     )
-    found = [each.LIBRARY for each in modules if hasattr(each, "LIBRARY")]
+    found = [each for module in modules for each in getattr(module, "LIBRARIES", ())]
     found.sort(key=lambda library: library.rank)
     return MappingProxyType({library.name: library for library in found})
 

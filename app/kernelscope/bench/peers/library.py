@@ -1,6 +1,6 @@
 """The interface of a peer library: its filters, and how its calls are timed.
 
-A module of this package that has a ``LIBRARY`` is a peer; `kernelscope.bench.peers` finds it. For
+The modules of this package list theirs in ``LIBRARIES``; `kernelscope.bench.peers` finds them. For
 each filter that the library has too, `Library.makers` holds a function that prepares a call on
 given pixels:
 
@@ -8,7 +8,7 @@ given pixels:
         side = parameters["size"]
         return lambda: cv2.blur(pixels, (side, side)), unchanged
 
-    LIBRARY = Library(name="OpenCV", module="cv2", makers={"mean": mean}, rank=0)
+    LIBRARIES = (Library(name="OpenCV", module="cv2", makers={"mean": mean}, rank=0),)
 
 A maker returns None if the library has no function that computes the same with these parameters
 and this border. The first of the two functions that it returns is timed. The second converts the
@@ -17,6 +17,7 @@ result, on the host, into the samples of the filter; it is not timed.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import math
@@ -27,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.bench.peers import card
+from kernelscope.base.paths import KERNELS
 from kernelscope.filters.shared.non_local import falloff
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Pixels
@@ -89,8 +90,8 @@ class Library:
     ) -> Counterpart | None:
         maker = self.makers[filter_id]
         if self.on_card:
-            with card.stream():
-                made = maker(card.upload(pixels), parameters, border)
+            with stream():
+                made = maker(cupy().asarray(pixels), parameters, border)
         else:
             made = maker(pixels, parameters, border)
         return None if made is None else Counterpart(self, *made)
@@ -106,16 +107,73 @@ class Counterpart:
     def result(self) -> Pixels:
         if not self.library.on_card:
             return self.finish(self.call())
-        with card.stream():
+        with stream():
             return self.finish(self.call().get())
 
     def seconds(self, cold: bool) -> float:
         """Return the time of a call: on a GPU by events, on an emptied cache if `cold`."""
         if self.library.on_card:
-            return card.seconds(self.call, cold)
+            return seconds_on_card(self.call, cold)
         start = time.perf_counter()
         self.call()
         return time.perf_counter() - start
+
+
+# The GPU through CuPy ------------------------------------------------------------------
+#
+# The bench's own levels run through PyCUDA in `kernelscope.backends.cuda`; CuPy is imported only by
+# this package, and only if a library on the GPU is compared.
+
+_SPIN_SECONDS = 2e-3
+"""Cycles that the GPU spins before a timed call, so that launch overhead is not timed."""
+
+_SPARE_BYTES = 512 * 2**20
+"""Size of the block that is rewritten to empty the GPU's cache: larger than any cache."""
+
+
+@functools.cache
+def cupy() -> Any:
+    import cupy
+
+    return cupy
+
+
+@functools.cache
+def stream() -> Any:
+    """Return the stream that all peers share, a context manager."""
+    return cupy().cuda.Stream(non_blocking=True)
+
+
+def seconds_on_card(call: Callable[[], Any], cold: bool) -> float:
+    """Return the time between two events around `call`, on an emptied cache if `cold`."""
+    with stream() as current:
+        begin, end = cupy().cuda.Event(), cupy().cuda.Event()
+        if cold:
+            _spare().fill(0)
+        else:
+            call()
+        _spin()
+        begin.record(current)
+        call()
+        end.record(current)
+        end.synchronize()
+        return float(cupy().cuda.get_elapsed_time(begin, end)) * 1e-3
+
+
+@functools.cache
+def _spare() -> Any:
+    return cupy().empty(_SPARE_BYTES, np.uint8)
+
+
+@functools.cache
+def _spin_kernel() -> Any:
+    source = (KERNELS / "hold.cu").read_text(encoding="utf-8")
+    return cupy().RawModule(code=source).get_function("hold")
+
+
+def _spin() -> None:
+    kilohertz = cupy().cuda.Device().attributes["ClockRate"]
+    _spin_kernel()((1,), (1,), (np.int64(_SPIN_SECONDS * kilohertz * 1e3),))
 
 
 # Shared by makers -------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The functions that ``scipy.ndimage`` and ``cupyx.scipy.ndimage`` share."""
+"""SciPy, scikit-image and CuPy: ``scipy.ndimage`` and ``cupyx.scipy.ndimage`` share functions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 
 from kernelscope.bench.peers.library import (
+    Library,
     Made,
     Maker,
     Parameters,
+    cupy,
+    distance,
     laplace_mask,
     magnitudes,
     mask_and_divisor,
@@ -160,3 +163,55 @@ class NdImage:
             return xp.hypot(across.astype(np.float32), down.astype(np.float32))
 
         return call, round_and_saturate
+
+
+def _median(pixels: Any, parameters: Parameters, border: Border) -> Made | None:
+    if border in MISSING_BORDERS:
+        return None
+    from skimage.filters import median
+
+    square = np.ones((parameters["size"], parameters["size"]), bool)
+    return lambda: median(pixels, square, mode=str(border)), unchanged
+
+
+def _nlm(pixels: Any, parameters: Parameters, border: Border) -> Made | None:
+    reach = distance(parameters, border)
+    if reach is None:
+        return None
+    from skimage.restoration import denoise_nl_means
+
+    patch, radius = parameters["patch"], parameters["search_radius"]
+    return (
+        lambda: denoise_nl_means(pixels, patch, radius, reach, fast_mode=True),
+        lambda values: round_and_saturate(255 * values),
+    )
+
+
+def _of_scipy() -> Any:
+    import scipy.ndimage
+
+    return scipy.ndimage
+
+
+def _of_cupy() -> Any:
+    import cupyx.scipy.ndimage
+
+    return cupyx.scipy.ndimage
+
+
+LIBRARIES = (
+    Library(
+        name="SciPy",
+        module="scipy",
+        makers=NdImage(lambda: np, _of_scipy).makers(),
+        rank=1,
+    ),
+    Library(name="scikit-image", module="skimage", makers={"median": _median, "nlm": _nlm}, rank=2),
+    Library(
+        name="CuPy",
+        module="cupy",
+        makers=NdImage(cupy, _of_cupy).makers(),
+        rank=5,
+        on_card=True,
+    ),
+)

@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 
 from kernelscope.base.errors import AppError
-from kernelscope.bench.peers import card
 from kernelscope.bench.peers.library import (
     Library,
     Made,
     Parameters,
+    cupy,
     laplace_mask,
     magnitudes,
     mask_and_divisor,
     saturate,
+    stream,
     unchanged,
 )
 from kernelscope.filters.shared.correlation import binomial
@@ -71,11 +72,11 @@ def _part(part: str) -> Any:
 
 @functools.cache
 def _context() -> _Context:
-    attributes = card.cupy().cuda.Device().attributes
-    capability = card.cupy().cuda.Device().compute_capability
+    attributes = cupy().cuda.Device().attributes
+    capability = cupy().cuda.Device().compute_capability
     return _Context(
-        stream=card.stream().ptr,
-        device=card.cupy().cuda.Device().id,
+        stream=stream().ptr,
+        device=cupy().cuda.Device().id,
         multiprocessors=attributes["MultiProcessorCount"],
         threads_per_multiprocessor=attributes["MaxThreadsPerMultiProcessor"],
         threads_per_block=attributes["MaxThreadsPerBlock"],
@@ -116,8 +117,8 @@ def _window(side: int) -> tuple[_Size, _Point]:
 
 def _correlate(source: Any, weights: Any, divisor: int) -> Callable[[], Any]:
     """NPP keeps the weights in GPU memory, in reverse order."""
-    output = card.cupy().empty_like(source)
-    on_card = card.cupy().asarray(np.ascontiguousarray(weights[::-1, ::-1], np.int32))
+    output = cupy().empty_like(source)
+    on_card = cupy().asarray(np.ascontiguousarray(weights[::-1, ::-1], np.int32))
     call = _filter(
         "nppiFilterBorder_8u_C1R",
         source,
@@ -132,7 +133,7 @@ def _correlate(source: Any, weights: Any, divisor: int) -> Callable[[], Any]:
 
 def _mean(source: Any, parameters: Parameters, border: Border) -> Made:
     window = _window(parameters["size"])
-    output = card.cupy().empty_like(source)
+    output = cupy().empty_like(source)
     return (
         _filter("nppiFilterBoxBorder_8u_C1R", source, output, *window, _REPLICATE),
         unchanged,
@@ -157,8 +158,8 @@ def _median(source: Any, parameters: Parameters, border: Border) -> Made:
         ctypes.byref(scratch_size),
         _REPLICATE,
     )()
-    scratch = card.cupy().empty(max(scratch_size.value, 1), np.uint8)
-    output = card.cupy().empty_like(source)
+    scratch = cupy().empty(max(scratch_size.value, 1), np.uint8)
+    output = cupy().empty_like(source)
     address = ctypes.c_void_p(scratch.data.ptr)
     name = "nppiFilterMedianBorder_8u_C1R"
     call = _filter(name, source, output, *window, address, _REPLICATE)
@@ -175,12 +176,12 @@ def _mask(source: Any, parameters: Parameters, border: Border) -> Made | None:
 def _laplace(source: Any, parameters: Parameters, border: Border) -> Made | None:
     if parameters["negative"] != "absolute" or parameters["form"] == "5x5":
         return None  # NPP 13.0.1 gives other sums: its filter for signed results fails at 5×5
-    output = card.cupy().empty(source.shape, np.int16)
+    output = cupy().empty(source.shape, np.int16)
     if parameters["form"] == "8":
         name = "nppiFilterLaplaceBorder_8u16s_C1R"
         return _filter(name, source, output, _MASK_3X3, _REPLICATE), magnitudes
     weights = laplace_mask(parameters).astype(np.float32)
-    on_card = card.cupy().asarray(weights)
+    on_card = cupy().asarray(weights)
     call = _filter(
         "nppiFilterBorder32f_8u16s_C1R",
         source,
@@ -197,7 +198,7 @@ def _sobel(source: Any, parameters: Parameters, border: Border) -> Made | None:
     if norm is None:
         return None
     size = _Size(source.shape[1], source.shape[0])
-    output = card.cupy().empty(source.shape, np.int16)
+    output = cupy().empty(source.shape, np.int16)
     nothing = (ctypes.c_void_p(), 0)
     return (
         _call(
@@ -223,7 +224,7 @@ def _sobel(source: Any, parameters: Parameters, border: Border) -> Made | None:
 def _greyscale(source: Any, parameters: Parameters, border: Border) -> Made | None:
     if _part("icc") is None or parameters["rounding"] != "nearest":
         return None
-    output = card.cupy().empty(source.shape[:2], np.uint8)
+    output = cupy().empty(source.shape[:2], np.uint8)
     size = _Size(source.shape[1], source.shape[0])
     image = (*_image(source), *_image(output), size)
     return _call("icc", "nppiRGBToGray_8u_C3C1R", output, *image), unchanged
@@ -239,22 +240,24 @@ def _version() -> str:
     return ".".join(str(number) for number in core.nppGetLibVersion().contents)
 
 
-LIBRARY = Library(
-    name="NPP",
-    module="cupy",
-    makers={
-        "greyscale": _greyscale,
-        "laplace": _laplace,
-        "mask": _mask,
-        "mean": _mean,
-        "median": _median,
-        "sobel": _sobel,
-        "weighted_mean": _weighted_mean,
-    },
-    rank=4,
-    on_card=True,
-    inside_only=True,
-    requirement="CuPy, through which NPP runs,",
-    obstacle=_obstacle,
-    version=_version,
+LIBRARIES = (
+    Library(
+        name="NPP",
+        module="cupy",
+        makers={
+            "greyscale": _greyscale,
+            "laplace": _laplace,
+            "mask": _mask,
+            "mean": _mean,
+            "median": _median,
+            "sobel": _sobel,
+            "weighted_mean": _weighted_mean,
+        },
+        rank=4,
+        on_card=True,
+        inside_only=True,
+        requirement="CuPy, through which NPP runs,",
+        obstacle=_obstacle,
+        version=_version,
+    ),
 )

@@ -155,22 +155,24 @@ def _nlm(cv2: Any, pixels: Any, parameters: Parameters, border: int | None) -> M
     return lambda: cv2.fastNlMeansDenoising(pixels, None, strength, patch, window), unchanged
 
 
-LIBRARY = Library(
-    name="OpenCV",
-    module="cv2",
-    makers={
-        "gaussian": _with(_gaussian),
-        "greyscale": _with(_greyscale, tuple(Border)),
-        "laplace": _with(_laplace),
-        "mask": _with(_mask),
-        "maximum": _with(functools.partial(_extreme, "dilate")),
-        "mean": _with(_mean),
-        "median": _with(_median, (Border.NEAREST,)),
-        "minimum": _with(functools.partial(_extreme, "erode")),
-        "morphology": _with(_morphology),
-        "nlm": _with(_nlm, (Border.MIRROR,)),
-        "sobel": _with(_sobel),
-        "weighted_mean": _with(_weighted_mean),
-    },
-    rank=0,
+LIBRARIES = (
+    Library(
+        name="OpenCV",
+        module="cv2",
+        makers={
+            "gaussian": _with(_gaussian),
+            "greyscale": _with(_greyscale, tuple(Border)),
+            "laplace": _with(_laplace),
+            "mask": _with(_mask),
+            "maximum": _with(functools.partial(_extreme, "dilate")),
+            "mean": _with(_mean),
+            "median": _with(_median, (Border.NEAREST,)),
+            "minimum": _with(functools.partial(_extreme, "erode")),
+            "morphology": _with(_morphology),
+            "nlm": _with(_nlm, (Border.MIRROR,)),
+            "sobel": _with(_sobel),
+            "weighted_mean": _with(_weighted_mean),
+        },
+        rank=0,
+    ),
 )

@@ -1,7 +1,7 @@
 """The plain loops of `plain.c`, the yardstick for level *serial*.
 
 A good serial program takes as long as a C programmer's loops at -O2, without vector
-instructions, that take the size of the mask as an argument, as *serial* does; `sized_c` has the
+instructions, that take the size of the mask as an argument, as *serial* does; `sized` has the
 same loops for one size. If a C compiler is installed, this module compiles them once into the cache
 folder and calls them, on grey pictures (greyscale: in colour) of any sample type.
 """
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from kernelscope.base import compiled
 from kernelscope.base.errors import AppError
 from kernelscope.bench.peers.library import Library, Made, mask_and_divisor, unchanged
+from kernelscope.filters.laplace import MASKS
 from kernelscope.filters.nlm.search import whole
 from kernelscope.filters.shared.correlation import binomial
 from kernelscope.filters.shared.non_local import falloff, noise_floor, patch_profile
@@ -183,8 +184,6 @@ def _weighted_mean(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared | 
 
 
 def _laplace(dtype: np.dtype[Any], parameters: Parameters) -> _Prepared | None:
-    from kernelscope.filters.laplace import MASKS
-
     weights = np.array(MASKS[parameters["form"]])
     return _correlation(dtype, weights, 1.0, parameters["negative"])
 
@@ -257,9 +256,6 @@ def library_of(
     )
 
 
-LIBRARY = library_of(NAME, _FUNCTIONS, plain)
-
-
 def plain_mri_nlm(source: Pixels, extended: NDArray[np.float32], reach: Any, model: Any) -> Call:
     """Return a call of MRI NLM for one component and one sigma; see `filters.mri_nlm.cpu`.
 
@@ -287,3 +283,30 @@ def plain_mri_nlm(source: Pixels, extended: NDArray[np.float32], reach: Any, mod
         return output
 
     return call
+
+
+SIZED_NAME = "C -O2, size known"
+
+SIDES: dict[str, Callable[[Parameters], int]] = {
+    "laplace": lambda parameters: len(MASKS[parameters["form"]]),
+    "mask": lambda parameters: len(parameters["mask"]),
+    "mean": lambda parameters: int(parameters["size"]),
+    "median": lambda parameters: int(parameters["size"]),
+    "nlm": lambda parameters: int(parameters["patch"]),
+    "threshold_mean": lambda parameters: int(parameters["size"]),
+    "weighted_mean": lambda parameters: int(parameters["size"]),
+}
+"""The filters whose loops depend on the size of a mask or patch."""
+
+
+def sized(filter_id: str, pixels: Pixels, parameters: Parameters, border: Border) -> Call | None:
+    """Return a call of the loops for one size of mask or patch, which the compiler knows.
+
+    It unrolls the loops over the cells of the smallest masks. That is no yardstick for level
+    *serial*, whose code serves all sizes, but shows how much a program for one size gains.
+    """
+    loops = library(pixels.dtype, SIDES[filter_id](parameters))
+    return plain(filter_id, pixels, parameters, border, loops)
+
+
+LIBRARIES = (library_of(NAME, _FUNCTIONS, plain), library_of(SIZED_NAME, SIDES, sized))
