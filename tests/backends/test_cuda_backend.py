@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda import CudaBackend, components, info, report, slabs
+from kernelscope.backends.cuda import CudaBackend, components, device_run, info, slabs
 from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.kernel import Ready
@@ -111,7 +111,7 @@ def test_two_gpus_share_a_volume(
     backend: CudaBackend, driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The launches are made up, but this computer queues them in its own time, be it ever so busy.
-    monkeypatch.setattr(report, "NOTABLE_EXCESS", float("inf"))
+    monkeypatch.setattr(device_run, "NOTABLE_EXCESS", float("inf"))
     source = scan()
     result = run(backend, source, "mri_nlm")
     np.testing.assert_array_equal(result.scan.planes, 2 * source.planes)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelscope.backends.cuda import device_run
 from kernelscope.backends.cuda import kernel as kernels
-from kernelscope.backends.cuda import pacer, report
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.base.errors import Cancelled, OutOfMemory
 from kernelscope.schema.borders import Border
@@ -226,7 +226,7 @@ def test_short_launches_are_timed_in_batches_and_told_as_one(cold: bool) -> None
     assert kernel.repeats == pytest.approx((2 * 4.8e-6,) * 3)
     assert [each.seconds for each in kernel.kernels] == pytest.approx([4.8e-6] * 2)
     assert session.runs[0].batch == 42
-    metrics = {metric.name: metric.value for metric in report.metrics(session.runs)}
+    metrics = {metric.name: metric.value for metric in device_run.metrics(session.runs)}
     assert metrics["batch"] == 42
     assert session.card.cuda.calls.count("add") == WARM_UPS + 3 * 42
     (warm_up,) = (stage for stage in session.stages if stage.name == "warm-up")
@@ -500,13 +500,13 @@ def test_launches_that_were_done_again_are_a_stage_of_their_own(
 @pytest.mark.parametrize("steps", [0, 3])
 def test_no_launch_has_more_blocks_than_a_grid(steps: int) -> None:
     """Of a block a row, as some teaching kernels have: pictures may be taller than a grid."""
-    tile, height = 2, 3 * pacer.MOST_BLOCKS
+    tile, height = 2, 3 * device_run.MOST_BLOCKS
     launch = Launch("add", {}, (32, 1), 1.0, 1.0, tile=(32, tile), steps=steps)
-    made = pacer.Pacer(launch, 1e-3)
+    made = device_run.Pacer(launch, 1e-3)
     pieces = list(made.pieces(0, height))
     assert all(launch.grid((height, 9, 1), p.stop - p.start)[1] <= 65_535 for p in pieces)
     done = [(p.start, p.stop) for p in pieces if p.first_step == 0]
-    assert done == [(0, tile * pacer.MOST_BLOCKS), (tile * pacer.MOST_BLOCKS, height)]
+    assert done == [(0, tile * device_run.MOST_BLOCKS), (tile * device_run.MOST_BLOCKS, height)]
     assert sum(p.units for p in pieces) == height * max(steps, 1)
 
 

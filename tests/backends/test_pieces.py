@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda.pacer import LAUNCH_SECONDS, Pacer, Piece
+from kernelscope.backends.cuda.device_run import LAUNCH_SECONDS, Pacer, Piece
 from kernelscope.schema.launch import Launch
 
 Pace = Callable[[int], float]

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernelscope.backends.cuda.device_run import LAUNCH_SECONDS
 from kernelscope.backends.cuda.executor import StepLaunch
-from kernelscope.backends.cuda.pacer import LAUNCH_SECONDS
 from kernelscope.base.errors import Cancelled
 from tests.backends.fake_card import Error, FakeStaging
 from tests.backends.test_slabs import wait_until

@@ -10,7 +10,7 @@ import pytest
 
 from kernelscope.backends.cuda import CudaBackend, executor
 from kernelscope.backends.cuda.card import GpuContext
-from kernelscope.backends.cuda.pacer import Pacer, Piece
+from kernelscope.backends.cuda.device_run import Pacer, Piece
 from kernelscope.base.errors import Cancelled, DeviceUnavailable
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken

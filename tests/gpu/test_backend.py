@@ -15,7 +15,7 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.backends.cuda import CudaBackend, executor, kernel, pacer, report, sources
+from kernelscope.backends.cuda import CudaBackend, device_run, executor, kernel, sources
 from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.compiler import CompileError, Nvcc, Nvrtc
 from kernelscope.backends.cuda.cubins import CubinCache
@@ -57,7 +57,7 @@ def free_memory(gpu: CudaBackend) -> int:
 
 def test_stages_and_metrics(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     # A host that others keep busy may queue every launch too late for its rate to be shown.
-    monkeypatch.setattr(report, "NOTABLE_EXCESS", float("inf"))
+    monkeypatch.setattr(device_run, "NOTABLE_EXCESS", float("inf"))
     gc.collect()
     kept = run(gpu, noise(8, 8))  # frees the copies of what is gone, which is a stage as well
     result = run(gpu, noise(2048, 2048), repeat=5)
@@ -170,7 +170,7 @@ def test_the_bench_plans_the_work_that_is_counted(
     gpu: CudaBackend, filter_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A busy host may queue these short launches too late for their rates to be shown.
-    monkeypatch.setattr(report, "NOTABLE_EXCESS", float("inf"))
+    monkeypatch.setattr(device_run, "NOTABLE_EXCESS", float("inf"))
     result = run(gpu, noise(64, 80, 3), filter_id, level="global", repeat=2, cold=True)
     kernel = sum(stage.seconds for stage in result.stages if stage.name == "kernel")
     rates = {metric.name: metric.value for metric in result.metrics}
@@ -181,16 +181,16 @@ def test_the_bench_plans_the_work_that_is_counted(
 
 def test_no_launch_is_long(gpu: CudaBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     launches: list[float] = []
-    learn = pacer.Pacer.learn
+    learn = device_run.Pacer.learn
 
-    def note(self: pacer.Pacer, units: int, seconds: float) -> None:
+    def note(self: device_run.Pacer, units: int, seconds: float) -> None:
         launches.append(seconds)
         learn(self, units, seconds)
 
-    monkeypatch.setattr(pacer.Pacer, "learn", note)
+    monkeypatch.setattr(device_run.Pacer, "learn", note)
     result = run(gpu, noise(2048, 2048), "median", parameters={"size": 9}, level="single-block")
     assert len(launches) > 3
-    assert max(launches) < pacer.LAUNCH_SECONDS
+    assert max(launches) < device_run.LAUNCH_SECONDS
     (kernel,) = (stage for stage in result.stages if stage.name == "kernel")
     assert kernel.seconds == pytest.approx(sum(launches))
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda import components, executor, info, lent, reduction, report, slabs
+from kernelscope.backends.cuda import components, executor, info, reduction, slabs
 from kernelscope.backends.cuda.compiler import Compiler, choose_compiler
 from kernelscope.backends.cuda.cubins import PACKAGED, CubinCache
-from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
+from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter, metrics
 from kernelscope.backends.cuda.kernel import hold_cubin
 from kernelscope.backends.cuda.probe import probe
 from kernelscope.backends.cuda.reduction import ReducedView
-from kernelscope.base.errors import DeviceUnavailable
+from kernelscope.base.errors import DeviceUnavailable, OutOfMemory
 from kernelscope.engine.backend import Availability, Fact, FactGroup, close_all
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
@@ -143,9 +143,7 @@ class CudaBackend:
                 context.progress("compile", 0.0)
                 values = request.step.filter.resolve(request.source.planes, request.known)
                 steps = device.call(self._steps, device, request, values, level)
-                device.call(
-                    lent.apply, DeviceRun(device, self._cache, steps), source, target, context
-                )
+                device.call(_apply, DeviceRun(device, self._cache, steps), source, target, context)
         except KeyboardInterrupt:
             context.token.cancel()
             raise
@@ -154,20 +152,22 @@ class CudaBackend:
         """Return a copy of an array that lies on the first device."""
         device, output = self._open()[0], np.empty(shape, dtype)
         with self._translated_errors([device]):
-            device.call(lent.fetch, device, address, output)
+            device.call(_when_idle, device, lambda: device.staging.download(address, output))
         return output
 
     def store(self, array: NDArray[Any], address: int) -> None:
         """Copy an array to memory of the first device."""
         device = self._open()[0]
         with self._translated_errors([device]):
-            device.call(lent.store, device, np.ascontiguousarray(array), address)
+            array = np.ascontiguousarray(array)
+            device.call(_when_idle, device, lambda: device.staging.upload(array, address))
 
     def peak_at(self, address: int, samples: int) -> float:
         """Return the largest magnitude of 32-bit floats on the first device; NaN if unknown."""
         device = self._open()[0]
         with self._translated_errors([device]):
-            return device.call(lent.peak, device, self._cache, address, samples)
+            look = functools.partial(reduction.peak_at, device, self._cache, address, samples)
+            return float(device.call(_when_idle, device, look))
 
     def mean_squared_error(self, first: Image, second: Image) -> float | None:
         alike = first.pixels.shape == second.pixels.shape and first.mode == second.mode
@@ -224,7 +224,7 @@ class CudaBackend:
             same = isinstance(result, Image) and not result.has_alpha
             resident = devices[0].resident
             devices[0].call(resident.rename, output, result.pixels if same else None)
-        log.metrics += report.metrics(runs)
+        log.metrics += metrics(runs)
         log.launch = max(runs, key=lambda run: run.kernel_seconds).report
         return result
 
@@ -319,3 +319,36 @@ class CudaBackend:
         with self._opening:
             devices, self._devices = self._devices, []
             close_all(devices)
+
+
+# Memory of the card that others own ----------------------------------------------------
+#
+# An address is lent for the time of a call. Its owner may have work of its own under way on it, on
+# any stream of the device, and its pool may give out memory that such work still uses: everything
+# that was begun on the device is waited for first. When a call returns, its result is there.
+
+
+def _when_idle(device: GpuContext, work: Callable[[], Any]) -> Any:
+    """Do some work when the device has done all that was begun on it; on its thread."""
+    device.cuda.Context.synchronize()
+    return work()
+
+
+def _apply(run: DeviceRun, source: int, target: int, context: RunContext) -> None:
+    """Filter the picture at an address into memory at another one; on the device's thread.
+
+    Raises `OutOfMemory` if there is too little memory for the other needs of the kernels.
+    """
+    device = run.device
+    run.token = context.token
+    run.report_progress = lambda fraction: context.progress("kernel", fraction)
+    device.cuda.Context.synchronize()
+    try:
+        executor.filter_rows(run, None, source, target)
+    except device.cuda.MemoryError as error:
+        raise OutOfMemory(
+            "The GPU has too little free memory to filter an array that lies on it.",
+            "Free other arrays, or copy it to the host first: it is filtered in strips then.",
+        ) from error
+    finally:
+        run.free()

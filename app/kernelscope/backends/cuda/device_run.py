@@ -1,23 +1,103 @@
-"""State of a run on one device, and the filters that it applies."""
+"""State of a run on one device, the filters that it applies, their pace, and their reports.
+
+A `Pacer` cuts long launches into pieces, so that the display and Cancel never wait long. A launch
+is a number of rows, each of which takes a number of steps of the kernel's outer loop. Its first
+piece is small enough for any card; the time of each piece decides the size of the next::
+
+    rows   0 ┌───────┬───────┬──────────────
+             │ pilot │ piece │ piece …         first all rows of a step, in pieces of whole tiles,
+           n └───────┴───────┴──────────────   then several steps of all rows at once
+"""
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Callable, Hashable, Sequence
+import sys
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from kernelscope.backends.cuda.card import GpuContext
-from kernelscope.backends.cuda.compiler import Cubin
+from kernelscope.backends.cuda.compiler import Cubin, resources
 from kernelscope.backends.cuda.cubins import CubinCache
-from kernelscope.backends.cuda.pacer import Pacer
 from kernelscope.engine.context import RunLog
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.launch_report import LaunchReport
-from kernelscope.engine.timing import KernelTime
+from kernelscope.engine.timing import NOTABLE_EXCESS, KernelTime, Metric
 from kernelscope.schema.filter import FilterSpec
-from kernelscope.schema.launch import CudaPlan, CudaTask
+from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
+
+LAUNCH_SECONDS = 0.05
+"""No launch should take longer: the display's watchdog and Cancel wait for it."""
+
+PILOT_OPERATIONS = 2e9
+"""Work of a launch that takes well under `LAUNCH_SECONDS` on any supported card."""
+
+MOST_BLOCKS = 65_535
+"""Of a grid along y or z, on every card."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Output rows ``start <= y < stop``, and steps of the kernel's outer loop, of a launch."""
+
+    start: int
+    stop: int
+    first_step: int
+    last_step: int
+
+    @property
+    def units(self) -> int:
+        return (self.stop - self.start) * (self.last_step - self.first_step)
+
+
+class Pacer:
+    """Cuts a launch into pieces of about half of `LAUNCH_SECONDS`.
+
+    The first piece has the `units` that an earlier run of the same launch found out, or is small
+    enough for any card; its time decides about the others, also those of later repeats and slabs.
+    Its unit is a step of one row. A piece has more than one step only if there is time for all
+    rows, so that it has as many blocks as can be: those of a grid.
+    """
+
+    def __init__(
+        self, launch: Launch, operations_per_row: float, units: float | None = None
+    ) -> None:
+        self._tile = launch.tile[-1] if launch.tile else 1
+        self._most = MOST_BLOCKS * self._tile if launch.tile else sys.maxsize
+        self._steps = max(launch.steps, 1)
+        self._at_once = launch.steps_at_once or self._steps
+        if units is None:
+            units = PILOT_OPERATIONS / max(operations_per_row / self._steps, 1)
+            units = units if launch.tile else units / 64  # one block uses a fraction of the card
+        self.units = units
+
+    def pieces(self, first: int, last: int) -> Iterator[Piece]:
+        """Yield the launches that together cover rows `first` to `last` and all steps."""
+        step = 0
+        while step < self._steps:
+            count = int(self.units) // (last - first)
+            after = step + max(1, min(count, self._at_once, self._steps - step))
+            start = first
+            while start < last:
+                whole_tiles = int(self.units) // self._tile * self._tile
+                stop = last if count else min(start + max(whole_tiles, self._tile), last)
+                stop = min(stop, start + self._most)
+                yield Piece(start, stop, step, after)
+                start = stop
+            step = after
+
+    def is_one_piece(self, rows: int, seconds: float) -> bool:
+        """Return whether some rows and all steps are one piece that should take no longer."""
+        is_short = rows * self._steps * LAUNCH_SECONDS / 2 <= seconds * self.units
+        return is_short and rows <= self._most and self._steps <= self._at_once
+
+    def learn(self, units: int, seconds: float) -> None:
+        """Note how long a launch of `units` took, unless it was but a remainder."""
+        if 2 * units >= self.units:
+            self.units = units * LAUNCH_SECONDS / 2 / max(seconds, 1e-6)
 
 
 class Workspace:
@@ -212,3 +292,59 @@ class RowPlace:
     all_rows: int  # of the output
     is_whole: bool  # not a strip
     hardware_border: bool
+
+
+def metrics(runs: Sequence[DeviceRun]) -> list[Metric]:
+    """Return the metrics of all launches, of devices that worked at the same time.
+
+    Rates of kernels are left out where the time of the kernels is an upper bound.
+    """
+    seconds = max(1e-9, *(run.kernel_seconds for run in runs))
+    found = []
+    if not any(run.excess > NOTABLE_EXCESS * run.kernel_seconds for run in runs):
+        done = sum(run.kernel_bytes for run in runs), sum(run.kernel_operations for run in runs)
+        found = [
+            Metric("effective rate", done[0] / seconds, "B/s"),
+            Metric("arithmetic rate", done[1] / seconds, "op/s"),
+        ]
+    batch = max(runs, key=lambda run: run.kernel_seconds).batch
+    if batch > 1:
+        found.append(Metric("batch", batch, "launches"))
+    devices = [run.device for run in runs]
+    for name, rates, unit in (
+        ("copy rate", [_copy_rate(device) for device in devices], "B/s"),
+        ("peak rate", [device.peak_rate for device in devices], "op/s"),
+    ):
+        known = [rate for rate in rates if rate is not None]
+        if len(known) == len(rates):
+            found.append(Metric(name, sum(known), unit))
+    return found
+
+
+def _copy_rate(device: GpuContext) -> float | None:
+    """Return `GpuContext.copy_rate`; once it is known, its thread has no part in it."""
+    return device.known_copy_rate or device.call(device.copy_rate)
+
+
+def launch_report(
+    step: PreparedFilter,
+    launch: Launch,
+    cubin: Cubin,
+    grid: tuple[int, ...],
+    block: tuple[int, int, int],
+    run: DeviceRun,
+) -> LaunchReport:
+    """Return how a kernel was launched, in blocks of `block`, with the compiler's report."""
+    device, threads = run.device, math.prod(block)
+    most = device.attribute("MAX_THREADS_PER_MULTIPROCESSOR")
+    blocks = device.resident_blocks(cubin, launch.kernel, threads, launch.shared_bytes)
+    return LaunchReport(
+        step.spec.id,
+        launch.kernel,
+        grid,
+        block[: len(launch.block)],
+        launch.shared_bytes,
+        resources(cubin.log, launch.kernel),
+        None if blocks is None else blocks * threads / most,
+        cubin.compiler or run.cache.title,
+    )

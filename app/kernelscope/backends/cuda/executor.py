@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 from kernelscope.backends.cuda.arguments import geometry, set_constants, upload_tables
 from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.cubins import CubinCache
-from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter, RowPlace
+from kernelscope.backends.cuda.device_run import DeviceRun, Pacer, PreparedFilter, RowPlace
 from kernelscope.backends.cuda.kernel import Kernel, Ready, Surroundings, Timed, block_of, evictor
-from kernelscope.backends.cuda.pacer import Pacer
 from kernelscope.backends.cuda.rim import with_rim
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.strips import Strip

@@ -38,9 +38,15 @@ from kernelscope.backends.cuda.arguments import (
 from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.cuda.cubins import CubinCache
-from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter, RowPlace
-from kernelscope.backends.cuda.pacer import LAUNCH_SECONDS, Pacer, Piece
-from kernelscope.backends.cuda.report import launch_report
+from kernelscope.backends.cuda.device_run import (
+    LAUNCH_SECONDS,
+    DeviceRun,
+    Pacer,
+    Piece,
+    PreparedFilter,
+    RowPlace,
+    launch_report,
+)
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.engine.launch_report import LaunchReport
 from kernelscope.schema.launch import Launch
