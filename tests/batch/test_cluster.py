@@ -177,10 +177,10 @@ def test_a_file_that_ends_every_worker_is_a_failure_of_its_own(
     (tmp_path / "deadly" / "sitecustomize.py").write_text(
         "import os, kernelscope.big.batch.task as task\n"
         "before = task._filtered\n"
-        "def deadly(content, item, noted):\n"
+        "def deadly(content, item):\n"
         "    if item.source.name == '07.png':\n"
         "        os._exit(1)\n"
-        "    return before(content, item, noted)\n"
+        "    return before(content, item)\n"
         "task._filtered = deadly\n"
     )
     path = os.pathsep.join([str(tmp_path / "deadly"), str(ROOT / "app"), str(ROOT)])

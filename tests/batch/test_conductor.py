@@ -23,8 +23,7 @@ from kernelscope.big.batch import (
     conductor,
     find_items,
 )
-from kernelscope.big.batch.conductor import check_target
-from kernelscope.big.batch.contents import read_sources
+from kernelscope.big.batch.conductor import check_target, read_sources
 from kernelscope.big.batch.item import COMMAND_LINE
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.context import RunContext
@@ -203,7 +202,7 @@ def test_at_most_so_many_results_wait_to_be_written(
         if stage is FileState.FILTERING:
             filtered.append(item)
 
-    monkeypatch.setattr("kernelscope.big.batch.contents.write_image", slow)
+    monkeypatch.setattr("kernelscope.big.batch.conductor.write_image", slow)
     monkeypatch.setattr(conductor, "_note_next", note_next)
     Batch(RECIPE, items, {"cpu": backend}, jobs=jobs).run(journal, CancelToken(), begun=begun)
     assert most[0] == jobs + 1
@@ -250,7 +249,7 @@ def test_results_on_the_disk_are_reported_after_ctrl_c(
         assert interrupted.wait(PATIENCE)
         return write_image(image, path, **how)
 
-    monkeypatch.setattr("kernelscope.big.batch.contents.write_image", slow)
+    monkeypatch.setattr("kernelscope.big.batch.conductor.write_image", slow)
     with pytest.raises(KeyboardInterrupt):
         Batch(RECIPE, items, {"cpu": backend}).run(journal, CancelToken(), seen.append, begun=begun)
     assert names(seen) == ["0", "1"]

@@ -218,7 +218,7 @@ def test_after_a_failure_a_file_of_that_name_is_not_taken_for_the_result(
 
     out = tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr("kernelscope.big.batch.contents.write_image", full)
+        patch.setattr("kernelscope.big.batch.conductor.write_image", full)
         assert batch(recipe, folder, "--out", out) == 1
     (out / "2.png").write_bytes(b"from elsewhere")
     capsys.readouterr()
@@ -259,7 +259,7 @@ def test_a_full_disk_is_said_for_each_file(
         written.append(path)
         return write_image(image, path, **how)
 
-    monkeypatch.setattr("kernelscope.big.batch.contents.write_image", full)
+    monkeypatch.setattr("kernelscope.big.batch.conductor.write_image", full)
     assert batch(recipe, folder, "--out", tmp_path / "out", "--jobs", 1) == 1
     captured = capsys.readouterr()
     assert captured.err.count("the disk is full") == 3
@@ -280,7 +280,7 @@ def test_a_file_that_changes_while_it_is_read_fails(
                 handle.write(b"more")
         return image
 
-    monkeypatch.setattr("kernelscope.big.batch.contents.read_image", slow)
+    monkeypatch.setattr("kernelscope.big.batch.conductor.read_image", slow)
     assert batch(recipe, folder, "--out", tmp_path / "out") == 1
     assert "3.png: the file changed while it was read" in capsys.readouterr().err
 

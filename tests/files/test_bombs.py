@@ -30,7 +30,7 @@ from pydicom.uid import (
 from kernelscope.base.errors import ImageReadError
 from kernelscope.files import read_image
 from kernelscope.files.formats import Unreadable
-from kernelscope.files.pictures.coded_size import check_coded_size
+from kernelscope.files.pictures.jpeg import check_coded_size
 from kernelscope.files.volumes import read_volume
 from tests.files.makers import png_chunk, png_header
 from tests.files.test_bounds import nifti

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 import kernelscope as ks
 from kernelscope.cli.main import main
 from kernelscope.files import read_image, write_image
-from kernelscope.files.record import record_of
 from kernelscope.files.volumes import read_volume, write_volume
+from kernelscope.files.volumes.writing import record_of
 from kernelscope.images.image import Image, Metadata
 from kernelscope.images.volume import Volume
 from kernelscope.library.session import session

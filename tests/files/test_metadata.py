@@ -18,7 +18,7 @@ import tifffile
 from kernelscope.files import read_image, write_image, write_pages
 from kernelscope.files.pictures import png
 from kernelscope.files.pictures.exif import DAMAGED, _entries, valid_orientation
-from kernelscope.files.record import record_of
+from kernelscope.files.volumes.writing import record_of
 from kernelscope.images.image import Metadata
 from tests.files.makers import picture, png_chunk
 

@@ -24,9 +24,9 @@ from kernelscope.engine.options import DEFAULT_OPTIONS
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.files import read_image, write_image
-from kernelscope.files.record import record_of
 from kernelscope.files.volumes import is_volume, read_volume, write_volume, write_volumes
 from kernelscope.files.volumes.raw_volume import UNKNOWN_DEPTH, UNKNOWN_SPACING
+from kernelscope.files.volumes.writing import record_of
 from kernelscope.images.image import Image
 from kernelscope.images.lengths import in_words, millimetres
 from kernelscope.images.scan import Scan

@@ -10,8 +10,8 @@ import tifffile
 
 from kernelscope.base.errors import ImageReadError, InvalidImage, InvalidParameter, NotANumber
 from kernelscope.files import read_image, write_image
-from kernelscope.files.record import record_of
 from kernelscope.files.volumes import read_volume, write_volume
+from kernelscope.files.volumes.writing import record_of
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
 

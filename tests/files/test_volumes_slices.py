@@ -10,7 +10,7 @@ import pytest
 
 from kernelscope.base.errors import ImageWriteError, LossyFormat
 from kernelscope.files import read_image
-from kernelscope.files.volumes import check_write_volume, read_volume, slices, write_volume
+from kernelscope.files.volumes import check_write_volume, folder, read_volume, write_volume
 from kernelscope.images.image import Metadata
 from kernelscope.images.volume import Volume
 
@@ -123,7 +123,7 @@ def test_no_folder_is_half_written(
     if there:
         write_volume(volume("u1", 2), path)
     before = names(tmp_path), names(path) if there else []
-    writer = slices.SLICE_WRITERS[".png"]
+    writer = folder.SLICE_WRITERS[".png"]
     written = []
 
     def fail(plane: np.ndarray, metadata: Metadata) -> bytes:
@@ -132,7 +132,7 @@ def test_no_folder_is_half_written(
         written.append(plane)
         return writer.encode(plane, metadata)
 
-    monkeypatch.setitem(slices.SLICE_WRITERS, ".png", replace(writer, encode=fail))
+    monkeypatch.setitem(folder.SLICE_WRITERS, ".png", replace(writer, encode=fail))
     with pytest.raises(ImageWriteError, match="disk is full"):
         write_volume(volume("u1", 9), path)
     assert (names(tmp_path), names(path) if there else []) == before

@@ -118,7 +118,7 @@ class PictureFiles:
 
     def write(self, results: Sequence[Result], status: StatusLine, say: Speaker) -> Record:
         from kernelscope.files import write_image, write_pages
-        from kernelscope.files.record import record_of
+        from kernelscope.files.volumes.writing import record_of
 
         path, lossy = self._command.result, self._command.lossy
         if len(results) > 1:
@@ -248,8 +248,8 @@ class VolumeFiles:
 
     def write(self, results: Sequence[Result], status: StatusLine, say: Speaker) -> Record:
         """Write every volume, then report all of them."""
-        from kernelscope.files.record import record_of
         from kernelscope.files.volumes import write_volume, write_volumes
+        from kernelscope.files.volumes.writing import record_of
 
         first, lossy = results[0], self._command.lossy
         made = list(zip(first.scan.volumes, self._targets, strict=True))

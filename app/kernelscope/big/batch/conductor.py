@@ -27,12 +27,6 @@ from typing import Annotated, Any
 
 from kernelscope.base.errors import AppError, Cancelled, ImageReadError, ImageWriteError
 from kernelscope.base.memory import is_shortage
-from kernelscope.big.batch.contents import (
-    check_results,
-    describe_size,
-    read_sources,
-    write_results,
-)
 from kernelscope.big.batch.item import (
     AS_USUAL,
     COMMAND_LINE,
@@ -51,11 +45,28 @@ from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.result import Result
-from kernelscope.engine.steps import execute_recipe
-from kernelscope.files import read_image
-from kernelscope.files.record import record_of
-from kernelscope.files.volumes import read_volume
+from kernelscope.engine.steps import execute_recipe, recipe_request
+from kernelscope.files import (
+    check_write,
+    check_write_pages,
+    is_one_of_several,
+    read_image,
+    read_pages,
+    write_image,
+    write_pages,
+)
+from kernelscope.files.picture_formats import writer_of
+from kernelscope.files.volumes import (
+    check_write_volume,
+    check_write_volumes,
+    is_volume,
+    read_volume,
+    read_volumes,
+    write_volume,
+    write_volumes,
+)
 from kernelscope.files.volumes.folder import is_zarr
+from kernelscope.files.volumes.writing import record_of
 from kernelscope.files.write_errors import explained
 from kernelscope.images.image import Image
 from kernelscope.images.judging.metrics import Quality, VolumeQuality
@@ -66,6 +77,9 @@ from kernelscope.images.volume import Volume
 
 _logger = logging.getLogger(__name__)
 
+
+_Sum = Annotated[int, (-1 << 90, 1 << 90)]
+"""Of sizes in bytes, or of times in nanoseconds, of all files of a series."""
 
 _Quality = Annotated[
     Quality, lambda field: field.record(VolumeQuality if "bias" in field else Quality)
@@ -89,6 +103,7 @@ class FileOutcome:
     note: str = ""  # the reason why there is no quality, where references were asked for
     report: ResultReport = EMPTY
     """Conversions, and whatever of the file the result does not keep; also of one done before."""
+    state: tuple[_Sum, _Sum] | None = None  # size and time of the file before it was read
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +148,7 @@ class Batch:
 
     def run(
         self,
-        journal: Journal,
+        journal: Journal | None,
         token: CancelToken,
         report: Callable[[FileOutcome], None] = lambda outcome: None,
         *,
@@ -145,7 +160,7 @@ class Batch:
         After `token` was cancelled, files that are being written are finished, and the rest is left
         out. `report` is called on this thread with each outcome, in the order of the files. `begun`
         is called with each file as a stage of the work on it begins, on any thread. `pause`: while
-        it holds the batch, no file is begun.
+        it holds the batch, no file is begun. `journal`: None on a worker, whose client has it.
         """
         outcomes: list[FileOutcome] = []
 
@@ -155,7 +170,7 @@ class Batch:
 
         waiting = []
         for item in self._items:
-            if journal.is_done(item):
+            if journal is not None and journal.is_done(item):
                 note(FileOutcome(item, FileState.SKIPPED, report=journal.report(item)))
             else:
                 waiting.append(item)
@@ -235,17 +250,17 @@ class Batch:
         backends: Mapping[str, Backend],
         token: CancelToken,
         begun: Callable[[Item, FileState], None],
-    ) -> tuple[FileOutcome, list[Source], tuple[int, int] | None] | None:
-        outcome, state = FileOutcome(item, FileState.DONE), None
+    ) -> tuple[FileOutcome, list[Source]] | None:
+        outcome = FileOutcome(item, FileState.DONE)
         outputs: list[Source] = []
         try:
             with self._failures(item) as failed:
                 read = reading.result()
-                state = read.state
                 size = describe_size(read.sources)
                 notices = [text for source in read.sources for text in source.notices]
+                report = ResultReport.of(notices)
                 outcome = replace(
-                    outcome, size=size, read=read.seconds, report=ResultReport.of(notices)
+                    outcome, size=size, read=read.seconds, report=report, state=read.state
                 )
                 check_results(read.sources, self._recipe, item.target, self._handling)
                 begun(item, FileState.FILTERING)
@@ -262,8 +277,8 @@ class Batch:
         except Cancelled:
             return None
         if failed:
-            return replace(outcome, status=FileState.FAILED, reason=failed[0]), [], state
-        return outcome, outputs, state
+            return replace(outcome, status=FileState.FAILED, reason=failed[0]), []
+        return outcome, outputs
 
     def _execute(
         self,
@@ -291,8 +306,7 @@ class Batch:
         self,
         outcome: FileOutcome,
         outputs: Sequence[Source],
-        state: tuple[int, int] | None,
-        journal: Journal,
+        journal: Journal | None,
         begun: Callable[[Item, FileState], None],
     ) -> FileOutcome:
         """Write results, unless there are none after a failure; return their outcome."""
@@ -301,12 +315,15 @@ class Batch:
         item, start = outcome.item, time.perf_counter()
         begun(item, FileState.WRITING)
         with self._failures(item) as failed:
-            journal.begin(item, state, outcome.report)
+            if journal is not None:
+                journal.begin(item, outcome.state, outcome.report)
             write_results(outputs, item.target, self._handling)
-            journal.done(item, state)
+            if journal is not None:
+                journal.done(item, outcome.state)
         if failed:
             with self._failures(item):
-                journal.failed(item)
+                if journal is not None:
+                    journal.failed(item)
             return replace(outcome, status=FileState.FAILED, reason=failed[0])
         return replace(outcome, written=time.perf_counter() - start)
 
@@ -417,3 +434,64 @@ def _ahead(
         if len(begun) > depth:
             yield begun.popleft()
     yield from begun
+
+
+def read_sources(item: Item, handling: Handling) -> tuple[Source, ...]:
+    """Return all that a file holds: a picture, pages, a volume, or volumes of one shape."""
+    path, nan, levels = item.source, handling.nan, handling.levels
+    if not item.slices and not is_volume(path):
+        image = read_image(path, nan=nan)
+        pages = read_pages(path, nan=nan) if is_one_of_several(image) else [image]
+        return tuple(with_levels(page, levels) for page in pages)
+    named = path.parent if item.by_folder else path
+    volumes = read_volumes(named, nan=nan, slices=item.slices)
+    if handling.as_float:
+        volumes = [each.with_voxels(each.voxels, as_float=True) for each in volumes]
+    return tuple(Scan((with_levels(each, levels),)) for each in volumes)
+
+
+def check_results(
+    sources: Sequence[Source], recipe: Recipe, target: Path, handling: Handling
+) -> None:
+    """Refuse, before a long run, results that could not be written after it."""
+    with explained(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    first = sources[0]
+    if isinstance(first, Scan):
+        check_write_volume(first.volumes[0], target, lossy=handling.lossy)
+        if len(sources) > 1:
+            volumes = [each.volumes[0] for each in sources if isinstance(each, Scan)]
+            check_write_volumes(volumes, target)
+    elif isinstance(first, Image):
+        for each in sources:
+            assert isinstance(each, Image)
+            shape = recipe_request(recipe, each).whole_shape
+            check_write(target, shape, each.pixels.dtype, lossy=handling.lossy)
+        if len(sources) > 1:
+            check_write_pages(target)
+
+
+def write_results(results: Sequence[Source], target: Path, handling: Handling) -> None:
+    pictures = [each for each in results if isinstance(each, Image)]
+    volumes = [each.volumes[0] for each in results if isinstance(each, Scan)]
+    if len(pictures) > 1:
+        write_pages(pictures, target)
+    elif pictures:
+        write_image(pictures[0], target, lossy=handling.lossy, quality=_quality(target, handling))
+    elif len(volumes) > 1:
+        write_volumes(volumes, target)
+    else:
+        write_volume(volumes[0], target, lossy=handling.lossy)
+
+
+def _quality(target: Path, handling: Handling) -> int | None:
+    writer = writer_of(target.suffix.lower())
+    return handling.quality if writer is not None and writer.encode_at is not None else None
+
+
+def describe_size(sources: Sequence[Source]) -> str:
+    *sides, _ = sources[0].shape
+    size = "×".join(str(side) for side in reversed(sides))
+    if len(sources) == 1:
+        return size
+    return f"{size}, {len(sources)} {'pictures' if isinstance(sources[0], Image) else 'volumes'}"

@@ -18,25 +18,21 @@ import threading
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, cast
 
 from kernelscope.base import atomic
 from kernelscope.base.errors import AppError, ImageWriteError
 from kernelscope.base.json_fields import Field, OwnField
 from kernelscope.big.batch.conductor import Batch, FileOutcome
-from kernelscope.big.batch.item import AS_USUAL, FileState, Handling, Item, ResultReport
+from kernelscope.big.batch.item import AS_USUAL, FileState, Handling, Item
 from kernelscope.big.batch.journal import Journal
 from kernelscope.big.workers import SHARED, Task, answered, task_of, unwritable, worker_tools
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.files.volumes.slices import is_slice
+from kernelscope.files.volumes.folder import is_slice
 from kernelscope.files.write_errors import check_folder, explained
 
 OPEN = "open"  # a file in the folder of parts while the batch runs
-
-_Sum = Annotated[int, (-1 << 90, 1 << 90)]
-"""Of sizes in bytes, or of times in nanoseconds, of all files of a series."""
 
 _filtering = threading.Lock()
 """Held while a file is filtered: its threads, or the GPU, would only be shared with another."""
@@ -97,13 +93,13 @@ def _part(content: Field) -> Task:
     reference = None if task.reference is None else Path(task.reference)
     slices = tuple(map(Path, task.slices))
     item = Item(Path(task.source), part, reference, slices, task.by_folder)
-    noted, outcome = _Noted(), None
+    outcome = None
     try:
         try:
             part.parent.mkdir()
         except OSError as error:
             raise unwritable(content, error) from error
-        outcome = _filtered(task, item, noted)
+        outcome = _filtered(task, item)
     finally:
         gone = not (parts / OPEN).exists()  # the batch has ended meanwhile
         if gone or outcome is None or outcome.status is not FileState.DONE:
@@ -111,11 +107,7 @@ def _part(content: Field) -> Task:
         if gone:
             with suppress(OSError):
                 parts.rmdir()
-    return {
-        "outcome": {**asdict(outcome), "item": None},
-        "part": part.parent.name,
-        "state": noted.state,
-    }
+    return {"outcome": {**asdict(outcome), "item": None}, "part": part.parent.name}
 
 
 def times_begun(number: int, settings: TaskSettings) -> int:
@@ -128,7 +120,6 @@ def finish(item: Item, text: str, settings: TaskSettings, journal: Journal) -> F
     if "reason" in answer:
         return FileOutcome(item, FileState.FAILED, answer["reason"].text())
     part = settings.parts / answer["part"].from_text(Path).name / item.target.name
-    state = answer["state"].typed(tuple[_Sum, _Sum] | None)
     outcome = answer["outcome"].record(FileOutcome, item=item)
     if outcome.status is not FileState.DONE:
         return outcome
@@ -136,19 +127,19 @@ def finish(item: Item, text: str, settings: TaskSettings, journal: Journal) -> F
         if not part.exists():
             raise ImageWriteError(f"{item.target}: a worker's result is not here.", SHARED)
         with explained(item.target):
-            journal.begin(item, state, outcome.report)
+            journal.begin(item, outcome.state, outcome.report)
             item.target.parent.mkdir(parents=True, exist_ok=True)
             if part.is_dir():
                 check_folder(item.target, is_slice)
             atomic.move(part, item.target)
             part.parent.rmdir()
-        journal.done(item, state)
+        journal.done(item, outcome.state)
     except AppError as error:
         return FileOutcome(item, FileState.FAILED, str(error), outcome.size, outcome.device)
     return outcome
 
 
-def _filtered(task: _FileTask, item: Item, noted: _Noted) -> FileOutcome:
+def _filtered(task: _FileTask, item: Item) -> FileOutcome:
     """Read, filter and write a file as a batch of its own."""
     backends, costs = worker_tools(task.threads)
     batch = Batch(
@@ -169,27 +160,5 @@ def _filtered(task: _FileTask, item: Item, noted: _Noted) -> FileOutcome:
             elif stage is FileState.WRITING:
                 turn.close()
 
-        (outcome,) = batch.run(cast(Journal, noted), CancelToken(), begun=begun)
+        (outcome,) = batch.run(None, CancelToken(), begun=begun)
     return outcome
-
-
-class _Noted:
-    """Takes the place of the journal, which the client writes: notes the state of the source."""
-
-    def __init__(self) -> None:
-        self.state: tuple[int, int] | None = None
-
-    def is_done(self, item: Item) -> bool:
-        return False
-
-    def report(self, item: Item) -> ResultReport:
-        return ResultReport()
-
-    def begin(self, item: Item, state: tuple[int, int] | None, report: ResultReport) -> None:
-        self.state = state
-
-    def done(self, item: Item, state: tuple[int, int] | None) -> None:
-        pass
-
-    def failed(self, item: Item) -> None:
-        pass

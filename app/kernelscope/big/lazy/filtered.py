@@ -108,8 +108,10 @@ def _loses_sign(step: Step, low: float) -> InvalidParameter:
     )
 
 
-class FilteredPicture:
-    kind = Kind.PICTURE
+class _OfStep:
+    """The result of a step on a source."""
+
+    kind = Kind.VOLUME
 
     def __init__(
         self,
@@ -118,23 +120,48 @@ class FilteredPicture:
         execute: Execute,
         options: RunOptions,
         cover: Cover,
-        levels: Levels | None = None,
+        levels: Levels | None,
     ) -> None:
         self._source, self.step = source, step
         self._execute, self._options = execute, options
-        stand_in = Image(np.broadcast_to(source.dtype.type(0), source.shape), source.title)
-        request = Request(stand_in, step, options)
-        self.levels = levels if source.dtype.kind == "f" else None
-        if levels is None and source.dtype.kind == "f" and not ignores_levels(step):
-            low, high = extremes(source, cover(source))
-            self.levels = levels_between(low, high)
-            if step.parameters.get(SIGN) == "clip" and low < 0 and self.levels != UNIT:
-                raise _loses_sign(step, low)
-        height, width, channels = request.output_shape
-        self.description = request.describe()
         self.title, self.dtype = source.title, source.dtype
-        self.shape: Sides = (height, width, channels)
-        self.grain: Sides = (*source.grain[:2], channels)
+        self.shape, self.grain = source.shape, source.grain
+        zeros = np.broadcast_to(source.dtype.type(0), source.shape)
+        stand_in = (
+            Image(zeros, source.title)
+            if self.kind is Kind.PICTURE
+            else Scan((Volume(zeros, title=source.title),))
+        )
+        request = Request(stand_in, step, options)  # refuses it before the survey
+        self.levels: Levels | None = None
+        self._survey(request, cover, levels)
+        self.description = Request(stand_in, self.step, options).describe()
+
+    def _survey(self, request: Request, cover: Cover, levels: Levels | None) -> None:
+        """Find out what the step needs of the whole source."""
+        raise NotImplementedError
+
+    def _levels_of_voxels(self, cover: Cover, levels: Levels | None) -> Levels | None:
+        if self.dtype == np.uint8:
+            return None
+        found = levels or levels_from(*extremes(self._source, cover(self._source)))
+        if self.step.parameters.get(SIGN) == "clip" and found.black < 0:
+            raise _loses_sign(self.step, found.black)
+        return found
+
+
+class FilteredPicture(_OfStep):
+    kind = Kind.PICTURE
+
+    def _survey(self, request: Request, cover: Cover, levels: Levels | None) -> None:
+        height, width, channels = request.output_shape
+        self.shape, self.grain = (height, width, channels), (*self.grain[:2], channels)
+        self.levels = levels if self.dtype.kind == "f" else None
+        if levels is None and self.dtype.kind == "f" and not ignores_levels(self.step):
+            low, high = extremes(self._source, cover(self._source))
+            self.levels = levels_between(low, high)
+            if self.step.parameters.get(SIGN) == "clip" and low < 0 and self.levels != UNIT:
+                raise _loses_sign(self.step, low)
 
     def read(self, box: Box) -> NDArray[Any]:
         step, region = self.step, _region(box)
@@ -165,34 +192,14 @@ class FilteredPicture:
         return _window(region, self._source.shape, self.step)
 
 
-class FilteredSlices:
+class FilteredSlices(_OfStep):
     """A filter for pictures on the slices of a volume."""
 
-    kind = Kind.VOLUME
-
-    def __init__(
-        self,
-        source: LazySource,
-        step: Step,
-        execute: Execute,
-        options: RunOptions,
-        cover: Cover,
-        levels: Levels | None = None,
-    ) -> None:
-        self._source, self._execute, self._options = source, execute, options
-        self.title, self.dtype = source.title, source.dtype
-        self.shape, self.grain = source.shape, source.grain
-        stand_in = Volume(np.broadcast_to(source.dtype.type(0), source.shape), title=source.title)
-        Request(Scan((stand_in,)), step, options)  # refuses it before the survey
-        self._whole = bool(step.filter.uncroppable(step.parameters))
-        self.levels: Levels | None = None
-        if source.dtype != np.uint8:
-            self.levels = levels or levels_from(*extremes(source, cover(source)))
-            if step.parameters.get(SIGN) == "clip" and self.levels.black < 0:
-                raise _loses_sign(step, self.levels.black)
-        self._unit = SliceUnit.of(self.levels or UNIT, step)
-        self.step = self._estimated(step)
-        self.description = Request(Scan((stand_in,)), self.step, options).describe()
+    def _survey(self, request: Request, cover: Cover, levels: Levels | None) -> None:
+        self._whole = bool(self.step.filter.uncroppable(self.step.parameters))
+        self.levels = self._levels_of_voxels(cover, levels)
+        self._unit = SliceUnit.of(self.levels or UNIT, self.step)
+        self.step = self._estimated(self.step)
 
     def _estimated(self, step: Step) -> Step:
         """Return the step with numbers, estimated from the middle slice as the engine does."""
@@ -253,33 +260,12 @@ class FilteredSlices:
             return self._unit.picture(pixels, self.title)
 
 
-class FilteredCubes:
+class FilteredCubes(_OfStep):
     """A filter whose mask goes through the slices of a volume."""
 
-    kind = Kind.VOLUME
-
-    def __init__(
-        self,
-        source: LazySource,
-        step: Step,
-        execute: Execute,
-        options: RunOptions,
-        cover: Cover,
-        levels: Levels | None = None,
-    ) -> None:
-        self._source, self.step = source, step
-        self._execute, self._options = execute, options
-        self.title, self.dtype = source.title, source.dtype
-        self.shape, self.grain = source.shape, source.grain
-        stand_in = Volume(np.broadcast_to(source.dtype.type(0), source.shape), title=source.title)
-        request = Request(Scan((stand_in,)), step, options)
-        self.levels: Levels | None = None
-        negative = step.parameters.get(SIGN)
-        if negative in ("clip", "offset") and source.dtype != np.uint8:
-            self.levels = levels or levels_from(*extremes(source, cover(source)))
-            if negative == "clip" and self.levels.black < 0:
-                raise _loses_sign(step, self.levels.black)
-        self.description = request.describe()
+    def _survey(self, request: Request, cover: Cover, levels: Levels | None) -> None:
+        if self.step.parameters.get(SIGN) in ("clip", "offset"):
+            self.levels = self._levels_of_voxels(cover, levels)
 
     def read(self, box: Box) -> NDArray[Any]:
         ranges = self._ranges(box)

@@ -22,8 +22,13 @@ from kernelscope.big.lazy.source import Head, OpenedFile, Sides
 from kernelscope.files.formats import Unreadable, damage_explained, named
 from kernelscope.files.pictures.tiff import metadata_of, nodata_of, orientation_of, photometric
 from kernelscope.files.pictures.tiff_exif import parts_of
-from kernelscope.files.pictures.tiff_pages import check_pages, check_planes
-from kernelscope.files.pictures.tiff_segments import check_extents, check_segments, prepare
+from kernelscope.files.pictures.tiff_layout import (
+    check_extents,
+    check_pages,
+    check_planes,
+    check_segments,
+    prepare,
+)
 from kernelscope.files.volumes.raw_volume import spacing_from, spacing_notices
 from kernelscope.files.volumes.tiff_stack import (
     WHITE_IS_ZERO,

@@ -27,7 +27,7 @@ from kernelscope.files.formats import (
     damage_explained,
 )
 from kernelscope.files.pictures import jpeg
-from kernelscope.files.pictures.coded_size import check_coded_size
+from kernelscope.files.pictures.jpeg import check_coded_size
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import Metadata
 

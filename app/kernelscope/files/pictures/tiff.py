@@ -16,10 +16,10 @@ from kernelscope.files.formats import ONLY_FIRST, Decoded, Unreadable, check_siz
 from kernelscope.files.pictures.exif import resolution_of, valid_orientation, xmp_orientation
 from kernelscope.files.pictures.tiff_description import description_of, ome, ours
 from kernelscope.files.pictures.tiff_exif import add_tables, exif_of, has_private, tags_for
-from kernelscope.files.pictures.tiff_pages import check_pages
-from kernelscope.files.pictures.tiff_segments import (
+from kernelscope.files.pictures.tiff_layout import (
     FAX_COMPRESSIONS,
     are_cut_off,
+    check_pages,
     check_segments,
     prepare,
 )

@@ -1,23 +1,24 @@
-"""Folders: a DICOM series, or pictures of equal size as a stack."""
+"""Folders: a DICOM series, or pictures of equal size as a stack, which are written as well."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.errors import ImageWriteError
 from kernelscope.files.formats import Unreadable
-from kernelscope.files.picture_formats import READABLE
+from kernelscope.files.picture_formats import READABLE, WRITERS
 from kernelscope.files.reading import read_image
 from kernelscope.files.volumes import dicom, tiff_stack
 from kernelscope.files.volumes.raw_volume import RawVolume, choose
-from kernelscope.images.image import Image
-from kernelscope.images.volume import check_shape
+from kernelscope.images.image import NOTHING, Image
+from kernelscope.images.volume import Volume, check_shape
 
 _SUFFIXES = {suffix for format in READABLE if format != dicom.FORMAT for suffix in format.suffixes}
 
@@ -153,3 +154,107 @@ def _grey(image: Image) -> tuple[NDArray[Any], list[str]]:
     if not (planes == planes[:, :, :1]).all():
         raise Unreadable(f"{image.title} is in colour.", "Convert the pictures to grey first.")
     return planes[:, :, 0], notices
+
+
+@dataclass
+class DicomFiles:
+    series: dict[dicom.DicomSeries, list[Path]] = field(default_factory=dict)
+    """The files of each series in grey."""
+    damaged: list[Path] = field(default_factory=list)
+    """Those whose series is not known, and files that are named like slices."""
+    pictures: list[Path] = field(default_factory=list)  # those in colour
+    others: list[Path] = field(default_factory=list)
+    """Those without a picture, such as indices and reports."""
+
+    def slices(self, series: dicom.DicomSeries) -> tuple[Path, ...]:
+        """Return the files of a series, with all damaged ones: each may be a slice of it."""
+        return tuple(sorted([*self.series[series], *self.damaged]))
+
+
+def dicom_files(files: Sequence[Path]) -> DicomFiles:
+    found, known, closed = DicomFiles(), dict[str, dicom.DicomSeries](), list[Path]()
+    for file in files:
+        try:
+            if not dicom.is_dicom(file):
+                continue
+        except Unreadable:
+            closed.append(file)
+            continue
+        try:
+            series = dicom.identify(file)
+        except Unreadable:
+            found.damaged.append(file)
+            continue
+        if series is None:
+            found.others.append(file)
+        elif series.colour:
+            found.pictures.append(file)
+        else:
+            found.series.setdefault(known.setdefault(series.id, series), []).append(file)
+    # A file that must not be read may be a slice, or anything.
+    found.damaged += (
+        closed
+        if found.series
+        else [file for file in closed if file.suffix.lower() in dicom.FORMAT.suffixes]
+    )
+    slices = [file for group in found.series.values() for file in group]
+    rest = set(files).difference(slices, found.pictures, found.others, found.damaged)
+    found.damaged += strangers(slices, rest)
+    return found
+
+
+SLICE_WRITERS = {
+    writer.format.suffixes[0]: writer
+    for writer in WRITERS
+    if writer.format.name in ("PNG", "TIFF", "BMP")
+}
+"""Writers of slices by the suffix of the pictures. The other formats are not common for slices."""
+
+_NAME = re.compile(rf"slice-\d{{3,}}({'|'.join(map(re.escape, SLICE_WRITERS))})")
+
+
+def is_slice(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
+
+
+def slice_losses(volume: Volume, suffix: str) -> list[str]:
+    """Return the properties of the voxels that pictures of this suffix cannot keep, in words."""
+    dtype = volume.unscaled.dtype
+    if dtype in SLICE_WRITERS[suffix].dtypes:
+        return []
+    return ["fractions" if dtype.kind == "f" else f"voxels of type {dtype}"]
+
+
+def slice_files(volume: Volume, suffix: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and the bytes of each slice; the numbers begin with 1.
+
+    Voxels of a type that the pictures do not keep are rounded.
+    """
+    writer = SLICE_WRITERS[suffix]
+    voxels = volume.unscaled
+    if voxels.dtype not in writer.dtypes:
+        voxels = _rounded(volume, voxels, suffix)
+    mark = volume.nodata if "nodata" in writer.beside else None
+    voxels, metadata = volume.restored(voxels, mark), replace(NOTHING, nodata=mark)
+    digits = max(3, len(str(len(voxels))))
+    for number, plane in enumerate(voxels, 1):
+        yield (
+            f"slice-{number:0{digits}}{suffix}",
+            writer.encode(np.ascontiguousarray(plane), metadata),
+        )
+
+
+def _rounded(volume: Volume, voxels: NDArray[Any], suffix: str) -> NDArray[Any]:
+    """Return voxels as the smallest type of the pictures that holds them all."""
+    kept = [dtype for dtype in SLICE_WRITERS[suffix].dtypes if dtype.kind == "u"]
+    whole = np.rint(voxels)
+    low, high = whole.min().item(), whole.max().item()
+    for dtype in kept:
+        if low >= 0 and high <= np.iinfo(dtype).max:
+            return np.asarray(whole.astype(dtype))
+    most = np.iinfo(kept[-1]).max
+    raise ImageWriteError(
+        f"{volume.title}: voxels of {low:g} to {high:g} do not fit into {suffix[1:].upper()} "
+        f"pictures, which hold 0 to {most}.",
+        "Save it as NIfTI, or as TIFF pictures of 32-bit floats.",
+    )

@@ -33,10 +33,11 @@ from kernelscope.files.pictures.tiff import (
 )
 from kernelscope.files.pictures.tiff_description import Description, description_of, ome, ours
 from kernelscope.files.pictures.tiff_exif import parts_of
-from kernelscope.files.pictures.tiff_pages import check_pages, check_planes
-from kernelscope.files.pictures.tiff_segments import (
+from kernelscope.files.pictures.tiff_layout import (
     are_cut_off,
     check_extents,
+    check_pages,
+    check_planes,
     check_segments,
     prepare,
 )

@@ -15,7 +15,7 @@ from kernelscope.files.formats import FileFormat, Format
 from kernelscope.files.pictures import tiff
 from kernelscope.files.pictures.dicom import MAGIC
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
-from kernelscope.files.volumes import dicom, folder, nifti, numpy_file, slices, tiff_stack
+from kernelscope.files.volumes import dicom, folder, nifti, numpy_file, tiff_stack
 from kernelscope.files.volumes.raw_volume import RawVolume
 from kernelscope.images.volume import Volume
 
@@ -33,7 +33,7 @@ class VolumeWriter:
     slices: str = ""  # the suffix of the pictures of a folder; empty for files
 
     def losses(self, volume: Volume) -> list[str]:
-        losses = slices.losses(volume, self.slices) if self.slices else []
+        losses = folder.slice_losses(volume, self.slices) if self.slices else []
         if volume.stated and not self.spacing:
             losses.append("the distance of voxels")
         if volume.affine is not None and not self.place:
@@ -101,7 +101,7 @@ FOLDER = VolumeFormat(
             marks="nodata" in writer.beside,
             slices=suffix,
         )
-        for suffix, writer in slices.SLICE_WRITERS.items()
+        for suffix, writer in folder.SLICE_WRITERS.items()
     ),
 )
 """A DICOM series, or pictures of equal size; written as a picture for each slice."""

@@ -12,7 +12,8 @@ import numpy as np
 from kernelscope.base.errors import ImageWriteError, LossyFormat
 from kernelscope.base.text import enumerated
 from kernelscope.files.formats import writer_for
-from kernelscope.files.volumes import nifti, slices, tiff_stack
+from kernelscope.files.volumes import nifti, tiff_stack
+from kernelscope.files.volumes.folder import SLICE_WRITERS, is_slice, slice_files
 from kernelscope.files.volumes.volume_formats import WRITERS, VolumeWriter
 from kernelscope.files.write_errors import (
     check_folder,
@@ -21,8 +22,11 @@ from kernelscope.files.write_errors import (
     replace_folder,
     saving,
 )
-from kernelscope.images.image import can_hold
-from kernelscope.images.record import Record
+from kernelscope.files.writing import record_of_image
+from kernelscope.images.image import Image, can_hold
+from kernelscope.images.record import Record, joined
+from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.images.volume import DTYPES, Volume
 
 _logger = logging.getLogger(__name__)
@@ -52,7 +56,7 @@ def write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> Pa
     writer = _writer(path)
     with saving(path):
         if writer.encode is None:
-            replace_folder(path, slices.files(volume, writer.slices), slices.is_slice)
+            replace_folder(path, slice_files(volume, writer.slices), is_slice)
         else:
             replace_file(path, writer.encode((volume,)))
     elapsed = (time.perf_counter() - start) * 1e3
@@ -109,15 +113,15 @@ def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False)
             "Save it as NIfTI to keep everything.",
         )
     if _writer(path).slices:
-        check_folder(path, slices.is_slice)
+        check_folder(path, is_slice)
     else:
         check_target(path)
 
 
-def record_of_volume(volume: Volume, path: Path) -> Record:
+def _record_of_volume(volume: Volume, path: Path) -> Record:
     """Return the properties of a volume and its metadata that `write_volume` keeps and loses."""
     writer = _writer(path)
-    kinds = slices.SLICE_WRITERS[writer.slices].dtypes if writer.slices else DTYPES
+    kinds = SLICE_WRITERS[writer.slices].dtypes if writer.slices else DTYPES
     floats = volume.unscaled.dtype.kind == "f" and np.dtype(np.float32) in kinds
     held = volume.nodata is not None and can_hold(volume.unscaled.dtype, volume.nodata)
     fits = not writer.slices or volume.unscaled.dtype in kinds
@@ -161,3 +165,20 @@ def _suffix(path: Path) -> str:
 
 def _writer(path: Path) -> VolumeWriter:
     return writer_for(path, WRITERS, f"volumes are not written as {path.suffix} files.")
+
+
+def record_of(path: str | Path, *results: Source | Volume) -> Record:
+    """Return which properties of inputs are kept, changed and lost when results are saved there.
+
+    A result has the properties of its source, and the notices of reading it.
+    """
+    return joined([_record(Path(path), each) for each in results])
+
+
+def _record(path: Path, result: Source | Volume) -> Record:
+    if isinstance(result, Image):
+        return record_of_image(result, path)
+    if isinstance(result, Volume):
+        return _record_of_volume(result, path)
+    assert isinstance(result, Scan)
+    return joined([_record_of_volume(each, path) for each in result.volumes])

@@ -35,7 +35,6 @@ from kernelscope.files import (
     write_recipe,
 )
 from kernelscope.files.names import stem, targets_of, with_suffix
-from kernelscope.files.record import record_of
 from kernelscope.files.volumes import (
     READABLE_VOLUMES,
     WRITABLE_VOLUMES,
@@ -43,6 +42,7 @@ from kernelscope.files.volumes import (
     read_volume,
     write_volume,
 )
+from kernelscope.files.volumes.writing import record_of
 from kernelscope.gui.model.volume_files import FoundFile, VolumeSeries, read_together
 from kernelscope.gui.tools.preferences import jpeg_quality
 from kernelscope.gui.tools.together_dialog import TogetherDialog

@@ -1,19 +1,93 @@
-"""The strips and tiles of a TIFF page: checked before they are read, and decoded more strictly or
+"""The pages, strips and tiles of a TIFF, checked before they are read.
+
+Each page ends with the offset of the next. In a damaged file the chain may lead back to an earlier
+page, and a library that follows it would never end. Strips and tiles are decoded more strictly or
 more tolerantly than tifffile does, if it would misread them or refuse valid ones.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import re
+import struct
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from kernelscope.files.formats import Unreadable, check_size
 from kernelscope.files.pictures import fax, jpeg
-from kernelscope.files.pictures.coded_size import check_coded_size
+
+_MOST_PLANES = 1 << 20
+"""Most planes of an OME-TIFF, some of which may lie in other files; the library lists them all."""
+
+_PIXELS = re.compile(r"<(?:\w+:)?Pixels\b[^>]*>")
+_COUNT = re.compile(r"\bSize[CTZ]\s*=\s*[\"'](\d+)[\"']")
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Number formats of a TIFF for `struct`, and the offset of its first page."""
+
+    offset: str
+    count: str
+    entry_bytes: int
+    first: int
+
+
+def _layout(start: bytes) -> _Layout:
+    """Return the layout of a file that begins with `start`, or raise `Unreadable`."""
+    order = {b"II": "<", b"MM": ">"}.get(start[:2])
+    if order is not None and len(start) >= 8:
+        version = struct.unpack(f"{order}H", start[2:4])[0]
+        if version == 42:
+            return _Layout(f"{order}I", f"{order}H", 12, 4)
+        if version == 43 and struct.unpack(f"{order}HH", start[4:8]) == (8, 0):
+            return _Layout(f"{order}Q", f"{order}Q", 20, 8)
+    raise Unreadable("its TIFF header is damaged.")
+
+
+def check_pages(handle: BinaryIO) -> int:
+    handle.seek(0)
+    layout = _layout(handle.read(8))
+    size = handle.seek(0, os.SEEK_END)
+
+    def number(place: int, form: str) -> int:
+        handle.seek(place)
+        data = handle.read(struct.calcsize(form))
+        if len(data) < struct.calcsize(form):
+            raise Unreadable("the file is cut off.")
+        return int(struct.unpack(form, data)[0])
+
+    seen: set[int] = set()
+    page = number(layout.first, layout.offset)
+    while page:
+        if page in seen:
+            raise Unreadable("its chain of pages is a circle.")
+        seen.add(page)
+        entries = number(page, layout.count)
+        end = page + struct.calcsize(layout.count) + entries * layout.entry_bytes
+        if end > size:
+            raise Unreadable("the file is cut off.")
+        page = number(end, layout.offset)
+    if not seen:
+        raise Unreadable("it has no page.")
+    handle.seek(0)
+    return len(seen)
+
+
+def check_planes(file: Any) -> None:
+    """Refuse an OME-TIFF that claims far more planes than it can have, before they are listed."""
+    for pixels in _PIXELS.findall(file.ome_metadata or ""):
+        planes = math.prod(int(count[:20]) for count in _COUNT.findall(pixels))
+        if planes > _MOST_PLANES:
+            raise Unreadable(
+                f"its OME-XML claims {planes:.4g} planes; it has {len(file.pages)} pages."
+            )
+
 
 Decode = Callable[..., tuple[Any, tuple[int, ...], tuple[int, ...]]]
 """Signature of tifffile's segment decoders: bytes or None, and the index. Returns samples or None,
@@ -110,7 +184,7 @@ def _sized_decoder(page: Any) -> Decode:
 
     def decode(data: bytes | None, index: int, **options: Any) -> Any:
         if data is not None:
-            check_coded_size(data, width, height, page.samplesperpixel)
+            jpeg.check_coded_size(data, width, height, page.samplesperpixel)
         return usual(data, index, **options)
 
     return decode
