@@ -40,7 +40,7 @@ from kernelscope.gui.model.display import Display
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog
 from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.viewer.pane import EARLIER
-from kernelscope.gui.widgets.form import ListEditor, RadiiEditor
+from kernelscope.gui.widgets.form import LineEditor, ListEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.judging.metrics import judge_volume
@@ -303,7 +303,7 @@ def test_a_mask_goes_through_the_slices_if_that_is_chosen(
     flat = len(cpu.requests)
     mask.set_value(True)
     assert session.require().step == Step.create("median_3d", {"size": 5})
-    child(window, RadiiEditor, "size").setText("5, 5, 3")
+    child(window, LineEditor, "size").setText("5, 5, 3")
     run(qtbot, window)
     assert len(cpu.requests) == flat + 1
     assert cpu.requests[-1].step.parameters["size"] == (5, 5, 3)

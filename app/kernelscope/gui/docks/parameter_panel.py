@@ -44,10 +44,10 @@ from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.form import (
     Form,
+    LineEditor,
     Listed,
     ListEditor,
     NumberEditor,
-    NumbersEditor,
     Tick,
     Whole,
     shrink,
@@ -355,15 +355,10 @@ class FilterForm(Form):
         return any(mask.problem == problem for mask in masks)
 
     def show_estimates(self, values: Mapping[str, Any]) -> None:
-        for name, value in values.items():
-            editor = self.editors[name]
-            if isinstance(editor, NumbersEditor):
-                editor.show_estimate(value)
-
-    def forget_estimates(self) -> None:
-        for editor in self.editors.values():
-            if isinstance(editor, NumbersEditor):
-                editor.forget_estimate()
+        """Show these estimates, and no others."""
+        for name, editor in self.editors.items():
+            if isinstance(editor, LineEditor):
+                editor.show_estimate(values.get(name))
 
     def _apply_preset(self, preset: MaskPreset) -> None:
         for name, value in preset.settings.items():
@@ -480,10 +475,9 @@ class ParameterPanel(QScrollArea):
 
     def _show_estimates(self, result: Result | None) -> None:
         """Show the estimates of the displayed run, and remove all others."""
-        for form in self._forms.values():
-            form.forget_estimates()
-        if result is not None and result.request.step.filter.id in self._forms:
-            self._forms[result.request.step.filter.id].show_estimates(result.estimates)
+        known = {result.request.step.filter.id: result.estimates} if result is not None else {}
+        for id_, form in self._forms.items():
+            form.show_estimates(known.get(id_, {}))
 
     @Action("resetParameters", "R&eset Parameters", help="window")
     def reset(self) -> None:

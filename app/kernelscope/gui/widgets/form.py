@@ -43,7 +43,6 @@ from kernelscope.schema.parameters import (
     NumbersParameter,
     OddParameter,
     Parameter,
-    Radii,
     RadiiParameter,
     SidesParameter,
     rounded,
@@ -260,50 +259,41 @@ class AxesEditor(NumberEditor):
         super()._on_changed()
 
 
-class NumbersEditor(QLineEdit):
-    changed = Signal()
-
-    def __init__(self, parameter: NumbersParameter, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._parameter = parameter
-        self.setPlaceholderText(parameter.none)
-        self.set_value(parameter.default)
-        self.textChanged.connect(self.changed)
-
-    def show_estimate(self, value: tuple[float, ...]) -> None:
-        self.setPlaceholderText(
-            f"{self._parameter.format(rounded(value))} ({self._parameter.none})"
-        )
-
-    def forget_estimate(self) -> None:
-        self.setPlaceholderText(self._parameter.none)
-
-    def value(self) -> tuple[float, ...]:
-        """Return the numbers; raises `InvalidParameter`."""
-        return self._parameter.parse(self.text())
-
-    def set_value(self, value: tuple[float, ...]) -> None:
-        self.setText(self._parameter.format(value))
-
-
-class RadiiEditor(QLineEdit):
-    """A line for one radius, or for three along x, y and z."""
+class LineEditor(QLineEdit):
+    """A line for a text, or for the value of a parameter; `hint` is written while it is empty."""
 
     changed = Signal()
 
-    def __init__(self, parameter: RadiiParameter, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, value: Any, hint: str, parent: QWidget, parameter: Parameter | None = None
+    ) -> None:
         super().__init__(parent)
-        self._parameter = parameter
-        self.setPlaceholderText("one, or along x, y, z")
-        self.set_value(parameter.default)
+        self._hint, self._parameter = hint, parameter
+        self.show_estimate(None)
+        self.set_value(value)
         self.textChanged.connect(self.changed)
 
-    def value(self) -> int | Radii:
-        """Return the radii; raises `InvalidParameter`."""
-        return self._parameter.parse(self.text())
+    def show_estimate(self, value: tuple[float, ...] | None) -> None:
+        """Have an estimate in place of the hint; None: the hint alone."""
+        hint = self._hint
+        if value is not None and self._parameter is not None:
+            hint = f"{self._parameter.format(rounded(value))} ({hint})"
+        self.setPlaceholderText(hint)
 
-    def set_value(self, value: int | Radii) -> None:
-        self.setText(self._parameter.format(value))
+    def value(self) -> Any:
+        """Return what is typed; that of a parameter raises `InvalidParameter`."""
+        return self.text() if self._parameter is None else self._parameter.parse(self.text())
+
+    def set_value(self, value: Any) -> None:
+        self.setText(value if self._parameter is None else self._parameter.format(value))
+
+
+def _numbers_editor(parameter: NumbersParameter, parent: QWidget) -> LineEditor:
+    return LineEditor(parameter.default, parameter.none, parent, parameter)
+
+
+def _radii_editor(parameter: RadiiParameter, parent: QWidget) -> LineEditor:
+    return LineEditor(parameter.default, "one, or along x, y, z", parent, parameter)
 
 
 class ListEditor(ChoiceBox):
@@ -411,7 +401,7 @@ class FootprintEditor(ChoiceEditor):
         self.sheet.setVisible(not named)
 
 
-Editor = OddEditor | NumberEditor | NumbersEditor | RadiiEditor | ChoiceEditor | MaskEditor
+Editor = OddEditor | NumberEditor | LineEditor | ChoiceEditor | MaskEditor
 """All have ``value()``, ``set_value(value)`` and the signal ``changed()``."""
 
 
@@ -422,9 +412,9 @@ _EDITORS: Mapping[type[Parameter], Callable[[Any, QWidget], Editor]] = {
     AxesParameter: AxesEditor,
     ChoiceParameter: ChoiceEditor,
     FootprintParameter: FootprintEditor,
-    NumbersParameter: NumbersEditor,
-    RadiiParameter: RadiiEditor,
-    SidesParameter: RadiiEditor,
+    NumbersParameter: _numbers_editor,
+    RadiiParameter: _radii_editor,
+    SidesParameter: _radii_editor,
     MaskParameter: MaskEditor,
 }
 """The widget of each kind of parameter; a new kind needs a line here."""
@@ -682,9 +672,7 @@ def _create(option: Option | Parameter, parent: QWidget) -> Any:
             editor.setChecked(option.default)
             editor.toggled.connect(editor.changed)
         case _:
-            editor = _TextLine(option.default, parent)
-            editor.setPlaceholderText(option.hint if isinstance(option, Text) else "")
-            editor.textChanged.connect(editor.changed)
+            editor = LineEditor(option.default, getattr(option, "hint", ""), parent)
     return dressed(editor, option.name, option.label.replace("&", ""), tip=option.help)
 
 
@@ -696,16 +684,6 @@ class _TickBox(QCheckBox):
 
     def set_value(self, value: bool) -> None:
         self.setChecked(value)
-
-
-class _TextLine(QLineEdit):
-    changed = Signal()
-
-    def value(self) -> str:
-        return self.text()
-
-    def set_value(self, value: str) -> None:
-        self.setText(value)
 
 
 def _read(editor: Any) -> Any:
