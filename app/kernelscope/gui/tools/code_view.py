@@ -400,9 +400,9 @@ class SourceTabs(QTabWidget):
     launch uses half of them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__()
-        self.setObjectName("kernelFiles")
+        self.setObjectName(name)
         self.tabBar().setStyleSheet(_NARROW)
         self.setDocumentMode(True)
         self._others = dressed(
@@ -416,6 +416,11 @@ class SourceTabs(QTabWidget):
         self._others.setMenu(QMenu(self._others))
         self._others.hide()
         self.setCornerWidget(self._others, Qt.Corner.TopRightCorner)
+
+    def add(self, name: str, text: str) -> CodeView:
+        view = CodeView(name, text)
+        self.addTab(view, name)
+        return view
 
     def empty(self) -> None:
         while self.count():

@@ -29,7 +29,6 @@ from PySide6.QtWidgets import (
     QInputDialog,
     QLabel,
     QPushButton,
-    QTabWidget,
     QTreeWidgetItem,
     QWidget,
 )
@@ -47,7 +46,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.engine.control import CancelToken
 from kernelscope.gui.model.kernel_edits import FIRST, Edit, Edits, checked_name, digest, files_for
 from kernelscope.gui.model.trials import TrialSubject, Tried, Version, times_of, try_subject
-from kernelscope.gui.tools.code_view import CodeEditor, CodeView, FindBar
+from kernelscope.gui.tools.code_view import CodeEditor, CodeView, FindBar, SourceTabs
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.messages import choose_text_to_save, open_dialog, write_text
@@ -260,10 +259,12 @@ _ROWS = 9  # height of the messages and of the result, in lines
 
 
 class EditPanel(QWidget):
-    """Keeps the version in the editor, compiles it, and lists the messages."""
+    """Keeps the version in the editor, compiles it, and lists the messages.
 
-    chosen = Signal(str, str)
-    """Another version is in view: its name, empty for the original, and its text."""
+    `tabs` have the files of the kernel, and `view` is that of the source; `find_bar` searches them.
+    """
+
+    chosen = Signal(str)  # another version is in view: its name, empty for the original
     edited = Signal()  # the text has changed, some time after the last key
     compiled = Signal(object)  # `Report`: The compiler has reported on the text in the editor
     graded = Signal(object)  # `Grade`: The text in the editor ran to its end, and was compared
@@ -275,10 +276,12 @@ class EditPanel(QWidget):
     about."""
     _case = Signal(int, int)
 
-    def __init__(self, background: Background, edits: Edits, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, background: Background, edits: Edits, tabs: SourceTabs) -> None:
+        super().__init__()
         self.setObjectName("editPanel")
-        self._background, self._edits = background, edits
+        self._background, self._edits, self._tabs = background, edits, tabs
+        self.view: CodeView | None = None
+        self.find_bar = FindBar()
         self._subject: TrialSubject | None = None
         self._editor: CodeEditor | None = None
         self._token: CancelToken | None = None
@@ -349,7 +352,7 @@ class EditPanel(QWidget):
         return str(self.version_box.currentData() or "")
 
     def show_subject(self, subject: TrialSubject | None, version: str = "") -> None:
-        self.close_version()
+        self._close_version()
         self._subject = subject
         self._fill(version)
         self.version_box.setEnabled(subject is not None)
@@ -369,7 +372,7 @@ class EditPanel(QWidget):
         subject = self._subject
         if subject is None:
             return
-        self.close_version()
+        self._close_version()
         name, text, problem = self.version, subject.text, ""
         self._name = name
         if name:
@@ -392,17 +395,29 @@ class EditPanel(QWidget):
         self._buttons["templateEdit"].setVisible(bool(subject.template))
         # An open version may be somebody else's.
         self._show_state(problem or sandbox.described(), problem=bool(problem))
-        self.chosen.emit(name, text)
+        self._put_into_view(subject.file, text, editable=bool(name))
+        self.chosen.emit(name)
 
-    def attach(self, editor: CodeEditor | None) -> None:
-        """Take the editor of the version in view, made by who heard `chosen`."""
-        self._editor, self._changed = editor, False
+    def _put_into_view(self, file: str, text: str, *, editable: bool) -> None:
+        old, tabs = self.view, self._tabs
+        assert old is not None
+        view = self.view = CodeEditor(file, text) if editable else CodeView(file, text)
+        place = tabs.indexOf(old)
+        in_front = tabs.currentIndex() == place
+        self.find_bar.forget()
+        tabs.insertTab(place, view, file)
+        if in_front:  # before the old one goes, as the next file would be shown in its place
+            tabs.setCurrentIndex(place)
+        tabs.removeTab(place + 1)
+        old.deleteLater()
+        self._changed = False
         self._list.clear()
         self._result.show_comparison(None)
-        if editor is not None:
-            editor.textChanged.connect(self._on_typed)
+        if isinstance(view, CodeEditor):
+            self._editor = view
+            view.textChanged.connect(self._on_typed)
 
-    def close_version(self) -> None:
+    def _close_version(self) -> None:
         self.stop()
         self.keep()
         self._editor = None
@@ -644,40 +659,29 @@ class EditPanel(QWidget):
         theme.set_role(self._state, "problem" if problem else "")
         self._state.setText(text)
 
+    def make_keys(self, window: QDialog) -> None:
+        """Make the keys, which work everywhere in `window`."""
 
-def make_keys(
-    window: QDialog,
-    panel: EditPanel,
-    find: FindBar,
-    tabs: QTabWidget,
-    source: Callable[[], int] = lambda: 0,
-) -> None:
-    """Make the keys, which work everywhere in `window`.
+        def in_editor(action: Callable[[CodeEditor], None]) -> None:
+            if self._editor is not None:
+                self._tabs.setCurrentWidget(self._editor)
+                action(self._editor)
 
-    `source` returns the number of the tab with the code that is edited.
-    """
+        def open_find() -> None:
+            view = self._tabs.currentWidget()
+            if isinstance(view, CodeView):
+                self.find_bar.open_for(view)
 
-    def in_editor(action: Callable[[CodeEditor], None]) -> None:
-        view = tabs.widget(source())
-        if isinstance(view, CodeEditor):
-            tabs.setCurrentIndex(source())
-            action(view)
-
-    def open_find() -> None:
-        view = tabs.currentWidget()
-        if isinstance(view, CodeView):
-            find.open_for(view)
-
-    for keys, action in (
-        ("Ctrl+Return", panel.compile),
-        ("Ctrl+Enter", panel.compile),
-        ("Ctrl+Shift+Return", panel.grade),
-        ("Ctrl+Shift+Enter", panel.grade),
-        ("F8", lambda: in_editor(CodeEditor.next_message)),
-        ("Shift+F8", lambda: in_editor(CodeEditor.previous_message)),
-        ("Ctrl+F", open_find),
-        ("F3", find.find_next),
-        ("Shift+F3", find.find_previous),
-        ("F6", window.focusNextChild),
-    ):
-        QShortcut(QKeySequence(keys), window, action)
+        for keys, action in (
+            ("Ctrl+Return", self.compile),
+            ("Ctrl+Enter", self.compile),
+            ("Ctrl+Shift+Return", self.grade),
+            ("Ctrl+Shift+Enter", self.grade),
+            ("F8", lambda: in_editor(CodeEditor.next_message)),
+            ("Shift+F8", lambda: in_editor(CodeEditor.previous_message)),
+            ("Ctrl+F", open_find),
+            ("F3", self.find_bar.find_next),
+            ("Shift+F3", self.find_bar.find_previous),
+            ("F6", window.focusNextChild),
+        ):
+            QShortcut(QKeySequence(keys), window, action)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtWidgets import QListWidget, QListWidgetItem, QTabWidget, QTextBrowser, QWidget
+from PySide6.QtWidgets import QListWidget, QListWidgetItem, QTextBrowser, QWidget
 
 from kernelscope.backends.trial.exercises import FOLDER, Exercise, Grade, exercises
 from kernelscope.gui.model.kernel_edits import FIRST, Edits
 from kernelscope.gui.model.trials import TrialSubject
-from kernelscope.gui.tools.code_view import CodeEditor, CodeView, FindBar
-from kernelscope.gui.tools.edit_panel import EditPanel, make_keys
+from kernelscope.gui.tools.code_view import CodeView, SourceTabs
+from kernelscope.gui.tools.edit_panel import EditPanel
 from kernelscope.gui.widgets.messages import close_box
 from kernelscope.gui.widgets.parts import (
     dressed,
@@ -46,20 +46,18 @@ class ExerciseWindow(ToolWindow):
         self._settings = settings
         self._exercise: Exercise | None = None
         self._hints = 0
-        self.panel = EditPanel(background, edits)
-        self.panel.chosen.connect(self._show_version)
+        self._tabs = SourceTabs("exerciseFiles")
+        self.panel = EditPanel(background, edits, self._tabs)
+        self.panel.chosen.connect(lambda _: self._tabs.setCurrentIndex(0))
         self.panel.graded.connect(self._on_graded)
-        self._find = FindBar()
-        self._tabs = dressed(QTabWidget(), "exerciseFiles")
-        self._tabs.setDocumentMode(True)
         unit = self.fontMetrics().averageCharWidth()
         widths = 66 * unit, 134 * unit
         splitter = tool_splitter(self._make_side(), self._make_work(), sizes=widths)
         box = close_box(self)
         box.button(box.StandardButton.Close).setAutoDefault(False)
-        in_column((splitter, 1), self._find, self.panel, box, of=self)
+        in_column((splitter, 1), self.panel.find_bar, self.panel, box, of=self)
         self.take_room(200, 46, QSize(1280, 720))
-        make_keys(self, self.panel, self._find, self._tabs)
+        self.panel.make_keys(self)
         self._list.setCurrentRow(0)
 
     def _make_side(self) -> QWidget:
@@ -110,14 +108,10 @@ class ExerciseWindow(ToolWindow):
         exercise: Exercise = item.data(Qt.ItemDataRole.UserRole)
         self.panel.show_subject(None)
         self._exercise, self._hints = exercise, 0
-        while self._tabs.count():
-            page = self._tabs.widget(0)
-            assert page is not None
-            self._tabs.removeTab(0)
-            page.deleteLater()
+        self._tabs.empty()
         header = (FOLDER / _HEADER).read_text(encoding="utf-8")
-        self._tabs.addTab(CodeView(exercise.file, exercise.starter), exercise.file)
-        self._tabs.addTab(CodeView(_HEADER, header), _HEADER)
+        self.panel.view = self._tabs.add(exercise.file, exercise.starter)
+        self._tabs.add(_HEADER, header)
         self._solution.setEnabled(True)
         self._show_text()
         subject = TrialSubject(
@@ -151,19 +145,6 @@ class ExerciseWindow(ToolWindow):
         self._solution.setEnabled(False)
         place = self._tabs.addTab(CodeView("the solution", self._exercise.solution), _SOLUTION)
         self._tabs.setCurrentIndex(place)
-
-    def _show_version(self, name: str, text: str) -> None:
-        exercise = self._exercise
-        assert exercise is not None
-        old = self._tabs.widget(0)
-        assert old is not None
-        view = CodeEditor(exercise.file, text) if name else CodeView(exercise.file, text)
-        self._find.forget()
-        self._tabs.insertTab(0, view, exercise.file)
-        self._tabs.removeTab(1)
-        old.deleteLater()
-        self._tabs.setCurrentIndex(0)
-        self.panel.attach(view if isinstance(view, CodeEditor) else None)
 
     def _on_graded(self, grade: Grade) -> None:
         if self._exercise is None or not grade.passed:

@@ -7,7 +7,7 @@ from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QPalette, QTextCharFormat, QTextCursor
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QTextEdit, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QTextEdit, QWidget
 
 from kernelscope.backends.cuda.info import architecture
 from kernelscope.backends.cuda.inspection import (
@@ -41,8 +41,8 @@ from kernelscope.gui.model.trials import (
     small_work_for,
     work_for,
 )
-from kernelscope.gui.tools.code_view import CodeEditor, CodeView, FindBar, SourceTabs
-from kernelscope.gui.tools.edit_panel import ORIGINAL, EditPanel, make_keys
+from kernelscope.gui.tools.code_view import CodeEditor, CodeView, SourceTabs
+from kernelscope.gui.tools.edit_panel import ORIGINAL, EditPanel
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.messages import add_button, close_box, headline
@@ -227,28 +227,23 @@ class KernelViewer(ToolWindow):
         self._headline = headline("")
         self._help = text_label("", "levelHelp")
 
-        self.panel = EditPanel(background, edits)
-        self.panel.chosen.connect(self._show_version)
+        self._tabs = SourceTabs("kernelFiles")
+        self.panel = EditPanel(background, edits, self._tabs)
+        self.panel.chosen.connect(self._on_version)
         self.panel.edited.connect(self._on_edited)
         self.panel.compiled.connect(self._on_edit_compiled)
         self.panel.message_wanted.connect(self._show_place)
-        self._find = FindBar()
-        top, splitter = self._make_top(), self._make_middle()
+        top, side = self._make_top(), self._make_side()
+        splitter = tool_splitter(self._tabs, side, name="kernelSplitter", stretch=(3, 2))
         box = close_box(self)
         add_button(box, "copyButton", "Copy &source", "Copy the file in view", self.copy_source)
         add_button(box, "copyFactsButton", "Copy &facts", "Copy the table", self._copy_facts)
-        in_column(
-            self._headline, top, self._help, (splitter, 1), self._find, self.panel, box, of=self
-        )
+        below = self.panel.find_bar, self.panel, box
+        in_column(self._headline, top, self._help, (splitter, 1), *below, of=self)
         unit = self.fontMetrics().averageCharWidth()
         self.take_size(210 * unit, 40 * self.fontMetrics().height())
         splitter.setSizes([152 * unit, 58 * unit])
-        make_keys(self, self.panel, self._find, self._tabs, self._source_place)
-
-    def _make_middle(self) -> QSplitter:
-        self._tabs = SourceTabs()
-        side = self._make_side()
-        return tool_splitter(self._tabs, side, name="kernelSplitter", stretch=(3, 2))
+        self.panel.make_keys(self)
 
     def _make_top(self) -> QHBoxLayout:
         tip = "Another memory level of the same filter"
@@ -309,8 +304,8 @@ class KernelViewer(ToolWindow):
         if not usable:
             self._state.setText("This filter has no CUDA kernel: it runs on the CPU only.")
             return
-        for file in source_files(spec.id):
-            self._tabs.addTab(CodeView(file.name, file.text), file.name)
+        files = source_files(spec.id)
+        self.panel.view, *_ = [self._tabs.add(file.name, file.text) for file in files]
         self._show_level()
 
     def leave(self) -> None:
@@ -354,36 +349,19 @@ class KernelViewer(ToolWindow):
             )
         )
 
-    def _show_version(self, name: str, text: str) -> None:
-        place = self._source_place()
-        old = self._tabs.widget(place)
-        assert old is not None
-        file = self._tabs.tabText(place)
-        view = CodeEditor(file, text) if name else CodeView(file, text)
-        in_front = self._tabs.currentIndex() == place
-        self._find.forget()
-        self._tabs.insertTab(place, view, file)
-        if in_front:  # before the old one goes, as the next file would be shown in its place
-            self._tabs.setCurrentIndex(place)
-        self._tabs.removeTab(place + 1)
-        old.deleteLater()
-        self.panel.attach(view if isinstance(view, CodeEditor) else None)
+    def _on_version(self, name: str) -> None:
         self._compile.setVisible(not name)
         self._offer_others()
         self._show_difference(raised=False)
         self._show_facts()
         self._show_kernel(in_place=False)
-        if name:
-            view.setFocus()
-
-    def _source_place(self) -> int:
-        """Return the tab of the filter's own source, next to which a difference may stand."""
-        return 0 if self._difference is None else 1
+        if name and self.panel.view is not None:
+            self.panel.view.setFocus()
 
     def _files(self) -> tuple[SourceFile, ...]:
         assert self._request is not None
         first, *headers = source_files(self._request.step.filter.id)
-        view = self._tabs.widget(self._source_place())
+        view = self.panel.view
         if isinstance(view, CodeEditor):
             first = SourceFile(first.name, view.toPlainText())
         return (first, *headers)
