@@ -77,6 +77,15 @@ def test_the_type_stays(dtype: str) -> None:
     np.testing.assert_allclose(floats.astype(float), wanted, rtol=1e-13, atol=tolerance + 1e-13)
 
 
+@pytest.mark.parametrize("axes", [ALL, (1, 2)])
+def test_integers_that_floats_do_not_hold_are_refused(axes: Any) -> None:
+    volume = np.full((3, 7, 7), -(2**53))
+    np.testing.assert_array_equal(ks.median(volume, axes=axes), volume)
+    volume[1, 1, 1] -= 1  # a 64-bit float rounds it to the number before
+    with pytest.raises(AppError, match=r"64-bit floats, .* do not hold these integers"):
+        ks.median(volume, axes=axes)
+
+
 def test_what_lies_outside() -> None:
     floats = VOLUME.astype(float)
     made = ks.mean(floats, size=(3, 5, 1), axes=ALL, border="constant", cval=7.5)

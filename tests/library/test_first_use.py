@@ -11,14 +11,14 @@ import numpy as np
 
 import kernelscope as ks
 from kernelscope import filters
-from kernelscope.library import first_use
+from kernelscope.library import quick
 from kernelscope.schema.filter import Cpu, FilterSpec
 
 PROGRAM = """
 import pickle, sys
 import kernelscope as ks
-from kernelscope.library import first_use
-first_use._MOST_SECONDS = 1e9
+from kernelscope.library import quick
+quick._MOST_NUMPY_SECONDS = 1e9
 cases = pickle.load(sys.stdin.buffer)
 made = [getattr(ks, name)(image, **named) for name, image, named in cases]
 assert "numba" not in sys.modules, "Numba was loaded"
@@ -78,9 +78,9 @@ def test_nothing_is_imported_that_a_first_call_does_not_need() -> None:
 
 def test_large_pictures_and_slow_masks_are_left_to_compiled_code(monkeypatch: Any) -> None:
     monkeypatch.delitem(sys.modules, "numba", raising=False)
-    monkeypatch.setattr(first_use, "_spent", 0.0)
+    monkeypatch.setattr(quick, "_spent", 0.0)
     calls = []
-    monkeypatch.setattr(first_use, "shapes_of", lambda *given: calls.append(given) or 1 / 0)
+    monkeypatch.setattr(quick, "shapes_of", lambda *given: calls.append(given) or 1 / 0)
     listed: list[tuple[Any, dict[str, Any]]] = [
         (np.zeros((2048, 2048), "u1"), {}),
         (np.zeros((300, 300), "u1"), {"size": 15}),
@@ -93,7 +93,7 @@ def test_large_pictures_and_slow_masks_are_left_to_compiled_code(monkeypatch: An
         step = ks.median(size=named.get("size", 3)).steps[0]
         arguments = first_use_arguments("median")
         given = {each.name: each.default for each in arguments[1:]} | {"image": image} | named
-        assert first_use.by_numpy(step, given, arguments, 0) is None
+        assert quick.by_numpy(step, given, arguments, 0) is None
     assert not calls
 
 

@@ -13,7 +13,7 @@ import tifffile
 import kernelscope as ks
 from kernelscope.base import memory
 from kernelscope.big.lazy import blocks
-from kernelscope.library.large_files import byte_count
+from kernelscope.library.recipes import byte_count
 
 zarr = pytest.importorskip("zarr")
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 import kernelscope as ks
 from kernelscope import filters
-from kernelscope.library import names, reference, stub
+from kernelscope.library import generated, names
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.parameters import FootprintParameter
 from kernelscope.schema.samples import Kind
@@ -207,14 +207,14 @@ def test_names_of_filters_are_known_without_an_import() -> None:
     assert filters.names() == {spec.id for spec in SPECS}
 
 
-@pytest.mark.parametrize("made", [reference, stub], ids=lambda made: made.FILE.name)
-def test_generated_files_are_those_of_the_specs(made: Any) -> None:
+@pytest.mark.parametrize("file", generated.FILES, ids=lambda file: file.name)
+def test_generated_files_are_those_of_the_specs(file: Path) -> None:
     """If not: python -m kernelscope.library."""
-    assert made.FILE.read_text(encoding="utf-8") == made.text()
+    assert file.read_text(encoding="utf-8") == generated.FILES[file]()
 
 
 def test_the_reference_has_every_member_and_argument() -> None:
-    page = reference.text()
+    page = generated.reference()
     for name in names():
         assert f"### {name}\n" in page or f"| `ks.{name}` |" in page, name
     for spec in SPECS:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 import kernelscope as ks
 from kernelscope import filters
-from kernelscope.library import manifest, napari
+from kernelscope.library import generated, napari
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
 from tests.patience import PATIENCE
@@ -106,11 +106,6 @@ def run(name: str, layer: Any, **values: Any) -> Any:
     controls = inspect.signature(function).parameters.values()
     given = {each.name: each.default for each in controls if each.name != "image"} | values
     return function(layer, **given).result
-
-
-def test_manifest_is_that_of_the_specs() -> None:
-    """If not: python -m kernelscope.library."""
-    assert manifest.FILE.read_text(encoding="utf-8") == manifest.text()
 
 
 @pytest.mark.usefixtures("notes")
@@ -206,7 +201,7 @@ def test_only_filters_are_found() -> None:
 @pytest.mark.slow
 def test_napari_finds_the_filters() -> None:
     npe2 = pytest.importorskip("npe2")
-    found = npe2.PluginManifest.from_file(manifest.FILE)
+    found = npe2.PluginManifest.from_file(generated.MANIFEST)
     found.validate_imports()
     commands = {each.command for each in found.contributions.widgets}
     assert commands == {f"kernelscope.{spec.id}" for spec in SPECS}

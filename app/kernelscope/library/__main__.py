@@ -1,7 +1,7 @@
 """``python -m kernelscope.library``: write the files that are generated from the specs again."""
 
-from kernelscope.library import manifest, reference, stub
+from kernelscope.library import generated
 
 if __name__ == "__main__":
-    for each in (manifest, reference, stub):
-        each.FILE.write_text(each.text(), encoding="utf-8")
+    for file, text in generated.FILES.items():
+        file.write_text(text(), encoding="utf-8")

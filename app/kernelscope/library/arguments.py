@@ -19,6 +19,7 @@ from kernelscope import filters
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.area import Area
 from kernelscope.engine.step import ESTIMATE
+from kernelscope.images.image import can_hold
 from kernelscope.images.volume import AXES
 from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
@@ -534,6 +535,15 @@ def cval_of(given: Mapping[str, Any], border: Border) -> float:
             f"cval: border “{border}” has no constant outside.", "Use border “constant”."
         )
     return float(cval)
+
+
+def check_held(name: str, value: float, dtype: np.dtype[Any]) -> None:
+    """Raise `InvalidParameter` for a number that samples of a type cannot be."""
+    if dtype.kind != "f" and not can_hold(dtype, value):
+        raise InvalidParameter(
+            f"{name}: samples of type {dtype} have no value {value:g}.",
+            "Convert the array to floats, or use another value.",
+        )
 
 
 def check_common(given: Mapping[str, Any]) -> None:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from kernelscope.base.errors import InvalidImage, InvalidParameter
 from kernelscope.engine.scaling import facts_of_whole
 from kernelscope.engine.step import Step
-from kernelscope.images.image import can_hold
+from kernelscope.library.arguments import check_held
+from kernelscope.library.device_arrays import check_tensor
 from kernelscope.library.layout import Layout
 from kernelscope.schema.borders import Border
 
@@ -33,7 +34,8 @@ def unwrapped(values: Any, name: str, nan: Any) -> tuple[Any, Wrap]:
                 f"{name}: the tensor lies on {values.device}, where no filter runs.",
                 f"Give {name}.cpu().",
             )
-        return _of_torch(torch, values, name), torch.from_numpy
+        check_tensor(torch, values, name)
+        return values.numpy(), torch.from_numpy
     if isinstance(values, np.ma.MaskedArray):
         return _of_masked(values, name, nan)
     if isinstance(values, list | tuple) and any(np.ma.is_masked(each) for each in values):
@@ -41,20 +43,6 @@ def unwrapped(values: Any, name: str, nan: Any) -> tuple[Any, Wrap]:
     if is_labelled(values):
         return values.data, _labels(values)
     return values, lambda made: made
-
-
-def _of_torch(torch: Any, tensor: Any, name: str) -> Any:
-    if tensor.requires_grad:
-        raise InvalidImage(
-            f"{name}: the tensor records gradients, and filters have none.",
-            f"Give {name}.detach().",
-        )
-    if tensor.dtype == torch.bfloat16:
-        raise InvalidImage(
-            f"{name}: samples of type {tensor.dtype} cannot be filtered.",
-            f"Convert them: {name}.float().",
-        )
-    return tensor.numpy()
 
 
 def _of_masked(values: Any, name: str, nan: Any) -> tuple[Any, Wrap]:
@@ -66,11 +54,7 @@ def _of_masked(values: Any, name: str, nan: Any) -> tuple[Any, Wrap]:
             f"{name}: some elements of the array are masked.",
             f"Replace them: {name}.filled(0), or give a number to filter them as: nan=0.",
         )
-    if not can_hold(values.dtype, float(nan)):
-        raise InvalidParameter(
-            f"nan: samples of type {values.dtype} have no value {nan:g}.",
-            "Convert the array to floats, or give another number.",
-        )
+    check_held("nan", float(nan), values.dtype)
     mask = np.ma.getmaskarray(values)
 
     def wrap(made: NDArray[Any]) -> Any:

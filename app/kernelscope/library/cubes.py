@@ -26,11 +26,12 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.scaling import facts_of_whole, keeping_sign
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import over_all
-from kernelscope.images.image import can_hold, fill_nan
+from kernelscope.images.image import fill_nan
 from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.images.volume import DTYPES, Volume
 from kernelscope.library import arrays
-from kernelscope.library.arguments import cval_of, flag
+from kernelscope.library.arguments import check_held, cval_of, flag
 from kernelscope.library.containers import is_lazy
 from kernelscope.library.device_arrays import device_array
 from kernelscope.library.layout import axes_of
@@ -93,11 +94,7 @@ def _surrounded(
     step: Step, volume: NDArray[Any], cval: float, given: Mapping[str, Any]
 ) -> NDArray[Any]:
     """Return the result with cells of this value around the volume."""
-    if volume.dtype.kind != "f" and not can_hold(volume.dtype, cval):
-        raise InvalidParameter(
-            f"cval: samples of type {volume.dtype} have no value {cval:g}.",
-            "Convert the array to floats, or use another value.",
-        )
+    check_held("cval", cval, volume.dtype)
     radii = step.filter.radii(step.parameters)
     padded = np.pad(
         volume, [(each, each) for each in radii], constant_values=volume.dtype.type(cval)
@@ -119,30 +116,57 @@ def _is_wide(step: Step, given: Mapping[str, Any]) -> bool:
 def _in_wide_floats(recipe: Recipe, volume: NDArray[Any], given: Mapping[str, Any]) -> NDArray[Any]:
     """Return the result of kernels for 64-bit floats, rounded to the type of the volume."""
     dtype = volume.dtype
-    values: NDArray[Any] = volume.astype(np.float64)
-    holes = None
-    if dtype.kind == "f":
-        if not np.isfinite(values).all():
-            values, holes, _ = fill_nan(values, "image", "voxels", given["nan"])
-    elif dtype.itemsize == 8 and np.abs(values).max() > _WHOLE:
-        raise InvalidImage(
-            "image: 64-bit floats, in which the filter computes, do not hold these integers.",
-            "Divide them, or convert them to floats.",
-        )
+    values, holes = as_wide_floats(volume, "voxels", given["nan"])
+    stand_in = Scan((Volume(np.broadcast_to(np.float32(0), volume.shape), title="image"),))
     for step in recipe.steps:
-        if step.parameters.get(SIGN) == "clip" and (values < 0).any():
-            step = keeping_sign(step)
-        values = np.ascontiguousarray(values)[..., np.newaxis]
-        values.flags.writeable = False
-        stand_in = Volume(np.broadcast_to(np.float32(0), values.shape[:3]), title="image")
-        request = Request(Scan((stand_in,)), step, RunOptions(Device.CPU, given["level"]))
-        made = session().filtered(request, values, given["progress"], given["cancel"])
-        values = made[..., 0]
+        values = by_wide_kernels(stand_in, values[..., np.newaxis], step, given)[..., 0]
         if dtype.kind != "f":
             values = rounded(values, dtype).astype(np.float64)
     if holes is not None:
         values = np.where(holes, np.nan, values)
     return rounded(values, dtype)
+
+
+def as_wide_floats(
+    samples: NDArray[Any], what: str, nan: float | None
+) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """Return samples as 64-bit floats, and where NaN was; refuse integers that would be others."""
+    if samples.dtype.kind != "f":
+        check_whole(samples, 64)
+    values: NDArray[Any] = np.array(samples, np.float64, order="C")
+    if np.isfinite(values).all():
+        return values, None
+    values, holes, _ = fill_nan(values, "image", what, nan)
+    return values, holes
+
+
+def check_whole(samples: NDArray[Any], bits: int) -> None:
+    """Refuse integers that floats of so many bits do not hold; 64 bits may not tell them apart."""
+    if samples.size and (int(samples.max()) > _WHOLE or int(samples.min()) < -_WHOLE):
+        held = False
+    else:
+        floats = samples.astype(f"float{bits}").astype(np.float64)
+        held = bits == 64 or np.array_equal(floats, samples.astype(np.float64))
+    if not held:
+        raise InvalidImage(
+            f"image: {bits}-bit floats, in which the filter computes, do not hold these integers.",
+            "Divide them, or convert them to floats.",
+        )
+
+
+def by_wide_kernels(
+    stand_in: Source, planes: NDArray[Any], step: Step, given: Mapping[str, Any]
+) -> NDArray[Any]:
+    """Return the result of the processor's kernels for 64-bit floats.
+
+    `stand_in`: a source of the shape of `planes`, whose samples do not count.
+    """
+    if step.parameters.get(SIGN) == "clip" and (planes < 0).any():
+        step = keeping_sign(step)
+    planes = np.ascontiguousarray(planes)
+    planes.flags.writeable = False
+    request = Request(stand_in, step, RunOptions(Device.CPU, given["level"]))
+    return session().filtered(request, planes, given["progress"], given["cancel"])
 
 
 def rounded(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

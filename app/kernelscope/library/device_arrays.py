@@ -103,7 +103,8 @@ def _of_cupy(cupy: Any, array: Any) -> DeviceArray:
     return DeviceArray(whole, int(whole.data.ptr), whole.shape, whole.dtype, ordinal, empty)
 
 
-def _of_torch(torch: Any, tensor: Any, name: str) -> DeviceArray:
+def check_tensor(torch: Any, tensor: Any, name: str) -> None:
+    """Refuse a tensor of PyTorch that no filter takes."""
     if tensor.requires_grad:
         raise InvalidImage(
             f"{name}: the tensor records gradients, and filters have none.",
@@ -114,6 +115,10 @@ def _of_torch(torch: Any, tensor: Any, name: str) -> DeviceArray:
             f"{name}: samples of type {tensor.dtype} cannot be filtered.",
             f"Convert them: {name}.float().",
         )
+
+
+def _of_torch(torch: Any, tensor: Any, name: str) -> DeviceArray:
+    check_tensor(torch, tensor, name)
     whole = tensor.contiguous()
     if whole.data_ptr() % _ALIGNED:
         whole = whole.clone()

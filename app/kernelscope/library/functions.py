@@ -42,8 +42,7 @@ from kernelscope.library.arguments import (
     reporter,
     step_arguments,
 )
-from kernelscope.library.first_use import by_numpy
-from kernelscope.library.quick import Quick, key_of, quick
+from kernelscope.library.quick import Quick, by_numpy, key_of, quick
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import USUAL_LEVELS
 from kernelscope.schema.samples import Kind

@@ -21,31 +21,26 @@ from kernelscope.base.errors import InvalidImage, InvalidParameter
 from kernelscope.engine.control import no_progress
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import Request, naming
-from kernelscope.engine.scaling import keeping_sign
+from kernelscope.engine.request import naming
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import over_all, recipe_request
-from kernelscope.images.image import DTYPES, Image, can_hold, fill_nan
+from kernelscope.images.image import DTYPES, Image
 from kernelscope.images.volume import AXES
 from kernelscope.library import arrays, cubes
-from kernelscope.library.arguments import are_three, check_common, cval_of, flag
+from kernelscope.library.arguments import are_three, check_common, check_held, cval_of, flag
 from kernelscope.library.containers import is_lazy, lazily, named_axis, unwrapped
-from kernelscope.library.cubes import rounded
+from kernelscope.library.cubes import as_wide_floats, by_wide_kernels, check_whole, rounded
 from kernelscope.library.device_arrays import device_array
 from kernelscope.library.layout import Layout
 from kernelscope.library.quick import is_plain
 from kernelscope.library.running import run_steps
-from kernelscope.library.session import session
 from kernelscope.schema.borders import Border
-from kernelscope.schema.filter import SIGN, Unit
+from kernelscope.schema.filter import Unit
 
 _logger = logging.getLogger(__name__)
 
 _SMALLEST = 2.0**-500
 """From here on, and up to its inverse, 64-bit floats hold squares and sums of them."""
-
-_WHOLE = 2**53
-"""Up to here 64-bit floats hold every integer."""
 
 
 def filtered(recipe: Recipe, given: Mapping[str, Any]) -> Any:
@@ -200,31 +195,16 @@ def _one(picture: NDArray[Any], step: Step, given: Mapping[str, Any]) -> NDArray
     if dtype == np.float64:
         _logger.info("image: %s filters 64-bit floats in 32 bits.", step.filter.name)
     is_grey = picture.ndim == 2 or picture.shape[2] == 1
-    known = picture if dtype.kind == "f" or is_grey else _rounded_floats(picture)
-    made = _as_it_is(known, recipe, given)
+    if not (dtype.kind == "f" or is_grey):
+        check_whole(picture, 32)
+        picture = picture.astype(np.float32)
+    made = _as_it_is(picture, recipe, given)
     return made if made.dtype == dtype else rounded(made, dtype)
 
 
 def _as_it_is(picture: NDArray[Any], recipe: Recipe, given: Mapping[str, Any]) -> NDArray[Any]:
     made = run_steps(recipe, [("image", picture)], given, as_volumes=False)
     return np.asarray(made[0])
-
-
-def _exceeds(picture: NDArray[Any], bound: int) -> bool:
-    """Return whether integers lie beyond a bound, which floats of their size may not tell."""
-    return bool(picture.size) and (int(picture.max()) > bound or int(picture.min()) < -bound)
-
-
-def _rounded_floats(picture: NDArray[Any]) -> NDArray[np.float32]:
-    """Return integers in colour as floats, or refuse those that would be others."""
-    floats = picture.astype(np.float32)
-    same = np.array_equal(floats.astype(np.float64), picture.astype(np.float64))
-    if not same or _exceeds(picture, _WHOLE):
-        raise InvalidImage(
-            "image: 32-bit floats, in which the filter computes, do not hold these integers.",
-            "Divide them, or convert them to floats.",
-        )
-    return floats
 
 
 def _surrounded(
@@ -239,11 +219,7 @@ def _surrounded(
             "with alpha or within.",
             "Use another border.",
         )
-    if picture.dtype.kind != "f" and not can_hold(picture.dtype, cval):
-        raise InvalidParameter(
-            f"cval: samples of type {picture.dtype} have no value {cval:g}.",
-            "Convert the array to floats, or use another value.",
-        )
+    check_held("cval", cval, picture.dtype)
     radius = step.filter.radius(step.parameters)
     rims = ((radius, radius), (radius, radius), (0, 0))[: picture.ndim]
     padded = np.pad(picture, rims, constant_values=picture.dtype.type(cval))
@@ -273,23 +249,10 @@ def _is_of_any_unit(step: Step, picture: NDArray[Any]) -> bool:
 
 def _in_wide_floats(picture: NDArray[Any], step: Step, given: Mapping[str, Any]) -> NDArray[Any]:
     """Return the result of kernels for 64-bit floats, rounded to the type of the picture."""
-    values: NDArray[Any] = np.array(picture, np.float64, order="C")
-    holes = None
-    if picture.dtype.kind == "f":
-        if not np.isfinite(values).all():
-            values, holes, _ = fill_nan(values, "image", "samples", given["nan"])
-    elif _exceeds(picture, _WHOLE):
-        raise InvalidImage(
-            "image: 64-bit floats, in which the filter computes, do not hold these integers.",
-            "Divide them, or convert them to floats.",
-        )
-    if step.parameters.get(SIGN) == "clip" and (values < 0).any():
-        step = keeping_sign(step)
+    values, holes = as_wide_floats(picture, "samples", given["nan"])
     planes = values.reshape((*values.shape, 1)[:3])
-    planes.flags.writeable = False
     stand_in = Image(np.broadcast_to(np.float32(0), planes.shape), "image")
-    request = Request(stand_in, step, RunOptions(Device.CPU, given["level"]))
-    made = session().filtered(request, planes, given["progress"], given["cancel"])
+    made = by_wide_kernels(stand_in, planes, step, given)
     if values.ndim == 2 and made.shape[2] == 1:
         made = made[:, :, 0]
     if holes is not None and made.shape == holes.shape:

@@ -1,21 +1,27 @@
-"""Recipes as functions of arrays."""
+"""Recipes as functions of arrays, and of files larger than memory."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import ArrayLike, NDArray
 
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine import recipe as engine
+from kernelscope.engine.control import no_progress
+from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.step import Step
+from kernelscope.images.levels import given_levels
 from kernelscope.library import pictures
-from kernelscope.library.arguments import reporter
+from kernelscope.library.arguments import check_common, reporter
 from kernelscope.library.functions import named_errors
 from kernelscope.library.running import components_of, run_steps
+from kernelscope.library.session import PolledToken, session
 from kernelscope.schema.samples import Kind
 
 if TYPE_CHECKING:  # its readers are imported when a file is filtered
@@ -233,15 +239,40 @@ class Recipe:
         Cancelled
             If `cancel` returned True.
         """
-        from kernelscope.library.large_files import apply_file
+        from kernelscope.big.lazy.files import filter_file
 
-        given: dict[str, Any] = {"white": white, "black": black, "device": device, "level": level}
-        given |= {"progress": reporter(progress), "cancel": cancel}
+        given = {"device": device, "nan": None, "white": white, "black": black}
+        token, report = PolledToken(cancel), reporter(progress)
         with named_errors("Recipe.apply_file"):
-            return apply_file(self._recipe, source, target, memory, number, given)
+            check_common({**given, "progress": report, "cancel": cancel})
+            limit = byte_count(memory)
+            try:
+                return filter_file(
+                    self._recipe,
+                    Path(source),
+                    Path(target),
+                    limit,
+                    session().backends(),
+                    number=number,
+                    options=RunOptions(Device(device), level),
+                    token=token,
+                    progress=report or no_progress,
+                    levels=given_levels(white, black),
+                )
+            except BaseException:
+                token.cancel()  # Ctrl+C, or an error of a callback: other threads would go on
+                raise
 
     def __repr__(self) -> str:
         return f"<Recipe: {', '.join(step.filter.id for step in self._recipe.steps)}>"
 
     def __reduce__(self) -> tuple[Callable[[str], Recipe], tuple[str]]:
         return Recipe.from_json, (self.to_json(),)
+
+
+def byte_count(memory: int | str) -> int:
+    """Return a number of bytes, which may be a text such as ``"2G"``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)", str(memory).upper())
+    if isinstance(memory, bool) or match is None or float(match[1]) == 0:
+        raise InvalidParameter(f"memory: {memory!r} is no size.", 'Use bytes, or a text as "2G".')
+    return int(float(match[1]) * 1024 ** " KMGT".index(match[2] or " "))
