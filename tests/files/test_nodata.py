@@ -13,7 +13,7 @@ from kernelscope.base.errors import AppError, InvalidParameter, NotANumber
 from kernelscope.big.lazy.tiff_source import open_tiff
 from kernelscope.files.reading import read_image
 from kernelscope.files.volumes.reading import read_volume
-from kernelscope.files.volumes.writing import record_of_volume, write_volume
+from kernelscope.files.volumes.writing import record_of, write_volume
 from kernelscope.files.writing import record_of_image, write_image
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
@@ -126,13 +126,13 @@ def test_marked_voxels_of_stacks_come_back(
     upright = stored if orientation == 1 else np.rot90(stored, -1, (1, 2))
     for name in ("b.tif", "b.ome.tif"):
         target = tmp_path / name
-        assert "marks of voxels without data" in record_of_volume(volume, target).kept
+        assert "marks of voxels without data" in record_of(target, volume).kept
         write_volume(volume.with_voxels(volume.voxels), target, lossy=True)
         with tifffile.TiffFile(target) as file:
             np.testing.assert_array_equal(file.asarray().reshape(upright.shape), upright)
         assert read_volume(target, nan=7).missing is not None
     if dtype != "float32":
-        assert "marks of voxels without data" in record_of_volume(volume, tmp_path / "b.nii").lost
+        assert "marks of voxels without data" in record_of(tmp_path / "b.nii", volume).lost
 
 
 def test_marked_voxels_of_folders_come_back(tmp_path: Path) -> None:
