@@ -36,7 +36,7 @@ ACTIONS = [DECLARED[id_] for _, id_ in menus.entries()]
 
 
 def submenus(menu: Menu) -> list[Menu]:
-    inner = [entry for entry in menu.entries if isinstance(entry, Menu)]
+    inner = [entry for group in menu.groups for entry in group if isinstance(entry, Menu)]
     return [menu, *(found for entry in inner for found in submenus(entry))]
 
 
@@ -59,7 +59,7 @@ def test_no_command_has_a_key_that_types_a_character() -> None:
     "menu", [each for top in menus.MENUS for each in submenus(top)], ids=lambda each: each.id
 )
 def test_every_entry_of_a_menu_has_an_access_key_of_its_own(menu: Menu) -> None:
-    entries = [entry for entry in menu.entries if entry != menus.LINE]
+    entries = [entry for group in menu.groups for entry in group]
     titles = [each.title if isinstance(each, Menu) else DECLARED[each].title for each in entries]
     found = [re.findall("&(.)", title.lower()) for title in titles]
     assert all(len(keys) == 1 for keys in found)

@@ -56,8 +56,7 @@ from kernelscope.gui.tools.preferences import Preferences
 from kernelscope.gui.widgets.messages import BugDialog, ErrorDialog
 from kernelscope.gui.widgets.theme import ICON_NAMES, icon
 from kernelscope.gui.window.dock_list import DockName
-from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.gui.work.warm_up import warm_up
+from kernelscope.gui.window.main_window import MainWindow, warm_up
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from tests.gui.helpers import (

@@ -30,9 +30,8 @@ from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.history import Moment, parts_of
 from kernelscope.gui.model.pipeline import Pipeline, kept_steps
 from kernelscope.gui.model.rungs import AUTO, Rung, RungPlace, chosen_place, rungs
-from kernelscope.gui.session.picture_subject import PictureSubject
 from kernelscope.gui.session.subject import Fields, Observed, Subject
-from kernelscope.gui.session.volume_subject import VolumeSubject
+from kernelscope.gui.session.subjects import PictureSubject, VolumeSubject
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.schema.blocks import block_name, read_block, takes_block

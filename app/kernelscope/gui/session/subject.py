@@ -557,16 +557,13 @@ class Subject(Observed, Generic[Opened, Part]):
     def scene(self) -> ViewedPicture | None:
         raise NotImplementedError
 
-    def display_of(self, request: Request) -> Display:
-        return Display.automatic(request.image.planes)
+    def display_of(self, image: Image) -> Display:
+        """Return how a small picture of a part, or of a result, is drawn."""
+        return Display.automatic(image.planes)
 
     def probed(self) -> tuple[int, int] | None:
         """Return column and row of the pixel under the pointer, of a volume in the slice."""
         return self.view.probe[1] if self.view.probe is not None else None
-
-    def display_of_scene(self, scene: ViewedPicture) -> Display:
-        """Return how small pictures of a scene are drawn."""
-        return Display.automatic(scene.image.planes)
 
     def to_measure(self) -> Callable[[], list[ProfiledPicture]]:
         """Return a function, for any thread, of the pictures in which regions are measured."""

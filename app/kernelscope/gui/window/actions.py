@@ -25,7 +25,7 @@ from kernelscope.gui.widgets.parts import plain_tip, set_help
 from kernelscope.gui.widgets.theme import icon
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.dock_list import DOCKS, DockName
-from kernelscope.gui.window.menus import LINE, Menu
+from kernelscope.gui.window.menus import Menu
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.manual import filter_page
 
@@ -193,17 +193,18 @@ class Actions(Mapping[str, QAction]):
         declared = path[-1]
         self._name(menu, declared)
         toggles = {dock.toggle.id: dock for dock in DOCKS if dock.entry}
-        for entry in declared.entries:
-            if isinstance(entry, Menu):
-                self._fill(menu.addMenu(entry.title), (*path, entry))
-            elif entry == LINE:
+        for number, group in enumerate(declared.groups):
+            if number:
                 menu.addSeparator()
-            elif entry not in toggles:
-                action = commands.declared[entry]
-                self._add(menu, path, action, self._qt_action(action))
-            elif toggles[entry].name in self._docks:
-                dock = self._docks[toggles[entry].name]
-                self._add(menu, path, toggles[entry].toggle, _toggle(dock, toggles[entry].toggle))
+            for entry in group:
+                if isinstance(entry, Menu):
+                    self._fill(menu.addMenu(entry.title), (*path, entry))
+                elif entry not in toggles:
+                    action = commands.declared[entry]
+                    self._add(menu, path, action, self._qt_action(action))
+                elif toggles[entry].name in self._docks:
+                    toggle, dock = toggles[entry].toggle, self._docks[toggles[entry].name]
+                    self._add(menu, path, toggle, _toggle(dock, toggle))
 
     def _name(self, menu: QMenu, declared: Menu) -> None:
         menu.setObjectName(declared.id)

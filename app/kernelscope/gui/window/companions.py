@@ -391,7 +391,7 @@ class Companions:
             sheet = ContactSheet(
                 self.runner.tasks,
                 self.runner.in_view,
-                lambda request: self.session.subject.display_of(request),
+                lambda request: self.session.subject.display_of(request.image),
                 self.frame,
             )
             sheet.adopted.connect(

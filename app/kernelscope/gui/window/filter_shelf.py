@@ -166,8 +166,7 @@ class FilterShelf(QObject):
 
     def _give_up(self) -> None:
         if self._task is not None:
-            self._task.mute()
-            self._task.cancel()
+            self._task.drop()
             self._task = None
 
     def _on_live(self) -> None:
@@ -271,9 +270,8 @@ class FilterShelf(QObject):
         self.browser.show_sketch(wanted.filter_id, None, f"{_SLOW}\n{cost}", tip)
 
     def _image_of(self, scene: ViewedPicture, made: Sketch) -> QImage:
-        display = self._session.subject.display_of_scene(scene)
         assert made.planes is not None
-        return as_qimage(made.planes, display)
+        return as_qimage(made.planes, self._session.subject.display_of(scene.image))
 
     # --- code that is not compiled yet ---
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -56,17 +57,14 @@ _SOON_MS = 600
 """The wait before the recorded figures are read, which takes half a second of the processor."""
 
 
+@dataclass(eq=False)
 class Race:
-    """The levels that run one after the other.
+    """The levels that run one after the other."""
 
-    - `request`: the work; None until the output belongs to the settings.
-    - `done`: levels that ended, with a remark on those that did not end well.
-    """
-
-    def __init__(self) -> None:
-        self.request: Request | None = None
-        self.done: dict[RungPlace, str] = {}
-        self.running: Rung | None = None
+    request: Request | None = None  # the work; None until the output belongs to the settings
+    done: dict[RungPlace, str] = field(default_factory=dict)
+    """Levels that ended, with a remark on those that did not end well."""
+    running: Rung | None = None
 
 
 class LevelRunner(QObject):

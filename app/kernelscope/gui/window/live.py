@@ -342,8 +342,7 @@ class Live(QObject):
 
     def _stop(self) -> None:
         if self._task is not None:
-            self._task.mute()
-            self._task.cancel()
+            self._task.drop()
             self._task = None
 
     # --- answers ---

@@ -23,8 +23,9 @@ from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Availability, Backend
+from kernelscope.engine.context import RunContext
 from kernelscope.engine.costs import Costs
-from kernelscope.engine.request import RunSettings
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.files import SAMPLES
 from kernelscope.gui.model.comparison import View
@@ -61,7 +62,8 @@ from kernelscope.gui.window.steps import StepCommands
 from kernelscope.gui.work.later import Later
 from kernelscope.gui.work.relay import Relay
 from kernelscope.gui.work.tasks import Tasks
-from kernelscope.gui.work.warm_up import warm_up
+from kernelscope.images.image import Image
+from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Kind
 
 _logger = logging.getLogger(__name__)
@@ -432,3 +434,26 @@ class MainWindow(Frame):
         self.background.close()
         self.console.close()
         super().closeEvent(event)
+
+
+_SIDE = 16
+
+
+def warm_up(request: Request) -> None:
+    """Import Numba and compile the kernels of `request`, or load them from the disk cache.
+
+    Runs the filter on a corner of the picture and forgets the result; kernels depend on the
+    type of the pixels, not on their number. Compiling takes seconds the first time on a
+    computer: call it off the GUI thread.
+    """
+    corner = Image.from_array(request.image.pixels[:_SIDE, :_SIDE], "warm-up")
+    backend = CpuBackend(threads=1)
+    try:
+        wanted = Request(corner, replace(request.step, border=Border.REFLECT))
+        # Not through the engine, which would report this as if the user had run it.
+        _logger.info("Getting %s ready for the first run", request.step.filter.name)
+        fastest = backend.levels(wanted.step.filter)[-1]
+        backend.run(wanted, fastest, RunContext())
+        _logger.info("%s is ready: its code is compiled", request.step.filter.name)
+    finally:
+        backend.close()

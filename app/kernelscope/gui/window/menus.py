@@ -1,18 +1,17 @@
 """The menus of the window: the order of its actions, by their ids.
 
 An action itself is declared at its method (`gui.widgets.commands.action`), the entry of a dock in
-`gui.window.docks`. The window fills menus without entries.
+`gui.window.dock_list`. The window fills menus without groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kernelscope.gui.widgets.commands import plain
-
-LINE = ""
-"""In place of an id: a line between two groups."""
+from kernelscope.gui.window.dock_list import DOCKS
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,8 @@ class Menu:
 
     id: str
     title: str
-    entries: tuple[str | Menu, ...] = ()
+    groups: Sequence[Sequence[str | Menu]] = ()
+    """Ids of actions, and menus; a line divides two groups."""
     help: str = ""
     """Page of the manual, or ``page#heading``."""
 
@@ -32,246 +32,152 @@ RECORDED = Menu("recordedMenu", "Recorded Res&ults", help="window#kernels-benchm
 REFERENCE = Menu(
     "referenceMenu",
     "Re&ference",
-    ("chooseReference", "inputAsReference", "clearReference"),
+    [["chooseReference", "inputAsReference", "clearReference"]],
     help="window#denoising",
 )
 RUNS = Menu(
     "runsMenu",
     "&Finished Runs",
-    (
-        "showRun",
-        "starRun",
-        "renameRun",
-        "saveRun",
-        "deleteRun",
-        LINE,
-        "swipeRuns",
-        "compareRuns",
-        LINE,
-        "copyRuns",
-        "clearRuns",
-    ),
+    [
+        ["showRun", "starRun", "renameRun", "saveRun", "deleteRun"],
+        ["swipeRuns", "compareRuns"],
+        ["copyRuns", "clearRuns"],
+    ],
     help="window#the-list-of-runs",
 )
 STEPS = Menu(
     "stepsMenu",
     "S&teps",
-    (
-        "editStep",
-        "switchStep",
-        "stepUp",
-        "stepDown",
-        "duplicateStep",
-        "deleteStep",
-        LINE,
-        "stepAlone",
-    ),
+    [
+        ["editStep", "switchStep", "stepUp", "stepDown", "duplicateStep", "deleteStep"],
+        ["stepAlone"],
+    ],
     help="window#steps",
 )
 LEARN = Menu(
     "learnMenu",
     "Lear&n",
-    (
-        "whyLevel",
-        "viewKernel",
-        "xray",
-        "memoryLadder",
-        LINE,
-        "lecture",
-        "exercises",
-        LINE,
-        "benchmark",
-    ),
+    [["whyLevel", "viewKernel", "xray", "memoryLadder"], ["lecture", "exercises"], ["benchmark"]],
     help="window#learning",
 )
-FILTERS = Menu("filterMenu", "Fil&ter", ("findFilter", "denoise"), help="filters")
+FILTERS = Menu("filterMenu", "Fil&ter", [["findFilter", "denoise"]], help="filters")
 
 MENUS = (
     Menu(
         "fileMenu",
         "&File",
-        (
-            "open",
-            "openFolder",
-            RECENT,
-            "reopenSession",
-            SAMPLES,
-            RECORDED,
-            LINE,
-            "newPhantom",
-            "openSlice",
-            "openComposite",
-            LINE,
-            "save",
-            "saveAll",
-            "saveView",
-            "exportFigure",
-            "batch",
-            LINE,
-            "nextPicture",
-            "previousPicture",
-            "closePicture",
-            "reopenPicture",
-            LINE,
-            "quit",
-        ),
+        [
+            ["open", "openFolder", RECENT, "reopenSession", SAMPLES, RECORDED],
+            ["newPhantom", "openSlice", "openComposite"],
+            ["save", "saveAll", "saveView", "exportFigure", "batch"],
+            ["nextPicture", "previousPicture", "closePicture", "reopenPicture"],
+            ["quit"],
+        ],
         help="window#opening-and-saving",
     ),
     Menu(
         "editMenu",
         "&Edit",
-        (
-            "undo",
-            "redo",
-            "reuse",
-            LINE,
-            "copy",
-            "copyCommand",
-            "copyPython",
-            "paste",
-            LINE,
-            REFERENCE,
-            "resetParameters",
-            LINE,
-            "preferences",
-        ),
+        [
+            ["undo", "redo", "reuse"],
+            ["copy", "copyCommand", "copyPython", "paste"],
+            [REFERENCE, "resetParameters"],
+            ["preferences"],
+        ],
         help="window#opening-and-saving",
     ),
     Menu(
         "viewMenu",
         "&View",
-        (
-            "fit",
-            "oneToOne",
-            "zoomIn",
-            "zoomOut",
-            LINE,
-            "viewOutput",
-            "viewResidual",
-            "viewDifference",
-            "noiseMap",
-            LINE,
-            "switchKind",
-            LINE,
-            "space",
-            Menu(
-                "membersMenu",
-                "Several Volu&mes",
-                ("nextVolume", "previousVolume", "playVolumes", "composite"),
-                help="volumes#volumes-of-a-file",
-            ),
-            Menu(
-                "arrangeMenu",
-                "Arran&ge",
-                ("sideBySide", "swipe", "split", "outputAlone", LINE, "inputInstead"),
-            ),
-            Menu(
-                "displayMenu",
-                "&Levels and Colours",
-                (
-                    "displayControls",
-                    LINE,
-                    "automaticDisplay",
-                    "fullDisplay",
-                    "linkDisplays",
-                    LINE,
-                    "mapGrey",
-                    "mapInverted",
-                    "mapViridis",
-                    "mapMagma",
-                    "mapDiverging",
-                    LINE,
-                    "mapRed",
-                    "mapGreen",
-                    "mapBlue",
-                    "mapCyan",
-                    "mapMagenta",
-                    "mapYellow",
+        [
+            ["fit", "oneToOne", "zoomIn", "zoomOut"],
+            ["viewOutput", "viewResidual", "viewDifference", "noiseMap"],
+            ["switchKind"],
+            [
+                "space",
+                Menu(
+                    "membersMenu",
+                    "Several Volu&mes",
+                    [["nextVolume", "previousVolume", "playVolumes", "composite"]],
+                    help="volumes#volumes-of-a-file",
                 ),
-            ),
-            Menu(
-                "probeMenu",
-                "Read Value&s",
-                (
-                    "probe",
-                    "magnifier",
-                    LINE,
-                    Menu(
-                        "unitsMenu", "&Units of Values", ("unitsStored", "unitsBytes", "unitsShare")
-                    ),
+                Menu(
+                    "arrangeMenu",
+                    "Arran&ge",
+                    [["sideBySide", "swipe", "split", "outputAlone"], ["inputInstead"]],
                 ),
-            ),
-            Menu(
-                "regionsMenu",
-                "Regions of In&terest",
-                (
-                    "drawRectangle",
-                    "drawEllipse",
-                    "drawPolygon",
-                    "drawLine",
-                    "regionsOff",
-                    LINE,
-                    "removeRegion",
+                Menu(
+                    "displayMenu",
+                    "&Levels and Colours",
+                    [
+                        ["displayControls"],
+                        ["automaticDisplay", "fullDisplay", "linkDisplays"],
+                        ["mapGrey", "mapInverted", "mapViridis", "mapMagma", "mapDiverging"],
+                        ["mapRed", "mapGreen", "mapBlue", "mapCyan", "mapMagenta", "mapYellow"],
+                    ],
                 ),
-                help="window#measuring",
-            ),
-            Menu(
-                "panelsMenu",
-                "&Panels",
-                (
-                    "showFiltersdock",
-                    "showStepsdock",
-                    "showControlsdock",
-                    "showRunsdock",
-                    "showTimingdock",
-                    "showQualitydock",
-                    "showMeasuredock",
-                    "debug",
-                    LINE,
-                    "onlyPictures",
+                Menu(
+                    "probeMenu",
+                    "Read Value&s",
+                    [
+                        ["probe", "magnifier"],
+                        [
+                            Menu(
+                                "unitsMenu",
+                                "&Units of Values",
+                                [["unitsStored", "unitsBytes", "unitsShare"]],
+                            )
+                        ],
+                    ],
                 ),
-                help="window",
-            ),
-        ),
+                Menu(
+                    "regionsMenu",
+                    "Regions of In&terest",
+                    [
+                        ["drawRectangle", "drawEllipse", "drawPolygon", "drawLine", "regionsOff"],
+                        ["removeRegion"],
+                    ],
+                    help="window#measuring",
+                ),
+                Menu(
+                    "panelsMenu",
+                    "&Panels",
+                    [
+                        [*(dock.toggle.id for dock in DOCKS if dock.entry), "debug"],
+                        ["onlyPictures"],
+                    ],
+                    help="window",
+                ),
+            ],
+        ],
         help="window#looking",
     ),
     FILTERS,
     Menu(
         "runMenu",
         "&Run",
-        (
-            "run",
-            "runLevels",
-            "cancel",
-            "live",
-            "contactSheet",
-            LINE,
-            "runRecipe",
-            "saveRecipe",
-            RUNS,
-            LINE,
-            STEPS,
-        ),
+        [
+            ["run", "runLevels", "cancel", "live", "contactSheet"],
+            ["runRecipe", "saveRecipe", RUNS],
+            [STEPS],
+        ],
         help="window#live",
     ),
     LEARN,
     Menu(
         "helpMenu",
         "&Help",
-        ("help", "manual", "palette", "shortcuts", LINE, "gpuInfo", "about"),
+        [["help", "manual", "palette", "shortcuts"], ["gpuInfo", "about"]],
         help="window#help",
     ),
 )
 
-TOOL_BAR = (
-    (("open", "save"), ("denoise", "run", "cancel"), (LEARN.id,)),
-    (("gpuInfo",),),
-)
+TOOL_BAR = [["open", "save"], ["denoise", "run", "cancel"], [LEARN.id]], [["gpuInfo"]]
 """Ids of actions and of a menu in the tool bar, in groups: on the left, and at the far right."""
 
 
 def actions_of(menu: Menu) -> tuple[str, ...]:
-    return tuple(each for each in menu.entries if isinstance(each, str) and each != LINE)
+    return tuple(each for group in menu.groups for each in group if isinstance(each, str))
 
 
 def entries() -> Iterator[tuple[tuple[Menu, ...], str]]:
@@ -281,10 +187,10 @@ def entries() -> Iterator[tuple[tuple[Menu, ...], str]]:
 
 
 def _within(path: tuple[Menu, ...]) -> Iterator[tuple[tuple[Menu, ...], str]]:
-    for entry in path[-1].entries:
+    for entry in itertools.chain.from_iterable(path[-1].groups):
         if isinstance(entry, Menu):
             yield from _within((*path, entry))
-        elif entry != LINE:
+        else:
             yield path, entry
 
 

@@ -354,8 +354,7 @@ class StepCommands(QObject):
         """Leave the input of steps that is being computed or prepared."""
         self._background.forget("steps")
         if self._task is not None:
-            self._task.mute()
-            self._task.cancel()
+            self._task.drop()
             self._task = None
 
     def _fail(self, error: Exception) -> None:

@@ -76,6 +76,11 @@ class Task(QObject):
         """Send no signal any more: nobody waits for it."""
         self.blockSignals(True)
 
+    def drop(self) -> None:
+        """Stop it, and send no signal any more."""
+        self.mute()
+        self.cancel()
+
 
 class Tasks(QObject):
     # Of a `Task`; `ended` follows the signal of the task itself.
