@@ -50,10 +50,11 @@ from kernelscope.gui.viewer.view_controls import (
     OverlayBar,
     PlaneSwitches,
     ProjectionControl,
-    SliceSliders,
+    SliceSlider,
     WindowControl,
 )
 from kernelscope.gui.widgets.layouts import FoldingRow
+from kernelscope.gui.widgets.parts import in_row
 from kernelscope.images.image import Image
 from kernelscope.images.planes import Plane, Position, planes_of
 from kernelscope.images.volume import Volume
@@ -108,17 +109,17 @@ class PairView(QWidget):
         deep = self.view.count > 1
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4 if deep else 0, 0, 0)
-        self._switches, self._sliders = PlaneSwitches(), SliceSliders()
-        self.projection = ProjectionControl()
-        self.overlay = OverlayBar("Over the anatomy" if deep else "Over the picture")
+        self._switches = PlaneSwitches()
+        self._sliders = [SliceSlider(number) for number in range(self.view.count if deep else 0)]
+        self.overlay = OverlayBar(self.view)
         self._both = PaneBox(self._panes, self)
         if deep:
-            row = (self._switches, self.projection), (WindowControl(self.view),)
+            row = (self._switches, ProjectionControl(self.view)), (WindowControl(self.view),)
             layout.addWidget(FoldingRow(*row, self, apart=True))
         layout.addWidget(self.overlay)
         layout.addWidget(self._both, 1)
         if deep:
-            layout.addWidget(self._sliders)
+            layout.addLayout(in_row(*((each, 1) for each in self._sliders), margins=0, spacing=4))
 
     def _connect(self) -> None:
         for place, canvas in enumerate(self.canvases()):
@@ -137,13 +138,11 @@ class PairView(QWidget):
             canvas.pointed.connect(partial(self._point, number))
             canvas.stepped.connect(partial(self._step, number))
             canvas.chosen.connect(partial(self._alternate, number))
-        self._sliders.chosen.connect(self._slide)
+        for number, slider in enumerate(self._sliders):
+            slider.chosen.connect(partial(self._slide, number))
         self._switches.chosen.connect(self._choose)
-        self.projection.chosen.connect(self.view.choose_look)
-        self.overlay.chosen.connect(self.view.choose_look)
         self.view.when({DIVIDED}, self._compose)
         self.view.when({PANES}, self._arrange)
-        self.view.when({DRAWN}, self._show_look)
         self.view.when({DRAWN, SLICES}, self._draw)
 
     def canvases(self) -> Iterator[PlaneCanvas]:
@@ -188,7 +187,8 @@ class PairView(QWidget):
             self.show_output(NOTHING)  # it may have no voxel there
         self.view.planes = planes_of(volume)
         self._switches.name(self.view.planes)
-        self._sliders.set_planes(self.view.planes, shape)
+        for slider, plane in zip(self._sliders, self.view.planes, strict=True):
+            slider.set_plane(plane, shape[plane.axis])
         for number, plane in enumerate(self.view.planes):
             for pane in self._panes:
                 name = f"{plane.name} plane of the {pane.heading.lower()}"
@@ -288,7 +288,8 @@ class PairView(QWidget):
     def choose_plane(self, number: int | None) -> None:
         with self.view.changing(SLICES):
             self.view.plane_number = number
-            self._sliders.show_only(number)
+            for each, slider in enumerate(self._sliders):
+                slider.setVisible(number in (None, each))
             for canvas in self.canvases():
                 canvas.setVisible(number in (None, canvas.plane))
             self._show_planes()
@@ -382,10 +383,6 @@ class PairView(QWidget):
         return QSize(640, 420)
 
     # --- drawing ---
-
-    def _show_look(self) -> None:
-        self.projection.show_look(self.view.look)
-        self.overlay.show_look(self.view.look)
 
     def _draw(self) -> None:
         self._compose()

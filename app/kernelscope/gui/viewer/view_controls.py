@@ -9,7 +9,7 @@ from functools import partial
 from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 
-from kernelscope.gui.model.slice_drawing import Look, Projection
+from kernelscope.gui.model.slice_drawing import Projection
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.viewer.values import numbers
 from kernelscope.gui.widgets.controls import NumberBox, Slider, WholeBox, choice_box
@@ -119,11 +119,9 @@ _MOST = 999
 
 
 class ProjectionControl(QWidget):
-    chosen = Signal(object)  # A `Look`
-
-    def __init__(self) -> None:
+    def __init__(self, view: CanvasView) -> None:
         super().__init__()
-        self._look = Look()
+        self._view = view
         tip = "Show one slice, or the largest, smallest or mean value of several"
         self._kind = choice_box("projection", "Projection", Projection, tip=tip)
         self._slices = dressed(
@@ -139,10 +137,11 @@ class ProjectionControl(QWidget):
         in_row(self._kind, self._slices, of=self, margins=(4, 0, 0, 0), spacing=4)
         self._kind.currentTextChanged.connect(self._on_change)
         self._slices.valueChanged.connect(self._on_change)
-        self.show_look(self._look)
+        view.when({DRAWN}, self._refresh)
+        self._refresh()
 
-    def show_look(self, look: Look) -> None:
-        self._look = look
+    def _refresh(self) -> None:
+        look = self._view.look
         with QSignalBlocker(self._kind), QSignalBlocker(self._slices):
             self._kind.setCurrentText(look.projection.value)
             self._slices.setValue(look.slices or 1)
@@ -151,20 +150,18 @@ class ProjectionControl(QWidget):
     def _on_change(self) -> None:
         slices = self._slices.value()
         projection = Projection(self._kind.currentText())
-        self.chosen.emit(
-            replace(self._look, projection=projection, slices=0 if slices == 1 else slices)
-        )
+        look = replace(self._view.look, projection=projection, slices=0 if slices == 1 else slices)
+        self._view.choose_look(look)
 
 
 class OverlayBar(QWidget):
     """Lays a difference over the picture or volume that was subtracted; visible with it."""
 
-    chosen = Signal(object)  # A `Look`
-
-    def __init__(self, title: str) -> None:
+    def __init__(self, view: CanvasView) -> None:
         super().__init__()
         self.setObjectName("overlayBar")
-        self._look = Look()
+        self._view = view
+        title = "Over the anatomy" if view.count > 1 else "Over the picture"
         self._switch = switch(
             title,
             "overlay",
@@ -198,11 +195,12 @@ class OverlayBar(QWidget):
         self._switch.toggled.connect(self._on_change)
         self._opacity.valueChanged.connect(self._on_change)
         self._threshold.valueChanged.connect(self._on_change)
-        self.show_look(self._look)
+        view.when({DRAWN}, self._refresh)
+        self._refresh()
         self.hide()
 
-    def show_look(self, look: Look) -> None:
-        self._look = look
+    def _refresh(self) -> None:
+        look = self._view.look
         widgets = (self._switch, self._opacity, self._threshold)
         blockers = [QSignalBlocker(widget) for widget in widgets]
         self._switch.setChecked(look.overlaid)
@@ -214,36 +212,13 @@ class OverlayBar(QWidget):
             widget.setEnabled(look.overlaid)
 
     def _on_change(self) -> None:
-        self.chosen.emit(
-            replace(
-                self._look,
-                overlaid=self._switch.isChecked(),
-                opacity=self._opacity.value() / 100,
-                threshold=self._threshold.value(),
-            )
+        look = replace(
+            self._view.look,
+            overlaid=self._switch.isChecked(),
+            opacity=self._opacity.value() / 100,
+            threshold=self._threshold.value(),
         )
-
-
-class SliceSliders(QWidget):
-    chosen = Signal(int, int)  # a slice of a plane: number and index
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._sliders = [SliceSlider(number) for number in range(3)]
-        in_row(*((slider, 1) for slider in self._sliders), of=self, margins=0, spacing=4)
-        for number, slider in enumerate(self._sliders):
-            slider.chosen.connect(partial(self.chosen.emit, number))
-
-    def __getitem__(self, number: int) -> SliceSlider:
-        return self._sliders[number]
-
-    def set_planes(self, planes: Sequence[Plane], shape: tuple[int, ...]) -> None:
-        for slider, plane in zip(self._sliders, planes, strict=True):
-            slider.set_plane(plane, shape[plane.axis])
-
-    def show_only(self, number: int | None) -> None:
-        for each, slider in enumerate(self._sliders):
-            slider.setVisible(number in (None, each))
+        self._view.choose_look(look)
 
 
 class SliceSlider(QWidget):
