@@ -303,11 +303,13 @@ _UPPER_BOUND = (
 )
 
 
-class StageView(QWidget):
+class TimingPanel(QWidget):
     """Title, total and stages of a run: a table, and beside it the time line if there is room."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("timingPanel")
+        self._run: Run | None = None
         # The settings of a run can be longer than the panel is high.
         self._title = dressed(ElidedLabel(), "timingTitle")
         self._total = text_label("", "timingTotal")
@@ -332,9 +334,13 @@ class StageView(QWidget):
             tip="The stages of the run on a time axis, in place of the table",
         )
         self._switch.toggled.connect(self._arrange)
-        in_column(self._title, self._total, (self._views, 1), self._switch, of=self, margins=0)
+        parts = self._title, self._total, (self._views, 1), self._switch
+        layout = in_column(*parts, of=self, margins=(4, 2, 4, 2))
+        layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # see `minimumSizeHint`
+        self.show_run(None)
 
     def show_run(self, run: Run | None) -> None:
+        self._run = run
         self._stages.clear()
         self._line.show_stages(run.stages if run is not None else ())
         if run is None:
@@ -377,6 +383,15 @@ class StageView(QWidget):
         super().resizeEvent(event)
         self._arrange()
 
+    def minimumSizeHint(self) -> QSize:
+        metrics = self.fontMetrics()
+        return QSize(45 * metrics.averageCharWidth(), 6 * metrics.height())
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self.show_run(self._run)
+
     def _arrange(self) -> None:
         """Show table and time line beside each other, or one of them where there is no room."""
         wide = self.width() >= _WIDE * self.fontMetrics().averageCharWidth()
@@ -406,29 +421,3 @@ def _rates(metrics: Iterable[Metric]) -> list[str]:
     share = f", {effective / copy:.0%} of copy rate" if copy else ""
     rate = effective / 1e9
     return [f"Kernel {rate:,.{0 if rate >= 100 else 1}f} GB/s{share}"]
-
-
-class TimingPanel(QWidget):
-    """Shows the stages of a run as a table and on a time line."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("timingPanel")
-        self._run: Run | None = None
-        self._stages = StageView()
-        layout = in_column(self._stages, of=self, margins=(4, 2, 4, 2))
-        layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # see `minimumSizeHint`
-        self.show_run(None)
-
-    def show_run(self, run: Run | None) -> None:
-        self._run = run
-        self._stages.show_run(run)
-
-    def minimumSizeHint(self) -> QSize:
-        metrics = self.fontMetrics()
-        return QSize(45 * metrics.averageCharWidth(), 6 * metrics.height())
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange:
-            self.show_run(self._run)
