@@ -24,8 +24,8 @@ from PySide6.QtCore import (
     QSize,
     Qt,
     QTimer,
+    Signal,
 )
-from PySide6.QtCore import Signal as QtSignal
 from PySide6.QtGui import (
     QAction,
     QBrush,
@@ -76,9 +76,9 @@ _LEAST_BAR = 24  # pixels that long names leave for the longest bar
 
 
 class LadderList(QListWidget):
-    run_wanted = QtSignal(object)  # `RungPlace`: A rung was clicked, or Return pressed on it
-    choose_wanted = QtSignal(object)  # `RungPlace`: Space was pressed: choose without running
-    why_wanted = QtSignal(object)  # `KnownRung`: A rung that cannot run here was clicked
+    run_wanted = Signal(object)  # `RungPlace`: A rung was clicked, or Return pressed on it
+    choose_wanted = Signal(object)  # `RungPlace`: Space was pressed: choose without running
+    why_wanted = Signal(object)  # `KnownRung`: A rung that cannot run here was clicked
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self._ready = False  # Qt calls `changeEvent` while it makes the list
@@ -325,60 +325,52 @@ class _RungDelegate(QStyledItemDelegate):
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         _paint_ground(painter, option)
-        colours = _Colours(option)
+        palette = option.palette
+        text, quiet = palette.color(QPalette.ColorRole.Text), theme.quiet_text(palette)
         area = option.rect.adjusted(4, 0, -4, 0)
         metrics = option.fontMetrics
         time, tick = _figure_widths(metrics, rungs.times)
         name = name_width(metrics, area.width(), rungs.names, rungs.times)
-        _paint_mark(painter, colours, area, chosen=entry.rung.place == rungs.chosen)
+        chosen = entry.rung.place == rungs.chosen
+        _paint_mark(painter, text if chosen else quiet, area, filled=chosen)
         left = area.left() + 16
-        if entry.rung.level is not None:
-            side = metrics.ascent() - 3
-            swatch = QRectF(left, area.center().y() - side / 2 + 1, side, side)
-            painter.fillRect(swatch, _fill(entry, QColor(colour(entry.rung.level))))
-            left += side + 5
         if entry.rung.level is None:
             whole = QRect(left, area.top(), area.right() - left, area.height())
-            _paint_text(painter, colours.text, whole, entry.rung.full_name)
+            _paint_text(painter, text, whole, entry.rung.full_name)
             painter.restore()
             return
-        text = QRect(left, area.top(), area.left() + name - left - 4, area.height())
-        ink = colours.quiet if entry.rung.obstacle else colours.text
+        side = metrics.ascent() - 3
+        swatch = QRectF(left, area.center().y() - side / 2 + 1, side, side)
+        shade = QColor(colour(entry.rung.level))
+        if entry.rung.obstacle:  # paler: it cannot run here
+            shade.setAlpha(_PALE)
+        painter.fillRect(swatch, shade)
+        left += side + 5
+        room = QRect(left, area.top(), area.left() + name - left - 4, area.height())
+        ink = quiet if entry.rung.obstacle else text
+        _paint_text(painter, ink, room, entry.rung.name)
         device = rungs.device_of(entry.rung)
-        _paint_name(painter, ink, colours.quiet, text, entry.rung.name, device)
+        rest = room.adjusted(metrics.horizontalAdvance(f"{entry.rung.name}  "), 0, 0, 0)
+        if rest.width() > metrics.horizontalAdvance(device):  # rounded; else it is cut off
+            _paint_text(painter, quiet, rest, device)
         bar = QRect(
             area.left() + name, area.top(), area.width() - name - time - tick, area.height()
         )
         axis = rungs.axis if entry.time is not None else rungs.recorded_axis
-        _paint_bar(painter, entry, bar, axis, colours.ground)
+        _paint_bar(painter, entry, bar, axis, palette.color(QPalette.ColorRole.Base))
         figures = QRect(bar.right() + 1, area.top(), time, area.height())
-        paler, words = colours.quiet if entry.seconds is None else ink, entry.brief_time
+        paler, words = quiet if entry.seconds is None else ink, entry.brief_time
         if entry.best is not None:  # in the room of the bar that it has not
             figures, words = figures.united(bar), f"see {entry.best.filter}"
         painter.setPen(paler)
         times = ("≈ 88.8 ms", *rungs.times) if entry.best is None else ()
         Column(times, metrics).paint(painter, figures, words)
         if entry.parity is not None:
-            wrong = entry.parity.agreement is Agreement.DIFFERENT
+            agreement = entry.parity.agreement
+            mark = theme.error_text(palette) if agreement is Agreement.DIFFERENT else quiet
             place = QRect(figures.right() + 1, area.top(), tick, area.height())
-            symbol = entry.parity.agreement.symbol
-            _paint_text(
-                painter,
-                colours.problem if wrong else colours.quiet,
-                place,
-                symbol,
-                Qt.AlignmentFlag.AlignRight,
-            )
+            _paint_text(painter, mark, place, agreement.symbol, Qt.AlignmentFlag.AlignRight)
         painter.restore()
-
-
-class _Colours:
-    def __init__(self, option: QStyleOptionViewItem) -> None:
-        palette = option.palette
-        self.text = palette.color(QPalette.ColorRole.Text)
-        self.ground = palette.color(QPalette.ColorRole.Base)
-        self.quiet = theme.quiet_text(palette)
-        self.problem = theme.error_text(palette)
 
 
 def _paint_ground(painter: QPainter, option: QStyleOptionViewItem) -> None:
@@ -391,13 +383,13 @@ def _paint_ground(painter: QPainter, option: QStyleOptionViewItem) -> None:
         painter.drawRect(QRectF(option.rect).adjusted(0.5, 0.5, -0.5, -0.5))
 
 
-def _paint_mark(painter: QPainter, colours: _Colours, area: QRect, *, chosen: bool) -> None:
+def _paint_mark(painter: QPainter, ink: QColor, area: QRect, *, filled: bool) -> None:
     centre = QPointF(area.left() + 6, area.center().y() + 1)
-    painter.setPen(QPen(colours.text if chosen else colours.quiet, 1.2))
+    painter.setPen(QPen(ink, 1.2))
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.drawEllipse(centre, 4.5, 4.5)
-    if chosen:
-        painter.setBrush(colours.text)
+    if filled:
+        painter.setBrush(ink)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.drawEllipse(centre, 2.5, 2.5)
 
@@ -412,23 +404,6 @@ def _paint_text(
     painter.setPen(ink)
     elided = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, place.width())
     painter.drawText(place, align | Qt.AlignmentFlag.AlignVCenter, elided)
-
-
-def _paint_name(
-    painter: QPainter, ink: QColor, quiet: QColor, place: QRect, name: str, device: str
-) -> None:
-    metrics = painter.fontMetrics()
-    _paint_text(painter, ink, place, name)
-    rest = place.adjusted(metrics.horizontalAdvance(f"{name}  "), 0, 0, 0)
-    if rest.width() > metrics.horizontalAdvance(device):  # rounded; else it is cut off
-        _paint_text(painter, quiet, rest, device)
-
-
-def _fill(entry: KnownRung, shade: QColor) -> QColor:
-    """Return the colour of a swatch: paler for a rung that cannot run here."""
-    if entry.rung.obstacle:
-        shade.setAlpha(_PALE)
-    return shade
 
 
 def _paint_bar(
@@ -453,18 +428,10 @@ def _paint_bar(
 
 
 class Ladder(QWidget):
-    # `RungPlace`: See `LadderList`.
-    run_wanted = QtSignal(object)
-    choose_wanted = QtSignal(object)
-    why_wanted = QtSignal(object)  # `KnownRung`: The user asks about a level
-
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("ladder")
         self.rungs = LadderList(self)
-        self.rungs.run_wanted.connect(self.run_wanted)
-        self.rungs.choose_wanted.connect(self.choose_wanted)
-        self.rungs.why_wanted.connect(self.why_wanted)
         self._title = label_of("&Levels", self.rungs)
         self._note = text_label("", "ladderNote", parent=self)
         self._buttons = in_row((self._title, 1), margins=(8, 0, 4, 0))

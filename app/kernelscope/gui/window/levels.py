@@ -96,9 +96,9 @@ class LevelRunner(QObject):
         self._next = QTimer(self, singleShot=True)
         """Goes on with the race once the window has dealt with the last result."""
         self._next.timeout.connect(self._go_on)
-        self.ladder.run_wanted.connect(self.run_at)
-        self.ladder.choose_wanted.connect(session.choose_place)
-        self.ladder.why_wanted.connect(self.why_wanted)
+        self.ladder.rungs.run_wanted.connect(self.run_at)
+        self.ladder.rungs.choose_wanted.connect(session.choose_place)
+        self.ladder.rungs.why_wanted.connect(self.why_wanted)
         self._refresh = Later(self.refresh, self)
         session.when({PLACES}, self.refresh)
         session.when({FILTER, SETTINGS, INPUT, SHOWN}, self._follow)
