@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, QTimer, Signal
@@ -61,17 +59,9 @@ _TIPS = {
 class LevelHandle(QWidget):
     """Black and white level are arrows, gamma is a diamond."""
 
-    stepped = Signal(int)  # small steps, to the right if more than 0
-    # The left button went down on it and up again.
-    grabbed = Signal()
-    dragged = Signal(float)  # to this place in the parent, in pixels from the left
-    dropped = Signal()
-    reset = Signal()  # a double click or Enter
-    focused = Signal()  # it has the focus or has lost it
-
-    def __init__(self, handle: Handle, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.handle = handle
+    def __init__(self, handle: Handle, plot: HistogramPlot) -> None:
+        super().__init__(plot)
+        self.handle, self._plot = handle, plot
         self._offset = 0.0
         self._held = False
         dressed(
@@ -89,9 +79,9 @@ class LevelHandle(QWidget):
         steps = _STEPS.get(Qt.Key(event.key()))
         if steps is not None:
             larger = event.modifiers() & Qt.KeyboardModifier.ShiftModifier
-            self.stepped.emit(steps * _COARSE if larger and abs(steps) == 1 else steps)
+            self._plot.step(self.handle, steps * _COARSE if larger and abs(steps) == 1 else steps)
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self.reset.emit()
+            self._plot.reset.emit()
         else:
             super().keyPressEvent(event)
 
@@ -99,31 +89,31 @@ class LevelHandle(QWidget):
         if event.button() == Qt.MouseButton.LeftButton:
             self._offset, self._held = event.position().x() - WIDTH / 2, True
             self.raise_()
-            self.grabbed.emit()
+            self._plot.grab_handle(self.handle)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if self._held:
-            self.dragged.emit(self.mapToParent(event.position()).x() - self._offset)
+            self._plot.drag(self.handle, self.mapToParent(event.position()).x() - self._offset)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if self._held and event.button() == Qt.MouseButton.LeftButton:
             self._held = False
-            self.dropped.emit()
+            self._plot.drop()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:
-            self.reset.emit()
+            self._plot.reset.emit()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
         self.raise_()
         self.update()
-        self.focused.emit()
+        self._plot.show_focus()
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
         super().focusOutEvent(event)
         self.update()
-        self.focused.emit()
+        self._plot.show_focus()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -228,13 +218,6 @@ class HistogramPlot(QWidget):
         self._graph = _Graph(self)
         in_column(self._graph, of=self, margins=0)
         self.handles = {handle: LevelHandle(handle, self) for handle in Handle}
-        for handle, widget in self.handles.items():
-            widget.stepped.connect(partial(self._step, handle))
-            widget.grabbed.connect(partial(self._grab, handle))
-            widget.dragged.connect(partial(self._drag, handle))
-            widget.dropped.connect(self._drop)
-            widget.reset.connect(self.reset)
-            widget.focused.connect(self._on_focus)
         self._graph.getViewBox().sigResized.connect(self._place_handles)
         self._style()
 
@@ -270,22 +253,22 @@ class HistogramPlot(QWidget):
 
     # --- handles ---
 
-    def _step(self, handle: Handle, steps: int) -> None:
+    def step(self, handle: Handle, steps: int) -> None:
         if self.display is not None and self.plot is not None:
             axis, whole = self.plot.axis, self.is_whole
             self._choose(model.stepped(self.display, handle, steps, axis, whole=whole))
 
-    def _grab(self, handle: Handle) -> None:
+    def grab_handle(self, handle: Handle) -> None:
         self._held = handle
         self.pointed.emit()
 
-    def _drag(self, handle: Handle, x: float) -> None:
+    def drag(self, handle: Handle, x: float) -> None:
         if self.display is not None and self.plot is not None:
             axis = self.plot.axis
             value = min(max(self.value_at(x), axis.low), axis.high)
             self._choose(model.moved(self.display, handle, value, axis, whole=self.is_whole))
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
         self._held = None
         self._pass_on()
         self.dropped.emit()
@@ -306,7 +289,7 @@ class HistogramPlot(QWidget):
             self.frame.start()
             self.chosen.emit(pending)
 
-    def _on_focus(self) -> None:
+    def show_focus(self) -> None:
         self._place_handles()
         self.pointed.emit()
 
