@@ -64,17 +64,6 @@ class SheetTile(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.parameter: Parameter | None = None
-        self.value: Any = None
-        self.caption = ""
-        self.picture: Image | None = None
-        self.display: Display | None = None
-        self.image = QImage()
-        self.psnr: float | None = None
-        self.same = ""
-        self._figures = ""
-        self._problem = ""
-        self._current = self._best = self._is_pinned = self._is_waiting = False
 
     def sizeHint(self) -> QSize:
         return QSize(330, 280)
@@ -97,19 +86,21 @@ class SheetTile(QWidget):
         return ", ".join(filter(None, (self.caption, self._figures or self._problem, *marks)))
 
     def begin(self, parameter: Parameter, value: Any, *, current: bool) -> None:
+        """Have a caption, and wait for the result; before anything else."""
         self.parameter, self.value, self._current = parameter, value, current
         self.caption = parameter.caption(value)
-        self.image, self.psnr = QImage(), None
-        self.picture = self.display = None
-        self.same = ""
-        self._figures, self._problem, self._best, self._is_pinned = "", "waiting…", False, False
+        self.picture: Image | None = None
+        self.display: Display | None = None
+        self.image = QImage()
+        self.psnr: float | None = None
+        self.same = self._figures = ""
+        self._best = self._is_pinned = False
         self._is_waiting = True
-        self._refresh()
+        self.wait_for("waiting…")
 
     def wait_for(self, reason: str) -> None:
-        if reason != self._problem:
-            self._problem = reason
-            self._refresh()
+        self._problem = reason
+        self._refresh()
 
     def give_up(self) -> None:
         if self._is_waiting:
@@ -130,21 +121,19 @@ class SheetTile(QWidget):
             kind = "first run" if cell.result.first else "one run"
             time = f"{duration(seconds)}, {kind}" if seconds is not None else EMULATED
             self.same = ""
-            if cell.same is not None and self.parameter is not None:
+            if cell.same is not None:
                 self.same = f"same as {self.parameter.caption(cell.same.value)}"
             parts = time, _score_text(cell.score), self.same
             self._figures = " · ".join(filter(None, parts))
         self._refresh()
 
     def set_best(self, best: bool) -> None:
-        if best != self._best:
-            self._best = best
-            self._refresh()
+        self._best = best
+        self._refresh()
 
     def set_pinned(self, pinned: bool) -> None:
-        if pinned != self._is_pinned:
-            self._is_pinned = pinned
-            self._refresh()
+        self._is_pinned = pinned
+        self._refresh()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() is Qt.MouseButton.LeftButton:
@@ -437,7 +426,7 @@ class ContactSheet(ToolWindow):
     # --- choosing ---
 
     def _adopt(self, tile: SheetTile) -> None:
-        if self._shown is not None and tile.parameter is not None:
+        if self._shown is not None:
             self.adopted.emit(self._shown.step.filter.id, tile.parameter.name, tile.value)
 
     def _pin(self, tile: SheetTile) -> None:
