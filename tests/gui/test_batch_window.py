@@ -387,6 +387,17 @@ def test_series_odd_names_and_notices(
         assert picture.toImage() != batch._thumbnails.empty.toImage()
 
 
+def test_a_window_that_is_opened_again_has_thumbnails(
+    qtbot: QtBot, batch: BatchWindow, folder: Path
+) -> None:
+    batch.close()
+    batch.show_in_front()
+    batch._thumbnails.of(folder / "0.png")
+    qtbot.waitUntil(lambda: not batch._thumbnails._busy)
+    picture = batch._thumbnails.of(folder / "0.png")
+    assert picture.toImage() != batch._thumbnails.empty.toImage()
+
+
 @pytest.mark.slow
 def test_only_files_in_view_get_thumbnails(
     qtbot: QtBot, batch: BatchWindow, folder: Path, monkeypatch: pytest.MonkeyPatch

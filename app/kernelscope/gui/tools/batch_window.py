@@ -314,7 +314,6 @@ class Thumbnails(QObject):
         self._made: OrderedDict[Path, QPixmap] = OrderedDict()
         self._wanted: list[Path] = []
         self._busy = False
-        self._closed = False
         self.empty = _framed(None)
         """In place of a thumbnail that is not there yet, or cannot be made."""
 
@@ -330,16 +329,12 @@ class Thumbnails(QObject):
         self._next()
         return self.empty
 
-    def close(self) -> None:
+    def forget(self) -> None:
+        """Make none but the one that is being made."""
         self._wanted.clear()
-        self._closed = True
-
-    def open(self) -> None:
-        """Make thumbnails again after `close`."""
-        self._closed = False
 
     def _next(self) -> None:
-        if self._busy or self._closed or not self._wanted:
+        if self._busy or not self._wanted:
             return
         path, self._busy = self._wanted.pop(), True
 
@@ -899,9 +894,8 @@ class BatchWindow(ToolWindow):
         messages.open_dialog(box)
 
     def leave(self) -> None:
-        """Do nothing more: the main window closes."""
         self._timer.stop()
-        self._thumbnails.close()
+        self._thumbnails.forget()
 
     # --- Qt ---
 
