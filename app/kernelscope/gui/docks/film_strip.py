@@ -60,11 +60,12 @@ class FilmStrip(QListWidget):
 
     def show_documents(self, documents: Sequence[Document], front: Document | None) -> None:
         """Show the documents as they are now; `front`, the one on the screen, comes into view."""
-        shown = documents
-        while self.count() > len(shown):
+        while self.count() > len(documents):
             self.takeItem(self.count() - 1)
-        for row, document in enumerate(shown):
-            item = self.item(row) or self._new_item()
+        while self.count() < len(documents):
+            self.addItem(QListWidgetItem())
+        for row, document in enumerate(documents):
+            item = self.item(row)
             was = item.data(_FRONT)
             item.setData(_DOCUMENT, document)
             item.setData(_FRONT, document is front)
@@ -74,14 +75,9 @@ class FilmStrip(QListWidget):
             if document is front and not was:
                 self.setCurrentItem(item)
                 self.scrollToItem(item)
-        self.setVisible(len(shown) > 1)
+        self.setVisible(len(documents) > 1)
         self.setFixedHeight(self._height())
         self.viewport().update()
-
-    def _new_item(self) -> QListWidgetItem:
-        item = QListWidgetItem()
-        self.addItem(item)
-        return item
 
     def titles(self) -> list[str]:
         return [self.item(row).text() for row in range(self.count())]

@@ -44,7 +44,6 @@ from PySide6.QtWidgets import (
     QSizePolicy,
     QStackedWidget,
     QStyleOptionViewItem,
-    QToolButton,
     QTreeView,
     QWidget,
 )
@@ -778,7 +777,9 @@ class RunsPanel(QWidget):
         which, tip = ("This picture", "All pictures"), "List the runs of one picture, or all"
         pairs = zip(which, (False, True), strict=True)
         self._of = choice_box("runsOf", "Runs in the list", pairs, self.refresh, tip=tip)
-        self._switch = self._table_switch()
+        tip = "Times and quality of all runs in a table"
+        self._switch = switch("Table", "runsTableSwitch", tip=tip)
+        self._switch.toggled.connect(lambda: self._arrange())
         self._lay_out()
         for view in (self.strip, self.table):
             view.installEventFilter(self)
@@ -789,12 +790,6 @@ class RunsPanel(QWidget):
         self.refresh()
 
     # --- building ---
-
-    def _table_switch(self) -> QToolButton:
-        tip = "Times and quality of all runs in a table"
-        button = switch("Table", "runsTableSwitch", tip=tip)
-        button.toggled.connect(lambda: self._arrange())
-        return button
 
     def _lay_out(self) -> None:
         self._tools = in_row(self._of, self._order, (self._note, 1), self._legend, self._switch)

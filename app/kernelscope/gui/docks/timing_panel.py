@@ -159,29 +159,25 @@ class TimeLine(QAbstractScrollArea):
         dressed(self, "timingLine", "Time line of the run")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._lanes: list[TimeLane] = []
+        self.lanes: list[TimeLane] = []
         self.axis = RunAxis([])  # from moments to places, of the lanes as drawn
 
-    @property
-    def lanes(self) -> list[TimeLane]:
-        return self._lanes
-
     def show_stages(self, stages: Sequence[Stage]) -> None:
-        self._lanes = lanes(stages)
-        self.axis = RunAxis(self._lanes)
-        self.setAccessibleDescription("; ".join(map(_describe, self._lanes)))
+        self.lanes = lanes(stages)
+        self.axis = RunAxis(self.lanes)
+        self.setAccessibleDescription("; ".join(map(_describe, self.lanes)))
         self._fit()
         self.viewport().update()
 
     def lane_at(self, y: float) -> TimeLane | None:
         number = int((y + self.verticalScrollBar().value()) // self.row_height())
-        return self._lanes[number] if 0 <= number < len(self._lanes) else None
+        return self.lanes[number] if 0 <= number < len(self.lanes) else None
 
     def bar_rect(self, lane: TimeLane, bar: Stretch) -> QRectF:
         left, right = self._span()
         start = left + self.axis.place(bar.start) * (right - left)
         stop = left + self.axis.place(bar.start + bar.seconds) * (right - left)
-        row, top = self.row_height(), self._lanes.index(lane) * self.row_height()
+        row, top = self.row_height(), self.lanes.index(lane) * self.row_height()
         top -= self.verticalScrollBar().value()
         inset = 0.3 if lane.inner else 0.18
         return QRectF(start, top + inset * row, max(stop - start, 1.5), (1 - 2 * inset) * row)
@@ -192,8 +188,8 @@ class TimeLine(QAbstractScrollArea):
     def _span(self) -> tuple[float, float]:
         """Return the left and the right end of the axis: names before it, numbers behind."""
         metrics = self.fontMetrics()
-        names = [_indent(lane) + metrics.horizontalAdvance(lane.name) for lane in self._lanes]
-        texts = [metrics.horizontalAdvance(_text(lane)) for lane in self._lanes]
+        names = [_indent(lane) + metrics.horizontalAdvance(lane.name) for lane in self.lanes]
+        texts = [metrics.horizontalAdvance(duration(lane.seconds)) for lane in self.lanes]
         left = 6 + max(names, default=0) + 8
         right = self.viewport().width() - max(texts, default=0) - 14
         return left, max(right, left + 20)
@@ -201,12 +197,12 @@ class TimeLine(QAbstractScrollArea):
     def _fit(self) -> None:
         room = self.viewport().height() - self.row_height()
         bar = self.verticalScrollBar()
-        bar.setRange(0, max(0, len(self._lanes) * self.row_height() - room))
+        bar.setRange(0, max(0, len(self.lanes) * self.row_height() - room))
         bar.setSingleStep(self.row_height())
         bar.setPageStep(max(room, 1))
 
     def sizeHint(self) -> QSize:
-        return QSize(400, (max(len(self._lanes), 5) + 1) * self.row_height())
+        return QSize(400, (max(len(self.lanes), 5) + 1) * self.row_height())
 
     def resizeEvent(self, event: object) -> None:
         self._fit()
@@ -220,7 +216,7 @@ class TimeLine(QAbstractScrollArea):
         grid = QPen(quiet)
         grid.setStyle(Qt.PenStyle.DotLine)
         last = -1e9
-        for moment, name in self.axis.ticks() if self._lanes else ():
+        for moment, name in self.axis.ticks() if self.lanes else ():
             x = left + self.axis.place(moment) * (right - left)
             painter.setPen(grid)
             painter.drawLine(QPointF(x, 0), QPointF(x, foot))
@@ -231,7 +227,7 @@ class TimeLine(QAbstractScrollArea):
                 painter.drawText(area, Qt.AlignmentFlag.AlignCenter, name)
                 last = x + width / 2
         painter.setClipRect(QRectF(0, 0, self.viewport().width(), foot))
-        for number, lane in enumerate(self._lanes):
+        for number, lane in enumerate(self.lanes):
             top = number * self.row_height() - self.verticalScrollBar().value()
             painter.setPen(text if lane.counted else quiet)
             name_area = QRectF(6 + _indent(lane), top, left, self.row_height())
@@ -245,7 +241,7 @@ class TimeLine(QAbstractScrollArea):
                 right + 4, top, self.viewport().width() - right - 10, self.row_height()
             )
             alignment = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
-            painter.drawText(time_area, alignment, _text(lane))
+            painter.drawText(time_area, alignment, duration(lane.seconds))
         for start, stop in self.axis.cuts:
             self._draw_cut(painter, left + self.axis.place((start + stop) / 2) * (right - left))
 
@@ -268,13 +264,9 @@ def _indent(lane: TimeLane) -> int:
     return 12 if lane.inner else 0
 
 
-def _text(lane: TimeLane) -> str:
-    return duration(lane.seconds)
-
-
 def _describe(lane: TimeLane) -> str:
     start = min(bar.start for bar in lane.bars)
-    parts = [f"{lane.name}: {_text(lane)}", f"from {duration(max(start, 0.0))}"]
+    parts = [f"{lane.name}: {duration(lane.seconds)}", f"from {duration(max(start, 0.0))}"]
     if len(lane.bars) > 1:
         parts.append(f"{len(lane.bars)} pieces")
     if not lane.counted:

@@ -249,14 +249,20 @@ class CodeView(QPlainTextEdit):
         painter.fillRect(event.rect(), self.palette().color(QPalette.ColorRole.AlternateBase))
         painter.setFont(self.font())
         painter.setPen(theme.quiet_text(self.palette()))
+        for block, area in self.lines_in_view(event.rect().bottom()):
+            place = QRect(0, area.top(), self.numbers.width() - 7, area.height())
+            painter.drawText(place, Qt.AlignmentFlag.AlignRight, str(block.blockNumber() + 1))
+
+    def lines_in_view(self, bottom: int) -> list[tuple[QTextBlock, QRect]]:
+        found = []
         block = self.firstVisibleBlock()
-        top = self.blockBoundingGeometry(block).translated(self.contentOffset()).top()
-        while block.isValid() and top <= event.rect().bottom():
-            height = self.blockBoundingRect(block).height()
-            area = QRect(0, round(top), self.numbers.width() - 7, round(height))
-            painter.drawText(area, Qt.AlignmentFlag.AlignRight, str(block.blockNumber() + 1))
-            top += height
+        while block.isValid():
+            area = self.blockBoundingGeometry(block).translated(self.contentOffset())
+            if area.top() > bottom:
+                break
+            found.append((block, area.toRect()))
             block = block.next()
+        return found
 
     def _make_room(self) -> None:
         self.setViewportMargins(self.number_width(), 0, 0, 0)
@@ -608,17 +614,6 @@ class CodeEditor(CodeView):
             painter.setPen(self._colour(found[0]))
             shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room.width())
             painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, shown)
-
-    def lines_in_view(self, bottom: int) -> list[tuple[QTextBlock, QRect]]:
-        found = []
-        block = self.firstVisibleBlock()
-        while block.isValid():
-            area = self.blockBoundingGeometry(block).translated(self.contentOffset())
-            if area.top() > bottom:
-                break
-            found.append((block, area.toRect()))
-            block = block.next()
-        return found
 
     # --- keys and the pointer ---
 

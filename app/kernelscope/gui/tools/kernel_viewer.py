@@ -20,7 +20,7 @@ from kernelscope.backends.cuda.inspection import (
 )
 from kernelscope.backends.cuda.preprocessor import active_lines, find_kernel
 from kernelscope.backends.cuda.sources import SourceFile, source_files
-from kernelscope.backends.trial.protocol import CompilerMessage, TrialReport
+from kernelscope.backends.trial.protocol import CompilerMessage
 from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.launch_report import LaunchReport, Resources
@@ -67,24 +67,20 @@ _BEFORE = 3  # lines in view above the first change
 
 class DifferenceView(CodeView):
     def __init__(self, lines: Sequence[DifferenceLine], parent: QWidget | None = None) -> None:
-        self._lines = list(lines)
+        self.lines = list(lines)
         super().__init__("difference", "\n".join(map(str, lines)), parent)
         self.setAccessibleName("Difference of two levels")
         self._mark(0, 0)
 
     def go_to_first_change(self) -> None:
-        changed = (n for n, line in enumerate(self._lines) if line.kind in _FILLS)
+        changed = (n for n, line in enumerate(self.lines) if line.kind in _FILLS)
         self.verticalScrollBar().setValue(max(0, next(changed, 0) - _BEFORE))
-
-    @property
-    def lines(self) -> list[DifferenceLine]:
-        return self._lines
 
     def _mark(self, start: int, stop: int) -> None:
         """Colour the lines: nothing else is marked here."""
         self._marked = (0, 0)
         selections = []
-        for number, line in enumerate(self._lines):
+        for number, line in enumerate(self.lines):
             if line.kind == HEADING:
                 ground = self.palette().color(QPalette.ColorRole.AlternateBase)
                 selections.append(self._selection(number, ground))
@@ -123,6 +119,8 @@ def with_generation(target: str) -> str:
 
 
 def last_run(report: LaunchReport) -> FactGroup:
+    share = report.occupancy
+    occupancy = () if share is None else (Fact("Theoretical occupancy", f"{share:.0%}"),)
     return FactGroup(
         LAST_RUN,
         (
@@ -130,16 +128,10 @@ def last_run(report: LaunchReport) -> FactGroup:
             Fact("Block", _by(report.block), "threads"),
             Fact("Dynamic shared memory", f"{report.shared_bytes:,}", "bytes a block"),
             *(resources(report.resources) if report.resources else ()),
-            *_occupancy(report.occupancy),
+            *occupancy,
             *((Fact("Compiled by", report.compiler),) if report.compiler else ()),
         ),
     )
-
-
-def _occupancy(occupancy: float | None) -> tuple[Fact, ...]:
-    if occupancy is None:
-        return ()
-    return (Fact("Theoretical occupancy", f"{occupancy:.0%}"),)
 
 
 def planned(plan: PlannedLaunch, request: Request) -> FactGroup:
@@ -231,7 +223,7 @@ class KernelViewer(ToolWindow):
         self.panel = EditPanel(background, edits, self._tabs)
         self.panel.chosen.connect(self._on_version)
         self.panel.edited.connect(self._on_edited)
-        self.panel.compiled.connect(self._on_edit_compiled)
+        self.panel.compiled.connect(lambda r: self._add_resources(r.resources, r.compiler))
         self.panel.message_wanted.connect(self._show_place)
         top, side = self._make_top(), self._make_side()
         splitter = tool_splitter(self._tabs, side, name="kernelSplitter", stretch=(3, 2))
@@ -493,9 +485,6 @@ class KernelViewer(ToolWindow):
         self._compile.setEnabled(True)
         if self._focused is not None and self._focused is self.focusWidget():
             self._compile.setFocus()
-
-    def _on_edit_compiled(self, report: TrialReport) -> None:
-        self._add_resources(report.resources, report.compiler)
 
     def _add_resources(self, report: Mapping[str, Resources | None], compiler: str) -> None:
         for target, found in report.items():

@@ -515,7 +515,7 @@ class MaskEditor(QWidget):
         super().__init__(parent)
         self.setObjectName("maskEditor")
         self._parameter = parameter
-        self._problem = ""
+        self.problem = ""
         self._mask: Mask | None = None
         """The mask of the table, if it was read since its last change."""
         self._build()
@@ -582,10 +582,6 @@ class MaskEditor(QWidget):
         made = (tool_button(text, name, action, tip) for name, text, tip, action in buttons)
         return in_row(*made, 1, spacing=2)
 
-    @property
-    def problem(self) -> str:
-        return self._problem
-
     def value(self) -> Mask:
         if self._mask is None:
             self._mask = self._parameter.validate(_numbers(self._table.texts()))
@@ -597,7 +593,7 @@ class MaskEditor(QWidget):
     def set_value(self, mask: Sequence[Sequence[Any]]) -> None:
         """Show `mask`; one that the parameter does not allow leaves the table as it was."""
         mask = self._parameter.validate(mask)
-        self._set_texts([[_text(weight) for weight in row] for row in mask])
+        self._set_texts([[repr(weight) for weight in row] for row in mask])
 
     def copy(self) -> None:
         QGuiApplication.clipboard().setText(
@@ -647,7 +643,7 @@ class MaskEditor(QWidget):
 
     def save_to(self, path: Path) -> None:
         try:
-            rows = (" ".join(_text(weight) for weight in row) for row in self.value())
+            rows = (" ".join(repr(weight) for weight in row) for row in self.value())
             write_text(path, "".join(f"{row}\n" for row in rows))
         except AppError as error:
             show_error(self, error)
@@ -686,7 +682,7 @@ class MaskEditor(QWidget):
 
     def _check(self) -> None:
         """Mark the cells that hold no number, and note the sum."""
-        self._problem = ""
+        self.problem = ""
         total = []
         with QSignalBlocker(self._table):
             for y, row in enumerate(_numbers(self._table.texts())):
@@ -697,23 +693,19 @@ class MaskEditor(QWidget):
                     except InvalidParameter as error:
                         refusal = str(error)
                     self._table.mark(y, x, refusal)
-                    self._problem = self._problem or refusal
+                    self.problem = self.problem or refusal
             self._table.fit()
 
         palette = self.palette()
-        if self._problem:
+        if self.problem:
             palette.setColor(QPalette.ColorRole.WindowText, theme.error_text(palette))
         self._note.setPalette(palette)
-        self._note.setText(self._problem or f"Sum of the weights: {math.fsum(total):.10g}")
+        self._note.setText(self.problem or f"Sum of the weights: {math.fsum(total):.10g}")
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._check()
-
-
-def _text(weight: float) -> str:
-    return repr(weight)
 
 
 def _numbers(texts: list[list[str]]) -> list[list[float | str]]:
