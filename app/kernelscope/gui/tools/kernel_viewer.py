@@ -7,7 +7,7 @@ from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QPalette, QTextCharFormat, QTextCursor
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QTextEdit, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QTextEdit, QWidget
 
 from kernelscope.backends.cuda.info import architecture
 from kernelscope.backends.cuda.inspection import (
@@ -47,10 +47,10 @@ from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.messages import add_button, close_box, headline
 from kernelscope.gui.widgets.parts import (
-    dressed,
     in_column,
     in_row,
     label_of,
+    push_button,
     refill,
     text_label,
     tool_splitter,
@@ -254,15 +254,9 @@ class KernelViewer(ToolWindow):
     def _make_side(self) -> QWidget:
         self._facts = FactTable("kernelFacts", "Launch and resources of the kernel")
         self._state = text_label("", "kernelState")
-        self._compile = dressed(
-            QPushButton("Compile &report"),
-            "compileReport",
-            "Compile report",
-            tip=f"Compile this kernel for {' and '.join(map(with_generation, REPORTED))} and see "
-            "its registers; needs no GPU",
-        )
-        self._compile.setAutoDefault(False)  # a default button is bold, and wider than its hint
-        self._compile.clicked.connect(self._on_compile)
+        cards = " and ".join(map(with_generation, REPORTED))
+        tip = f"Compile this kernel for {cards} and see its registers; needs no GPU"
+        self._compile = push_button("Compile &report", "compileReport", self._on_compile, tip=tip)
         side = QWidget()
         side.setMinimumWidth(_SIDE * self.fontMetrics().averageCharWidth())
         column = in_column((self._facts, 1), self._state, of=side, margins=0)

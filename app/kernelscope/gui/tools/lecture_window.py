@@ -40,7 +40,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtPrintSupport import QPrintDialog, QPrinter
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.files.write_errors import replace_file
@@ -330,22 +330,18 @@ class LectureWindow(ToolWindow):
         in_column(self._title, (parts, 1), self._bar(), of=self)
 
     def _bar(self) -> QHBoxLayout:
-        name, pages = "Page of the lecture", enumerate(_PAGES, 1)
+        spoken, pages = "Page of the lecture", enumerate(_PAGES, 1)
         titles = ((f"{number}. {page.title}", page.id) for number, page in pages)
-        self._chooser = choice_box("lecturePages", name, titles, self._open_page, tip=name)
+        self._chooser = choice_box("lecturePages", spoken, titles, self._open_page, tip=spoken)
         self._back = push_button(
             "&Back", "lectureBack", lambda: self.turn(-1), tip="Previous page (Page Up)"
         )
         self._next = push_button(
             "&Next", "lectureNext", lambda: self.turn(1), tip="Next page (Page Down)"
         )
-        screen = "Whole screen with large type (F11); Esc ends it"
-        self.projector = dressed(
-            QPushButton("P&rojector", self), "lectureProjector", "Projector", tip=screen
-        )
-        self.projector.setAutoDefault(False)
-        self.projector.setCheckable(True)
-        self.projector.toggled.connect(self._project)
+        tip = "Whole screen with large type (F11); Esc ends it"
+        name = "lectureProjector"
+        self.projector = push_button("P&rojector", name, self._project, tip=tip, stays=True)
         return in_row(
             *(self._back, (self._chooser, 1), self._next, 1, self.projector),
             push_button(

@@ -14,7 +14,7 @@ from kernelscope.bench.memory_ladder import SMALL, CountedRung, with_side
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.ladder import KnownRung
-from kernelscope.gui.model.rungs import RungPlace
+from kernelscope.gui.model.rungs import Rung
 from kernelscope.gui.model.why import loads_of, times_of
 from kernelscope.gui.tools.manual_window import drawn
 from kernelscope.gui.widgets.layouts import Scrolled
@@ -48,37 +48,32 @@ class LevelDialog(ToolWindow):
         super().__init__("levelDialog", "", parent)
         self._background = background
         self._token = CancelToken()
-        self._paragraphs: tuple[list[str], list[str]] = [], []
-        """What stands before the loads, and after them."""
         self._entry: KnownRung | None = None
         self._request: Request | None = None
-        self._ready = False
         self._drawing = dressed(QLabel(self), "levelDrawing")
         self._text = text_label("", "levelText", selectable=True)
         self._text.setTextFormat(Qt.TextFormat.RichText)
         self._text.setMinimumWidth(_WIDTH)
         self._buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         self._bench = push_button("", "levelBench", self._open_bench)
+        kernel, xray, manual = self.kernel_wanted, self.xray_wanted, self.manual_wanted
         self._kernel = push_button(
-            "View &kernel", "levelKernel", lambda: self.kernel_wanted.emit(self._place())
+            "View &kernel", "levelKernel", lambda: kernel.emit(self._rung.place)
         )
-        self._xray = push_button(
-            "&X-ray", "levelXray", lambda: self.xray_wanted.emit(self._place())
-        )
-        manual = push_button(
-            "&Manual", "levelManual", lambda: self.manual_wanted.emit(self._page())
-        )
-        for button in (self._bench, self._kernel, self._xray, manual):
+        self._xray = push_button("&X-ray", "levelXray", lambda: xray.emit(self._rung.place))
+        manual_button = push_button("&Manual", "levelManual", lambda: manual.emit(self._page()))
+        for button in (self._bench, self._kernel, self._xray, manual_button):
             self._buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
         self._buttons.rejected.connect(self.reject)
         self._content = QWidget(self)
         in_column(self._text, self._drawing, of=self._content, margins=0, spacing=12)
         area = Scrolled(self._content, "levelContent", "Explanation of the level")
         self._column = in_column((area, 1), self._buttons, of=self, spacing=12)
-        self._ready = True
 
-    def _place(self) -> RungPlace | None:
-        return self._entry.rung.place if self._entry is not None else None
+    @property
+    def _rung(self) -> Rung:
+        assert self._entry is not None
+        return self._entry.rung
 
     def show_entry(
         self, entry: KnownRung, spec: FilterSpec, request: Request | None = None
@@ -108,8 +103,8 @@ class LevelDialog(ToolWindow):
         if entry.remark:
             parts.append(f"<p>{escape(entry.remark)}</p>")
         parts.append(f"<p><b>Source of {escape(spec.name)}.</b> {escape(spec.source)}</p>")
-        self._paragraphs = before, parts
-        self._count()
+        self._paragraphs = before, parts  # before the loads, and after them
+        self._count(entry)
         set_help(self, self._page())
         self._draw()
         recorded = entry.figure is not None
@@ -120,15 +115,15 @@ class LevelDialog(ToolWindow):
         self._xray.setEnabled(request is not None and isinstance(request.source, Image))
         self._fit()
 
-    def _count(self) -> None:
+    def _count(self, entry: KnownRung) -> None:
         """Count the loads of the level and the one beside it, for the open picture or volume."""
         self._token.cancel()
-        entry, request = self._entry, self._request
+        request = self._request
         own = request.step.filter.levels(Device.GPU) if request is not None else ()
-        pair = [each.rung.level for each in (entry, entry and entry.beside) if each is not None]
+        pair = [each.rung.level for each in (entry, entry.beside) if each is not None]
         levels = [each for each in pair if each in own]
-        is_kernel = entry is not None and entry.rung.place.kernels is Device.GPU
-        if request is None or entry is None or not is_kernel or pair[0] not in own:
+        is_kernel = entry.rung.place.kernels is Device.GPU
+        if request is None or not is_kernel or pair[0] not in own:
             self._write([])
             return
         self._write(["Counting the loads of the level…"])
@@ -171,46 +166,41 @@ class LevelDialog(ToolWindow):
         self._background.forget(_TOPIC)
 
     def _page(self) -> str:
-        place = self._place()
-        if place is None or place.level is None:
-            return "gpu-levels"
-        return level_page(place.kernels.value, place.level)
+        place = self._rung.place
+        return "gpu-levels" if place.level is None else level_page(place.kernels.value, place.level)
 
     def _draw(self) -> None:
-        place = self._place()
-        self._drawing.setVisible(place is not None and place.level is not None)
-        if place is None or place.level is None:
+        rung = self._rung
+        self._drawing.setVisible(rung.level is not None)
+        if rung.level is None:
             return
-        content = self._of_request() or pictures.render(
-            f"level/{place.kernels.value}/{place.level}"
-        )
+        name = f"level/{rung.place.kernels.value}/{rung.place.level}"
+        content = self._of_request(rung.level) or pictures.render(name)
         ink = self.palette().color(QPalette.ColorRole.WindowText)
         image = drawn(content, ink, self.devicePixelRatioF(), _DRAWING)
         self._drawing.setPixmap(QPixmap.fromImage(image))
-        level = self._entry.rung.level if self._entry is not None else None
-        if level is not None:
-            self._drawing.setAccessibleName(f"Drawing of the level {level.name}")
+        self._drawing.setAccessibleName(f"Drawing of the level {rung.level.name}")
 
-    def _of_request(self) -> bytes | None:
-        rung = self._entry.rung if self._entry is not None else None
-        if self._request is None or rung is None or rung.place.kernels is not Device.GPU:
+    def _of_request(self, level: Level) -> bytes | None:
+        if self._request is None or self._rung.place.kernels is not Device.GPU:
             return None
-        own = {level.id: level for level in self._request.step.filter.levels(Device.GPU)}
-        if rung.level is None or rung.level.id not in own:
+        own = {each.id: each for each in self._request.step.filter.levels(Device.GPU)}
+        if level.id not in own:
             return None
         try:
-            plan = level_pictures.planned_for(self._request, own[rung.level.id])
+            plan = level_pictures.planned_for(self._request, own[level.id])
         except AppError:  # not for these values; the drawing of the page explains the level
             return None
         return level_pictures.draw(plan).svg().encode()
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange and self._ready:
+        if event.type() == QEvent.Type.PaletteChange and self._entry is not None:
             QTimer.singleShot(0, self, self._draw)  # Qt goes through all widgets meanwhile
 
     def _open_bench(self) -> None:
-        figure = self._entry.figure if self._entry is not None else None
+        assert self._entry is not None
+        figure = self._entry.figure
         self.bench_wanted.emit(figure.path if figure is not None else None)
 
 

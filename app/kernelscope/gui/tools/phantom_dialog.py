@@ -133,18 +133,12 @@ class PhantomDialog(ToolWindow):
     @property
     def order(self) -> PhantomOrder:
         values = self._form.values
+        noise, sigma, seed = (values[each] for each in ("noiseKind", "noiseSigma", "noiseSeed"))
         width, height, depth = (box.value() for box in self._sides)
+        across, down, deep = (box.value() for box in self._voxel)
         chosen = tuple(contrast for contrast, box in self._contrasts.items() if box.isChecked())
-        return PhantomOrder(
-            (depth, height, width),
-            chosen,
-            values["noiseKind"],
-            values["noiseSigma"],
-            values["noiseSeed"],
-            (self._voxel[2].value(), self._voxel[1].value(), self._voxel[0].value())
-            if self._has_voxel.isChecked()
-            else None,
-        )
+        voxel = (deep, down, across) if self._has_voxel.isChecked() else None
+        return PhantomOrder((depth, height, width), chosen, noise, sigma, seed, voxel)
 
     def _side(self, name: str, value: int) -> WholeBox:
         box = dressed(WholeBox(self), name, f"{name.capitalize()} in voxels", tip=name.capitalize())
@@ -153,12 +147,8 @@ class PhantomDialog(ToolWindow):
         return box
 
     def _side_in_mm(self, name: str) -> NumberBox:
-        box = dressed(
-            NumberBox(self),
-            f"{name}InMillimetres",
-            f"{name.capitalize()} of a voxel in millimetres",
-            tip=f"{name.capitalize()} of a voxel",
-        )
+        tip = f"{name.capitalize()} of a voxel"
+        box = dressed(NumberBox(self), f"{name}InMillimetres", f"{tip} in millimetres", tip=tip)
         box.setRange(0.1, 20)
         box.setSingleStep(0.1)
         box.setValue(1)

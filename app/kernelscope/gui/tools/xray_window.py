@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
     QLabel,
-    QPushButton,
     QSizePolicy,
     QSlider,
     QSpinBox,
@@ -295,10 +294,7 @@ class XrayWindow(ToolWindow):
             QSlider(Qt.Orientation.Horizontal), "xraySlider", "Steps of the thread that are done"
         )
         self._slider.valueChanged.connect(self._show_steps)
-        self._play = dressed(QPushButton("&Play"), "xrayPlay")
-        self._play.setAutoDefault(False)
-        self._play.setCheckable(True)
-        self._play.toggled.connect(self._on_play)
+        self._play = push_button("&Play", "xrayPlay", self._on_play, stays=True)
         return in_row(
             (self._slider, 1),
             push_button("Next loa&d", "xrayNextLoad", lambda: self._go(Event.READ)),

@@ -120,15 +120,23 @@ def dressed(widget: AnyWidget, name: str, accessible: str = "", *, tip: str = ""
 
 
 def push_button(
-    text: str, name: str, action: Callable[..., object], accessible: str = "", *, tip: str = ""
+    text: str,
+    name: str,
+    action: Callable[..., object],
+    accessible: str = "",
+    *,
+    tip: str = "",
+    stays: bool = False,
 ) -> QPushButton:
     """Return a button that calls `action`; Return in another field of a dialog does not.
 
-    Its name for screen readers is by default its text, without mark of the key and dots.
+    Its name for screen readers is by default its text, without mark of the key and dots. One that
+    `stays` down while it is on calls ``action(on)`` whenever that changes.
     """
     accessible = accessible or text.replace("&", "").removesuffix("…")
     button = dressed(QPushButton(text), name, accessible, tip=tip)
-    button.clicked.connect(action)
+    button.setCheckable(stays)
+    (button.toggled if stays else button.clicked).connect(action)
     button.setAutoDefault(False)
     return button
 
