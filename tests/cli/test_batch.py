@@ -42,72 +42,81 @@ from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.images.image import Image
 from kernelscope.images.judging.metrics import judge
 from kernelscope.images.volume import Volume
+from tests.cli.running import Said, refused, run
 
 
 def pixels(seed: int, side: int = 20) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).integers(0, 256, (side, side + 3), np.uint8)
 
 
-@pytest.fixture
-def recipe(tmp_path: Path) -> Path:
-    path = tmp_path / "clean.recipe.json"
-    write_recipe(Recipe((Step.create("median", {"size": 3}), Step.create("mean", {}))), path)
-    return path
+def write(name: str, samples: np.ndarray[Any, Any]) -> None:
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    write_image(Image.from_array(samples), name)
+
+
+@pytest.fixture(autouse=True)
+def recipe(here: Path) -> None:
+    """A recipe: r.json."""
+    steps = Step.create("median", {"size": 3}), Step.create("mean", {})
+    write_recipe(Recipe(steps), "r.json")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Six pictures, two of them in a folder below."""
+def pictures(here: Path) -> None:
+    """Six pictures, two of them in a folder below: in/0.png to in/below/5.png."""
     for number in range(6):
-        path = tmp_path / "in" / ("below" if number > 3 else "") / f"{number}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_image(Image.from_array(pixels(number)), path)
-    return tmp_path / "in"
+        write(f"in/{'below/' * (number > 3)}{number}.png", pixels(number))
 
 
-def applied(
-    recipe: Path, image: np.ndarray[Any, Any], suffix: str = ".png"
-) -> np.ndarray[Any, Any]:
+def applied(image: np.ndarray[Any, Any], suffix: str = ".png") -> np.ndarray[Any, Any]:
     """Return the result of ``apply``."""
-    source, target = (recipe.with_name(f"{name}{suffix}") for name in ("source", "target"))
-    write_image(Image.from_array(image), source)
-    assert main(["apply", "--recipe", str(recipe), str(source), str(target), "--quiet"]) == 0
-    return read_image(target).pixels
+    write(f"source{suffix}", image)
+    run(f"apply --recipe r.json source{suffix} target{suffix} --quiet")
+    return read_image(f"target{suffix}").pixels
 
 
-def batch(*arguments: object) -> int:
-    return main(["batch", *map(str, arguments)])
+def batch(line: str, status: int = 0) -> Said:
+    return run(f"batch r.json {line}", status=status)
 
 
-def test_results_are_those_of_apply(recipe: Path, folder: Path, tmp_path: Path) -> None:
-    out, summary = tmp_path / "out", tmp_path / "s.json"
+def table(name: str) -> list[dict[str, Any]]:
+    """Return the rows of a summary, in either format."""
+    text = Path(name).read_text("utf-8")
+    if name.endswith(".json"):
+        rows: list[dict[str, Any]] = json.loads(text)["files"]
+        return rows
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+with_pictures = pytest.mark.usefixtures("pictures")
+each_summary = pytest.mark.parametrize("summary", ["s.json", "s.csv"])
+
+
+@with_pictures
+def test_results_are_those_of_apply() -> None:
     start = time.perf_counter()
-    assert batch(recipe, folder, "--out", out, "--summary", summary) == 0
+    batch("in --out out --summary s.json")
     taken = time.perf_counter() - start
     for number in range(6):
-        place = Path("below" if number > 3 else "", f"{number}.png")
-        made = read_image(out / place).pixels
-        assert np.array_equal(made, applied(recipe, pixels(number)))
-    rows = json.loads(summary.read_text("utf-8"))["files"]
+        made = read_image(Path("out", "below" if number > 3 else "", f"{number}.png")).pixels
+        assert np.array_equal(made, applied(pixels(number)))
+    rows = table("s.json")
     assert [row["status"] for row in rows] == ["done"] * 6
     assert all(row["size"] == "23×20" for row in rows)
     assert all(0 < row[each] < taken for row in rows for each in ("read", "filtered", "written"))
 
 
-def test_gpus_that_are_not_there_are_left_out(
-    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@with_pictures
+def test_gpus_that_are_not_there_are_left_out() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUDA_VISIBLE_DEVICES", "")
-        assert batch(recipe, folder, "--out", tmp_path / "out", "--gpu", "0,1") == 0
-    assert "--gpu has no effect" in capsys.readouterr().err
-    assert len(list((tmp_path / "out").rglob("*.png"))) == 6
+        assert "--gpu has no effect" in batch("in --out out --gpu 0,1").err
+    assert len(list(Path("out").rglob("*.png"))) == 6
 
 
-@pytest.mark.parametrize("chosen", [["--gpu", "0,2"], []])
-def test_each_gpu_that_is_there_takes_files(
-    chosen: list[str], recipe: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@with_pictures
+@pytest.mark.parametrize("chosen", ["--gpu 0,2", ""])
+def test_each_gpu_that_is_there_takes_files(chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sets: list[Any] = []
 
     class Noting(Batch):
@@ -119,51 +128,41 @@ def test_each_gpu_that_is_there_takes_files(
     monkeypatch.setattr(CudaBackend, "_availability", there)
     monkeypatch.setattr("kernelscope.big.batch.Batch", Noting)
     monkeypatch.setenv("KERNELSCOPE_GPU", "0,2")
-    assert batch(recipe, folder, "--out", tmp_path / "out", "--device", "cpu", *chosen) == 0
+    batch(f"in --out out --device cpu {chosen}")
     assert [each["gpu"].ordinals for each in sets] == [(0,), (2,)]
     assert sets[0]["cpu"] is sets[1]["cpu"]
-    assert len(list((tmp_path / "out").rglob("*.png"))) == 6
+    assert len(list(Path("out").rglob("*.png"))) == 6
 
 
-def test_volumes_and_pictures_together(recipe: Path, tmp_path: Path) -> None:
+def test_volumes_and_pictures_together() -> None:
     voxels = np.random.default_rng(1).integers(0, 255, (4, 12, 10), np.uint8)
-    (tmp_path / "in").mkdir()
-    write_volume(Volume.from_array(voxels, "head"), tmp_path / "in/head.nii.gz")
-    write_image(Image.from_array(pixels(1)), tmp_path / "in/a.png")
-    assert batch(recipe, tmp_path / "in", "--out", tmp_path / "out") == 0
-    assert read_volume(tmp_path / "out/head.nii.gz").voxels.shape == (4, 12, 10)
-    one = applied(recipe, voxels[2])
-    assert np.array_equal(read_volume(tmp_path / "out/head.nii.gz").voxels[2], one)
+    write("in/a.png", pixels(1))
+    write_volume(Volume.from_array(voxels, "head"), "in/head.nii.gz")
+    batch("in --out out")
+    made = read_volume("out/head.nii.gz").voxels
+    assert made.shape == (4, 12, 10)
+    assert np.array_equal(made[2], applied(voxels[2]))
 
 
-def test_a_bad_file_does_not_stop_the_rest(
-    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (folder / "0.png").write_bytes(b"no picture")
-    summary = tmp_path / "s.csv"
-    assert batch(recipe, folder, folder / "missing.png", "--out", tmp_path / "out",
-                 "--summary", summary) == 1  # fmt: skip
-    error = capsys.readouterr().err
+@with_pictures
+def test_a_bad_file_does_not_stop_the_rest() -> None:
+    Path("in/0.png").write_bytes(b"no picture")
+    error = batch("in in/missing.png --out out --summary s.csv", status=1).err
     assert "0.png: this is no image" in error
     assert error.count("0.png") == error.count("missing.png") == 1
-    rows = list(csv.DictReader(io.StringIO(summary.read_text("utf-8"))))
-    assert Counter(row["status"] for row in rows) == {"done": 5, "failed": 2}
-    assert not (tmp_path / "out/0.png").exists()
+    assert Counter(row["status"] for row in table("s.csv")) == {"done": 5, "failed": 2}
+    assert not Path("out/0.png").exists()
 
 
-def test_nothing_is_overwritten_without_the_word(
-    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "1.png").write_bytes(b"mine")
-    assert batch(recipe, folder, "--out", out) == 1
-    assert (out / "1.png").read_bytes() == b"mine"
-    assert "1.png: the file is there already" in capsys.readouterr().err
-    assert batch(recipe, folder, "--out", out) == 1
-    assert "has the results of an earlier batch" in capsys.readouterr().err
-    assert batch(recipe, folder, "--out", out, "--overwrite") == 0
-    assert (out / "1.png").read_bytes() != b"mine"
+@with_pictures
+def test_nothing_is_overwritten_without_the_word() -> None:
+    Path("out").mkdir()
+    Path("out/1.png").write_bytes(b"mine")
+    assert "1.png: the file is there already" in batch("in --out out", status=1).err
+    assert Path("out/1.png").read_bytes() == b"mine"
+    assert "has the results of an earlier batch" in batch("in --out out", status=1).err
+    batch("in --out out --overwrite")
+    assert Path("out/1.png").read_bytes() != b"mine"
 
 
 def done_lines(out: Path) -> list[str]:
@@ -178,14 +177,13 @@ def done_lines(out: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_killed_batch_is_resumed_and_nothing_is_computed_twice(tmp_path: Path) -> None:
-    path, out = tmp_path / "slow.recipe.json", tmp_path / "out"
-    write_recipe(Recipe((Step.create("mean", {"size": 5}),)), path)
-    (tmp_path / "in").mkdir()
+def test_a_killed_batch_is_resumed_and_nothing_is_computed_twice() -> None:
+    out = Path("out")
+    write_recipe(Recipe((Step.create("mean", {"size": 5}),)), "r.json")
     for number in range(60):
-        write_image(Image.from_array(pixels(number, 700)), tmp_path / f"in/{number:02}.png")
-    command = [sys.executable, "-m", "kernelscope", "batch", str(path), str(tmp_path / "in")]
-    command += ["--out", str(out), "--device", "cpu"]
+        write(f"in/{number:02}.png", pixels(number, 700))
+    command = [sys.executable, "-m", "kernelscope", "batch", "r.json", "in", "--out", "out"]
+    command += ["--device", "cpu"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while not (out / JOURNAL).exists() or len(done_lines(out)) < 5:
@@ -206,51 +204,12 @@ def test_a_killed_batch_is_resumed_and_nothing_is_computed_twice(tmp_path: Path)
     assert max(Counter(done_lines(out)).values()) == 1
     for number in (0, 30, 59):
         made = read_image(out / f"{number:02}.png").pixels
-        assert np.array_equal(made, applied(path, pixels(number, 700)))
+        assert np.array_equal(made, applied(pixels(number, 700)))
 
 
-def test_after_a_failure_a_file_of_that_name_is_not_taken_for_the_result(
-    recipe: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    def full(image: Image, path: Path, **how: Any) -> Path:
-        raise ImageWriteError(f"{path.name}: the disk is full.", "Free some space.")
-
-    out = tmp_path / "out"
-    with monkeypatch.context() as patch:
-        patch.setattr("kernelscope.big.batch.conductor.write_image", full)
-        assert batch(recipe, folder, "--out", out) == 1
-    (out / "2.png").write_bytes(b"from elsewhere")
-    capsys.readouterr()
-    assert batch(recipe, folder, "--out", out, "--resume") == 1
-    assert "2.png: the file is there already" in capsys.readouterr().err
-    assert (out / "2.png").read_bytes() == b"from elsewhere"
-
-
-def test_a_recipe_that_makes_colours_is_checked_for_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "angle.recipe.json"
-    write_recipe(Recipe((Step.create("sobel", {"form": "angle-colour"}),)), path)
-    write_image(Image.from_array(pixels(1)), tmp_path / "a.png")
-    assert batch(path, tmp_path / "a.png", "--suffix", ".pgm", "--out", tmp_path / "out") == 1
-    assert "cannot keep" in capsys.readouterr().err
-
-
-def test_a_journal_of_another_recipe_is_not_resumed(
-    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "out"
-    assert batch(recipe, folder, "--out", out) == 0
-    write_recipe(Recipe((Step.create("mean", {}),)), recipe)
-    assert batch(recipe, folder, "--out", out, "--resume") == 1
-    assert "belongs to another recipe" in capsys.readouterr().err
-
-
-def test_a_full_disk_is_said_for_each_file(
-    recipe: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+@with_pictures
+def test_a_full_disk_is_said_for_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After it, a file of that name is not taken for the result."""
     written = list[Path]()
 
     def full(image: Image, path: Path, **how: Any) -> Path:
@@ -259,20 +218,31 @@ def test_a_full_disk_is_said_for_each_file(
         written.append(path)
         return write_image(image, path, **how)
 
-    monkeypatch.setattr("kernelscope.big.batch.conductor.write_image", full)
-    assert batch(recipe, folder, "--out", tmp_path / "out", "--jobs", 1) == 1
-    captured = capsys.readouterr()
-    assert captured.err.count("the disk is full") == 3
-    assert captured.out.startswith("3 of 6 files")
-    monkeypatch.undo()
-    assert batch(recipe, folder, "--out", tmp_path / "out", "--resume") == 0
-    assert len(list((tmp_path / "out").rglob("*.png"))) == 6
+    with monkeypatch.context() as patch:
+        patch.setattr("kernelscope.big.batch.conductor.write_image", full)
+        said = batch("in --out out --jobs 1", status=1)
+    assert said.err.count("the disk is full") == 3
+    assert said.out.startswith("3 of 6 files")
+    foreign = Path("out/3.png")
+    assert not foreign.exists()
+    foreign.write_bytes(b"from elsewhere")
+    error = batch("in --out out --resume", status=1).err
+    assert "3.png: the file is there already" in error
+    assert foreign.read_bytes() == b"from elsewhere"
+    foreign.unlink()
+    batch("in --out out --resume")
+    assert len(list(Path("out").rglob("*.png"))) == 6
 
 
-def test_a_file_that_changes_while_it_is_read_fails(
-    recipe: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+@with_pictures
+def test_a_journal_of_another_recipe_is_not_resumed() -> None:
+    batch("in --out out")
+    write_recipe(Recipe((Step.create("mean", {}),)), "r.json")
+    assert "belongs to another recipe" in batch("in --out out --resume", status=1).err
+
+
+@with_pictures
+def test_a_file_that_changes_while_it_is_read_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(path: Path, **how: Any) -> Image:
         image = read_image(path, **how)
         if path.name == "3.png":
@@ -281,142 +251,129 @@ def test_a_file_that_changes_while_it_is_read_fails(
         return image
 
     monkeypatch.setattr("kernelscope.big.batch.conductor.read_image", slow)
-    assert batch(recipe, folder, "--out", tmp_path / "out") == 1
-    assert "3.png: the file changed while it was read" in capsys.readouterr().err
+    error = batch("in --out out", status=1).err
+    assert "3.png: the file changed while it was read" in error
 
 
-def test_a_recipe_of_a_newer_version_is_refused(
-    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    content = json.loads(recipe.read_text("utf-8"))
-    recipe.write_text(json.dumps(content | {"version": 99}), encoding="utf-8")
-    assert batch(recipe, folder, "--out", tmp_path / "out") == 1
-    assert "a newer one may have written it" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
+@with_pictures
+@pytest.mark.parametrize(
+    ("line", "status", "message"),
+    [
+        ("in --summary s.txt", 2, "the name tells no format"),
+        ("in --reference no", 1, "no: there is no such folder"),
+        ("in --quiet --verbose", 2, "--quiet: not allowed with argument --verbose"),
+        ("in", 1, "a newer one may have written it"),
+    ],
+)
+def test_refused_before_anything_is_written(line: str, status: int, message: str) -> None:
+    if "newer" in message:
+        content = json.loads(Path("r.json").read_text("utf-8"))
+        Path("r.json").write_text(json.dumps(content | {"version": 99}), encoding="utf-8")
+    assert message in refused(f"batch r.json {line} --out out", status=status)
+    assert not Path("out").exists()
 
 
-def test_formats_that_lose_something_need_permission(
-    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_image(Image.from_array(pixels(1).astype(np.uint16) * 257), tmp_path / "deep.tif")
-    command = recipe, tmp_path / "deep.tif", "--suffix", ".jpg", "--out", tmp_path / "out"
-    assert batch(*command) == 1
-    assert "cannot keep" in capsys.readouterr().err
-    assert batch(*command, "--lossy", "--overwrite") == 0
+def test_formats_that_lose_something_need_permission() -> None:
+    write("deep.tif", pixels(1).astype(np.uint16) * 257)
+    assert "cannot keep" in batch("deep.tif --suffix .jpg --out out", status=1).err
+    batch("deep.tif --suffix .jpg --out out --lossy --overwrite")
+    write_recipe(Recipe((Step.create("sobel", {"form": "angle-colour"}),)), "r.json")
+    write("a.png", pixels(1))
+    assert "cannot keep" in batch("a.png --suffix .pgm --out more", status=1).err  # its colours
 
 
-def test_the_name_of_the_summary_says_its_format(
-    recipe: Path, folder: Path, tmp_path: Path
-) -> None:
-    assert batch(recipe, folder, "--out", tmp_path / "out", "--summary", tmp_path / "s.txt") == 2
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_result_never_replaces_its_own_input(
-    recipe: Path, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = next(path for path in sorted(folder.rglob("*")) if path.suffix == ".png")
-    before = source.read_bytes()
-    assert batch(recipe, source, "--out", source.parent, "--overwrite") == 1
-    assert "would replace its own input" in capsys.readouterr().err
-    assert source.read_bytes() == before
+@with_pictures
+def test_a_result_never_replaces_its_own_input() -> None:
+    before = Path("in/0.png").read_bytes()
+    error = batch("in/0.png --out in --overwrite", status=1).err
+    assert "would replace its own input" in error
+    assert Path("in/0.png").read_bytes() == before
 
 
 @pytest.mark.parametrize("suffix", [".gif", ".webp", ".png"])
-def test_each_picture_of_an_animation_is_a_page_of_the_result(
-    recipe: Path, tmp_path: Path, suffix: str
-) -> None:
+def test_each_picture_of_an_animation_is_a_page_of_the_result(suffix: str) -> None:
     frames = [np.stack([pixels(seed + k) // 2 for k in range(3)], axis=-1) for seed in range(3)]
     first, *others = (PillowImage.fromarray(each) for each in frames)
-    path, out = tmp_path / f"moving{suffix}", tmp_path / "out"
-    first.save(path, save_all=True, append_images=others, lossless=True)
-    summary = tmp_path / "s.json"
-    assert batch(recipe, path, "--out", out, "--suffix", ".tif", "--summary", summary) == 0
-    (row,) = json.loads(summary.read_text("utf-8"))["files"]
+    name = f"moving{suffix}"
+    first.save(name, save_all=True, append_images=others, lossless=True)
+    batch(f"{name} --out out --suffix .tif --summary s.json")
+    (row,) = table("s.json")
     assert row["size"] == "23×20, 3 pictures"
-    with PillowImage.open(path) as moving, tifffile.TiffFile(out / "moving.tif") as made:
+    with PillowImage.open(name) as moving, tifffile.TiffFile("out/moving.tif") as made:
         assert len(made.pages) == 3
         for number, page in enumerate(made.pages):
             moving.seek(number)
             shown = np.asarray(moving.convert("RGB"))
-            assert np.array_equal(page.asarray(), applied(recipe, shown))
+            assert np.array_equal(page.asarray(), applied(shown))
 
 
-def test_pages_of_a_tiff_keep_their_sizes_and_types(recipe: Path, tmp_path: Path) -> None:
+def test_pages_of_a_tiff_keep_their_sizes_and_types() -> None:
     pages = [
         np.stack([pixels(1)] * 3, axis=-1),
         pixels(2, 30),
         pixels(3).astype(np.uint16) * 257,
     ]
-    with tifffile.TiffWriter(tmp_path / "mixed.tif") as file:
+    with tifffile.TiffWriter("mixed.tif") as file:
         for each in pages:
             file.write(each, photometric="rgb" if each.ndim == 3 else "minisblack")
-    assert batch(recipe, tmp_path / "mixed.tif", "--out", tmp_path / "out") == 0
-    with tifffile.TiffFile(tmp_path / "out/mixed.tif") as made:
+    batch("mixed.tif --out out")
+    with tifffile.TiffFile("out/mixed.tif") as made:
         assert len(made.pages) == 3
         for page, source in zip(made.pages, pages, strict=True):
             assert page.dtype == source.dtype
-            expected = applied(recipe, source, ".tif")
+            expected = applied(source, ".tif")
             assert np.array_equal(page.asarray(), expected.reshape(source.shape))
 
 
 @pytest.mark.parametrize("suffix", [".nii", ".nii.gz"])
-def test_volumes_of_a_file_stay_together_under_its_header(
-    recipe: Path, tmp_path: Path, suffix: str
-) -> None:
+def test_volumes_of_a_file_stay_together_under_its_header(suffix: str) -> None:
     voxels = np.random.default_rng(1).integers(0, 255, (9, 10, 4, 3), np.int16)
     image = nibabel.Nifti1Image(voxels, np.diag([2.0, 2.0, 3.0, 1.0]))
     image.header.set_zooms((2, 2, 3, 1.5))
     image.header["descrip"] = b"a scan"
-    nibabel.save(image, tmp_path / f"f{suffix}")
-    assert batch(recipe, tmp_path / f"f{suffix}", "--out", tmp_path / "out") == 0
-    made = nibabel.load(tmp_path / f"out/f{suffix}")
+    nibabel.save(image, f"f{suffix}")
+    batch(f"f{suffix} --out out")
+    made = nibabel.load(f"out/f{suffix}")
     assert made.shape == voxels.shape
-    assert made.header.binaryblock == nibabel.load(tmp_path / f"f{suffix}").header.binaryblock
+    assert made.header.binaryblock == nibabel.load(f"f{suffix}").header.binaryblock
     for number in range(3):
-        one = nibabel.Nifti1Image(voxels[..., number], image.affine)
-        nibabel.save(one, tmp_path / "one.nii")
-        assert batch(recipe, tmp_path / "one.nii", "--out", tmp_path / f"alone{number}") == 0
-        alone = nibabel.load(tmp_path / f"alone{number}/one.nii")
+        nibabel.save(nibabel.Nifti1Image(voxels[..., number], image.affine), "one.nii")
+        batch(f"one.nii --out alone{number}")
+        alone = nibabel.load(f"alone{number}/one.nii")
         assert np.array_equal(np.asarray(made.dataobj)[..., number], np.asarray(alone.dataobj))
 
 
-@pytest.mark.parametrize(("name", "suffix", "reason"), [
-    ("f.nii", ".npy", "several volumes are written to NIfTI and TIFF files only"),
-    ("moving.gif", ".png", "several pictures are written to TIFF files only"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "suffix", "reason"),
+    [
+        ("f.nii", ".npy", "several volumes are written to NIfTI and TIFF files only"),
+        ("moving.gif", ".png", "several pictures are written to TIFF files only"),
+    ],
+)
 def test_formats_of_one_picture_or_volume_are_refused_before_filtering(
-    recipe: Path, tmp_path: Path, name: str, suffix: str, reason: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    voxels = np.random.default_rng(1).integers(0, 255, (9, 10, 4, 3), np.int16)
-    nibabel.save(nibabel.Nifti1Image(voxels, None), tmp_path / "f.nii")
-    first, *others = (PillowImage.fromarray(pixels(seed)) for seed in range(3))
-    first.save(tmp_path / "moving.gif", save_all=True, append_images=others)
-    assert batch(recipe, tmp_path / name, "--suffix", suffix, "--out", tmp_path / "out") == 1
-    assert reason in capsys.readouterr().err
-    assert not list((tmp_path / "out").glob(f"*{suffix}"))
-
-
-@pytest.mark.parametrize("suffix", [".json", ".csv"])
-def test_results_are_compared_with_references_of_their_places(
-    recipe: Path, folder: Path, tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+    name: str, suffix: str, reason: str
 ) -> None:
-    ideal, summary = tmp_path / "ideal", tmp_path / f"s{suffix}"
-    (ideal / "below").mkdir(parents=True)
-    write_image(Image.from_array(pixels(10)), ideal / "0.png")
-    write_image(Image.from_array(pixels(10)), ideal / "below/4.tif")  # of another suffix
-    write_image(Image.from_array(applied(recipe, pixels(1))), ideal / "1.png")  # equal
-    write_image(Image.from_array(pixels(10, 30)), ideal / "2.png")  # of another size
-    (ideal / "3.png").write_bytes(b"no picture")
-    assert batch(recipe, folder, "--out", tmp_path / "out", "--summary", summary,
-                 "--reference", ideal) == 0  # fmt: skip
-    text = summary.read_text("utf-8")
-    table = json.loads(text)["files"] if suffix == ".json" else csv.DictReader(io.StringIO(text))
-    rows = {Path(row["source"]).stem: row for row in table}
+    voxels = np.random.default_rng(1).integers(0, 255, (9, 10, 4, 3), np.int16)
+    nibabel.save(nibabel.Nifti1Image(voxels, None), "f.nii")
+    first, *others = (PillowImage.fromarray(pixels(seed)) for seed in range(3))
+    first.save("moving.gif", save_all=True, append_images=others)
+    assert reason in batch(f"{name} --suffix {suffix} --out out", status=1).err
+    assert not list(Path("out").glob(f"*{suffix}"))
+
+
+@with_pictures
+@each_summary
+def test_results_are_compared_with_references_of_their_places(summary: str) -> None:
+    write("ideal/0.png", pixels(10))
+    write("ideal/below/4.tif", pixels(10))  # of another suffix
+    write("ideal/1.png", applied(pixels(1)))  # equal
+    write("ideal/2.png", pixels(10, 30))  # of another size
+    Path("ideal/3.png").write_bytes(b"no picture")
+    error = batch(f"in --out out --summary {summary} --reference ideal").err
+    rows = {Path(row["source"]).stem: row for row in table(summary)}
     for stem in ("0", "4"):
         before = judge(pixels(int(stem))[..., np.newaxis], pixels(10)[..., np.newaxis])
-        made = applied(recipe, pixels(int(stem)))
+        made = applied(pixels(int(stem)))
         after = judge(made.reshape(20, 23, 1), pixels(10)[..., np.newaxis])
         assert float(rows[stem]["psnr_before"]) == pytest.approx(before.psnr, abs=1e-4)
         assert float(rows[stem]["psnr"]) == pytest.approx(after.psnr, abs=1e-4)
@@ -429,42 +386,29 @@ def test_results_are_compared_with_references_of_their_places(
     assert "The reference cannot be used: 3.png: this is no image" in rows["3"]["note"]
     assert rows["5"]["note"] == "There is no reference."
     assert all(rows[stem]["psnr"] in (None, "") for stem in ("2", "3", "5"))
-    assert "3 results were not compared" in capsys.readouterr().err
+    assert "3 results were not compared" in error
 
 
-def test_references_in_no_folder_are_an_error(
-    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert batch(recipe, folder, "--out", tmp_path / "out", "--reference", tmp_path / "no") == 1
-    assert "no: there is no such folder" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-def test_volumes_are_compared_with_volumes(recipe: Path, tmp_path: Path) -> None:
+def test_volumes_are_compared_with_volumes() -> None:
     voxels = np.random.default_rng(1).integers(0, 255, (8, 12, 10), np.uint8)
     for place in ("in", "ideal"):
-        (tmp_path / place).mkdir()
-        write_volume(Volume.from_array(voxels, "head"), tmp_path / place / "head.nii.gz")
-    summary = tmp_path / "s.json"
-    assert batch(recipe, tmp_path / "in", "--out", tmp_path / "out", "--summary", summary,
-                 "--reference", tmp_path / "ideal") == 0  # fmt: skip
-    (row,) = json.loads(summary.read_text("utf-8"))["files"]
+        Path(place).mkdir()
+        write_volume(Volume.from_array(voxels, "head"), f"{place}/head.nii.gz")
+    batch("in --out out --summary s.json --reference ideal")
+    (row,) = table("s.json")
     assert row["psnr_before"] == "inf"
     assert 0 < row["psnr"] < 40
 
 
-def test_an_ome_zarr_names_the_command_that_filters_it(
-    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (folder / "scan.zarr/0/0").mkdir(parents=True)
-    (folder / "scan.zarr/zarr.json").write_text("{}", encoding="utf-8")
-    out = tmp_path / "deep/out"
-    assert batch(recipe, folder, "--out", out) == 1
-    text = capsys.readouterr().err
+@with_pictures
+def test_an_ome_zarr_names_the_command_that_filters_it() -> None:
+    Path("in/scan.zarr/0/0").mkdir(parents=True)
+    Path("in/scan.zarr/zarr.json").write_text("{}", encoding="utf-8")
+    text = batch("in --out deep/out", status=1).err
     assert text.count("failed:") == 1
     assert "scan.zarr: OME-Zarr is filtered in blocks" in text
     assert "apply --memory 2G" in text
-    assert len(list(out.rglob("*.png"))) == 6
+    assert len(list(Path("deep/out").rglob("*.png"))) == 6
 
 
 ODD_NAMES = (
@@ -475,48 +419,41 @@ ODD_NAMES = (
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not allow such names")
-@pytest.mark.parametrize("suffix", [".json", ".csv"])
+@each_summary
 def test_names_of_any_bytes_come_back_from_summary_and_journal(
-    recipe: Path, tmp_path: Path, suffix: str, capfd: pytest.CaptureFixture[str]
+    summary: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    source, out, summary = tmp_path / "in\x80", tmp_path / "out\x9b", tmp_path / f"s{suffix}"
-    source.mkdir()
+    Path("in\x80").mkdir()
     for number, name in enumerate(ODD_NAMES):
-        write_image(Image.from_array(pixels(number)), tmp_path / "a.png")
-        (tmp_path / "a.png").rename(os.fsdecode(os.fsencode(source) + b"/" + name))
-    (source / os.fsdecode(b"damaged\xff\x1b.png")).write_bytes(b"no picture")
-    assert batch(recipe, source, "--out", out, "--summary", summary) == 1
-    text = summary.read_text("utf-8")  # strictly
+        write("a.png", pixels(number))
+        Path("a.png").rename(os.fsdecode("in\x80/".encode() + name))
+    Path("in\x80", os.fsdecode(b"damaged\xff\x1b.png")).write_bytes(b"no picture")
+    command = ["batch", "r.json", "in\x80", "--out", "out\x9b"]
+    assert main([*command, "--summary", summary]) == 1
     shown = capfd.readouterr()
-    for each in (text, shown.out, shown.err):
+    for each in (Path(summary).read_text("utf-8"), shown.out, shown.err):  # strictly
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", each)
-    if suffix == ".json":
-        table = json.loads(text)["files"]
-    else:
-        table = list(csv.DictReader(io.StringIO(text)))
-        for row in table:
-            for key in ("source", "target"):
-                if row[key].startswith('"'):
-                    row[key] = json.loads(row[key])
-    done = [row for row in table if row["status"] == "done"]
+    rows = table(summary)
+    for row in rows if summary == "s.csv" else []:
+        for key in ("source", "target"):
+            if row[key].startswith('"'):
+                row[key] = json.loads(row[key])
+    done = [row for row in rows if row["status"] == "done"]
     assert {os.fsencode(Path(row["source"]).name) for row in done} == set(ODD_NAMES)
     assert all(Path(row["source"]).exists() and Path(row["target"]).exists() for row in done)
-    assert batch(recipe, source, "--out", out, "--resume") == 1
+    assert main([*command, "--resume"]) == 1
     assert f"{len(ODD_NAMES)} were done before" in capfd.readouterr().out
 
 
+@with_pictures
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not allow such names")
-def test_names_that_are_too_long_are_failures_of_their_own(
-    recipe: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_that_are_too_long_are_failures_of_their_own() -> None:
     """The result of a GIF with the longest name has a longer one; a name given may be too long."""
-    PillowImage.fromarray(pixels(9)).save(folder / f"{'l' * 251}.gif")
-    given = [recipe, folder, tmp_path / ("x" * 300), "--suffix", ".tiff"]
-    assert batch(*given, "--out", tmp_path / "out") == 1
-    text = capsys.readouterr().err
+    PillowImage.fromarray(pixels(9)).save(f"in/{'l' * 251}.gif")
+    text = batch(f"in {'x' * 300} --suffix .tiff --out out", status=1).err
     assert "bug" not in text
     assert len(re.findall("failed: .*File name too long", text)) == 2
-    assert len(list((tmp_path / "out").rglob("*.tiff"))) == 6
+    assert len(list(Path("out").rglob("*.tiff"))) == 6
 
 
 def _with_metadata(folder: Path) -> list[Path]:
@@ -543,30 +480,22 @@ def _with_metadata(folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-@pytest.mark.parametrize("suffix", [".json", ".csv"])
-def test_notices_are_those_of_apply(
-    recipe: Path, tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out, summary = tmp_path / "out", tmp_path / f"s{suffix}"
-    files, named = _with_metadata(tmp_path / "in"), 0
-    assert batch(recipe, tmp_path / "in", "--out", out, "--summary", summary) == 0
-    printed = capsys.readouterr().err
-    text = summary.read_text("utf-8")
-    as_json = suffix == ".json"
-    table = json.loads(text)["files"] if as_json else csv.DictReader(io.StringIO(text))
-    rows = {Path(row["source"]).name: row for row in table}
-    (tmp_path / "one").mkdir()
+@each_summary
+def test_notices_are_those_of_apply(summary: str) -> None:
+    files, named = _with_metadata(Path("in")), 0
+    printed = batch(f"in --out out --summary {summary}").err
+    rows = {Path(row["source"]).name: row for row in table(summary)}
+    Path("one").mkdir()
     for path in files:
-        target = str(tmp_path / "one" / path.name)
-        assert main(["apply", "--recipe", str(recipe), str(path), target, "--json"]) == 0
-        shown = capsys.readouterr()
-        record, lines = json.loads(shown.out)["record"], shown.err.splitlines()
+        said = run(f"apply --recipe r.json {path} one/{path.name} --json")
+        record, lines = json.loads(said.out)["record"], said.err.splitlines()
         expected = list(dict.fromkeys(line.removeprefix("note: ") for line in lines))
         row = rows[path.name]
-        assert row["notices"] == (expected if as_json else " ".join(expected)), path.name
-        if as_json:
+        if summary == "s.json":
+            assert row["notices"] == expected, path.name
             assert row["record"] == record
         else:
+            assert row["notices"] == " ".join(expected), path.name
             assert all(row[name] == "; ".join(record[name]) for name in record)
         named += bool(expected)
         for each in expected:  # by one file at least, if several have it
@@ -574,19 +503,15 @@ def test_notices_are_those_of_apply(
     assert named >= 7
 
 
-def test_a_notice_of_many_files_is_printed_once(
-    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "in").mkdir()
+def test_a_notice_of_many_files_is_printed_once() -> None:
+    Path("in").mkdir()
     picture = PillowImage.fromarray(np.stack([pixels(1)] * 3, axis=2)).convert("CMYK")
     for number in range(3):
-        picture.save(tmp_path / f"in/{number}.jpg")
-    assert batch(recipe, tmp_path / "in", "--out", tmp_path / "out") == 0
-    text = capsys.readouterr().err
+        picture.save(f"in/{number}.jpg")
+    text = batch("in --out out").err
     assert text.count("CMYK converted") == 1
-    assert f"note: 3 files, such as {tmp_path / 'in/0.jpg'}: CMYK converted to RGB" in text
-    assert batch(recipe, tmp_path / "in", "--out", tmp_path / "out", "--resume") == 0
-    assert "CMYK" not in capsys.readouterr().err  # it was printed then; the summary has it again
+    assert "note: 3 files, such as in/0.jpg: CMYK converted to RGB" in text
+    assert "CMYK" not in batch("in --out out --resume").err  # the summary has it again
 
 
 ONLY_APPLY = {
@@ -615,77 +540,59 @@ def test_batch_has_the_options_of_apply_and_defines_them_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
-    [["--axis", "y"], ["--float"], ["--quality", "30"], ["--nan", "7"], ["--level", "serial"]],
-    ids=" ".join,
+    "given", ["--axis y", "--float", "--quality 30", "--nan 7", "--level serial"]
 )
-def test_options_do_what_they_do_in_apply(
-    given: list[str], recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "in").mkdir()
+def test_options_do_the_same_as_in_apply(given: str) -> None:
     random = np.random.default_rng(1)
+    write("in/a.png", pixels(1))
+    write("in/b.jpg", pixels(2))
     voxels = random.integers(0, 255, (4, 12, 10), np.uint8)
-    write_volume(Volume.from_array(voxels, "head"), tmp_path / "in/head.nii.gz")
-    write_image(Image.from_array(pixels(1)), tmp_path / "in/a.png")
-    write_image(Image.from_array(pixels(2)), tmp_path / "in/b.jpg")
+    write_volume(Volume.from_array(voxels, "head"), "in/head.nii.gz")
     hole = random.random((6, 7, 8), np.float32)
     hole[1, 2, 3] = np.nan
-    if given[0] == "--nan":
-        nibabel.Nifti1Image(hole, np.eye(4)).to_filename(tmp_path / "in/hole.nii")
-    out = tmp_path / "out"
-    assert batch(recipe, tmp_path / "in", "--out", out, *given) == 0
-    (tmp_path / "one").mkdir()
+    option = given.split()[0]
+    if option == "--nan":
+        nibabel.Nifti1Image(hole, np.eye(4)).to_filename("in/hole.nii")
+    batch(f"in --out out {given}")
+    Path("one").mkdir()
     suits = {"--axis": (".nii.gz",), "--float": (".nii.gz",), "--quality": (".jpg",)}
-    for path in sorted((tmp_path / "in").iterdir()):
-        own = given if path.name.endswith(suits.get(given[0], (path.name,))) else []
-        target = tmp_path / "one" / path.name
-        assert main(["apply", "--recipe", str(recipe), str(path), str(target), *own]) == 0
-        assert (out / path.name).read_bytes() == target.read_bytes(), path.name
-    plain = tmp_path / "plain"
-    if given[0] not in ("--level", "--nan"):
-        assert batch(recipe, tmp_path / "in", "--out", plain) == 0
-        names = [each.name for each in (tmp_path / "one").iterdir()]
+    names = sorted(path.name for path in Path("in").iterdir())
+    for name in names:
+        own = given if name.endswith(suits.get(option, (name,))) else ""
+        run(f"apply --recipe r.json in/{name} one/{name} {own}")
+        assert Path("out", name).read_bytes() == Path("one", name).read_bytes(), name
+    if option not in ("--level", "--nan"):
+        batch("in --out plain")
         differ = [
-            name for name in names if (out / name).read_bytes() != (plain / name).read_bytes()
+            name
+            for name in names
+            if Path("out", name).read_bytes() != Path("plain", name).read_bytes()
         ]
         assert len(differ) == 1
-    capsys.readouterr()
-    assert batch(recipe, tmp_path / "in", "--out", out, "--resume") == (given[0] != "--level")
-    shown = capsys.readouterr()
-    if given[0] == "--level":  # it changes no result
+    shown = batch("in --out out --resume", status=int(option != "--level"))
+    if option == "--level":  # it changes no result
         assert "were done before" in shown.out
     else:
         assert "belongs to another recipe, or other options" in shown.err
 
 
-def test_a_worker_gets_all_options(recipe: Path, folder: Path, tmp_path: Path) -> None:
-    given = _parser().parse_args(
-        [str(recipe), str(folder), "--out", "x", "--block", "16x8", "--memory-limit", "1G",
-         "--device", "gpu", "--level", "shared", "--nan", "2", "--float", "--quality", "7"]
-    )  # fmt: skip
+def test_a_worker_gets_all_options(here: Path) -> None:
+    computing = "--block 16x8 --memory-limit 1G --device gpu --level shared"
+    line = f"r.json in --out x {computing} --nan 2 --float --quality 7"
+    given = _parser().parse_args(line.split())
     options, handling = run_options(vars(given)), _handling(given)
-    settings = TaskSettings(read_recipe(recipe), options, tmp_path, handling)
-    task = json.loads(describe(0, Item(tmp_path / "a", tmp_path / "b"), settings))
+    settings = TaskSettings(read_recipe("r.json"), options, here, handling)
+    task = json.loads(describe(0, Item(here / "a", here / "b"), settings))
     assert Field(task["options"], "task").record(RunOptions) == options
     assert Handling(**task["handling"]) == handling == Handling(2.0, True, False, 7)
     assert (options.block, options.memory_limit) == ((16, 8), 1 << 30)
 
 
-def test_quiet_and_verbose(
-    recipe: Path,
-    folder: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with pytest.raises(SystemExit):
-        batch(recipe, folder, "--out", tmp_path / "out", "--quiet", "--verbose")
-    assert "--quiet: not allowed with argument --verbose" in capsys.readouterr().err
+@with_pictures
+def test_verbose(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[object] = []
     monkeypatch.setattr("kernelscope.cli.batch.log_to_stderr", lambda: shown.append(None))
     caplog.set_level(logging.DEBUG, "kernelscope")
-    assert batch(recipe, folder, "--out", tmp_path / "out", "--verbose") == 0
+    assert "6 of 6 files" in batch("in --out out --verbose").out
     assert len(shown) == 1
     assert "Read 0.png" in caplog.text
-    assert "6 of 6 files" in capsys.readouterr().out

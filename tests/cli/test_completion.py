@@ -7,10 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from kernelscope.cli.completion import script
 
 from kernelscope.cli.common import every_filter
-from kernelscope.cli.completion import script
-from kernelscope.cli.main import COMMANDS, main
+from kernelscope.cli.main import COMMANDS
+from tests.cli.running import refused, run
 
 BASH = shutil.which("bash")
 
@@ -28,25 +29,15 @@ def completing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def completed(completing: Path, folder: Path, line: str) -> set[str]:
-    """Return the ways to complete the last word of a line."""
-    words = line.split(" ")
-    done = subprocess.run(
-        [str(BASH), str(completing), *words],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=folder,
-    )
-    assert not done.stderr
-    return set(done.stdout.split())
-
-
-def test_words_are_completed(completing: Path, tmp_path: Path) -> None:
-    (tmp_path / "photo.png").touch()
+def test_words_are_completed(completing: Path, here: Path) -> None:
+    (here / "photo.png").touch()
 
     def found(line: str) -> set[str]:
-        return completed(completing, tmp_path, line)
+        """Return the ways to complete the last word of a line."""
+        command = [str(BASH), str(completing), *line.split(" ")]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert not done.stderr
+        return set(done.stdout.split())
 
     assert found("kernelscope ") == {*COMMANDS, "photo.png"}
     assert found("kernelscope de") == {"denoise"}
@@ -61,9 +52,7 @@ def test_words_are_completed(completing: Path, tmp_path: Path) -> None:
     assert {"--save-recipe", "--repeat"} <= found("kernelscope apply mean --")
 
 
-def test_it_is_printed_for_two_shells(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_printed_for_two_shells() -> None:
     for shell in ("bash", "zsh"):
-        assert main(["completion", shell]) == 0
-        assert capsys.readouterr().out == script()
-    with pytest.raises(SystemExit):
-        main(["completion", "cmd"])
+        assert run(f"completion {shell}").out == script()
+    refused("completion cmd", status=2)

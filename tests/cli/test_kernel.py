@@ -16,9 +16,9 @@ from kernelscope.base import machine
 from kernelscope.base.errors import AppError
 from kernelscope.base.paths import KERNELS, RESOURCES
 from kernelscope.cli.common import every_filter, open_backends
-from kernelscope.cli.main import main
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.teach.manual import filter_name
+from tests.cli.running import refused, run
 
 WITH_KERNELS = [spec for spec in every_filter().values() if spec.levels("gpu")]
 
@@ -29,14 +29,12 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspection, "compile_report", lambda *_, **__: {})
 
 
-def run_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
-    assert main(["kernel", *arguments, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+def as_json(line: str) -> Any:
+    return json.loads(run(f"kernel {line} --json").out)
 
 
-def test_source_and_report(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["kernel", "mean", "--level", "shared", "--size", "5"]) == 0
-    text = capsys.readouterr().out
+def test_source_and_report() -> None:
+    text = run("kernel mean --level shared --size 5").out
     assert text.startswith(read_source("mean"))
     report = text.removeprefix(read_source("mean"))
     assert "mean_shared: 32×128 blocks of 32×8 threads, compiled by NVRTC" in report
@@ -48,12 +46,10 @@ def test_source_and_report(capsys: pytest.CaptureFixture[str]) -> None:
         assert spills == "0 bytes of spills"
 
 
-def test_json_has_the_compilers_report(capsys: pytest.CaptureFixture[str]) -> None:
-    found = run_json(capsys, "mean", "--level", "shared", "--size", "5", "--arch", "sm_86")
-    assert (found["filter"], found["level"], found["source"]) == (
-        *("mean", "shared"),
-        read_source("mean"),
-    )
+def test_json_has_the_compilers_report() -> None:
+    found = as_json("mean --level shared --size 5 --arch sm_86")
+    assert (found["filter"], found["level"]) == ("mean", "shared")
+    assert found["source"] == read_source("mean")
     assert found["compiler"] == inspection.reporter()
     (kernel,) = found["kernels"]
     assert kernel["name"] == "mean_shared"
@@ -64,113 +60,86 @@ def test_json_has_the_compilers_report(capsys: pytest.CaptureFixture[str]) -> No
     }
 
 
-def test_report_without_the_source(uncompiled: None, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["kernel", "sobel", "--level", "global", "--report-only"]) == 0
-    assert capsys.readouterr().out.startswith("\nsobel_global: ")
+@pytest.mark.usefixtures("uncompiled")
+def test_report_without_the_source() -> None:
+    said = run("kernel sobel --level global --report-only")
+    assert said.out.startswith("\nsobel_global: ")
 
 
-def test_options_reach_the_plan(uncompiled: None, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--type", "16", "--rgb", "--border", "wrap", "--side", "300", "--block", "8x8"]
-    (kernel,) = run_json(capsys, "mean", "--level", "global", *options)["kernels"]
+@pytest.mark.usefixtures("uncompiled")
+def test_options_reach_the_plan() -> None:
+    options = "--type 16 --rgb --border wrap --side 300 --block 8x8"
+    (kernel,) = as_json(f"mean --level global {options}")["kernels"]
     assert kernel["block"] == [8, 8]
     assert kernel["grid"] == [38, 38]
     assert kernel["defines"]["SAMPLE_BITS"] == "16"
     assert kernel["defines"]["CHANNELS"] == "3"
     assert kernel["defines"]["BORDER"] == "4"
-    (grey,) = run_json(capsys, "mean", "--level", "global", "--rgb", "--grey")["kernels"]
+    (grey,) = as_json("mean --level global --rgb --grey")["kernels"]
     assert grey["defines"]["CHANNELS"] == "1"
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("spec", WITH_KERNELS, ids=lambda spec: spec.id)
-def test_every_level_of_every_filter(
-    spec: FilterSpec, uncompiled: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_level_of_every_filter(spec: FilterSpec) -> None:
     for level in spec.levels("gpu"):
-        found = run_json(capsys, filter_name(spec), "--level", level.id)
+        found = as_json(f"{filter_name(spec)} --level {level.id}")
         assert found["kernels"], level.id
         for kernel in found["kernels"]:
             assert kernel["name"] in found["source"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "message"),
+    ("line", "status", "message"),
     [
-        ([], 2, "required: FILTER"),
-        (["gaussian-noise"], 2, "invalid choice: 'gaussian-noise'"),
-        (["mean", "--level", "fast"], 2, "argument --level"),
-        (["mean", "--arch", "sm_x"], 2, "sm_x is not an architecture like sm_90"),
-        (["mean", "--block", "99999x1"], 2, "argument --block"),
-        (["mean", "--json", "--report-only"], 2, "not allowed with argument"),
-        (["mri-nlm", "--rgb"], 2, "--rgb"),
-        (["mean", "--size", "4"], 1, "4 is even"),
-        (["mean", "--side", "3", "--size", "9", "--border", "valid"], 1, "does not fit"),
+        ("", 2, "required: FILTER"),
+        ("gaussian-noise", 2, "invalid choice: 'gaussian-noise'"),
+        ("mean --level fast", 2, "argument --level"),
+        ("mean --arch sm_x", 2, "sm_x is not an architecture like sm_90"),
+        ("mean --block 99999x1", 2, "argument --block"),
+        ("mean --json --report-only", 2, "not allowed with argument"),
+        ("mri-nlm --rgb", 2, "--rgb"),
+        ("mean --size 4", 1, "4 is even"),
+        ("mean --side 3 --size 9 --border valid", 1, "does not fit"),
     ],
 )
-def test_mistakes(
-    arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if status == 2:
-        with pytest.raises(SystemExit, match="2"):
-            main(["kernel", *arguments])
-    else:
-        assert main(["kernel", *arguments]) == status
-    assert message in capsys.readouterr().err
+def test_mistakes(line: str, status: int, message: str) -> None:
+    assert message in refused(f"kernel {line}", status=status)
 
 
-@pytest.fixture
-def no_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_nvrtc_there_is_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     def version(self: object) -> str:
         raise RuntimeError("libnvrtc.so.13 not found")
 
     monkeypatch.setattr(Nvrtc, "version", version)
-
-
-def test_without_nvrtc_the_source_is_printed(
-    no_nvrtc: None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["kernel", "mean", "--level", "shared", "--size", "5"]) == 0
-    printed = capsys.readouterr()
+    printed = run("kernel mean --level shared --size 5")
     assert printed.out.startswith(read_source("mean"))
     plan = printed.out.removeprefix(read_source("mean"))
     assert "mean_shared: 32×128 blocks of 32×8 threads\n" in plan
     assert "-DSIZE=5" in plan
     assert printed.err.startswith("note: The compiler's report is left out. ")
     assert "pip install" in printed.err
-
-
-def test_json_without_nvrtc_has_the_notice(
-    no_nvrtc: None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = run_json(capsys, "mean")
+    found = as_json("mean")
     assert found["kernels"][0]["reports"] == {}
     assert "pip install" in found["notice"]
+    error = refused("kernel mean --report-only")
+    assert error.startswith("error: The report needs NVRTC")
 
 
-def test_the_report_alone_needs_nvrtc(no_nvrtc: None, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["kernel", "mean", "--report-only"]) == 1
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.startswith("error: The report needs NVRTC")
-
-
-def test_a_kernel_that_does_not_compile_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_kernel_that_does_not_compile_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> Any:
         raise AppError("NVRTC could not compile mean.cu.")
 
     monkeypatch.setattr(inspection, "compile_report", fail)
-    assert main(["kernel", "mean"]) == 1
-    assert "could not compile" in capsys.readouterr().err
+    assert "could not compile" in refused("kernel mean")
 
 
-def test_the_entry_point_is_that_of_the_macros(
-    uncompiled: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("uncompiled")
+def test_the_entry_point_is_that_of_the_macros() -> None:
     found = {}
     for search in ("window", "image"):
-        kernels = run_json(capsys, "nlm", "--search", search, "--type", "16")["kernels"]
+        kernels = as_json(f"nlm --search {search} --type 16")["kernels"]
         (kernel,) = (each for each in kernels if each["name"] == "nlm_tuned")
         assert kernel["defines"]["WHOLE"] == str(int(search == "image"))
         found[search] = kernel["lines"]
@@ -178,9 +147,9 @@ def test_the_entry_point_is_that_of_the_macros(
         first, last = kernel["lines"]
         assert any("nlm_tuned(" in line for line in text[first - 1 : last])
     assert found["image"][1] < found["window"][0], "each has a kernel of its own"
-    assert main(["kernel", "nlm", "--type", "16", "--report-only"]) == 0
+    said = run("kernel nlm --type 16 --report-only")
     first, last = found["window"]
-    assert f"entry point: nlm_tuned.cuh, lines {first} to {last}" in capsys.readouterr().out
+    assert f"entry point: nlm_tuned.cuh, lines {first} to {last}" in said.out
 
 
 @pytest.mark.slow
@@ -200,9 +169,8 @@ def test_neither_window_nor_pycuda_is_loaded() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_info_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["info", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+def test_info_for_programs() -> None:
+    found = json.loads(run("info --json").out)
     assert found["machine"].keys() == machine.facts().keys()
     with open_backends() as backends:
         states = {name: backend.availability() for name, backend in backends.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -15,18 +16,18 @@ import tifffile
 
 from kernelscope.base import memory
 from kernelscope.big.lazy import blocks, files, streaming
-from kernelscope.cli.main import main
 from kernelscope.files import read_image, read_recipe
 from kernelscope.files.volumes import read_volume
+from tests.cli import running
+from tests.cli.running import run
 
 VOLUME = (9, 40, 33)
 PICTURE = (70, 45, 3)
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a folder with a volume and a picture, cut into odd blocks."""
-    monkeypatch.chdir(tmp_path)
+def sources(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A volume and a picture, cut into odd blocks."""
     random = np.random.default_rng(3)
     voxels = random.integers(0, 3000, VOLUME).astype(np.uint16)
     metadata = {"axes": "ZYX", "spacing_mm": (3.0, 1.0, 0.5)}
@@ -35,20 +36,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tifffile.imwrite("photo.tif", pixels, photometric="rgb", tile=(16, 32), compression="zlib")
     monkeypatch.setattr(blocks, "_sides", lambda source, *_: (4, 13, source.shape[2]))
     monkeypatch.setattr(memory, "resident", lambda: 300 << 20)  # and not that of all tests
-    return tmp_path
 
 
-def apply(line: str) -> int:
-    return main(["apply", *line.split()])
-
-
-def refused(line: str, message: str, capsys: pytest.CaptureFixture[str], status: int = 1) -> None:
+def refused(line: str, message: str, status: int = 1) -> None:
     before = {path.name: path.read_bytes() for path in Path.cwd().iterdir()}
-    capsys.readouterr()
-    assert apply(line) == status
-    output = capsys.readouterr()
-    assert not output.out
-    assert re.fullmatch(f"error: .*{message}.*\n", output.err), output.err
+    error = running.refused(f"apply {line}", status=status)
+    assert re.search(message, error), error
     assert {path.name: path.read_bytes() for path in Path.cwd().iterdir()} == before
 
 
@@ -61,11 +54,9 @@ def refused(line: str, message: str, capsys: pytest.CaptureFixture[str], status:
         "nlm {} --search-radius 2 --patch 3 --axis x",
     ],
 )
-def test_a_volume(step: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert apply(step.format("in.tif whole.tif")) == 0
-    capsys.readouterr()
-    assert apply(step.format("in.tif out.tif --memory 64G")) == 0
-    output = capsys.readouterr()
+def test_a_volume(step: str) -> None:
+    run(f"apply {step.format('in.tif whole.tif')}")
+    output = run(f"apply {step.format('in.tif out.tif --memory 64G')}")
     whole, out = read_volume("whole.tif"), read_volume("out.tif")
     np.testing.assert_array_equal(out.voxels, whole.voxels)
     assert out.voxels.dtype == whole.voxels.dtype
@@ -79,27 +70,39 @@ def test_a_volume(step: str, capsys: pytest.CaptureFixture[str]) -> None:
     [
         "median {} --size 5 --border wrap --grey",
         "mean {} --size 5 --border valid : gaussian-noise --seed 3",
-        "sobel {} --within rectangle_12,8_40,38",
+        "sobel {} --within @area",
     ],
 )
-def test_a_picture(step: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [word.replace("_", " ") for word in step.split()]
+def test_a_picture(step: str) -> None:
+    area = "rectangle 12,8 40,38"
     for pair in ("photo.tif whole.tif", "photo.tif out.tif --memory 64G"):
-        given = [part for word in words for part in (pair.split() if word == "{}" else [word])]
-        assert main(["apply", *given]) == 0
+        words = step.format(pair).split()
+        said = run("apply", *(area if word == "@area" else word for word in words))
     np.testing.assert_array_equal(read_image("out.tif").planes, read_image("whole.tif").planes)
-    assert "pixels in" in capsys.readouterr().out
+    assert "pixels in" in said.out
 
 
-def test_a_recipe_and_one_of_several_volumes(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("channel", [{"Name": ["DAPI"]}, {"Name": ["DAPI"], "Color": [65535]}])
+def test_the_record_names_the_same_as_of_a_whole_run(channel: dict[str, Any]) -> None:
+    metadata = {"axes": "ZYX", "Channel": channel}
+    stack = np.zeros((3, 8, 8), np.uint16)
+    tifffile.imwrite("a.ome.tif", stack, ome=True, photometric="minisblack", metadata=metadata)
+    whole, blocks = (
+        json.loads(run(f"apply median a.ome.tif b.ome.tif --json {more}").out)["record"]
+        for more in ("", "--memory 64G")
+    )
+    assert whole == blocks
+    assert ("channel colour" in whole["kept"]) == ("Color" in channel)
+
+
+def test_a_recipe_and_one_of_several_volumes() -> None:
     voxels = np.random.default_rng(1).integers(0, 99, (2, 3, 20, 18)).astype(np.uint8)
     tifffile.imwrite("two.ome.tif", voxels, metadata={"axes": "TZYX"})
     command = "mean two.ome.tif out.ome.tif --memory 64G --size 5 --save-recipe a.json --quiet"
-    refused(command, "two.ome.tif: it holds 2 volumes", capsys)
-    assert apply(f"{command} --volume 2") == 0
-    assert capsys.readouterr().out == ""
+    refused(command, "two.ome.tif: it holds 2 volumes")
+    assert run(f"apply {command} --volume 2").out == ""
     assert len(read_recipe(Path("a.json")).steps) == 1
-    assert apply("--recipe a.json two.ome.tif whole.tif --volume 2") == 0
+    run("apply --recipe a.json two.ome.tif whole.tif --volume 2")
     np.testing.assert_array_equal(
         read_volume("out.ome.tif").voxels, read_volume("whole.tif").voxels
     )
@@ -123,22 +126,22 @@ def test_a_recipe_and_one_of_several_volumes(capsys: pytest.CaptureFixture[str])
         ("mean in.tif out.tif --device gpu", "cannot be used"),
     ],
 )
-def test_a_clear_line(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_clear_line(line: str, message: str) -> None:
     if "gpu" in line and os.environ.get("REQUIRE_GPU") == "1":
         pytest.skip("there is one")
     Path("link.tif").symlink_to("in.tif")
     Path("bad.tif").write_bytes(b"II*\0" + b"\xff" * 40)
     Path("photo.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
-    refused(f"{line} --memory 2G", message, capsys)
+    refused(f"{line} --memory 2G", message)
 
 
 @pytest.mark.parametrize(
     "option", ["--reference input", "--residual r.tif", "--float", "--nan 0", "--component in.tif"]
 )
-def test_options_of_whole_files(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_of_whole_files(option: str) -> None:
     name = "mri-nlm" if "component" in option else "mean"
     needs = f"{option.split()[0]} needs the whole file in memory"
-    refused(f"{name} in.tif out.tif --memory 2G {option}", needs, capsys, status=2)
+    refused(f"{name} in.tif out.tif --memory 2G {option}", needs, status=2)
 
 
 @pytest.mark.slow
@@ -151,9 +154,7 @@ def test_too_little_memory() -> None:
     assert not Path("out.tif").exists()
 
 
-def test_a_file_that_changes_while_it_is_filtered(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_changes_while_it_is_filtered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Here after the last block was read: nothing else would notice."""
     stream = streaming.stream
 
@@ -165,22 +166,20 @@ def test_a_file_that_changes_while_it_is_filtered(
 
     monkeypatch.setattr(files, "stream", changing)
     Path("out.tif").write_bytes(b"old")
-    assert apply("mean in.tif out.tif --memory 2G") == 1
-    assert "in.tif: the file changed while it was read" in capsys.readouterr().err
+    error = running.refused("apply mean in.tif out.tif --memory 2G")
+    assert "in.tif: the file changed while it was read" in error
     assert Path("out.tif").read_bytes() == b"old"
     assert not [path for path in Path.cwd().iterdir() if path.suffix == ".part"]
 
 
-def test_a_large_file_mentions_the_option(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_file_mentions_the_option() -> None:
     with Path("huge.tif").open("wb") as handle:
         writer = tifffile.TiffWriter(tifffile.FileHandle(handle, name="huge.tif"), bigtiff=True)
         writer.write(None, shape=(40, 9000, 9000), dtype=np.uint8, photometric="minisblack")
         writer.close()
-    assert apply("mean huge.tif out.tif") == 1
-    assert "too many. Crop or scale" in (error := capsys.readouterr().err)
-    assert error.endswith("Or filter it in blocks: --memory 2G.\n")
+    error = running.refused("apply mean huge.tif out.tif")
+    assert "too many. Crop or scale" in error
+    assert error.endswith("Or filter it in blocks: --memory 2G.")
 
 
 def run_apply(line: str) -> subprocess.CompletedProcess[str]:

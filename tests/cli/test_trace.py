@@ -10,17 +10,16 @@ import pytest
 from kernelscope.base.durations import duration
 from kernelscope.bench import recorded
 from kernelscope.bench.report import load
-from kernelscope.cli.main import main
 from kernelscope.traffic.trace import SECTOR
 from tests.backends.emulated import needs_compiler
+from tests.cli.running import refused, run
 
 pytestmark = [needs_compiler, pytest.mark.slow]
 
 
-def test_a_table_of_levels(capsys: pytest.CaptureFixture[str]) -> None:
-    levels = ("--level", "global", "shared", "texture")
-    assert main(["trace", "mean", "--size", "5", "--side", "64", *levels]) == 0
-    title, _, *lines = capsys.readouterr().out.splitlines()
+def test_a_table_of_levels() -> None:
+    said = run("trace mean --size 5 --side 64 --level global shared texture")
+    title, _, *lines = said.out.splitlines()
     assert title == "Mean, for each pixel of the output of 64×64 random pixels:"
     rows = {line[:22].strip(): line[22:].split() for line in lines[1:]}
     assert rows["global loads"] == ["25.00", "1.69", "–"]  # a tile has 36 x 12 cells for 32 x 8
@@ -32,9 +31,8 @@ def test_a_table_of_levels(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows["barriers of a thread"] == ["0.00", "2.00", "0.00"]
 
 
-def test_json_has_totals_of_each_launch(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["trace", "sobel", "--side", "64", "--level", "global", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+def test_json_has_totals_of_each_launch() -> None:
+    found = json.loads(run("trace sobel --side 64 --level global --json").out)
     assert found["filter"] == "sobel"
     (level,) = found["levels"]
     (launch,) = level["launches"]
@@ -46,42 +44,34 @@ def test_json_has_totals_of_each_launch(capsys: pytest.CaptureFixture[str]) -> N
     assert launch["totals"]["global stores"]["footprint"] == 64 * 64 // SECTOR
 
 
-def test_the_block_of_a_pixel(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["trace", "mean", "--side", "64", "--level", "shared", "--at", "40,9"]
-    assert main(arguments) == 0
-    text = capsys.readouterr().out
+def test_the_block_of_a_pixel() -> None:
+    line = "trace mean --side 64 --level shared --at"
+    text = run(f"{line} 40,9").out
     assert text.startswith("mean_shared, block [1, 1, 0], 256 threads")
     assert "shared loads: 2,304 accesses, 72 requests" in text
-    assert main([*arguments, "--json"]) == 0
-    (block,) = json.loads(capsys.readouterr().out)
+    (block,) = json.loads(run(f"{line} 40,9 --json").out)
     assert (block["level"], block["truncated"]) == ("shared", False)
     assert block["totals"]["global loads"]["accesses"] == 34 * 10
-    assert main(["trace", "mean", "--side", "64", "--level", "shared", "--at", "64,9"]) == 1
-    assert "There is no pixel 64, 9" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["trace", "mean", "--at", "three"])
+    assert "There is no pixel 64, 9" in refused(f"{line} 64,9")
+    refused("trace mean --at three", status=2)
 
 
-def test_volumes_and_partly_counted_launches(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["trace", "mri-nlm", "--side", "4", "--level", "global"]) == 0
-    assert "global loads" in capsys.readouterr().out
-    assert main(["trace", "mean", "--size", "15", "--side", "2048", "--level", "global"]) == 0
-    found = capsys.readouterr()
+def test_volumes_and_partly_counted_launches() -> None:
+    assert "global loads" in run("trace mri-nlm --side 4 --level global").out
+    found = run("trace mean --size 15 --side 2048 --level global")
     assert "one of each kind: mean_global (49 of 8,192)" in found.err
     assert "225.00" in found.out
 
 
-def test_least_times_on_a_card(capsys: pytest.CaptureFixture[str]) -> None:
-    levels = ("--level", "global", "shared")
-    assert main(["trace", "mean", "--side", "64", *levels, "--card", "geforce 210"]) == 0
-    *_, heading, _, first, second = capsys.readouterr().out.splitlines()
+def test_least_times_on_a_card() -> None:
+    said = run("trace mean --side 64 --level global shared --card", "geforce 210")
+    *_, heading, _, first, second = said.out.splitlines()
     assert heading == "Lower bound on GeForce 210, and the unit that sets it:"
     assert first.split()[0] == "Global"
     assert first.endswith("µs  device memory")
     assert second.endswith("µs  device memory")
-    more = ("--size", "3", "--level", "global", "--card", "H100")
-    assert main(["trace", "median", *more]) == 0
-    *_, line, reason = capsys.readouterr().out.splitlines()
+    said = run("trace median --size 3 --level global --card H100")
+    *_, line, reason = said.out.splitlines()
     report = load(recorded.FOLDER / "gpu-f-graphs.json")
     [seconds] = [
         statistics.median(row.seconds)
@@ -93,6 +83,4 @@ def test_least_times_on_a_card(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"  loads and stores  recorded {when}: {duration(seconds)}, " in line
     assert line.endswith(" times")
     assert reason.startswith("Global memory ")
-    with pytest.raises(SystemExit, match="2"):
-        main(["trace", "mean", "--card", "Voodoo"])
-    assert "GTX 480" in capsys.readouterr().err
+    assert "GTX 480" in refused("trace mean --card Voodoo", status=2)

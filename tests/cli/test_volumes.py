@@ -16,7 +16,6 @@ from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
 from kernelscope import filters
 from kernelscope.cli.common import StatusLine, switches
-from kernelscope.cli.main import main
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.files.volumes import read_volume
@@ -24,6 +23,7 @@ from kernelscope.filters.shared.mri_sigma import estimate_global
 from kernelscope.images.phantom import Contrast, head
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
+from tests.cli.running import refused, run
 from tests.cli.test_apply import apply, figures, files, wrong
 
 AFFINE = np.array([[0, -2.0, 0, 30], [1.5, 0, 0, -20], [0, 0, 3.0, 5], [0, 0, 0, 1]])
@@ -50,69 +50,47 @@ def read(name: str) -> NDArray[Any]:
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a folder with two scans of 9x8x7 voxels, of 16 bits."""
-    monkeypatch.chdir(tmp_path)
+def scans(here: Path) -> None:
+    """Two scans of 9x8x7 voxels, of 16 bits: T1.nii.gz and T2.nii."""
     save("T1.nii.gz", scan(1))
     save("T2.nii", scan(2))
-    return tmp_path
 
 
 @pytest.fixture
-def refuses(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], here: Path) -> Any:
-    """Check that a command is refused before anything is computed or written."""
+def uncomputed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is computed."""
     monkeypatch.setattr(
         "kernelscope.backends.cpu.CpuBackend.run", lambda *_: pytest.fail("the filter ran")
     )
-
-    def check(line: str, message: str) -> None:
-        before = files(here)
-        assert apply(line) == 1
-        output = capsys.readouterr()
-        assert not output.out
-        assert output.err.startswith("error: ")
-        assert message in output.err
-        assert files(here) == before
-
-    return check
 
 
 # Filters of volumes -------------------------------------------------------------------
 
 
 @each_filter
-def test_a_volume_goes_in_and_comes_out(
-    spec: FilterSpec, capsys: pytest.CaptureFixture[str]
-) -> None:
-    name = spec.id.replace("_", "-")
+def test_a_volume_goes_in_and_comes_out(spec: FilterSpec) -> None:
     quick = QUICK if "search_radius" in spec.defaults() else ""
-    assert apply(f"{name} T1.nii.gz out.nii.gz {quick}") == 0
+    said = apply(f"{spec.id.replace('_', '-')} T1.nii.gz out.nii.gz {quick}")
     before, after = nibabel.load("T1.nii.gz"), nibabel.load("out.nii.gz")
     assert after.header == before.header
     assert read("out.nii.gz").dtype == np.int16
     assert (read("out.nii.gz") != read("T1.nii.gz")).any()
-    line, end = capsys.readouterr().out.split("\n")
-    assert not end
+    (line,) = said.out.splitlines()
     assert line.startswith(f"out.nii.gz: {spec.name}, ")
     assert " CPU parallel; 9×8×7 voxels in " in line
     assert line.endswith(" megavoxels/s")
 
 
 @each_filter
-def test_help_shows_every_parameter(spec: FilterSpec, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        apply(f"{spec.id} --help")
-    assert stop.value.code == 0
-    text = " ".join(capsys.readouterr().out.split())
+def test_help_shows_every_parameter(spec: FilterSpec) -> None:
+    text = " ".join(apply(f"{spec.id} --help").out.split())
     for parameter in spec.parameters:
         option = f"--{parameter.name.replace('_', '-')}"
         assert f"{option} " in text
         assert parameter.help in text
         for switch, choice in switches(parameter).items():
             assert f"{switch} the same as {option} {choice.value}" in text
-    with pytest.raises(SystemExit):
-        apply(f"{spec.id} --help-all")
-    text = " ".join(capsys.readouterr().out.split())
+    text = " ".join(apply(f"{spec.id} --help-all").out.split())
     shared = ("--component", "--output-component", "--volume", "--float", "--level", "--residual")
     for option in (*shared, "--difference", "--reference", "--save-recipe"):
         assert f" {option} " in text
@@ -120,21 +98,18 @@ def test_help_shows_every_parameter(spec: FilterSpec, capsys: pytest.CaptureFixt
         assert f" {option} " not in text
 
 
-def test_components_are_filtered_together(capsys: pytest.CaptureFixture[str]) -> None:
-    assert apply(f"mri-nlm T1.nii.gz alone.nii.gz {QUICK}") == 0
-    capsys.readouterr()
-    assert apply(f"mri-nlm T1.nii.gz out.nii.gz --component T2.nii {QUICK}") == 0
-    first, second, end = capsys.readouterr().out.split("\n")
+def test_components_are_filtered_together() -> None:
+    apply(f"mri-nlm T1.nii.gz alone.nii.gz {QUICK}")
+    said = apply(f"mri-nlm T1.nii.gz out.nii.gz --component T2.nii {QUICK}")
+    first, second = said.out.splitlines()
     assert first.startswith("out.nii.gz: MRI NLM, ")
-    assert (second, end) == ("out-T2.nii.gz: from T2.nii", "")
+    assert second == "out-T2.nii.gz: from T2.nii"
     assert (read("out.nii.gz") != read("alone.nii.gz")).any()
-    assert (
-        apply(f"mri-nlm T2.nii b.nii --component T1.nii.gz --output-component a.nii {QUICK}") == 0
-    )
+    apply(f"mri-nlm T2.nii b.nii --component T1.nii.gz --output-component a.nii {QUICK}")
     np.testing.assert_array_equal(read("a.nii"), read("out.nii.gz"))
     np.testing.assert_array_equal(read("b.nii"), read("out-T2.nii.gz"))
     wanted = "--component T2.nii --output-component T2.nii"  # in place, as was asked for
-    assert apply(f"mri-nlm T1.nii.gz a.nii {wanted} {QUICK}") == 0
+    apply(f"mri-nlm T1.nii.gz a.nii {wanted} {QUICK}")
     np.testing.assert_array_equal(read("T2.nii"), read("out-T2.nii.gz"))
 
 
@@ -148,14 +123,14 @@ def test_components_are_filtered_together(capsys: pytest.CaptureFixture[str]) ->
     ],
 )
 def test_short_spellings(short: str, long: str) -> None:
-    assert apply(f"mri-nlm T1.nii.gz short.npy --lossy {QUICK} {short}") == 0
-    assert apply(f"mri-nlm T1.nii.gz long.npy --lossy {QUICK} {long}") == 0
+    apply(f"mri-nlm T1.nii.gz short.npy --lossy {QUICK} {short}")
+    apply(f"mri-nlm T1.nii.gz long.npy --lossy {QUICK} {long}")
     np.testing.assert_array_equal(np.load("short.npy"), np.load("long.npy"))
 
 
 def test_floats_are_kept_on_demand() -> None:
-    assert apply(f"mri-nlm T1.nii.gz rounded.nii {QUICK}") == 0
-    assert apply(f"mri-nlm T1.nii.gz exact.nii --float {QUICK}") == 0
+    apply(f"mri-nlm T1.nii.gz rounded.nii {QUICK}")
+    apply(f"mri-nlm T1.nii.gz exact.nii --float {QUICK}")
     exact = read("exact.nii")
     assert exact.dtype == np.float32
     assert (exact != np.rint(exact)).any()
@@ -165,12 +140,12 @@ def test_floats_are_kept_on_demand() -> None:
 
 def test_one_of_several_volumes() -> None:
     save("4d.nii", np.stack([scan(seed) for seed in (5, 1, 2)], axis=3))
-    assert apply(f"mri-nlm 4d.nii one.nii --volume 2 {QUICK}") == 0
-    assert apply(f"mri-nlm T1.nii.gz expected.nii {QUICK}") == 0
+    apply(f"mri-nlm 4d.nii one.nii --volume 2 {QUICK}")
+    apply(f"mri-nlm T1.nii.gz expected.nii {QUICK}")
     np.testing.assert_array_equal(read("one.nii"), read("expected.nii"))
     two = "--component 4d.nii --output-component second.nii --volume 2,3"
-    assert apply(f"mri-nlm 4d.nii first.nii {two} {QUICK}") == 0
-    assert apply(f"mri-nlm T1.nii.gz a.nii --component T2.nii {QUICK}") == 0
+    apply(f"mri-nlm 4d.nii first.nii {two} {QUICK}")
+    apply(f"mri-nlm T1.nii.gz a.nii --component T2.nii {QUICK}")
     np.testing.assert_array_equal(read("first.nii"), read("a.nii"))
     np.testing.assert_array_equal(read("second.nii"), read("a-T2.nii"))
 
@@ -181,9 +156,9 @@ def test_a_folder_of_bitmaps() -> None:
         Path(folder).mkdir()
         for number, plane in enumerate(voxels):
             PillowImage.fromarray(plane).save(f"{folder}/slice{number}.bmp")
-    assert apply(f"mri-nlm slices out.tif --component more.slices {QUICK}") == 0
+    apply(f"mri-nlm slices out.tif --component more.slices {QUICK}")
     np.save("slices.npy", voxels)
-    assert apply(f"mri-nlm slices.npy out.npy {QUICK}") == 0
+    apply(f"mri-nlm slices.npy out.npy {QUICK}")
     np.testing.assert_array_equal(read_volume("out.tif").voxels, np.load("out.npy"))
     assert np.load("out.npy").dtype == np.uint8
     assert Path("out-more.slices.tif").exists()
@@ -193,66 +168,53 @@ def test_a_folder_of_bitmaps() -> None:
 
 
 @pytest.mark.parametrize("axis", ["z", "y", "x"])
-def test_pictures_are_filtered_slice_by_slice(
-    axis: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert apply(f"median T1.nii.gz out.nii.gz --size 5 --axis {axis} --border mirror") == 0
+def test_pictures_are_filtered_slice_by_slice(axis: str) -> None:
+    said = apply(f"median T1.nii.gz out.nii.gz --size 5 --axis {axis} --border mirror")
     size = tuple(1 if axis == name else 5 for name in "xyz")
     expected = ndimage.median_filter(scan(1), size, mode="mirror")
     np.testing.assert_array_equal(read("out.nii.gz"), expected)
     assert nibabel.load("out.nii.gz").header == nibabel.load("T1.nii.gz").header
-    assert "9×8×7 voxels in " in capsys.readouterr().out
+    assert "9×8×7 voxels in " in said.out
 
 
-def test_a_mask_goes_through_the_slices(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_mask_goes_through_the_slices() -> None:
     line = "--dimensions 3d --size 5,1,3 --border mirror --save-recipe median.json"
-    assert apply(f"median T1.nii.gz out.nii.gz {line}") == 0
+    said = apply(f"median T1.nii.gz out.nii.gz {line}")
     expected = ndimage.median_filter(scan(1), (5, 1, 3), mode="mirror")  # x first
     np.testing.assert_array_equal(read("out.nii.gz"), expected)
-    assert "Median 3-D, mask size 5, 1, 3 voxels, mirror border" in capsys.readouterr().out
-    assert apply("--recipe median.json T1.nii.gz again.nii.gz") == 0
+    assert "Median 3-D, mask size 5, 1, 3 voxels, mirror border" in said.out
+    apply("--recipe median.json T1.nii.gz again.nii.gz")
     np.testing.assert_array_equal(read("again.nii.gz"), expected)
     # Each step of a chain has its own.
-    chain = "negative T1.nii.gz chain.nii.gz --float : mean : mean --dimensions=3d --size 3"
-    assert apply(chain) == 0
+    apply("negative T1.nii.gz chain.nii.gz --float : mean : mean --dimensions=3d --size 3")
     flat = ndimage.uniform_filter(900.0 - scan(1), (3, 3, 1))
     found = read("chain.nii.gz") - ndimage.uniform_filter(flat, 3)
     assert np.ptp(found) < 1e-3  # the brightest voxel, which is white, is not 900
 
 
-def test_3d_is_for_volumes_and_for_filters_with_a_mask(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_3d_is_for_volumes_and_for_filters_with_a_mask() -> None:
     PillowImage.fromarray(np.zeros((4, 4), np.uint8)).save("in.png")
-    assert apply("mean in.png out.png --dimensions 3d") == 1
-    error = capsys.readouterr().err
+    error = refused("apply mean in.png out.png --dimensions 3d")
     assert "mean --dimensions 3d is for volumes" in error
     assert "Leave out --dimensions 3d" in error
-    assert apply("mean T1.nii.gz out.nii.gz --dimensions 3d --size 4") == 1
-    assert "4 is even" in capsys.readouterr().err
-    assert "there is no option --dimensions" in wrong(
-        "nlm T1.nii.gz out.nii.gz --dimensions 3d", capsys
-    )
-    assert "--axis" in wrong("mean T1.nii.gz out.nii.gz --dimensions 3d --axis x", capsys)
-    assert apply("mean in.png out.png --dimensions 2d") == 0
+    assert "4 is even" in refused("apply mean T1.nii.gz out.nii.gz --dimensions 3d --size 4")
+    error = wrong("nlm T1.nii.gz out.nii.gz --dimensions 3d")
+    assert "there is no option --dimensions" in error
+    assert "--axis" in wrong("mean T1.nii.gz out.nii.gz --dimensions 3d --axis x")
+    apply("mean in.png out.png --dimensions 2d")
     assert not Path("out.nii.gz").exists()
 
 
 # Chains -------------------------------------------------------------------------------
 
 
-def test_steps_follow_each_other_over_volumes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_steps_follow_each_other_over_volumes() -> None:
     noise, nlm = "--sigma 0.05 --seed 3", f"{QUICK} --component T2.nii"
-    assert apply(f"rician-noise T1.nii.gz noisy.nii {noise}") == 0
-    assert apply("rician-noise T2.nii noisy-T2.nii --sigma 0.05 --seed 10") == 0
-    assert apply(f"mri-nlm noisy.nii expected.nii {QUICK} --component noisy-T2.nii") == 0
-    capsys.readouterr()
+    apply(f"rician-noise T1.nii.gz noisy.nii {noise}")
+    apply("rician-noise T2.nii noisy-T2.nii --sigma 0.05 --seed 10")
+    apply(f"mri-nlm noisy.nii expected.nii {QUICK} --component noisy-T2.nii")
     line = f"rician-noise T1.nii.gz out.nii {noise} --reference input : mri-nlm {nlm}"
-    assert apply(f"{line} --save-recipe steps.json") == 0
-    output = capsys.readouterr()
-    said = output.out.splitlines()
+    said = apply(f"{line} --save-recipe steps.json").out.splitlines()
     assert said[0].startswith("step 1: Rician noise, sigma 0.05, seed 3, slice by slice across z,")
     assert said[1].startswith("  before: PSNR ∞ dB")
     assert said[3].startswith("out.nii: MRI NLM, ")
@@ -260,40 +222,37 @@ def test_steps_follow_each_other_over_volumes(capsys: pytest.CaptureFixture[str]
     assert said[6] == "out-T2.nii: from T2.nii"
     np.testing.assert_array_equal(read("out.nii"), read("expected.nii"))
     np.testing.assert_array_equal(read("out-T2.nii"), read("expected-noisy-T2.nii"))
-    assert apply("--recipe steps.json T1.nii.gz again.nii --component T2.nii") == 0
+    apply("--recipe steps.json T1.nii.gz again.nii --component T2.nii")
     np.testing.assert_array_equal(read("again.nii"), read("out.nii"))
 
 
-def test_estimates_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert apply(f"mri-nlm T1.nii.gz out.nii --component T2.nii {QUICK}") == 0
-    output = capsys.readouterr()
+def test_estimates_are_told() -> None:
+    said = apply(f"mri-nlm T1.nii.gz out.nii --component T2.nii {QUICK}")
     texts = [f"{estimate_global(read(name).T):.4g}" for name in ("T1.nii.gz", "T2.nii")]
-    (beta,) = re.findall(r"note: MRI NLM: beta was estimated: (\S+) \(of T1", output.err)
-    assert f"sigma from volume, estimated sigma {', '.join(texts)}, beta {beta}" in output.out
+    (beta,) = re.findall(r"note: MRI NLM: beta was estimated: (\S+) \(of T1", said.err)
+    assert f"sigma from volume, estimated sigma {', '.join(texts)}, beta {beta}" in said.out
     note = f"MRI NLM: sigma was estimated: {', '.join(texts)} (of T1.nii.gz, T2.nii)."
-    assert f"note: {note}\n" in output.err
-    assert apply("nlm T1.nii.gz out.nii --filter-sigma estimate") == 0
-    assert "Non-local means: filter sigma was estimated: " in capsys.readouterr().err
+    assert f"note: {note}\n" in said.err
+    error = apply("nlm T1.nii.gz out.nii --filter-sigma estimate").err
+    assert "Non-local means: filter sigma was estimated: " in error
 
 
 def test_the_axis_of_slices_is_part_of_a_recipe() -> None:
-    assert apply("mean T1.nii.gz out.nii --axis y --save-recipe mean.json") == 0
-    assert apply("--recipe mean.json T1.nii.gz again.nii") == 0
+    apply("mean T1.nii.gz out.nii --axis y --save-recipe mean.json")
+    apply("--recipe mean.json T1.nii.gz again.nii")
     np.testing.assert_array_equal(read("again.nii"), read("out.nii"))
-    assert apply("--recipe mean.json T1.nii.gz other.nii --axis x") == 0
+    apply("--recipe mean.json T1.nii.gz other.nii --axis x")
     assert (read("other.nii") != read("out.nii")).any()
 
 
-def test_residual_and_difference_are_volumes(capsys: pytest.CaptureFixture[str]) -> None:
-    line = (
-        "mean T1.nii.gz out.nii : median --residual r.nii --difference d.nii --save-recipe s.json"
-    )
-    assert apply(f"{line} --reference T2.nii --float") == 0
-    assert capsys.readouterr().out.splitlines()[-2:] == [
+def test_residual_and_difference_are_volumes() -> None:
+    line = "mean T1.nii.gz out.nii : median --residual r.nii --difference d.nii"
+    said = apply(f"{line} --save-recipe s.json --reference T2.nii --float")
+    assert said.out.splitlines()[-2:] == [
         "r.nii: output - input of Median",
         "d.nii: output - reference",
     ]
-    assert apply("mean T1.nii.gz mean.nii --float") == 0
+    apply("mean T1.nii.gz mean.nii --float")
     np.testing.assert_array_equal(read("r.nii"), read("out.nii") - read("mean.nii"))
     np.testing.assert_array_equal(read("d.nii"), read("out.nii") - read("T2.nii"))
     np.testing.assert_array_equal(nibabel.load("r.nii").affine, AFFINE)
@@ -316,11 +275,8 @@ def expected_figures(voxels: NDArray[Any], reference: NDArray[Any]) -> list[floa
 
 
 @pytest.mark.parametrize("line", ["median T1.nii.gz out.nii", f"mri-nlm T1.nii.gz out.nii {QUICK}"])
-def test_the_result_is_judged_by_the_reference(
-    line: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert apply(f"{line} --reference T2.nii") == 0
-    _, before, after = capsys.readouterr().out.splitlines()
+def test_the_result_is_judged_by_the_reference(line: str) -> None:
+    _, before, after = apply(f"{line} --reference T2.nii").out.splitlines()
     for said, name in ((before, "T1.nii.gz"), (after, "out.nii")):
         quality, bias = said.rsplit(", bias ", 1)
         voxels = read(name).astype(float)
@@ -388,16 +344,17 @@ def test_the_result_is_judged_by_the_reference(
         ("median in.png out.png : mri-nlm", "“in.png” is a picture; mri-nlm is for volumes"),
     ],
 )
-def test_what_the_user_can_mend_is_said_before_computing(
-    line: str, message: str, refuses: Any
-) -> None:
+@pytest.mark.usefixtures("uncomputed")
+def test_errors_are_said_before_computing(line: str, message: str, here: Path) -> None:
     PillowImage.fromarray(np.zeros((9, 9), np.uint8)).save("in.png")
     save("small.nii", scan(3, (9, 8, 6)))
     save("turned.nii", scan(3), AFFINE @ np.diag([-1, 1, 1, 1]))
     save("4d.nii", scan(3, (9, 8, 7, 2)))
     Path("nlm.json").write_text(Recipe((Step.create("mri-nlm"),)).to_json())
     Path("mean.json").write_text(Recipe((Step.create("mean"),)).to_json())
-    refuses(line, message)
+    before = files(here)
+    assert message in refused(f"apply {line}")
+    assert files(here) == before
 
 
 @pytest.mark.parametrize(
@@ -411,8 +368,8 @@ def test_what_the_user_can_mend_is_said_before_computing(
         ("mri-nlm T1.nii.gz", "give two files, INPUT and OUTPUT"),
     ],
 )
-def test_wrong_usage(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert message in wrong(line, capsys)
+def test_wrong_usage(line: str, message: str) -> None:
+    assert message in wrong(line)
 
 
 def test_a_terminal_is_told_how_far_it_is_and_how_long_it_takes(
@@ -432,27 +389,23 @@ def test_a_terminal_is_told_how_far_it_is_and_how_long_it_takes(
 # phantom ------------------------------------------------------------------------------
 
 
-def phantom(line: str) -> int:
-    return main(["phantom", *line.split()])
-
-
-def test_a_phantom_and_its_truth(capsys: pytest.CaptureFixture[str]) -> None:
-    assert phantom("a.nii.gz --size 20x24x16 --noise gaussian --sigma 10 --truth truth.nii") == 0
+def test_a_phantom_and_its_truth() -> None:
+    line = "phantom a.nii.gz --size 20x24x16 --noise gaussian --sigma 10 --truth truth.nii"
+    assert run(line).out.splitlines() == [
+        "a.nii.gz: T1w head of 20×24×16 voxels, gaussian noise of sigma 10, seed 0",
+        "truth.nii: the same without noise",
+    ]
     noisy, truth = read("a.nii.gz"), read("truth.nii")
     assert noisy.shape == truth.shape == (20, 24, 16)
     assert noisy.dtype == np.float32
     np.testing.assert_array_equal(truth.T, head((16, 24, 20), ["T1w"]).truth[Contrast.T1W])
     assert (noisy - truth).std() == pytest.approx(10, rel=0.05)
     assert nibabel.aff2axcodes(nibabel.load("a.nii.gz").affine) == ("R", "P", "S")
-    assert capsys.readouterr().out.splitlines() == [
-        "a.nii.gz: T1w head of 20×24×16 voxels, gaussian noise of sigma 10, seed 0",
-        "truth.nii: the same without noise",
-    ]
 
 
-def test_voxels_of_a_phantom_have_a_size(capsys: pytest.CaptureFixture[str]) -> None:
-    assert phantom("a.nii.gz --size 64x64x37 --voxel 3.75x3.5x4 --sigma 0") == 0
-    assert "64×64×37 voxels of 3.75×3.5×4 mm" in capsys.readouterr().out
+def test_voxels_of_a_phantom_have_a_size() -> None:
+    said = run("phantom a.nii.gz --size 64x64x37 --voxel 3.75x3.5x4 --sigma 0")
+    assert "64×64×37 voxels of 3.75×3.5×4 mm" in said.out
     image = nibabel.load("a.nii.gz")
     np.testing.assert_allclose(image.header.get_zooms(), (3.75, 3.5, 4))
     np.testing.assert_allclose(image.affine, np.diag([3.75, -3.5, 4, 1]))
@@ -460,15 +413,15 @@ def test_voxels_of_a_phantom_have_a_size(capsys: pytest.CaptureFixture[str]) -> 
     np.testing.assert_array_equal(read("a.nii.gz").T, wanted)
 
 
-def test_volumes_are_written_as_folders_of_pictures(capsys: pytest.CaptureFixture[str]) -> None:
+def test_volumes_are_written_as_folders_of_pictures() -> None:
     np.save("in.npy", scan(3, (11, 6, 5), "uint8"))
-    assert apply(f"mri-nlm in.npy out.pngs {QUICK}") == 0
-    assert apply(f"mri-nlm in.npy out.npy {QUICK}") == 0
+    apply(f"mri-nlm in.npy out.pngs {QUICK}")
+    apply(f"mri-nlm in.npy out.npy {QUICK}")
     np.testing.assert_array_equal(read_volume("out.pngs").voxels, np.load("out.npy"))
     assert sorted(each.name for each in Path("out.pngs").iterdir())[-1] == "slice-011.png"
-    assert apply(f"mri-nlm in.npy out.pngs --float {QUICK}") == 1
-    assert "cannot keep fractions" in capsys.readouterr().err
-    assert apply(f"mri-nlm out.pngs again.pngs --component out.pngs {QUICK}") == 0
+    error = refused(f"apply mri-nlm in.npy out.pngs --float {QUICK}")
+    assert "cannot keep fractions" in error
+    apply(f"mri-nlm out.pngs again.pngs --component out.pngs {QUICK}")
     assert Path("again-out.pngs").is_dir()
 
 
@@ -483,7 +436,7 @@ def test_phantoms_repeat_themselves() -> None:
         "uniform": "--noise uniform",
         "none": "--sigma 0",
     }.items():
-        assert phantom(f"{name}.npy --size 12 --quiet {options}") == 0
+        run(f"phantom {name}.npy --size 12 --quiet {options}")
     names = ("a", "seed", "t2", "pd", "varying", "uniform", "none")
     np.testing.assert_array_equal(np.load("a.npy"), np.load("same.npy"))
     assert len({np.load(f"{name}.npy").tobytes() for name in names}) == len(names)
@@ -504,14 +457,9 @@ def test_phantoms_repeat_themselves() -> None:
         ("a.nii --size 8 --sigma nan", "A sigma of nan"),
     ],
 )
-def test_bad_phantoms(
-    line: str, message: str, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_phantoms(line: str, message: str, here: Path) -> None:
     before = files(here)
-    assert phantom(line) == 1
-    output = capsys.readouterr()
-    assert not output.out
-    assert message in output.err
+    assert message in refused(f"phantom {line}")
     assert files(here) == before
 
 
@@ -532,44 +480,44 @@ def test_bad_phantoms(
         "a.nii --seed -1",
     ],
 )
-def test_wrong_usage_of_phantom(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        phantom(line)
-    assert stop.value.code == 2
-    assert capsys.readouterr().err.startswith("error: ")
+def test_wrong_usage_of_phantom(line: str) -> None:
+    refused(f"phantom {line}", status=2)
 
 
 # NaN ----------------------------------------------------------------------------------
 
 
-def test_nan_takes_a_number_and_comes_back(
-    refuses: Any, capsys: pytest.CaptureFixture[str], here: Path
-) -> None:
+def with_holes() -> NDArray[Any]:
     voxels = scan(4, dtype="float32")
     voxels[0] = np.nan
     save("holes.nii", voxels)
-    refuses("median holes.nii out.nii", "56 of 504 voxels are NaN")
-    refuses("median holes.nii out.nii", "That is --nan 0.")
-    refuses("median T1.nii.gz out.nii --reference holes.nii", "That is --nan 0.")
+    return voxels
+
+
+@pytest.mark.usefixtures("uncomputed")
+def test_nan_takes_a_number() -> None:
+    with_holes()
+    error = refused("apply median holes.nii out.nii")
+    assert "56 of 504 voxels are NaN" in error
+    assert "That is --nan 0." in error
+    error = refused("apply median T1.nii.gz out.nii --reference holes.nii")
+    assert "That is --nan 0." in error
+    assert not Path("out.nii").exists()
 
 
 @pytest.mark.parametrize("number", [0, -7])
-def test_nan_is_filtered_as_the_number(capsys: pytest.CaptureFixture[str], number: int) -> None:
-    voxels = scan(4, dtype="float32")
-    voxels[0] = np.nan
-    save("holes.nii", voxels)
+def test_nan_is_filtered_as_the_number(number: int) -> None:
+    voxels = with_holes()
     save("filled.nii", np.where(np.isnan(voxels), np.float32(number), voxels))
-    assert apply(f"median holes.nii out.nii --nan {number} --reference holes.nii") == 0
     said = f"note: 56 of 504 voxels are NaN: filtered as {number}, saved as NaN again.\n"
-    assert said in capsys.readouterr().err
-    assert apply("median filled.nii expected.nii") == 0
+    assert said in apply(f"median holes.nii out.nii --nan {number} --reference holes.nii").err
+    apply("median filled.nii expected.nii")
     expected = read("expected.nii").copy()
     expected[0] = np.nan
     np.testing.assert_array_equal(read("out.nii"), expected)
 
 
-def test_what_a_volume_loses_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert apply("median T1.nii.gz out.npy --lossy") == 0
+def test_properties_that_a_volume_loses_are_said() -> None:
     lost = "the distance of voxels, orientation, position and the NIfTI header"
     said = f"note: out.npy is saved without {lost} of the input.\n"
-    assert said in capsys.readouterr().err
+    assert said in apply("median T1.nii.gz out.npy --lossy").err

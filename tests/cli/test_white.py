@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 import kernelscope as ks
 from kernelscope.base.errors import InvalidParameter
-from kernelscope.cli.main import main
 from kernelscope.files import read_image
 from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.images.levels import given_levels, own_levels, with_levels
 from kernelscope.images.volume import Volume
 from kernelscope.library.session import session
 from kernelscope.schema.samples import Kind
+from tests.cli.running import refused, run
 
 FLOATS = np.linspace(0, 510, 24 * 20, dtype=np.float32).reshape(24, 20)
 SIGNED = {
@@ -34,9 +34,8 @@ SIGNED = {
 RECIPE = '{{"format": "kernelscope recipe", "version": 3, "steps": [{{"filter": "{}"}}]}}'
 
 
-def picture(path: Path, samples: NDArray[Any]) -> Path:
-    tifffile.imwrite(path, samples, photometric="minisblack")
-    return path
+def picture(name: str, samples: NDArray[Any]) -> None:
+    tifffile.imwrite(name, samples, photometric="minisblack")
 
 
 @pytest.fixture(autouse=True)
@@ -51,21 +50,18 @@ def signed(dtype: str, shape: tuple[int, ...] = (3, 12, 10)) -> NDArray[Any]:
     return samples.astype(dtype) if dtype == "float32" else np.rint(samples).astype(dtype)
 
 
-def by_apply(filter_id: str, source: Path, target: Path, *more: str) -> None:
-    name = filter_id.replace("_", "-")
-    assert main(["apply", name, str(source), str(target), "--quiet", *more]) == 0
+def by_apply(filter_id: str, source: str, target: str, more: str = "") -> None:
+    run(f"apply {filter_id.replace('_', '-')} {source} {target} --quiet {more}")
 
 
-def by_batch(filter_id: str, source: Path, target: Path, *more: str) -> None:
-    recipe = target.with_suffix(".json")
-    recipe.write_text(RECIPE.format(filter_id))
-    out = target.with_suffix(".out")
-    assert main(["batch", str(recipe), str(source), "--out", str(out), "--quiet", *more]) == 0
-    (out / source.name).rename(target)
+def by_batch(filter_id: str, source: str, target: str, more: str = "") -> None:
+    Path("r.json").write_text(RECIPE.format(filter_id))
+    run(f"batch r.json {source} --out {target}.out --quiet {more}")
+    Path(f"{target}.out", source).rename(target)
 
 
-def by_blocks(filter_id: str, source: Path, target: Path, *more: str) -> None:
-    by_apply(filter_id, source, target, "--memory", "64G", *more)
+def by_blocks(filter_id: str, source: str, target: str, more: str = "") -> None:
+    by_apply(filter_id, source, target, f"--memory 64G {more}")
 
 
 def check_type(face: Any, dtype: str) -> None:
@@ -79,17 +75,15 @@ FACES = pytest.mark.parametrize("face", [by_apply, by_batch, by_blocks])
 @FACES
 @pytest.mark.parametrize("dtype", SIGNED)
 @pytest.mark.parametrize("depth", [1, 3])
-def test_a_negative_of_signed_data_turns_their_range(
-    face: Any, dtype: str, depth: int, tmp_path: Path
-) -> None:
+def test_a_negative_of_signed_data_turns_their_range(face: Any, dtype: str, depth: int) -> None:
     """Black becomes white and white black: -1000 and 3000 are exchanged."""
     check_type(face, dtype)
     samples = signed(dtype, (depth, 12, 10))
-    source = picture(tmp_path / "a.tif", samples[0] if depth == 1 else samples)
-    face("negative", source, tmp_path / "b.tif")
+    picture("a.tif", samples[0] if depth == 1 else samples)
+    face("negative", "a.tif", "b.tif")
     is_picture = depth == 1 and dtype == "float32"
-    found = read_image(tmp_path / "b.tif").pixels if is_picture else None
-    made = read_volume(tmp_path / "b.tif").unscaled if found is None else found[np.newaxis]
+    found = read_image("b.tif").pixels if is_picture else None
+    made = read_volume("b.tif").unscaled if found is None else found[np.newaxis]
     assert made.dtype == dtype
     low, high = samples.min(), samples.max()
     expected = low.astype(float) + high - samples
@@ -98,13 +92,12 @@ def test_a_negative_of_signed_data_turns_their_range(
 
 @FACES
 @pytest.mark.parametrize("dtype", SIGNED)
-def test_salt_is_the_largest_voxel_and_pepper_the_smallest(
-    face: Any, dtype: str, tmp_path: Path
-) -> None:
+def test_salt_is_the_largest_voxel_and_pepper_the_smallest(face: Any, dtype: str) -> None:
     check_type(face, dtype)
     samples = signed(dtype)
-    face("salt_and_pepper_noise", picture(tmp_path / "a.tif", samples), tmp_path / "b.tif")
-    made = read_volume(tmp_path / "b.tif").unscaled
+    picture("a.tif", samples)
+    face("salt_and_pepper_noise", "a.tif", "b.tif")
+    made = read_volume("b.tif").unscaled
     changed = made != samples
     assert 0 < changed.sum() < 60
     assert set(made[changed].tolist()) == {samples.min(), samples.max()}
@@ -121,74 +114,67 @@ def test_poisson_counts_from_black() -> None:
 
 
 @FACES
-def test_white_that_is_given(face: Any, tmp_path: Path) -> None:
-    source = picture(tmp_path / "a.tif", FLOATS)
-    face("negative", source, tmp_path / "b.tif", "--white", "1000")
-    np.testing.assert_allclose(read_image(tmp_path / "b.tif").pixels, 1000 - FLOATS, atol=1e-4)
-    face("negative", source, tmp_path / "c.tif", "--white", "1000", "--black", "-10")
-    np.testing.assert_allclose(read_image(tmp_path / "c.tif").pixels, 990 - FLOATS, atol=1e-4)
+def test_white_that_is_given(face: Any) -> None:
+    picture("a.tif", FLOATS)
+    face("negative", "a.tif", "b.tif", "--white 1000")
+    np.testing.assert_allclose(read_image("b.tif").pixels, 1000 - FLOATS, atol=1e-4)
+    face("negative", "a.tif", "c.tif", "--white 1000 --black -10")
+    np.testing.assert_allclose(read_image("c.tif").pixels, 990 - FLOATS, atol=1e-4)
 
 
 @FACES
-def test_white_of_a_volume(face: Any, tmp_path: Path) -> None:
+def test_white_of_a_volume(face: Any) -> None:
     voxels = np.arange(3 * 12 * 10, dtype=np.uint16).reshape(3, 12, 10)
-    source = write_volume(Volume.from_array(voxels), tmp_path / "a.tif")
-    face("negative", source, tmp_path / "b.tif", "--white", "4095")
-    np.testing.assert_array_equal(read_volume(tmp_path / "b.tif").voxels, 4095 - voxels)
-    face("salt_and_pepper_noise", source, tmp_path / "c.tif", "--white", "4095")
-    made = read_volume(tmp_path / "c.tif").voxels
+    write_volume(Volume.from_array(voxels), "a.tif")
+    face("negative", "a.tif", "b.tif", "--white 4095")
+    np.testing.assert_array_equal(read_volume("b.tif").voxels, 4095 - voxels)
+    face("salt_and_pepper_noise", "a.tif", "c.tif", "--white 4095")
+    made = read_volume("c.tif").voxels
     assert set(made[made != voxels].tolist()) == {0, 4095}
 
 
-def test_threshold_and_noise_are_relative_to_white(tmp_path: Path) -> None:
+def test_threshold_and_noise_are_relative_to_white() -> None:
     samples = np.full((9, 9), 100, np.float32)
     samples[4, 4] = 140
-    source = picture(tmp_path / "a.tif", samples)
+    picture("a.tif", samples)
     for white, averaged in (("255", False), ("510", True)):  # 140 is 35.6 from its mean of 104.4
-        target = tmp_path / f"{white}.tif"
-        by_apply("threshold_mean", source, target, "--white", white, "--threshold", "30")
-        assert (read_image(target).pixels[4, 4] != 140) == averaged
-    by_apply("gaussian_noise", source, tmp_path / "c.tif", "--white", "1000", "--sigma", "0.1")
-    assert np.std(read_image(tmp_path / "c.tif").pixels - samples) == pytest.approx(100, rel=0.2)
+        by_apply("threshold_mean", "a.tif", "b.tif", f"--white {white} --threshold 30")
+        assert (read_image("b.tif").pixels[4, 4] != 140) == averaged
+    by_apply("gaussian_noise", "a.tif", "c.tif", "--white 1000 --sigma 0.1")
+    assert np.std(read_image("c.tif").pixels - samples) == pytest.approx(100, rel=0.2)
 
 
 def quality_of(made: NDArray[Any], reference: NDArray[Any], span: float) -> float:
     return 10 * math.log10(span**2 / float(np.mean((made.astype(float) - reference) ** 2)))
 
 
-@pytest.mark.parametrize("white", [None, "1000"])
-def test_quality_names_its_white(
-    white: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("white", ["", "1000"])
+def test_quality_names_its_white(white: str) -> None:
     noisy = FLOATS + np.float32(20) * np.random.default_rng(0).standard_normal((24, 20))
-    source = picture(tmp_path / "a.tif", noisy.astype(np.float32))
-    reference = picture(tmp_path / "reference.tif", FLOATS)
-    more = [] if white is None else ["--white", white]
-    names = [str(source), str(tmp_path / "b.tif")]
-    assert main(["apply", "median", *names, "--reference", str(reference), *more]) == 0
-    made, span = read_image(tmp_path / "b.tif").pixels, float(white or 510)
-    found = capsys.readouterr().out
+    picture("a.tif", noisy.astype(np.float32))
+    picture("reference.tif", FLOATS)
+    more = white and f"--white {white}"
+    found = run(f"apply median a.tif b.tif --reference reference.tif {more}").out
+    made, span = read_image("b.tif").pixels, float(white or 510)
     assert f"after:  PSNR {quality_of(made, FLOATS, span):.2f} dB (white is {span:g})" in found
 
 
-def test_quality_of_a_batch_names_its_white(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "ideal").mkdir()
+def test_quality_of_a_batch_names_its_white() -> None:
+    Path("in").mkdir()
+    Path("ideal").mkdir()
     samples = signed("int16")
     noisy = samples + np.random.default_rng(0).integers(-50, 50, samples.shape).astype(np.int16)
-    picture(tmp_path / "in/a.tif", noisy)
-    picture(tmp_path / "ideal/a.tif", samples)
-    (tmp_path / "r.json").write_text(RECIPE.format("median"))
-    names = [str(tmp_path / name) for name in ("r.json", "in", "out", "ideal", "s.json", "s.csv")]
-    recipe, source, out, ideal, *summaries = names
-    for summary, more in zip(summaries, ([], ["--white", "4095", "--black", "-1"]), strict=True):
-        options = ["--out", out, "--reference", ideal, "--summary", summary, "--overwrite", *more]
-        assert main(["batch", recipe, source, *options, "--quiet"]) == 0
-    made = read_volume(tmp_path / "out/a.tif").voxels
-    (found,) = json.loads(Path(summaries[0]).read_text())["files"]
+    picture("in/a.tif", noisy)
+    picture("ideal/a.tif", samples)
+    Path("r.json").write_text(RECIPE.format("median"))
+    for summary, more in (("s.json", ""), ("s.csv", "--white 4095 --black -1")):
+        line = f"batch r.json in --out out --reference ideal --summary {summary} --overwrite"
+        run(f"{line} --quiet {more}")
+    made = read_volume("out/a.tif").voxels
+    (found,) = json.loads(Path("s.json").read_text())["files"]
     assert found["levels"] == "black is -1000, white is 3000"
     assert found["psnr"] == pytest.approx(quality_of(made, samples, 4000), abs=1e-3)
-    (row,) = csv.DictReader(Path(summaries[1]).read_text().splitlines())
+    (row,) = csv.DictReader(Path("s.csv").read_text().splitlines())
     assert row["levels"] == "black is -1, white is 4095"
     assert float(row["psnr"]) == pytest.approx(quality_of(made, samples, 4096), abs=1e-3)
 
@@ -207,16 +193,16 @@ def test_quality_of_the_library() -> None:
 
 
 @pytest.mark.parametrize("how", ["function", "recipe", "file"])
-def test_levels_in_the_library(how: str, tmp_path: Path) -> None:
+def test_levels_in_the_library(how: str) -> None:
     recipe = ks.Recipe.from_json(RECIPE.format("negative"))
     if how == "function":
         made = ks.negative(FLOATS, white=1000, black=-10)
     elif how == "recipe":
         made = recipe(FLOATS, white=1000, black=-10)
     else:
-        source = picture(tmp_path / "a.tif", FLOATS)
-        recipe.apply_file(source, tmp_path / "b.tif", memory="64G", white=1000, black=-10)
-        made = read_image(tmp_path / "b.tif").pixels
+        picture("a.tif", FLOATS)
+        recipe.apply_file("a.tif", "b.tif", memory="64G", white=1000, black=-10)
+        made = read_image("b.tif").pixels
     np.testing.assert_allclose(made, 990 - FLOATS, atol=1e-4)
 
 
@@ -229,10 +215,10 @@ def test_levels_that_the_library_refuses() -> None:
     np.testing.assert_array_equal(ks.negative(voxels, axis="z", white=4095), 4095 - voxels)
 
 
-def test_the_run_names_black_and_white(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = picture(tmp_path / "a.tif", signed("int16"))
-    assert main(["apply", "negative", str(source), str(tmp_path / "b.tif")]) == 0
-    assert "note: Negative: -1000 is black and 3000 is white." in capsys.readouterr().err
+def test_the_run_names_black_and_white() -> None:
+    picture("a.tif", signed("int16"))
+    error = run("apply negative a.tif b.tif").err
+    assert "note: Negative: -1000 is black and 3000 is white." in error
 
 
 def test_levels_without_an_end_and_types_with_levels_of_their_own() -> None:
@@ -260,42 +246,29 @@ def test_a_notice_about_levels_is_added_to_those_of_the_source() -> None:
     assert second.startswith("White has no effect")
 
 
+@pytest.mark.parametrize("command", ["apply negative a.tif b.tif", "batch r.json a.tif --out b"])
 @pytest.mark.parametrize(
-    ("more", "message"),
+    ("more", "status", "message"),
     [
-        (["--white", "0"], "White, 0, is not above black, 0."),
-        (["--white", "5", "--black", "6"], "White, 5, is not above black, 6."),
-        (["--black", "6"], "Black is given without white."),
-        (["--white", "nan"], "is not a number like"),
+        ("--white 0", 1, "White, 0, is not above black, 0."),
+        ("--white 5 --black 6", 1, "White, 5, is not above black, 6."),
+        ("--black 6", 1, "Black is given without white."),
+        ("--white nan", 2, "is not a number like"),
     ],
 )
-def test_levels_that_are_no_range(
-    more: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = picture(tmp_path / "a.tif", FLOATS)
-    (tmp_path / "r.json").write_text(RECIPE.format("negative"))
-    for command in (
-        ["apply", "negative", str(source), str(tmp_path / "b.tif")],
-        ["batch", str(tmp_path / "r.json"), str(source), "--out", str(tmp_path / "out")],
-    ):
-        try:
-            status = main([*command, *more])
-        except SystemExit as error:
-            status = int(error.code or 0)
-        assert status in (1, 2)
-        assert message in capsys.readouterr().err
-    assert not (tmp_path / "b.tif").exists()
+def test_levels_that_are_no_range(command: str, more: str, status: int, message: str) -> None:
+    picture("a.tif", FLOATS)
+    Path("r.json").write_text(RECIPE.format("negative"))
+    assert message in refused(f"{command} {more}", status=status)
+    assert not Path("b.tif").exists()
 
 
-def test_where_white_has_no_effect_it_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    floats = picture(tmp_path / "a.tif", FLOATS)
-    integers = picture(tmp_path / "i.tif", FLOATS.astype(np.uint16))
-    target = str(tmp_path / "b.tif")
-    assert main(["apply", "median", str(floats), target, "--white", "9"]) == 0
-    assert "note: --white has no effect: no step asks for it" in capsys.readouterr().err
-    for more in ([], ["--memory", "64G"]):
-        assert main(["apply", "negative", str(integers), target, "--white", "9", *more]) == 0
-        assert "note: White has no effect: that of a picture of uint16" in capsys.readouterr().err
-        np.testing.assert_array_equal(read_image(target).pixels, 65535 - FLOATS.astype(np.uint16))
+def test_where_white_has_no_effect_it_says_so() -> None:
+    picture("a.tif", FLOATS)
+    picture("i.tif", FLOATS.astype(np.uint16))
+    error = run("apply median a.tif b.tif --white 9").err
+    assert "note: --white has no effect: no step asks for it" in error
+    for more in ("", "--memory 64G"):
+        error = run(f"apply negative i.tif b.tif --white 9 {more}").err
+        assert "note: White has no effect: that of a picture of uint16" in error
+        np.testing.assert_array_equal(read_image("b.tif").pixels, 65535 - FLOATS.astype(np.uint16))

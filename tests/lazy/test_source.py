@@ -1,4 +1,4 @@
-"""Parts of a source, also beyond its edges, and arrays as sources."""
+"""Parts of a source, also beyond its edges."""
 
 from __future__ import annotations
 
@@ -59,20 +59,3 @@ def test_a_part_within_the_source_is_read_at_once_and_others_in_few_pieces() -> 
 def test_ranges_need_an_axis_each() -> None:
     with pytest.raises(ValueError, match="zip"):
         take(Noting(), (range(2), range(2)))
-
-
-@pytest.mark.parametrize("order", "<>")
-@pytest.mark.parametrize("writeable", [True, False])
-def test_an_array_is_copied_in_native_order(order: str, writeable: bool) -> None:
-    array = np.asfortranarray(SAMPLES.astype(f"{order}u2"))
-    array.flags.writeable = writeable
-    source = ArraySource(array, Kind.PICTURE)
-    box = Box((1, 1, 0), (3, 2, 3))
-    part = source.read(box)
-    assert part.dtype == source.dtype == np.uint16
-    assert part.dtype.isnative
-    np.testing.assert_array_equal(part, SAMPLES[1:4, 1:3])
-    part[...] = 0
-    np.testing.assert_array_equal(array, SAMPLES)
-    assert (source.shape, source.grain) == ((5, 4, 3), (1, 1, 3))
-    assert source.working_bytes(box) == 3 * 2 * 3 * 2

@@ -1,9 +1,9 @@
-"""Values that were given and do not count beside the others are named, in every face."""
+"""Options that are given twice, and values that do not count beside the others."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.cli.main import main
+from kernelscope.cli.arguments import apply_parser, filter_parser
+from kernelscope.cli.common import Parser
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
@@ -19,27 +20,57 @@ from kernelscope.files.volumes import write_volume
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
 from kernelscope.schema.samples import Kind
+from tests.cli.running import refused, run
 
 
-@pytest.fixture
-def volume(tmp_path: Path) -> Path:
-    voxels = np.random.default_rng(0).integers(20, 200, (8, 16, 16), np.uint8)
-    return write_volume(Volume.from_array(voxels), tmp_path / "in.nii", lossy=True)
+@pytest.mark.parametrize(
+    ("arguments", "option", "way"),
+    [
+        ("apply gaussian-noise a.png b.png --sigma 10 --sigma 15", "--sigma", "all but one"),
+        ("apply mean a.png b.png --size 3 : median --size 3 --size 5", "--size", "all but one"),
+        ("apply mean a.png b.png --quality 3 --quality 3", "--quality", "all but one"),
+        ("apply mean a.png b.png --gpu 0 --gpus 1", "--gpu/--gpus", "all but one"),
+        ("apply --recipe a.json --recipe b.json a.png b.png", "--recipe", "all but one"),
+        ("bench --sizes 64 --sizes 128", "--sizes", "its values after one"),
+        ("batch a.json a.png --out x --out y", "--out", "all but one"),
+        ("phantom a.nii --size 16 --size=20", "--size", "all but one"),
+        ("trace median --size 3 --size 5", "--size", "all but one"),
+    ],
+)
+def test_a_second_value_is_refused(arguments: str, option: str, way: str) -> None:
+    error = refused(arguments, status=2)
+    assert f"argument {option}: it is given more than once" in error
+    assert way in error
+
+
+def test_each_step_has_options_of_its_own() -> None:
+    parser = filter_parser(filters.get("median"), [])
+    for size in ("3", "5"):
+        found = parser.parse_intermixed_args(["a", "b", "--size", size])
+        assert int(size) in vars(found).values()
+
+
+def test_no_option_of_a_filter_takes_the_last_of_several_values() -> None:
+    parsers: list[argparse.ArgumentParser] = [apply_parser()]
+    parsers += [
+        filter_parser(spec, []) for kind in Kind for spec in filters.discover(kind).values()
+    ]
+    assert all(isinstance(each, Parser) for each in parsers)
+    stores = {type(each) for parser in parsers for each in parser._actions if each.nargs != 0}
+    assert argparse._StoreAction not in stores
 
 
 NOTE = "MRI NLM: window radius 1 voxel has no effect with these settings."
 
 
 @pytest.mark.slow
-def test_on_the_command_line(volume: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, recipe = str(volume.with_name("out.nii")), str(volume.with_name("a.recipe.json"))
-    command = ["apply", "mri-nlm", str(volume), out, "--device", "cpu", "--window-radius", "1"]
-    assert main([*command, "--adaptive", "--save-recipe", recipe]) == 0
-    assert f"note: {NOTE}" in capsys.readouterr().err
-    assert main([*command, "--sigma-from", "local"]) == 0
-    assert "no effect" not in capsys.readouterr().err
-    assert main(["apply", "--recipe", recipe, str(volume), out, "--device", "cpu"]) == 0
-    assert f"note: {NOTE}" in capsys.readouterr().err
+def test_on_the_command_line() -> None:
+    voxels = np.random.default_rng(0).integers(20, 200, (8, 16, 16), np.uint8)
+    write_volume(Volume.from_array(voxels), "in.nii", lossy=True)
+    line = "apply mri-nlm in.nii out.nii --device cpu --window-radius 1"
+    assert f"note: {NOTE}" in run(f"{line} --adaptive --save-recipe a.json").err
+    assert "no effect" not in run(f"{line} --sigma-from local").err
+    assert f"note: {NOTE}" in run("apply --recipe a.json in.nii out.nii --device cpu").err
 
 
 @pytest.mark.parametrize(
@@ -114,14 +145,9 @@ def test_defaults_have_no_note(kind: Kind) -> None:
         assert Step.create(filter_id).without_effect(grey=True) == ()
 
 
-def test_the_help_has_the_form_of_several_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["apply", "mri-nlm", "--help"])
-    text = " ".join(capsys.readouterr().out.split())
+def test_the_form_of_several_numbers() -> None:
+    text = " ".join(run("apply mri-nlm --help").out.split())
     assert "--sigma X[, X...]" in text
     assert "several in quotes, with a comma and a space or with a semicolon: “20, 15, 30”" in text
-
-
-def test_the_error_has_both_forms(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["apply", "mri-nlm", "a.nii", "b.nii", "--sigma", "10,15"]) == 1
-    assert "Write “10.15” or “10, 15”" in capsys.readouterr().err
+    error = refused("apply mri-nlm a.nii b.nii --sigma 10,15")
+    assert "Write “10.15” or “10, 15”" in error
