@@ -17,6 +17,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.warm_up import COMMON, DTYPES, Done, Piece, pieces
 from kernelscope.base import jit
 from kernelscope.cli.main import main
+from kernelscope.filters.nlm import strength
 from kernelscope.images import reduction
 
 
@@ -55,6 +56,14 @@ def test_each_piece_is_reported_and_the_last_one_leaves_a_mark(
         ("negative", "uint8"),
     ]
     assert warm_up.is_done()
+
+
+def test_estimates_are_compiled_as_well(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CpuBackend, "run", lambda *_: None)
+    estimated: list[object] = []
+    monkeypatch.setattr(strength, "risks", lambda *given: estimated.append(given))
+    list(warm_up.compile_all([Piece("nlm", "uint8")]))
+    assert estimated
 
 
 def test_the_command_says_what_it_compiles(

@@ -25,7 +25,10 @@ from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base import compiled, jit
 from kernelscope.engine.context import RunContext
+from kernelscope.engine.options import RunOptions
 from kernelscope.engine.request import Request
+from kernelscope.engine.step import Step
+from kernelscope.engine.steps import prepared
 from kernelscope.images.image import Image
 from kernelscope.images.reduction import compile_for
 from kernelscope.schema.devices import Device
@@ -106,6 +109,7 @@ def compile_all(work: Sequence[Piece]) -> Iterator[Done]:
     try:
         for number, piece in enumerate(work, 1):
             for request in _requests(piece):
+                request, _ = prepared(request)  # estimates have code as well
                 backend.run(request, backend.levels(request.step.filter)[-1], RunContext())
             left = (time.perf_counter() - begun) / number * (len(work) - number)
             following = work[number].name if number < len(work) else ""
@@ -124,7 +128,7 @@ def _requests(piece: Piece) -> Iterator[Request]:
     for channels, values in itertools.product((1, 3), settings):
         pixels = (noise[:, :, :channels] * white).astype(piece.dtype)
         image = Image.from_array(pixels.squeeze())
-        yield Request.create(image, spec.id, values, device=Device.CPU)
+        yield Request(image, Step.create(spec.id, values), RunOptions(Device.CPU))
     if piece.filter_id == COMMON[0]:  # whose pictures are the first to be shown
         compile_for(np.dtype(piece.dtype))
 
