@@ -274,7 +274,7 @@ class RunOptionsForm(Form):
         session.set_options(options, self._gpu.problem)
 
     def _show(self, fields: Fields) -> None:
-        session, is_picture = self._session, self._session.kind is Kind.PICTURE
+        session = self._session
         if FILTER in fields:
             borders = session.spec.borders
             self.offer("border", ((border.value.capitalize(), border) for border in borders))
@@ -283,8 +283,9 @@ class RunOptionsForm(Form):
                 box.setItemData(place, border.help, Qt.ItemDataRole.ToolTipRole)
         if fields & {FILTER, OPTIONS}:
             self.show_values(border=session.border)
-        if fields & {KIND, OPTIONS}:
-            self.editors["grey"].setVisible(is_picture)
+        if fields & {KIND, MOMENT}:
+            self.editors["grey"].setVisible(session.has_colours)
+        if OPTIONS in fields:
             self.show_values(grey=session.wishes_grey)
         if fields & {PLACES, FILTER}:
             self._offer_gpu()
