@@ -65,7 +65,7 @@ class Cell:
 def sweepable(request: Request) -> tuple[Parameter, ...]:
     """Return the parameters of `request` that have variants, and matter with its settings.
 
-    The strength of a denoiser comes first.
+    Strengths come first.
     """
     step = request.step
     found = (
@@ -74,7 +74,7 @@ def sweepable(request: Request) -> tuple[Parameter, ...]:
         if each.acts(step.parameters, grey=request.is_grey)
         and len(each.variants(step.parameters[each.name], CELLS)) > 1
     )
-    return tuple(sorted(found, key=lambda each: each.name != "strength"))
+    return tuple(sorted(found, key=lambda each: not each.is_strength))
 
 
 def variants(request: Request, name: str, count: int = CELLS) -> list[Variant]:

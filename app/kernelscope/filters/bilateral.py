@@ -417,6 +417,7 @@ SPEC = FilterSpec(
             slider=(0.5, 100.0),
             geometric=True,
             unit="%",
+            is_strength=True,
         ),
     ),
     radius=radius,

@@ -154,6 +154,7 @@ SPEC = FilterSpec(
             step=1.0,
             decimals=1,
             unit="of 255",
+            is_strength=True,
         ),
     ),
     radius=radius,

@@ -111,6 +111,8 @@ class Parameter:
     matters: Callable[[Mapping[str, Any]], bool] = lambda values: True
     """Maps the values of all parameters to whether this one affects the result. If it does not,
     labels omit it and the window disables it."""
+    is_strength: bool = False
+    """Whether it says how much is done to a picture: a contact sheet varies it first."""
     of_colours: bool = False
     """Whether it has no effect on a grey picture: the window does not show it there."""
     affects_time: bool = False

@@ -122,6 +122,7 @@ SPEC = VolumeSpec(
             estimate=suggest_beta,
             estimated=True,
             formerly={1: 1.0},
+            is_strength=True,
         ),
     ),
     radius=radius,

@@ -44,6 +44,7 @@ STRENGTH = FloatParameter(
     geometric=True,
     decimals=1,
     unit="%",
+    is_strength=True,
 )
 
 CHROMA = FloatParameter(
