@@ -2,6 +2,9 @@
 
 Needs no screen. Those that show a GPU (see `GPU_PICTURES`) are left as they are where there is
 none. What they show is measured while they are made: let nothing else run meanwhile.
+
+``python resources/make_screenshots.py --views [NAME...]`` makes the main views at the usual sizes
+of screens, dark and light and with large text, into build/views: to be looked at, not kept.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -22,7 +26,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "app"))
 
 import numpy as np
 from PIL import Image as Photo
-from PySide6.QtCore import QEventLoop
+from PySide6.QtCore import QEventLoop, QSize
+from PySide6.QtGui import QAction, QPixmap
 from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
@@ -45,9 +50,11 @@ from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.starting import create_application
 from kernelscope.gui.tools.bench_window import BenchWindow
 from kernelscope.gui.tools.code_view import CodeEditor
+from kernelscope.gui.tools.contact_sheet import ContactSheet
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.tools.phantom_dialog import PhantomOrder
+from kernelscope.gui.widgets.appearance import Appearance, Scheme, stylist
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
@@ -67,10 +74,38 @@ MADE = FOLDER / "made.json"
 one that is older than they are."""
 
 
-class Studio:
-    """A window with settings of its own, driven as a user would."""
+class Look(NamedTuple):
+    """A screen, and how the window looks on it."""
 
-    def __init__(self) -> None:
+    name: str
+    width: int  # of the screen, in logical pixels
+    height: int
+    scheme: Scheme = Scheme.DARK
+    scale: float = 1.0  # of text
+    ratio: int = 1  # of physical pixels to logical ones
+
+
+LOOKS = (
+    Look("1280x720-dark", 1280, 720),
+    Look("1280x720-light", 1280, 720, Scheme.LIGHT),
+    Look("1280x720-text-150", 1280, 720, scale=1.5),
+    Look("1920x1080-dark", 1920, 1080),
+    Look("1920x1080-light", 1920, 1080, Scheme.LIGHT),
+    Look("1920x1080-text-150", 1920, 1080, Scheme.LIGHT, scale=1.5),
+    Look("3840x2160-dark", 1920, 1080, ratio=2),
+)
+
+VIEWS = Path(__file__).parents[1] / "build" / "views"
+
+
+class Studio:
+    """A window with settings of its own, driven as a user would.
+
+    `views`: it takes all `LOOKS` of a view, in place of one picture for the manual.
+    """
+
+    def __init__(self, *, views: bool = False) -> None:
+        self.views = views
         self.app = QApplication.instance() or create_application()
         settings = Settings(Path(tempfile.mkdtemp()) / "settings.json")
         settings.set_text("bench/seen", "yes")
@@ -137,6 +172,9 @@ class Studio:
         reports: Iterable[Path] = (),
     ) -> None:
         """Save a picture of the window, or of `widget`, which shows figures of `reports`."""
+        if self.views:
+            self._take_looks(name, widget, width, height)
+            return
         if widget is None:
             entries = self.window.levels.entries()
             reports = [each.figure.path for each in entries if each.figure is not None]
@@ -150,6 +188,26 @@ class Studio:
         reduced.save(path, optimize=True)
         note(name, reports)
         print(name, flush=True)
+
+    def _take_looks(self, name: str, widget: QWidget | None, width: int, height: int) -> None:
+        VIEWS.mkdir(parents=True, exist_ok=True)
+        for look in LOOKS:
+            stylist().apply(Appearance(look.scheme, look.scale))
+            screen = QSize(look.width, look.height)
+            shown = widget or self.window
+            shown.resize(QSize(width, height).boundedTo(screen) if widget else screen)
+            self.settle()
+            picture = QPixmap(shown.size() * look.ratio)
+            picture.setDevicePixelRatio(look.ratio)
+            shown.render(picture)
+            picture.save(str(VIEWS / f"{name}-{look.name}.png"))
+        stylist().apply(Appearance())
+        print(name, flush=True)
+
+    def trigger(self, action: str) -> None:
+        found = self.window.findChild(QAction, action)
+        assert found is not None, action
+        found.trigger()
 
 
 def note(name: str, reports: Iterable[Path]) -> None:
@@ -427,6 +485,50 @@ def gpu_info(studio: Studio) -> None:
     dialog.close()
 
 
+# Views that are not in the manual ------------------------------------------------------
+
+
+def colours(studio: Studio) -> None:
+    """Denoise a photograph, with the filters in front."""
+    studio.window.file_dialogs.open(SAMPLES[-1].path)
+    studio.wait(lambda: studio.window.pictures.canvas.input.shown is not None)
+    studio.choose("sliding_dct")
+    studio.run()
+    studio.raise_dock("filtersDock")
+    studio.take("colours", 1280, 800)
+
+
+def steps(studio: Studio) -> None:
+    studio.window.file_dialogs.open(SAMPLES[0].path)
+    studio.wait(lambda: studio.window.pictures.canvas.input.shown is not None)
+    studio.choose("median", size=5)
+    studio.run()
+    studio.trigger("useOutput")
+    studio.choose("unsharp")
+    studio.run()
+    studio.raise_dock("runsDock")
+    studio.take("steps", 1280, 800)
+
+
+def volume(studio: Studio) -> None:
+    _open_phantom(studio, (96, 128, 112), 9)
+    studio.run()
+    studio.take("volume", 1280, 800)
+
+
+def contact_sheet(studio: Studio) -> None:
+    studio.window.file_dialogs.open(SAMPLES[0].path)
+    studio.wait(lambda: studio.window.pictures.canvas.input.shown is not None)
+    studio.choose("bilateral")
+    studio.run()
+    studio.trigger("contactSheet")
+    sheet = studio.window.findChild(ContactSheet)
+    assert sheet is not None
+    studio.wait(lambda: bool(sheet.tiles) and all(each.picture for each in sheet.tiles))
+    studio.take("contact-sheet", 1100, 800, sheet)
+    sheet.close()
+
+
 PICTURES: dict[str, Callable[[Studio], None]] = {
     "window": window,
     "residual": residual,  # and denoise
@@ -443,19 +545,28 @@ PICTURES: dict[str, Callable[[Studio], None]] = {
     "exercise": exercise,
 }
 
+MORE_VIEWS: dict[str, Callable[[Studio], None]] = {
+    "colours": colours,
+    "steps": steps,
+    "volume": volume,
+    "contact-sheet": contact_sheet,
+}
+
 
 def main() -> None:
-    wanted = sys.argv[1:] or list(PICTURES)
-    if unknown := set(wanted) - set(PICTURES):
-        sys.exit(f"error: no picture {', '.join(unknown)}; there are {', '.join(PICTURES)}")
+    views = "--views" in sys.argv
+    offered = {**PICTURES, **MORE_VIEWS} if views else PICTURES
+    wanted = [each for each in sys.argv[1:] if each != "--views"] or list(offered)
+    if unknown := set(wanted) - set(offered):
+        sys.exit(f"error: no picture {', '.join(unknown)}; there are {', '.join(offered)}")
     for name in wanted:
-        studio = Studio()
+        studio = Studio(views=views)
         if name in GPU_PICTURES and not studio.has_gpu:
             print(f"{name} needs a GPU", flush=True)
         elif name in NO_GPU_PICTURES and studio.has_gpu:
             print(f"{name} needs a computer without a GPU", flush=True)
         else:
-            PICTURES[name](studio)
+            offered[name](studio)
         studio.window.close()
     sys.stdout.flush()
     os._exit(0)  # threads of a compiler may still run
