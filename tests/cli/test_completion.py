@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from kernelscope.cli.completion import script
 
 from kernelscope.cli.common import every_filter
+from kernelscope.cli.completion import script
 from kernelscope.cli.main import COMMANDS
 from tests.cli.running import refused, run
 

@@ -57,6 +57,10 @@ def test_windows_that_are_open_follow_the_size_of_text(
         wait_until(qtbot, lambda tabs=tabs: tabs.count() > 1)
         for scale in scales[1:]:
             stylist.apply(Appearance(scale=scale))
+        seen = [each for each in viewer.findChildren(QWidget) if each.isVisible()]
+        plain = [each for each in seen if not each.font().resolveMask()]
+        assert tabs in plain
+        assert all(each.font() == QApplication.font() for each in plain)
 
         def look(
             tabs: QTabBar = tabs, heading: QLabel = heading, dock: QWidget = dock

@@ -395,10 +395,6 @@ class FindBar(QWidget):
         self._count.setText("" if not text else f"{found:,} found" if found else "not found")
 
 
-_NARROW = "QTabBar::tab { padding: 5px 4px; }"
-"""Leaves less around the text of tabs, so that ten of them stand side by side."""
-
-
 class SourceTabs(QTabWidget):
     """The files of a kernel; those that a launch leaves out are in a menu at the right.
 
@@ -410,6 +406,7 @@ class SourceTabs(QTabWidget):
         super().__init__()
         self.setObjectName(name)
         self.tabBar().setStyleSheet(_NARROW)
+        self.setObjectName("kernelFiles")
         self.setDocumentMode(True)
         self._others = dressed(
             QToolButton(),

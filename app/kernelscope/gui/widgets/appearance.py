@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QColor, QFont, QPalette
-from PySide6.QtWidgets import QApplication, QDockWidget, QTabBar
+from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
 
 from kernelscope.base.paths import RESOURCES
 from kernelscope.gui.widgets import theme
@@ -152,18 +152,15 @@ class Stylist(QObject):
             self._application.setFont(font)
             self._application.setStyleSheet(style_sheet(colours, font.pointSizeF()))
             # Qt goes on drawing their titles in the old size unless theirs is another one.
-            font.setPointSizeF(font.pointSizeF() + 0.01)
-            for widget in QApplication.allWidgets():
-                if isinstance(widget, QDockWidget):
-                    widget.setFont(font)
-
-        # Some get their font in a later turn, and keep the sizes that texts had until then.
-        QTimer.singleShot(0, self, self._fit_tabs)
-
-    def _fit_tabs(self) -> None:
-        for widget in QApplication.allWidgets():
-            if isinstance(widget, QTabBar):
-                QApplication.sendEvent(widget, QEvent(QEvent.Type.FontChange))
+            large = QFont(font)
+            large.setPointSizeF(font.pointSizeF() + 0.01)
+            for window in QApplication.topLevelWidgets():
+                for widget in (window, *window.findChildren(QWidget)):
+                    if isinstance(widget, QDockWidget):
+                        widget.setFont(large)
+                    # Qt goes through them in no order: some take the font that their parent had.
+                    elif not widget.font().resolveMask() and widget.font() != font:
+                        widget.setFont(QFont())
 
     def _on_system(self) -> None:
         if self.appearance.scheme is Scheme.SYSTEM:
