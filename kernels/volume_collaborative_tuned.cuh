@@ -67,20 +67,11 @@ __device__ inline float of_11_bits(float value)
 // column lane / 4 of b, and two each of these rows of c.
 __device__ inline void add_products(float (&c)[4], const float (&a)[4], const float (&b)[2])
 {
-#ifdef __CUDA_ARCH__
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
           "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
-#else
-    const int lane = threadIdx.x, row = lane & ~3, column = lane % 4 * 8;
-    for (int k = 0; k < 8; ++k)
-        for (int n = 0; n < 4; ++n) {
-            const float left = __shfl_sync(ALL, a[(n >> 1) + 2 * (k >> 2)], row + k % 4);
-            c[n] += left * __shfl_sync(ALL, b[k >> 2], column + 4 * (n & 1) + k % 4);
-        }
-#endif
 }
 
 __device__ inline void load_cells(

@@ -194,11 +194,11 @@ inline void leave(State state)
     emulator_switch(&self->stack_pointer, block->scheduler);
 }
 
-inline void open(Gate& gate)
+inline void open(Gate& gate, bool ordered)
 {
     gate.arrived = 0;
     ++gate.turn;
-    checks::opened(gate);
+    if (ordered) checks::opened(gate);
 }
 
 // Wait until `expected` threads have come to a gate.
@@ -207,7 +207,7 @@ inline void meet(Gate& gate, unsigned expected, bool ordered = true)
 {
     if (ordered) checks::arrive(gate);
     if (++gate.arrived >= expected) {
-        open(gate);
+        open(gate, ordered);
         return;
     }
     current->gate = &gate;
@@ -223,7 +223,7 @@ inline void end_thread()
     Warp& warp = own->warps[self->number / WARP];
     warp.live &= ~(1u << self->number % WARP);
     // Those that have ended are not waited for.
-    if (own->gates[0].arrived && own->gates[0].arrived >= own->live) open(own->gates[0]);
+    if (own->gates[0].arrived && own->gates[0].arrived >= own->live) open(own->gates[0], true);
     leave(DONE);
 }
 
@@ -798,6 +798,40 @@ inline void mma_sync_aligned_m16n8k8_row_col_f32_f16_f16_f32(
     float& d0, float& d1, float& d2, float& d3, unsigned a0, unsigned a1, unsigned b0)
 {
     emulator::multiply<8>({&d0, &d1, &d2, &d3}, {{a0, a1}, {b0}});
+}
+
+// The same of floats, whose 13 lowest bits do not count: A of 16 x 8, B of 8 x 8. The lane 4 g + t has every fourth
+// column of A or row of B.
+namespace emulator {
+struct FloatFragments {
+    unsigned a[4], b[2];
+};
+struct FloatSums {
+    double of[4];
+};
+inline double of_11_bits(unsigned bits) { return __uint_as_float(bits & ~0x1fffu); }
+}  // namespace emulator
+inline void mma_sync_aligned_m16n8k8_row_col_f32_tf32_tf32_f32(float& d0, float& d1, float& d2, float& d3,
+    unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1)
+{
+    using namespace emulator;
+    const unsigned row = own_lane() / 4, pair = own_lane() % 4;
+    const FloatFragments own = {{a0, a1, a2, a3}, {b0, b1}};
+    const FloatSums sums = exchange(~0u, own, [=](auto of) {
+        FloatSums sums = {};
+        for (unsigned t = 0; t < 4; ++t) {
+            const FloatFragments left = of(4 * row + t);
+            for (int n = 0; n < 2; ++n) {
+                const FloatFragments right = of(4 * (2 * pair + n) + t);
+                for (int half = 0; half < 2; ++half)
+                    for (int m = 0; m < 2; ++m)
+                        sums.of[2 * m + n] += of_11_bits(left.a[2 * half + m]) * of_11_bits(right.b[half]);
+            }
+        }
+        return sums;
+    });
+    float* const d[] = {&d0, &d1, &d2, &d3};
+    for (int i = 0; i < 4; ++i) *d[i] = (float)(*d[i] + sums.of[i]);
 }
 
 // The same of bytes: A of 16 x 32 signed ones, B of 32 x 8 unsigned ones, C and D of whole numbers. The lane 4 g + t
