@@ -40,6 +40,7 @@ from tests.gui.helpers import (
     FakeCpu,
     FakeGpu,
     Opener,
+    load,
     open_panels,
     wait_until,
     write_picture,
@@ -282,3 +283,10 @@ def stylist(qapp: QApplication) -> Iterator[Stylist]:
         qapp.setStyle(style)
     qapp.setPalette(palette)
     qapp.setFont(font)
+
+
+@pytest.fixture
+def loaded(qtbot: QtBot, window: MainWindow, picture: Path) -> MainWindow:
+    """Return the window with the picture."""
+    load(qtbot, window, picture)
+    return window

@@ -121,18 +121,17 @@ def test_a_setting_without_effect_leaves_the_output_current(
 
 @pytest.mark.smoke
 def test_another_picture_has_no_output_and_no_time(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+    qtbot: QtBot, loaded: MainWindow, picture: Path, tmp_path: Path
 ) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    done = headline(window)
-    load(qtbot, window, write_picture(tmp_path / "other.png", 9))
-    assert state(window) == ""
-    assert caption(window) == "Output"
-    press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: shown(window) == picture.name)
-    assert headline(window) == done
-    assert not is_marked(window)
+    run(qtbot, loaded)
+    done = headline(loaded)
+    load(qtbot, loaded, write_picture(tmp_path / "other.png", 9))
+    assert state(loaded) == ""
+    assert caption(loaded) == "Output"
+    press(qtbot, loaded, "Ctrl+Z")
+    qtbot.waitUntil(lambda: shown(loaded) == picture.name)
+    assert headline(loaded) == done
+    assert not is_marked(loaded)
 
 
 def test_a_failed_run_is_said_until_something_is_changed(
@@ -198,24 +197,21 @@ def test_undo_brings_back_the_settings_of_what_is_shown(
     assert window.session.require() == first
 
 
-def test_undo_brings_back_that_a_number_is_estimated(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("nlm")
-    assert window.session.automatic == ("sigma", "patch", "filter_sigma")
-    run(qtbot, window)
-    assert not is_marked(window)
-    estimated = child(window, NumberBox, "filter_sigmaBox").value()
-    press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is None)
-    child(window, NumberBox, "filter_sigmaBox").setValue(0.125)
-    assert window.session.automatic == ("sigma", "patch")
-    press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
-    assert window.session.automatic == ("sigma", "patch", "filter_sigma")
-    assert child(window, NumberBox, "filter_sigmaBox").value() == estimated
-    assert not is_marked(window)
+def test_undo_brings_back_that_a_number_is_estimated(qtbot: QtBot, loaded: MainWindow) -> None:
+    loaded.session.set_filter("nlm")
+    assert loaded.session.automatic == ("sigma", "patch", "filter_sigma")
+    run(qtbot, loaded)
+    assert not is_marked(loaded)
+    estimated = child(loaded, NumberBox, "filter_sigmaBox").value()
+    press(qtbot, loaded, "Ctrl+U")
+    qtbot.waitUntil(lambda: loaded.pictures.canvas.output.shown is None)
+    child(loaded, NumberBox, "filter_sigmaBox").setValue(0.125)
+    assert loaded.session.automatic == ("sigma", "patch")
+    press(qtbot, loaded, "Ctrl+Z")
+    qtbot.waitUntil(lambda: loaded.pictures.canvas.output.shown is not None)
+    assert loaded.session.automatic == ("sigma", "patch", "filter_sigma")
+    assert child(loaded, NumberBox, "filter_sigmaBox").value() == estimated
+    assert not is_marked(loaded)
 
 
 def test_undo_of_volumes_brings_back_the_settings(
@@ -251,62 +247,57 @@ def test_undo_of_volumes_brings_back_the_settings(
 
 
 def test_the_same_run_again_does_not_begin_anew(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+    qtbot: QtBot, loaded: MainWindow, cpu: FakeCpu
 ) -> None:
-    load(qtbot, window, picture)
     for filter_id in ("median", "nlm"):  # a run, and one that estimates first
-        window.session.set_filter(filter_id)
+        loaded.session.set_filter(filter_id)
         cpu.go.clear()
         cpu.entered.clear()
         cpu.requests.clear()
-        press(qtbot, window, "F5")
+        press(qtbot, loaded, "F5")
         qtbot.waitUntil(cpu.entered.is_set)
-        qtbot.waitUntil(lambda: state(window) == "Compute 50 %")
-        press(qtbot, window, "F5")
-        assert "under way already" in window.statusBar().currentMessage()
+        qtbot.waitUntil(lambda: state(loaded) == "Compute 50 %")
+        press(qtbot, loaded, "F5")
+        assert "under way already" in loaded.statusBar().currentMessage()
         cpu.go.set()
-        qtbot.waitUntil(lambda: is_done(window))
+        qtbot.waitUntil(lambda: is_done(loaded))
         assert len(cpu.requests) == 1
-    assert "Cancelled" not in window.console.text()
+    assert "Cancelled" not in loaded.console.text()
 
 
 @pytest.mark.parametrize("filter_id", ["mean", "nlm"])
 def test_another_run_says_that_it_takes_the_place_of_the_first(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu, filter_id: str
+    qtbot: QtBot, loaded: MainWindow, cpu: FakeCpu, filter_id: str
 ) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("median")
+    loaded.session.set_filter("median")
     cpu.go.clear()
-    press(qtbot, window, "F5")
+    press(qtbot, loaded, "F5")
     qtbot.waitUntil(cpu.entered.is_set)
-    assert child(window, QToolButton, "runButton").text() == "Restart"
-    window.session.set_filter(filter_id)
-    press(qtbot, window, "F5")
-    message = window.statusBar().currentMessage
+    assert child(loaded, QToolButton, "runButton").text() == "Restart"
+    loaded.session.set_filter(filter_id)
+    press(qtbot, loaded, "F5")
+    message = loaded.statusBar().currentMessage
     qtbot.waitUntil(lambda: "in place of the run that was under way" in message())
-    qtbot.waitUntil(lambda: "for a later run: Median" in window.console.text())
+    qtbot.waitUntil(lambda: "for a later run: Median" in loaded.console.text())
     cpu.go.set()
-    qtbot.waitUntil(lambda: is_done(window))
-    assert child(window, QToolButton, "runButton").text() == "Run"
-    press(qtbot, window, "F5")
+    qtbot.waitUntil(lambda: is_done(loaded))
+    assert child(loaded, QToolButton, "runButton").text() == "Run"
+    press(qtbot, loaded, "F5")
     qtbot.waitUntil(lambda: len(cpu.requests) > 2)
     assert "in place" not in message()
-    qtbot.waitUntil(lambda: is_done(window))
+    qtbot.waitUntil(lambda: is_done(loaded))
 
 
-def test_a_caption_has_only_what_is_not_as_by_default(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("nlm")
-    window.session.set_values("nlm", {"filter_sigma": 0.0375, "sigma": 4.0, "patch": 7})
-    run(qtbot, window)
-    details = child(window, QLabel, "outputDetails")
+def test_a_caption_has_only_what_is_not_as_by_default(qtbot: QtBot, loaded: MainWindow) -> None:
+    loaded.session.set_filter("nlm")
+    loaded.session.set_values("nlm", {"filter_sigma": 0.0375, "sigma": 4.0, "patch": 7})
+    run(qtbot, loaded)
+    details = child(loaded, QLabel, "outputDetails")
     assert details.text() == "NLM · h 0.0375 · CPU parallel"
     assert details.toolTip().startswith("CPU parallel, Non-local means, noise sigma 4 %, ")
     assert details.accessibleDescription() == details.toolTip()
-    window.session.set_values(
+    loaded.session.set_values(
         "nlm", {"filter_sigma": 0.0375, "sigma": 4.0, "patch": 5, "search_radius": 7}
     )
-    run(qtbot, window)
+    run(qtbot, loaded)
     assert details.text() == "NLM · 5×5 · r 7 px · h 0.0375 · CPU parallel"

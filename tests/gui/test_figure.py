@@ -54,7 +54,7 @@ from kernelscope.images.judging.metrics import judge
 from kernelscope.images.planes import planes_of
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
-from tests.gui.helpers import child, choose_files, dialog, load, press, run
+from tests.gui.helpers import child, choose_files, dialog, press, run
 
 FULL = Display(0, 255)
 WIDTH, HEIGHT = 48, 36
@@ -289,13 +289,10 @@ def _save_as(qtbot: QtBot, made: QDialog, path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.smoke
-def test_a_figure_is_laid_out_and_saved(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
-) -> None:
-    load(qtbot, window, picture)
-    assert not window.actions_["exportFigure"].isEnabled()
-    run(qtbot, window)
-    made = _dialog(qtbot, window)
+def test_a_figure_is_laid_out_and_saved(qtbot: QtBot, loaded: MainWindow, tmp_path: Path) -> None:
+    assert not loaded.actions_["exportFigure"].isEnabled()
+    run(qtbot, loaded)
+    made = _dialog(qtbot, loaded)
     third = child(made, QComboBox, "figureThird")
     assert [third.itemText(k) for k in range(third.count())] == ["Nothing more", "Residual"]
     third.setCurrentIndex(1)
@@ -305,36 +302,32 @@ def test_a_figure_is_laid_out_and_saved(
     path = tmp_path / "figure.svg"
     _save_as(qtbot, made, path)
     assert 'width="120' in path.read_text(encoding="utf-8")
-    qtbot.waitUntil(lambda: not window.findChildren(FigureDialog))
-    assert str(path) in window.statusBar().currentMessage()
+    qtbot.waitUntil(lambda: not loaded.findChildren(FigureDialog))
+    assert str(path) in loaded.statusBar().currentMessage()
 
 
-def test_a_result_of_earlier_settings_is_said_to_be_one(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    window.session.set_filter("mean")
-    made = _dialog(qtbot, window)
+def test_a_result_of_earlier_settings_is_said_to_be_one(qtbot: QtBot, loaded: MainWindow) -> None:
+    run(qtbot, loaded)
+    loaded.session.set_filter("mean")
+    made = _dialog(qtbot, loaded)
     assert "have changed since" in made.note
     assert "Median" in child(made, QPlainTextEdit, "figureCaption").toPlainText()
     made.reject()
-    window.session.set_filter("median")
-    made = _dialog(qtbot, window)
+    loaded.session.set_filter("median")
+    made = _dialog(qtbot, loaded)
     assert made.note == ""
     made.reject()
 
 
 def test_the_figure_is_that_of_the_moment_when_it_was_begun(
-    qtbot: QtBot, window: MainWindow, picture: Path
+    qtbot: QtBot, loaded: MainWindow
 ) -> None:
     """A file that was dropped before opens behind the dialog; its changes then had no result."""
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    made = _dialog(qtbot, window)
+    run(qtbot, loaded)
+    made = _dialog(qtbot, loaded)
     caption = made.caption.toPlainText()
-    window.session.pictures.open_picture(Image.from_array(np.zeros((9, 9), np.uint8), "other"))
-    assert window.session.subject.result is None
+    loaded.session.pictures.open_picture(Image.from_array(np.zeros((9, 9), np.uint8), "other"))
+    assert loaded.session.subject.result is None
     third = child(made, QComboBox, "figureThird")
     third.setCurrentIndex(1)
     qtbot.waitUntil(lambda: made.figure is not None and len(made.figure.pictures) == 3)
@@ -344,11 +337,10 @@ def test_the_figure_is_that_of_the_moment_when_it_was_begun(
 
 
 def test_a_place_that_cannot_be_written_is_explained(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path
 ) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    made = _dialog(qtbot, window)
+    run(qtbot, loaded)
+    made = _dialog(qtbot, loaded)
     made.findChild(QPushButton, "saveButton").click()
     chooser = child(made, QFileDialog, "figureFile")
     choose_files(chooser, tmp_path / "missing" / "x.png")

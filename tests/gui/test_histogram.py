@@ -92,34 +92,32 @@ def test_the_counts_at_both_ends_of_the_axis_are_written(
     qtbot.waitUntil(lambda: written() >= {counts[0][1], counts[-1][1]})  # once it has its room
 
 
-def test_dragged_handles_draw_the_picture(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
-    load(qtbot, window, picture)
-    plot = open_histogram(qtbot, window)
-    depth = len(window.session.subject.history.state[0])
+def test_dragged_handles_draw_the_picture(qtbot: QtBot, loaded: MainWindow) -> None:
+    plot = open_histogram(qtbot, loaded)
+    depth = len(loaded.session.subject.history.state[0])
     drag(plot, Handle.LOW, 60)
-    assert shown(window).low == pytest.approx(60, abs=256 / plot.area.width() + 1)
-    assert window.pictures.canvas.input.views[0].front.display == shown(window)
+    assert shown(loaded).low == pytest.approx(60, abs=256 / plot.area.width() + 1)
+    assert loaded.pictures.canvas.input.views[0].front.display == shown(loaded)
     release(plot, Handle.LOW)
     drag(plot, Handle.HIGH, 180)
     release(plot, Handle.HIGH)
-    qtbot.waitUntil(lambda: abs(shown(window).high - 180) < 5)
+    qtbot.waitUntil(lambda: abs(shown(loaded).high - 180) < 5)
     drag(plot, Handle.MIDDLE, 90)
     release(plot, Handle.MIDDLE)
-    qtbot.waitUntil(lambda: shown(window).gamma < 0.9)
-    assert place_of(shown(window), Handle.MIDDLE) == pytest.approx(90, abs=5)
-    assert len(window.session.subject.history.state[0]) == depth, "nothing to undo"
+    qtbot.waitUntil(lambda: shown(loaded).gamma < 0.9)
+    assert place_of(shown(loaded), Handle.MIDDLE) == pytest.approx(90, abs=5)
+    assert len(loaded.session.subject.history.state[0]) == depth, "nothing to undo"
 
 
-def test_handles_are_moved_by_keys(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
-    load(qtbot, window, picture)
-    plot = open_histogram(qtbot, window)
+def test_handles_are_moved_by_keys(qtbot: QtBot, loaded: MainWindow) -> None:
+    plot = open_histogram(qtbot, loaded)
     plot.frame.setInterval(0)
     handle = plot.handles[Handle.LOW]
     handle.setFocus()
     qtbot.waitUntil(handle.hasFocus)
 
     def low_is(low: float) -> bool:
-        return shown(window).low == low
+        return shown(loaded).low == low
 
     for key, modifier, low in (
         (Qt.Key.Key_Right, Qt.KeyboardModifier.NoModifier, 1),
@@ -129,34 +127,28 @@ def test_handles_are_moved_by_keys(qtbot: QtBot, window: MainWindow, picture: Pa
     ):
         qtbot.keyClick(handle, key, modifier)
         qtbot.waitUntil(partial(low_is, low))
-    assert reading(window) == "Black level 20"
+    assert reading(loaded) == "Black level 20"
     assert handle.accessibleDescription() == "Black level 20"
     qtbot.keyClick(handle, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: shown(window) == Display(0, 255))
+    qtbot.waitUntil(lambda: shown(loaded) == Display(0, 255))
 
 
-def test_a_double_click_chooses_the_contrast(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    plot = open_histogram(qtbot, window)
-    pair = window.pictures.canvas
+def test_a_double_click_chooses_the_contrast(qtbot: QtBot, loaded: MainWindow) -> None:
+    plot = open_histogram(qtbot, loaded)
+    pair = loaded.pictures.canvas
     for click in (
         lambda: QTest.mouseDClick(plot, LEFT, pos=plot.area.center().toPoint()),
-        lambda: qtbot.mouseClick(child(window, QToolButton, "histogramAutomatic"), LEFT),
+        lambda: qtbot.mouseClick(child(loaded, QToolButton, "histogramAutomatic"), LEFT),
     ):
         pair.view.choose_display(PaneSide.INPUT, Display(50, 70, 2))
         click()
-        assert shown(window) == Display(0, 255)
+        assert shown(loaded) == Display(0, 255)
         assert pair.view.displays.ruling(PaneSide.INPUT) not in pair.view.displays._choices
 
 
-def test_handles_follow_changes_made_elsewhere(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    plot = open_histogram(qtbot, window)
-    pair = window.pictures.canvas
+def test_handles_follow_changes_made_elsewhere(qtbot: QtBot, loaded: MainWindow) -> None:
+    plot = open_histogram(qtbot, loaded)
+    pair = loaded.pictures.canvas
     pair.view.choose_display(PaneSide.INPUT, Display(64, 128, 1, ColourMap.VIRIDIS))
     handle = plot.handles[Handle.HIGH]
     assert plot.display == Display(64, 128, 1, ColourMap.VIRIDIS)
@@ -166,11 +158,11 @@ def test_handles_follow_changes_made_elsewhere(
     strip = QPointF(plot.x_of(64) - 6, plot.area.bottom() + 5) * scale
     colour = image.pixelColor(strip.toPoint())
     assert (colour.red(), colour.green(), colour.blue()) == (68, 1, 84)
-    window.findChild(QDockWidget, "timingDock").raise_()
+    loaded.findChild(QDockWidget, "timingDock").raise_()
     qtbot.waitUntil(lambda: plot.visibleRegion().isEmpty())
     pair.view.choose_display(PaneSide.INPUT, Display(10, 20))
     assert plot.display != Display(10, 20), "unseen, it costs nothing"
-    window.findChild(QDockWidget, "qualityDock").raise_()
+    loaded.findChild(QDockWidget, "qualityDock").raise_()
     qtbot.waitUntil(lambda: plot.display == Display(10, 20))
 
 
@@ -189,31 +181,27 @@ def test_the_axis_of_12_bits_stays_while_a_handle_is_dragged(
     assert plot.plot.axis.high > axis.high
 
 
-def test_separate_levels_are_asked_for(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    plot = open_histogram(qtbot, window)
-    pair, box = window.pictures.canvas, window.quality.side_box
+def test_separate_levels_are_asked_for(qtbot: QtBot, loaded: MainWindow) -> None:
+    run(qtbot, loaded)
+    plot = open_histogram(qtbot, loaded)
+    pair, box = loaded.pictures.canvas, loaded.quality.side_box
     assert not box.isVisible()
     pair.view.link(False)
     qtbot.waitUntil(box.isVisible)
     assert box.currentText() == "output"
     drag(plot, Handle.LOW, 100)
     release(plot, Handle.LOW)
-    assert shown(window).low == 0
-    qtbot.waitUntil(lambda: shown(window, PaneSide.OUTPUT).low > 90)
+    assert shown(loaded).low == 0
+    qtbot.waitUntil(lambda: shown(loaded, PaneSide.OUTPUT).low > 90)
     box.setCurrentText("input")
-    assert plot.display == shown(window)
+    assert plot.display == shown(loaded)
 
 
-def test_values_under_the_cursor_are_read_off(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    plot = open_histogram(qtbot, window)
+def test_values_under_the_cursor_are_read_off(qtbot: QtBot, loaded: MainWindow) -> None:
+    run(qtbot, loaded)
+    plot = open_histogram(qtbot, loaded)
     qtbot.waitUntil(lambda: len(plot.plot.curves) == 2)
-    pixels = window.pictures.canvas.input.shown.pixels
+    pixels = loaded.pictures.canvas.input.shown.pixels
     value = next(v for v in range(20, 140) if np.count_nonzero(pixels == v) > 1)
     x = round(plot.x_of(value + 0.5))
     QTest.mouseMove(plot, QPoint(x, round(plot.area.center().y())))
@@ -221,18 +209,15 @@ def test_values_under_the_cursor_are_read_off(
     counts = [np.count_nonzero(pixels == each) for each in (value, 255 - value)]
     qtbot.waitUntil(
         lambda: (
-            reading(window) == f"{value} to {value + 1}: input {counts[0]:,}, output {counts[1]:,}"
+            reading(loaded) == f"{value} to {value + 1}: input {counts[0]:,}, output {counts[1]:,}"
         )
     )
 
 
-def test_grey_pictures_have_no_channels_to_choose(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    plot = open_histogram(qtbot, window)
-    assert not child(window, QCheckBox, "histogramChannels").isEnabled()
-    child(window, QComboBox, "histogramScale").setCurrentText(HeightScale.ROOT)
+def test_grey_pictures_have_no_channels_to_choose(qtbot: QtBot, loaded: MainWindow) -> None:
+    plot = open_histogram(qtbot, loaded)
+    assert not child(loaded, QCheckBox, "histogramChannels").isEnabled()
+    child(loaded, QComboBox, "histogramScale").setCurrentText(HeightScale.ROOT)
     assert plot.plot.scale is HeightScale.ROOT
 
 
@@ -262,13 +247,12 @@ def test_handles_draw_volumes_too(qtbot: QtBot, window: MainWindow, tmp_path: Pa
 
 
 def test_the_page_in_front_decides_what_handles_draw(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path
 ) -> None:
-    load(qtbot, window, picture)
-    open_scan(qtbot, window, write(tmp_path / "T1.nii.gz", voxels()))
-    plot = open_histogram(qtbot, window)
-    before = shown(window)
+    open_scan(qtbot, loaded, write(tmp_path / "T1.nii.gz", voxels()))
+    plot = open_histogram(qtbot, loaded)
+    before = shown(loaded)
     drag(plot, Handle.LOW, plot.plot.axis.value(0.5))
     release(plot, Handle.LOW)
-    assert shown(window) == before
-    assert window.volumes.canvas.view.display.low > 500
+    assert shown(loaded) == before
+    assert loaded.volumes.canvas.view.display.low > 500

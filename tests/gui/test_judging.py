@@ -132,67 +132,60 @@ def test_what_a_denoiser_removed_needs_no_reference(
 # --- the reference ---
 
 
-def test_noise_and_mending_are_judged_by_what_was_before(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    original = window.pictures.canvas.input.shown
-    add_noise(qtbot, window)
-    quality = window.findChild(QDockWidget, "qualityDock")
+def test_noise_and_mending_are_judged_by_what_was_before(qtbot: QtBot, loaded: MainWindow) -> None:
+    original = loaded.pictures.canvas.input.shown
+    add_noise(qtbot, loaded)
+    quality = loaded.findChild(QDockWidget, "qualityDock")
     qtbot.waitUntil(lambda: not quality.widget().visibleRegion().isEmpty())
-    assert child(window, QLabel, "inputDetails").toolTip().endswith("after Gaussian noise")
-    qtbot.waitUntil(lambda: judged_by(window) == "Compared with ramp.png (before noise)")
+    assert child(loaded, QLabel, "inputDetails").toolTip().endswith("after Gaussian noise")
+    qtbot.waitUntil(lambda: judged_by(loaded) == "Compared with ramp.png (before noise)")
     errors = 255 - 2.0 * original.pixels
     psnr = 10 * np.log10(255**2 / np.mean(errors**2))
-    assert figures(window)["PSNR"] == [f"{psnr:.2f} dB", "–", ""]
+    assert figures(loaded)["PSNR"] == [f"{psnr:.2f} dB", "–", ""]
 
-    window.session.set_filter("median")
-    run(qtbot, window)
-    qtbot.waitUntil(lambda: figures(window)["PSNR"][1] == "∞ dB (equal)")
-    assert window.session.subject.result.request.reference is original
+    loaded.session.set_filter("median")
+    run(qtbot, loaded)
+    qtbot.waitUntil(lambda: figures(loaded)["PSNR"][1] == "∞ dB (equal)")
+    assert loaded.session.subject.result.request.reference is original
     mae = np.mean(abs(errors))
-    assert figures(window)["PSNR"][2] == "better"
-    assert figures(window)["MAE"] == [f"{mae:.4g}", "0", f"better by {mae:.4g}"]
-    assert [bold(window, row) for row in range(4)] == [[False, False, True, False]] * 4
+    assert figures(loaded)["PSNR"][2] == "better"
+    assert figures(loaded)["MAE"] == [f"{mae:.4g}", "0", f"better by {mae:.4g}"]
+    assert [bold(loaded, row) for row in range(4)] == [[False, False, True, False]] * 4
 
-    window.page.use_output()
-    window.session.set_filter("mean")
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is None)
-    run(qtbot, window)
-    qtbot.waitUntil(lambda: figures(window)["MSE"][2].startswith("worse by"))
-    assert bold(window, 2) == [False, True, False, False]
+    loaded.page.use_output()
+    loaded.session.set_filter("mean")
+    qtbot.waitUntil(lambda: loaded.pictures.canvas.output.shown is None)
+    run(qtbot, loaded)
+    qtbot.waitUntil(lambda: figures(loaded)["MSE"][2].startswith("worse by"))
+    assert bold(loaded, 2) == [False, True, False, False]
 
 
-def test_noise_on_noise_keeps_the_first_reference(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    original = window.pictures.canvas.input.shown
-    add_noise(qtbot, window)
-    add_noise(qtbot, window)
-    assert reference_of(window).image is original
-    assert len(window.session.subject.moment.steps) == 2
+def test_noise_on_noise_keeps_the_first_reference(qtbot: QtBot, loaded: MainWindow) -> None:
+    original = loaded.pictures.canvas.input.shown
+    add_noise(qtbot, loaded)
+    add_noise(qtbot, loaded)
+    assert reference_of(loaded).image is original
+    assert len(loaded.session.subject.moment.steps) == 2
 
 
 def test_opening_a_picture_drops_what_was_remembered_but_not_what_was_chosen(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path
 ) -> None:
-    load(qtbot, window, picture)
-    add_noise(qtbot, window)
-    load(qtbot, window, write_picture(tmp_path / "b.png", 1))
-    assert window.session.subject.reference is None
+    add_noise(qtbot, loaded)
+    load(qtbot, loaded, write_picture(tmp_path / "b.png", 1))
+    assert loaded.session.subject.reference is None
 
-    window.findChild(QAction, "inputAsReference").trigger()
-    chosen = reference_of(window)
-    assert chosen.image is window.pictures.canvas.input.shown
-    load(qtbot, window, write_picture(tmp_path / "c.png", 2))
-    show_quality(window)
-    qtbot.waitUntil(lambda: judged_by(window) == "Compared with b.png (kept from before)")
-    assert reference_of(window).image is chosen.image
-    assert figures(window)["MAE"][0] == "1"
-    add_noise(qtbot, window)  # now another one belongs to the picture
-    assert reference_of(window).origin is ReferenceOrigin.NOISE
-    assert reference_of(window).image.title == "c.png"
+    loaded.findChild(QAction, "inputAsReference").trigger()
+    chosen = reference_of(loaded)
+    assert chosen.image is loaded.pictures.canvas.input.shown
+    load(qtbot, loaded, write_picture(tmp_path / "c.png", 2))
+    show_quality(loaded)
+    qtbot.waitUntil(lambda: judged_by(loaded) == "Compared with b.png (kept from before)")
+    assert reference_of(loaded).image is chosen.image
+    assert figures(loaded)["MAE"][0] == "1"
+    add_noise(qtbot, loaded)  # now another one belongs to the picture
+    assert reference_of(loaded).origin is ReferenceOrigin.NOISE
+    assert reference_of(loaded).image.title == "c.png"
 
 
 def test_reference_is_chosen_from_a_file_and_cleared(
@@ -277,49 +270,48 @@ def drawn(qtbot: QtBot, window: MainWindow, view: View) -> DrawnView:
 
 
 def test_residual_is_drawn_amplified_and_saved(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path
 ) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    save = window.findChild(QAction, "saveView")
-    gain = window.findChild(QSpinBox, "gain")
+    run(qtbot, loaded)
+    save = loaded.findChild(QAction, "saveView")
+    gain = loaded.findChild(QSpinBox, "gain")
     assert not save.isEnabled()
     assert not gain.isVisible()
-    click(qtbot, window, "viewResidualButton")
-    drawing = drawn(qtbot, window, View.RESIDUAL)
+    click(qtbot, loaded, "viewResidualButton")
+    drawing = drawn(qtbot, loaded, View.RESIDUAL)
     before, after = (
-        window.pictures.canvas.input.shown.planes,
-        window.pictures.canvas.output.shown.planes,
+        loaded.pictures.canvas.input.shown.planes,
+        loaded.pictures.canvas.output.shown.planes,
     )
     assert drawing.gain == suggest_gain(after, before) == gain.value()
     np.testing.assert_array_equal(drawing.change.planes, difference(after, before, drawing.gain))
-    title = child(window, QLabel, "outputTitle").toolTip()
+    title = child(loaded, QLabel, "outputTitle").toolTip()
     assert title == f"Residual: output – input, ×{drawing.gain}"
 
     gain.setFocus()
     qtbot.keyClick(gain, Qt.Key.Key_Up)
     assert gain.value() == 2
-    assert not child(window, QToolButton, "autoGain").isChecked()
-    qtbot.waitUntil(lambda: window.session.pictures.drawing.gain == 2)
-    run(qtbot, window)  # the view and the gain stay
+    assert not child(loaded, QToolButton, "autoGain").isChecked()
+    qtbot.waitUntil(lambda: loaded.session.pictures.drawing.gain == 2)
+    run(qtbot, loaded)  # the view and the gain stay
     qtbot.waitUntil(
         lambda: (
-            window.session.pictures.drawing.view is View.RESIDUAL
-            and window.session.pictures.drawing.gain == 2
+            loaded.session.pictures.drawing.view is View.RESIDUAL
+            and loaded.session.pictures.drawing.gain == 2
         )
     )
 
-    press(qtbot, window, "Ctrl+Shift+S")
-    assert dialog(qtbot, window, QFileDialog).selectedFiles()[0].endswith("/ramp-residual")
-    save_as(qtbot, window, tmp_path / "residual.png")
+    press(qtbot, loaded, "Ctrl+Shift+S")
+    assert dialog(qtbot, loaded, QFileDialog).selectedFiles()[0].endswith("/ramp-residual")
+    save_as(qtbot, loaded, tmp_path / "residual.png")
     qtbot.waitUntil((tmp_path / "residual.png").exists)
     saved = np.asarray(Pillow.open(tmp_path / "residual.png"))
     np.testing.assert_array_equal(saved, difference(after, before, 2)[:, :, 0])
 
-    click(qtbot, window, "autoGain")
-    qtbot.waitUntil(lambda: window.session.pictures.drawing.gain == 1)
-    press(qtbot, window, "F2")
-    assert drawn(qtbot, window, View.OUTPUT).shown is window.pictures.canvas.output.shown
+    click(qtbot, loaded, "autoGain")
+    qtbot.waitUntil(lambda: loaded.session.pictures.drawing.gain == 1)
+    press(qtbot, loaded, "F2")
+    assert drawn(qtbot, loaded, View.OUTPUT).shown is loaded.pictures.canvas.output.shown
     assert not save.isEnabled()
 
 
@@ -335,30 +327,29 @@ def test_gain_steps_as_it_is_suggested(qtbot: QtBot, window: MainWindow) -> None
     assert gain.value() == 5
 
 
-def test_difference_needs_a_reference(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
-    load(qtbot, window, picture)
-    original = window.pictures.canvas.input.shown
-    press(qtbot, window, "F4")
-    assert window.session.view == "output"
-    window.set_view("difference")  # as it was left with another picture
-    assert child(window, QLabel, "outputHint").text() == "Press Run (F5)"
-    run(qtbot, window)
-    hint = child(window, QLabel, "outputHint")
+def test_difference_needs_a_reference(qtbot: QtBot, loaded: MainWindow) -> None:
+    original = loaded.pictures.canvas.input.shown
+    press(qtbot, loaded, "F4")
+    assert loaded.session.view == "output"
+    loaded.set_view("difference")  # as it was left with another picture
+    assert child(loaded, QLabel, "outputHint").text() == "Press Run (F5)"
+    run(qtbot, loaded)
+    hint = child(loaded, QLabel, "outputHint")
     qtbot.waitUntil(lambda: hint.text() == comparison.NO_REFERENCE)
     assert hint.isVisible()
-    window.use_input_as_reference()
-    qtbot.waitUntil(lambda: window.session.pictures.drawing.change is not None)
+    loaded.use_input_as_reference()
+    qtbot.waitUntil(lambda: loaded.session.pictures.drawing.change is not None)
     assert not hint.isVisible()
     np.testing.assert_array_equal(
-        window.session.pictures.drawing.change.planes,
+        loaded.session.pictures.drawing.change.planes,
         difference(
-            window.pictures.canvas.output.shown.planes,
+            loaded.pictures.canvas.output.shown.planes,
             original.planes,
-            window.session.pictures.drawing.gain,
+            loaded.session.pictures.drawing.gain,
         ),
     )
-    press(qtbot, window, "Ctrl+Shift+S")
-    chooser = dialog(qtbot, window, QFileDialog)
+    press(qtbot, loaded, "Ctrl+Shift+S")
+    chooser = dialog(qtbot, loaded, QFileDialog)
     assert chooser.selectedFiles()[0].endswith("/ramp-difference")
     chooser.reject()
 
@@ -429,15 +420,14 @@ def test_histograms_are_shown_and_saved(qtbot: QtBot, window: MainWindow, tmp_pa
     assert f"output,green,254,255,{ones}" in rows
 
 
-def test_ctrl_c_in_the_figures_copies_them(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
-    load(qtbot, window, picture)
-    window.use_input_as_reference()
-    show_quality(window)
-    qtbot.waitUntil(lambda: figures(window)["MSE"][0] == "0")
-    table = child(window, QTreeWidget, "qualityFigures")
+def test_ctrl_c_in_the_figures_copies_them(qtbot: QtBot, loaded: MainWindow) -> None:
+    loaded.use_input_as_reference()
+    show_quality(loaded)
+    qtbot.waitUntil(lambda: figures(loaded)["MSE"][0] == "0")
+    table = child(loaded, QTreeWidget, "qualityFigures")
     table.setFocus()
     qtbot.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
-    assert QGuiApplication.clipboard().text() == window.quality.text()
+    assert QGuiApplication.clipboard().text() == loaded.quality.text()
 
 
 # --- undo and redo ---
@@ -475,30 +465,28 @@ def test_undo_and_redo_name_the_step_and_bring_everything_back(
 
 
 def test_earlier_run_keeps_its_steps_and_can_be_undone(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path
 ) -> None:
-    load(qtbot, window, picture)
-    add_noise(qtbot, window)
-    run(qtbot, window)
-    result = window.session.subject.result
-    load(qtbot, window, write_picture(tmp_path / "other.png", 1))
-    window.runs.wanted.emit(next(iter(window.session.gallery)))
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is result.image)
-    assert [each.step.filter.id for each in window.session.subject.moment.steps] == [
+    add_noise(qtbot, loaded)
+    run(qtbot, loaded)
+    result = loaded.session.subject.result
+    load(qtbot, loaded, write_picture(tmp_path / "other.png", 1))
+    loaded.runs.wanted.emit(next(iter(loaded.session.gallery)))
+    qtbot.waitUntil(lambda: loaded.pictures.canvas.output.shown is result.image)
+    assert [each.step.filter.id for each in loaded.session.subject.moment.steps] == [
         "gaussian_noise"
     ]
-    assert reference_of(window).image is result.request.reference
-    window.session.subject.undo()
-    qtbot.waitUntil(lambda: shown(window) == "other.png")
+    assert reference_of(loaded).image is result.request.reference
+    loaded.session.subject.undo()
+    qtbot.waitUntil(lambda: shown(loaded) == "other.png")
 
 
 def test_output_is_not_taken_after_something_else_is_shown(
-    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, loaded: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load(qtbot, window, picture)
-    original = window.pictures.canvas.input.shown
-    add_noise(qtbot, window)
-    run(qtbot, window)
+    original = loaded.pictures.canvas.input.shown
+    add_noise(qtbot, loaded)
+    run(qtbot, loaded)
     gate = threading.Event()
 
     def late(moment: Moment) -> Moment:
@@ -506,30 +494,29 @@ def test_output_is_not_taken_after_something_else_is_shown(
         return following(moment)
 
     monkeypatch.setattr(page, "following", late)
-    window.page.use_output()
-    window.session.subject.undo()
-    qtbot.waitUntil(lambda: window.pictures.canvas.input.shown is original)
+    loaded.page.use_output()
+    loaded.session.subject.undo()
+    qtbot.waitUntil(lambda: loaded.pictures.canvas.input.shown is original)
     gate.set()
-    qtbot.waitUntil(lambda: "use" not in window.background._latest)
-    assert window.session.subject.source is original
-    assert window.session.subject.history.redo_name == "Gaussian noise"
+    qtbot.waitUntil(lambda: "use" not in loaded.background._latest)
+    assert loaded.session.subject.source is original
+    assert loaded.session.subject.history.redo_name == "Gaussian noise"
 
 
 def test_picture_that_cannot_be_shown_leaves_the_last_one(
-    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, loaded: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load(qtbot, window, picture)
-    image = window.pictures.canvas.input.shown
-    run(qtbot, window)
+    image = loaded.pictures.canvas.input.shown
+    run(qtbot, loaded)
 
     def fail(planes: np.ndarray) -> None:
         raise AppError("There is not enough memory.")
 
     monkeypatch.setattr(page, "Pyramid", fail)
-    window.page.use_output()
-    dialog(qtbot, window, ErrorDialog).reject()
-    assert window.session.subject.source is image
-    assert window.session.subject.result is not None
+    loaded.page.use_output()
+    dialog(qtbot, loaded, ErrorDialog).reject()
+    assert loaded.session.subject.source is image
+    assert loaded.session.subject.result is not None
 
 
 def moment(name: str, side: int = 8) -> Moment:
@@ -555,40 +542,38 @@ def test_history_forgets_what_was_taken_back_and_gone_on_from() -> None:
 @pytest.mark.slow
 @pytest.mark.smoke
 def test_a_run_is_judged_drawn_and_followed_by_the_actions_once(
-    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, loaded: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load(qtbot, window, picture)
-    add_noise(qtbot, window)
-    show_quality(window)
-    qtbot.waitUntil(lambda: figures(window).get("PSNR", ["–"])[0] != "–")
+    add_noise(qtbot, loaded)
+    show_quality(loaded)
+    qtbot.waitUntil(lambda: figures(loaded).get("PSNR", ["–"])[0] != "–")
     judged = counted(monkeypatch, subjects, "judge_both")
     spread = counted(monkeypatch, Histogram, "of")
     drawn = counted(monkeypatch, subjects, "draw")
-    window.session.set_filter("median")  # which offers other actions
+    loaded.session.set_filter("median")  # which offers other actions
     followed = counted(monkeypatch, Actions, "refresh")
-    press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: figures(window)["PSNR"][1] != "–")
+    press(qtbot, loaded, "F5")
+    qtbot.waitUntil(lambda: figures(loaded)["PSNR"][1] != "–")
     qtbot.waitUntil(lambda: len(spread) == 2 and len(drawn) == 1)  # histograms of both pictures
-    settle(qtbot, window)
+    settle(qtbot, loaded)
     assert (len(judged), len(spread), len(drawn)) == (1, 2, 1)
     assert len(followed) == 2  # one where it begins, which offers Cancel, and one at its end
     for key in ("Ctrl+Z", "Ctrl+Shift+Z"):
         del spread[:], drawn[:], followed[:]
-        press(qtbot, window, key)
+        press(qtbot, loaded, key)
         qtbot.waitUntil(lambda: len(spread) > 1 and bool(drawn) and bool(followed))
-        settle(qtbot, window)
+        settle(qtbot, loaded)
         assert (len(spread), len(drawn), len(followed)) == (2, 1, 1)
 
 
 def test_figures_of_another_picture_are_not_shown_meanwhile(
-    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, loaded: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load(qtbot, window, picture)
-    show_quality(window)
-    window.use_input_as_reference()
-    qtbot.waitUntil(lambda: figures(window).get("PSNR", ["–"])[0] != "–")
-    window.findChild(QDockWidget, "timingDock").raise_()
-    load(qtbot, window, write_picture(picture.with_name("second.png"), 9))
+    show_quality(loaded)
+    loaded.use_input_as_reference()
+    qtbot.waitUntil(lambda: figures(loaded).get("PSNR", ["–"])[0] != "–")
+    loaded.findChild(QDockWidget, "timingDock").raise_()
+    load(qtbot, loaded, write_picture(picture.with_name("second.png"), 9))
     go_on, real = threading.Event(), Histogram.of
 
     def wait(pixels: np.ndarray) -> Histogram:
@@ -597,39 +582,36 @@ def test_figures_of_another_picture_are_not_shown_meanwhile(
 
     monkeypatch.setattr(Histogram, "of", wait)
     try:
-        show_quality(window)
-        qtbot.waitUntil(lambda: judged_by(window).startswith("Comparing with"))
-        assert figures(window)["PSNR"] == ["–", "–", ""]
-        assert not window.quality.histograms.histograms
+        show_quality(loaded)
+        qtbot.waitUntil(lambda: judged_by(loaded).startswith("Comparing with"))
+        assert figures(loaded)["PSNR"] == ["–", "–", ""]
+        assert not loaded.quality.histograms.histograms
     finally:
         go_on.set()
-    qtbot.waitUntil(lambda: len(window.quality.histograms.histograms) == 1)
+    qtbot.waitUntil(lambda: len(loaded.quality.histograms.histograms) == 1)
 
 
 def test_an_evaluation_that_failed_is_tried_again(
-    qtbot: QtBot, window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, loaded: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load(qtbot, window, picture)
-
     def fail(*_: object) -> None:
         raise AppError("There is not enough memory.")
 
     with monkeypatch.context() as patched:
         patched.setattr(Histogram, "of", fail)
-        show_quality(window)
-        dialog(qtbot, window, ErrorDialog).reject()
-    assert not window.quality.histograms.histograms
-    window.findChild(QDockWidget, "timingDock").raise_()
-    show_quality(window)
-    qtbot.waitUntil(lambda: len(window.quality.histograms.histograms) == 1)
+        show_quality(loaded)
+        dialog(qtbot, loaded, ErrorDialog).reject()
+    assert not loaded.quality.histograms.histograms
+    loaded.findChild(QDockWidget, "timingDock").raise_()
+    show_quality(loaded)
+    qtbot.waitUntil(lambda: len(loaded.quality.histograms.histograms) == 1)
 
 
 def test_a_narrow_panel_has_the_histogram_in_place_of_the_figures(
-    qtbot: QtBot, window: MainWindow, picture: Path
+    qtbot: QtBot, loaded: MainWindow
 ) -> None:
     """At 150 % text the two lay over each other."""
-    load(qtbot, window, picture)
-    panel = window.quality
+    panel = loaded.quality
     panel.setParent(None)
     qtbot.addWidget(panel)
     unit = panel.fontMetrics().averageCharWidth()

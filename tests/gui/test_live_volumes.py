@@ -60,6 +60,12 @@ def scan(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def scanned(qtbot: QtBot, window: MainWindow, scan: Path) -> MainWindow:
+    open_scan(qtbot, window, scan)
+    return window
+
+
+@pytest.fixture
 def backends() -> Iterator[dict[str, CpuBackend]]:
     backend = CpuBackend(threads=1)
     yield {"cpu": backend}
@@ -127,47 +133,45 @@ def test_the_slices_in_view_are_there_before_a_run(
 
 
 def test_another_position_is_computed_and_steps_back_are_at_hand(
-    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
+    qtbot: QtBot, scanned: MainWindow, cpu: FakeCpu
 ) -> None:
-    open_scan(qtbot, window, scan)
-    previewed(qtbot, window)
-    first, viewer = window.volumes.canvas.view.position, window.volumes.canvas
+    previewed(qtbot, scanned)
+    first, viewer = scanned.volumes.canvas.view.position, scanned.volumes.canvas
     cpu.go.clear()
     viewer.go_to((1, 2, 3))
     assert contents(viewer) == [None] * 3
-    assert window.session.freshness is None, "nothing of this position is there"
-    assert "computing…" in badge(window)
+    assert scanned.session.freshness is None, "nothing of this position is there"
+    assert "computing…" in badge(scanned)
     cpu.one.release()
-    qtbot.waitUntil(lambda: window.session.freshness is Freshness.PREVIEW)
+    qtbot.waitUntil(lambda: scanned.session.freshness is Freshness.PREVIEW)
     assert [each is not None for each in contents(viewer)] == [True, False, False]
-    assert notes(window) == ["", "Not computed yet", "Not computed yet"]
+    assert notes(scanned) == ["", "Not computed yet", "Not computed yet"]
     cpu.go.set()
-    previewed(qtbot, window)
-    for shown, wanted in zip(contents(viewer), halved(window), strict=True):
+    previewed(qtbot, scanned)
+    for shown, wanted in zip(contents(viewer), halved(scanned), strict=True):
         np.testing.assert_array_equal(shown, wanted)
     before = len(cpu.requests)
     viewer.go_to(first)
-    assert window.session.freshness is Freshness.PREVIEW
-    previewed(qtbot, window)
-    qtbot.waitUntil(lambda: window.live.resting)
+    assert scanned.session.freshness is Freshness.PREVIEW
+    previewed(qtbot, scanned)
+    qtbot.waitUntil(lambda: scanned.live.resting)
     assert len(cpu.requests) == before
 
 
 def test_planes_of_earlier_settings_are_marked(
-    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
+    qtbot: QtBot, scanned: MainWindow, cpu: FakeCpu
 ) -> None:
-    open_scan(qtbot, window, scan)
-    previewed(qtbot, window)
+    previewed(qtbot, scanned)
     cpu.go.clear()
-    editor(window, "search_radius").set_value(2)
-    qtbot.waitUntil(lambda: window.session.freshness is Freshness.OUT_OF_DATE)
-    qtbot.waitUntil(lambda: notes(window) == ["Earlier settings"] * 3)
+    editor(scanned, "search_radius").set_value(2)
+    qtbot.waitUntil(lambda: scanned.session.freshness is Freshness.OUT_OF_DATE)
+    qtbot.waitUntil(lambda: notes(scanned) == ["Earlier settings"] * 3)
     cpu.one.release()
-    qtbot.waitUntil(lambda: window.session.freshness is Freshness.PREVIEW)
-    assert notes(window) == ["", "Earlier settings", "Earlier settings"]
+    qtbot.waitUntil(lambda: scanned.session.freshness is Freshness.PREVIEW)
+    assert notes(scanned) == ["", "Earlier settings", "Earlier settings"]
     cpu.go.set()
-    previewed(qtbot, window)
-    assert all(each.request.step.parameters["search_radius"] == 2 for each in kept(window))
+    previewed(qtbot, scanned)
+    assert all(each.request.step.parameters["search_radius"] == 2 for each in kept(scanned))
 
 
 def kept(window: MainWindow) -> list[Any]:
@@ -175,100 +179,91 @@ def kept(window: MainWindow) -> list[Any]:
 
 
 def test_a_single_plane_and_a_plane_that_was_clicked_come_first(
-    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
+    qtbot: QtBot, scanned: MainWindow, cpu: FakeCpu
 ) -> None:
-    open_scan(qtbot, window, scan)
-    previewed(qtbot, window)
-    window.volumes.canvas.choose_plane(2)
-    window.volumes.canvas.go_to((1, 1, 1))
-    qtbot.waitUntil(lambda: window.live.resting and window.session.freshness is Freshness.PREVIEW)
+    previewed(qtbot, scanned)
+    scanned.volumes.canvas.choose_plane(2)
+    scanned.volumes.canvas.go_to((1, 1, 1))
+    qtbot.waitUntil(lambda: scanned.live.resting and scanned.session.freshness is Freshness.PREVIEW)
     assert cpu.requests[-1].region == Box.slice_of(SHAPE, 2, 1)
-    window.volumes.canvas.choose_plane(None)
-    previewed(qtbot, window)
-    window.volumes.canvas.output.views[1].pressed.emit()
+    scanned.volumes.canvas.choose_plane(None)
+    previewed(qtbot, scanned)
+    scanned.volumes.canvas.output.views[1].pressed.emit()
     before = len(cpu.requests)
-    window.volumes.canvas.go_to((4, 5, 6))
-    previewed(qtbot, window)
+    scanned.volumes.canvas.go_to((4, 5, 6))
+    previewed(qtbot, scanned)
     assert [each.region.sides.index(1) for each in cpu.requests[before:]] == [1, 0, 2]
 
 
 def test_a_filter_for_pictures_shows_the_slice_that_it_works_on(
-    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
+    qtbot: QtBot, scanned: MainWindow, cpu: FakeCpu
 ) -> None:
-    open_scan(qtbot, window, scan)
-    previewed(qtbot, window)
-    window.session.set_filter("median")
-    qtbot.waitUntil(lambda: notes(window) == ["", *["Earlier settings"] * 2])
-    assert window.session.freshness is Freshness.PREVIEW
+    previewed(qtbot, scanned)
+    scanned.session.set_filter("median")
+    qtbot.waitUntil(lambda: notes(scanned) == ["", *["Earlier settings"] * 2])
+    assert scanned.session.freshness is Freshness.PREVIEW
     before = len(cpu.requests)
-    window.volumes.canvas.go_to((1, 2, 3))
-    previewed(qtbot, window, 1)
-    assert notes(window) == ["", "Not computed yet", "Not computed yet"]
+    scanned.volumes.canvas.go_to((1, 2, 3))
+    previewed(qtbot, scanned, 1)
+    assert notes(scanned) == ["", "Not computed yet", "Not computed yet"]
     assert len(cpu.requests) == before + 1
-    window.volumes.canvas.choose_plane(1)  # which changes the axis of the slices
+    scanned.volumes.canvas.choose_plane(1)  # which changes the axis of the slices
     qtbot.waitUntil(lambda: len(cpu.requests) == before + 2)
-    previewed(qtbot, window, 1)
-    assert window.session.freshness is Freshness.PREVIEW
+    previewed(qtbot, scanned, 1)
+    assert scanned.session.freshness is Freshness.PREVIEW
 
 
-def test_the_settings_of_the_last_run_show_that_again(
-    qtbot: QtBot, window: MainWindow, scan: Path
-) -> None:
-    open_scan(qtbot, window, scan)
-    previewed(qtbot, window)
-    press(qtbot, window, "F5")
-    settled(qtbot, window)
-    radius = editor(window, "search_radius")
+def test_the_settings_of_the_last_run_show_that_again(qtbot: QtBot, scanned: MainWindow) -> None:
+    previewed(qtbot, scanned)
+    press(qtbot, scanned, "F5")
+    settled(qtbot, scanned)
+    radius = editor(scanned, "search_radius")
     radius.set_value(2)
-    qtbot.waitUntil(lambda: window.session.freshness is Freshness.PREVIEW)
-    previewed(qtbot, window)
+    qtbot.waitUntil(lambda: scanned.session.freshness is Freshness.PREVIEW)
+    previewed(qtbot, scanned)
     radius.set_value(5)
-    settled(qtbot, window)
-    assert not window.session.volumes.previews
-    assert window.session.volumes.previewed is None
-    assert child(window, QLabel, "volumeOutputTitle").toolTip().startswith("Output: CPU")
+    settled(qtbot, scanned)
+    assert not scanned.session.volumes.previews
+    assert scanned.session.volumes.previewed is None
+    assert child(scanned, QLabel, "volumeOutputTitle").toolTip().startswith("Output: CPU")
 
 
-def test_other_views_wait_for_a_run(
-    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
-) -> None:
-    open_scan(qtbot, window, scan)
-    previewed(qtbot, window)
-    viewer = window.volumes.canvas
+def test_other_views_wait_for_a_run(qtbot: QtBot, scanned: MainWindow, cpu: FakeCpu) -> None:
+    previewed(qtbot, scanned)
+    viewer = scanned.volumes.canvas
     viewer.view.choose_look(Look(projection=Projection.MAXIMUM))
-    qtbot.waitUntil(lambda: window.live.resting)
+    qtbot.waitUntil(lambda: scanned.live.resting)
     assert contents(viewer) == [None] * 3
     before = len(cpu.requests)
     viewer.go_to((0, 0, 0))
-    qtbot.waitUntil(lambda: window.live.resting)
+    qtbot.waitUntil(lambda: scanned.live.resting)
     assert len(cpu.requests) == before
     viewer.view.choose_look(Look())
-    previewed(qtbot, window)
+    previewed(qtbot, scanned)
     before = len(cpu.requests)
-    window.set_view(View.RESIDUAL)
-    qtbot.waitUntil(lambda: window.live.resting)
-    assert window.session.freshness is None
-    window.set_view(View.OUTPUT)
-    previewed(qtbot, window)
+    scanned.set_view(View.RESIDUAL)
+    qtbot.waitUntil(lambda: scanned.live.resting)
+    assert scanned.session.freshness is None
+    scanned.set_view(View.OUTPUT)
+    previewed(qtbot, scanned)
     assert len(cpu.requests) == before, "they were kept"
 
 
 def test_every_component_has_its_slices(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path, cpu: FakeCpu
+    qtbot: QtBot, scanned: MainWindow, tmp_path: Path, cpu: FakeCpu
 ) -> None:
-    open_scan(qtbot, window, scan)
-    add(qtbot, window, write(tmp_path / "T2.nii.gz", voxels(1)))
-    previewed(qtbot, window)
+    add(qtbot, scanned, write(tmp_path / "T2.nii.gz", voxels(1)))
+    previewed(qtbot, scanned)
     before = len(cpu.requests)
-    child(window, QListWidget, "componentList").setCurrentRow(1)
-    previewed(qtbot, window)
-    for shown, wanted in zip(contents(window.volumes.canvas), halved(window, 1), strict=True):
+    child(scanned, QListWidget, "componentList").setCurrentRow(1)
+    previewed(qtbot, scanned)
+    for shown, wanted in zip(contents(scanned.volumes.canvas), halved(scanned, 1), strict=True):
         np.testing.assert_array_equal(shown, wanted)
     assert len(cpu.requests) == before
-    window.session.volumes.undo()  # the first volume alone
-    qtbot.waitUntil(lambda: len(window.session.volumes.source.volumes) == 1)
-    previewed(qtbot, window)
-    np.testing.assert_array_equal(contents(window.volumes.canvas)[0], halved(window)[0])
+    scanned.session.volumes.undo()  # the first volume alone
+    qtbot.waitUntil(lambda: len(scanned.session.volumes.source.volumes) == 1)
+    previewed(qtbot, scanned)
+    np.testing.assert_array_equal(contents(scanned.volumes.canvas)[0], halved(scanned)[0])
 
 
 def test_a_gpu_waits_for_run_and_says_why(
@@ -381,17 +376,16 @@ def test_a_preview_knows_the_sigma_of_the_whole(backends: dict[str, CpuBackend])
 
 
 def test_sigma_stands_in_its_field_as_soon_as_a_preview_knows_it(
-    qtbot: QtBot, window: MainWindow, scan: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, scanned: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_scan(qtbot, window, scan)
-    subject = window.session.volumes
+    subject = scanned.session.volumes
     qtbot.waitUntil(lambda: bool(subject.previews_in_view))
     assert subject.result is None
     preview = subject.previews_in_view[-1]
     known = replace(preview, result=replace(preview.result, estimates={"sigma": (12.5,)}))
     monkeypatch.setattr(VolumeSubject, "previews_in_view", [known])
     subject.note(PART)
-    assert editor(window, "sigma").placeholderText() == "12.5 (estimated)"
+    assert editor(scanned, "sigma").placeholderText() == "12.5 (estimated)"
 
 
 def test_an_unknown_slice_of_a_filter_for_pictures_is_tried_with_a_part() -> None:

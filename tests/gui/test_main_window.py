@@ -165,77 +165,71 @@ def test_paste_without_a_picture_says_so(qtbot: QtBot, window: MainWindow) -> No
 
 
 def test_bad_file_names_the_cause_and_keeps_the_picture(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+    qtbot: QtBot, loaded: MainWindow, picture: Path, tmp_path: Path
 ) -> None:
-    load(qtbot, window, picture)
     bad = tmp_path / "broken.png"
     bad.write_bytes(picture.read_bytes()[:40])
-    window.file_dialogs.open(bad)
-    box = dialog(qtbot, window, ErrorDialog)
+    loaded.file_dialogs.open(bad)
+    box = dialog(qtbot, loaded, ErrorDialog)
     assert any("broken.png" in label.text() for label in box.findChildren(QLabel))
     box.reject()
-    assert shown(window) == picture.name
-    assert bad not in window.settings.recent_files
-    run(qtbot, window)
+    assert shown(loaded) == picture.name
+    assert bad not in loaded.settings.recent_files
+    run(qtbot, loaded)
 
 
 # --- running ---
 
 
 @pytest.mark.smoke
-def test_run_shows_the_result_and_its_origin(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    qtbot.mouseClick(child(window, QToolButton, "runButton"), Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
-    result = window.pictures.canvas.output.shown
-    np.testing.assert_array_equal(result.pixels, 255 - window.pictures.canvas.input.shown.pixels)
-    details = child(window, QLabel, "outputDetails").toolTip()
+def test_run_shows_the_result_and_its_origin(qtbot: QtBot, loaded: MainWindow) -> None:
+    qtbot.mouseClick(child(loaded, QToolButton, "runButton"), Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: loaded.pictures.canvas.output.shown is not None)
+    result = loaded.pictures.canvas.output.shown
+    np.testing.assert_array_equal(result.pixels, 255 - loaded.pictures.canvas.input.shown.pixels)
+    details = child(loaded, QLabel, "outputDetails").toolTip()
     assert details.startswith("CPU parallel, ")
     assert details.endswith("reflect border")
-    assert is_done(window)
-    assert not child(window, QToolButton, "cancelButton").isEnabled()
+    assert is_done(loaded)
+    assert not child(loaded, QToolButton, "cancelButton").isEnabled()
 
 
 @pytest.mark.smoke
 def test_cancel_stops_at_once_and_leaves_the_output(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+    qtbot: QtBot, loaded: MainWindow, cpu: FakeCpu
 ) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    output = window.pictures.canvas.output.shown
+    run(qtbot, loaded)
+    output = loaded.pictures.canvas.output.shown
     cpu.go.clear()
-    press(qtbot, window, "Ctrl+R")
-    qtbot.waitUntil(lambda: state(window) == "Compute 50 %")
-    assert child(window, QToolButton, "cancelButton").isEnabled()
+    press(qtbot, loaded, "Ctrl+R")
+    qtbot.waitUntil(lambda: state(loaded) == "Compute 50 %")
+    assert child(loaded, QToolButton, "cancelButton").isEnabled()
     start = time.monotonic()
-    press(qtbot, window, "Esc")
-    qtbot.waitUntil(lambda: state(window) == "Cancelled.")
+    press(qtbot, loaded, "Esc")
+    qtbot.waitUntil(lambda: state(loaded) == "Cancelled.")
     assert time.monotonic() - start < PATIENCE
-    qtbot.waitUntil(lambda: "Cancelled after" in window.console.text())
-    last = window.console.text().splitlines()[-1]
-    assert window.pictures.canvas.output.shown is output
+    qtbot.waitUntil(lambda: "Cancelled after" in loaded.console.text())
+    last = loaded.console.text().splitlines()[-1]
+    assert loaded.pictures.canvas.output.shown is output
     assert re.search(r"INFO +Cancelled after \d+\.\d+ s: Median, ", last)
 
 
 @pytest.mark.smoke
 def test_failure_is_told_and_a_bug_is_reported(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+    qtbot: QtBot, loaded: MainWindow, cpu: FakeCpu
 ) -> None:
-    load(qtbot, window, picture)
     cpu.error = AppError("The device is full.", "Use a smaller picture.")
-    press(qtbot, window, "F5")
-    box = dialog(qtbot, window, ErrorDialog)
+    press(qtbot, loaded, "F5")
+    box = dialog(qtbot, loaded, ErrorDialog)
     assert any("The device is full." in label.text() for label in box.findChildren(QLabel))
     box.reject()
     cpu.error = ZeroDivisionError("a bug of ours")
-    press(qtbot, window, "F5")
-    bug = dialog(qtbot, window, BugDialog)
+    press(qtbot, loaded, "F5")
+    bug = dialog(qtbot, loaded, BugDialog)
     bug.reject()
-    assert "a bug of ours" in window.console.text()
+    assert "a bug of ours" in loaded.console.text()
     cpu.error = None
-    run(qtbot, window)
+    run(qtbot, loaded)
 
 
 def test_uncaught_exception_of_a_thread_is_reported(
@@ -272,15 +266,12 @@ def test_picture_smaller_than_a_valid_mask_is_refused_by_name(
 
 
 @pytest.mark.smoke
-def test_close_while_running_is_quick(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
-) -> None:
-    load(qtbot, window, picture)
+def test_close_while_running_is_quick(qtbot: QtBot, loaded: MainWindow, cpu: FakeCpu) -> None:
     cpu.go.clear()
-    press(qtbot, window, "F5")
+    press(qtbot, loaded, "F5")
     qtbot.waitUntil(cpu.entered.is_set)
     start = time.monotonic()
-    window.close()
+    loaded.close()
     assert time.monotonic() - start < PATIENCE
     # Work in the background, like reading recorded figures, may be under way at any moment.
     qtbot.waitUntil(lambda: not program_threads())
@@ -291,50 +282,48 @@ def test_close_while_running_is_quick(
 
 @pytest.mark.smoke
 def test_save_adds_the_suffix_and_asks_before_replacing(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path
 ) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    press(qtbot, window, "Ctrl+S")
-    chooser = dialog(qtbot, window, QFileDialog)
+    run(qtbot, loaded)
+    press(qtbot, loaded, "Ctrl+S")
+    chooser = dialog(qtbot, loaded, QFileDialog)
     png = next(f for f in chooser.nameFilters() if f.startswith("PNG"))
     chooser.selectNameFilter(png)
-    save_as(qtbot, window, tmp_path / "result")
+    save_as(qtbot, loaded, tmp_path / "result")
     written = tmp_path / "result.png"
-    qtbot.waitUntil(lambda: written in window.settings.recent_files)
+    qtbot.waitUntil(lambda: written in loaded.settings.recent_files)
     np.testing.assert_array_equal(
-        np.asarray(Pillow.open(written)), window.session.subject.result.image.pixels
+        np.asarray(Pillow.open(written)), loaded.session.subject.result.image.pixels
     )
 
     written.write_bytes(b"precious")
-    press(qtbot, window, "Ctrl+S")
-    assert dialog(qtbot, window, QFileDialog).selectedNameFilter() == png
-    save_as(qtbot, window, tmp_path / "result")
-    box = dialog(qtbot, window, QMessageBox)
+    press(qtbot, loaded, "Ctrl+S")
+    assert dialog(qtbot, loaded, QFileDialog).selectedNameFilter() == png
+    save_as(qtbot, loaded, tmp_path / "result")
+    box = dialog(qtbot, loaded, QMessageBox)
     assert written.read_bytes() == b"precious"
     answer(qtbot, box, "Replace")
     qtbot.waitUntil(lambda: written.read_bytes() != b"precious")
 
 
 def test_a_result_of_earlier_settings_is_not_saved_without_a_question(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path
 ) -> None:
     """A preview of the new settings was on the screen, and the file held the old result."""
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    old = window.session.subject.result.settings
-    window.session.set_filter("greyscale")
-    window.files.copy_output()
-    assert window.statusBar().currentMessage().endswith(f"earlier settings: {old}.")
-    press(qtbot, window, "Ctrl+S")
-    box = dialog(qtbot, window, QMessageBox)
+    run(qtbot, loaded)
+    old = loaded.session.subject.result.settings
+    loaded.session.set_filter("greyscale")
+    loaded.files.copy_output()
+    assert loaded.statusBar().currentMessage().endswith(f"earlier settings: {old}.")
+    press(qtbot, loaded, "Ctrl+S")
+    box = dialog(qtbot, loaded, QMessageBox)
     assert f"the result of: {old}." in box.informativeText()
     answer(qtbot, box, "Save This Result…")
-    save_as(qtbot, window, tmp_path / "result.png")
-    qtbot.waitUntil(lambda: (tmp_path / "result.png") in window.settings.recent_files)
-    run(qtbot, window)
-    press(qtbot, window, "Ctrl+S")
-    dialog(qtbot, window, QFileDialog).reject()
+    save_as(qtbot, loaded, tmp_path / "result.png")
+    qtbot.waitUntil(lambda: (tmp_path / "result.png") in loaded.settings.recent_files)
+    run(qtbot, loaded)
+    press(qtbot, loaded, "Ctrl+S")
+    dialog(qtbot, loaded, QFileDialog).reject()
 
 
 def test_the_type_of_the_opened_file_is_offered_first(
@@ -355,20 +344,19 @@ def test_the_type_of_the_opened_file_is_offered_first(
 
 
 def test_quality_of_a_jpeg_is_that_of_the_preferences(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path
 ) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
+    run(qtbot, loaded)
     sizes = []
     for number, quality in enumerate((95, 20)):
-        preferences = Preferences(window.settings)
+        preferences = Preferences(loaded.settings)
         spin = preferences.findChild(QSpinBox, "jpegQuality")
         assert isinstance(spin, QSpinBox)
         spin.setValue(quality)
         preferences.deleteLater()
         target = tmp_path / f"{number}.jpg"
-        press(qtbot, window, "Ctrl+S")
-        save_as(qtbot, window, target)
+        press(qtbot, loaded, "Ctrl+S")
+        save_as(qtbot, loaded, target)
         qtbot.waitUntil(target.exists)
         sizes.append(target.stat().st_size)
     assert sizes[0] > 1.2 * sizes[1]
@@ -439,15 +427,12 @@ def test_lossy_save_asks_first(qtbot: QtBot, window: MainWindow, tmp_path: Path)
     qtbot.waitUntil(target.exists)
 
 
-def test_failed_save_offers_another_place(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
-) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    press(qtbot, window, "Ctrl+S")
-    save_as(qtbot, window, tmp_path / "no such folder" / "a.png")
-    answer(qtbot, dialog(qtbot, window, QMessageBox), "Choose Another Place…")
-    save_as(qtbot, window, tmp_path / "a.png")
+def test_failed_save_offers_another_place(qtbot: QtBot, loaded: MainWindow, tmp_path: Path) -> None:
+    run(qtbot, loaded)
+    press(qtbot, loaded, "Ctrl+S")
+    save_as(qtbot, loaded, tmp_path / "no such folder" / "a.png")
+    answer(qtbot, dialog(qtbot, loaded, QMessageBox), "Choose Another Place…")
+    save_as(qtbot, loaded, tmp_path / "a.png")
     qtbot.waitUntil((tmp_path / "a.png").exists)
 
 
@@ -576,18 +561,17 @@ def test_each_filter_keeps_its_values_also_after_a_restart(
 
 
 def test_even_mask_size_is_refused_with_the_way_out(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+    qtbot: QtBot, loaded: MainWindow, cpu: FakeCpu
 ) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("mean")
-    box = child(window, QSpinBox, "sizeBox")
+    loaded.session.set_filter("mean")
+    box = child(loaded, QSpinBox, "sizeBox")
     box.setFocus()
     box.selectAll()
     qtbot.keyClicks(box, "4")
-    problem = child(window, QLabel, "problem")
+    problem = child(loaded, QLabel, "problem")
     assert "use 3 or 5" in problem.text()
-    press(qtbot, window, "F5")
-    dialog(qtbot, window, ErrorDialog).reject()
+    press(qtbot, loaded, "F5")
+    dialog(qtbot, loaded, ErrorDialog).reject()
     assert cpu.requests == []
     qtbot.keyClick(box, Qt.Key.Key_Up)
     assert box.value() == 5
@@ -610,21 +594,20 @@ def test_a_letter_in_the_mask_is_explained_once(qtbot: QtBot, window: MainWindow
 
 @pytest.mark.slow
 def test_every_filter_runs_with_the_values_that_its_form_shows(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+    qtbot: QtBot, loaded: MainWindow, cpu: FakeCpu
 ) -> None:
-    load(qtbot, window, picture)
-    image = window.session.pictures.source
+    image = loaded.session.pictures.source
     assert image is not None
     for spec in filters.discover().values():
-        action = window.findChild(QAction, f"filter{spec.id}")
+        action = loaded.findChild(QAction, f"filter{spec.id}")
         action.trigger()
-        run(qtbot, window)
+        run(qtbot, loaded)
         assert cpu.requests[-1].step.filter is spec
         names = [each.name for each in spec.parameters if each.is_estimated]  # from the start
         values = spec.validate({}) | estimate(Request.create(image, spec.id), names)
         assert dict(cpu.requests[-1].step.parameters) == values, spec.id
-        assert dict(window.session.values.numbers) == values, spec.id
-        child(window, QComboBox, "filter")
+        assert dict(loaded.session.values.numbers) == values, spec.id
+        child(loaded, QComboBox, "filter")
         assert action.isChecked(), spec.id
 
 
@@ -651,17 +634,14 @@ def tool(window: MainWindow, text: str) -> QToolButton:
     return found
 
 
-def test_compiling_is_said_beside_the_time(
-    qtbot: QtBot, window: MainWindow, cpu: FakeCpu, picture: Path
-) -> None:
-    load(qtbot, window, picture)
+def test_compiling_is_said_beside_the_time(qtbot: QtBot, loaded: MainWindow, cpu: FakeCpu) -> None:
     cpu.compiling = 7.25
-    run(qtbot, window)
-    note = child(window, QLabel, "headlineNote")
+    run(qtbot, loaded)
+    note = child(loaded, QLabel, "headlineNote")
     qtbot.waitUntil(lambda: "compiled once, in 7.25 s" in note.toolTip())
-    assert "7.25" not in headline(window)
+    assert "7.25" not in headline(loaded)
     cpu.compiling = 0.004
-    run(qtbot, window)
+    run(qtbot, loaded)
     qtbot.waitUntil(lambda: note.toolTip() and "compil" not in note.toolTip())
 
 
@@ -757,27 +737,25 @@ def canvas_point(window: MainWindow, x: float, y: float) -> QPoint:
 
 
 def test_both_values_under_the_cursor_also_where_the_result_is_smaller(
-    qtbot: QtBot, window: MainWindow, picture: Path
+    qtbot: QtBot, loaded: MainWindow
 ) -> None:
-    load(qtbot, window, picture)
-    child(window, QSpinBox, "sizeBox").setValue(5)
-    child(window, QComboBox, "border").setCurrentText("Valid")
-    run(qtbot, window)
-    output = window.pictures.canvas.output
+    child(loaded, QSpinBox, "sizeBox").setValue(5)
+    child(loaded, QComboBox, "border").setCurrentText("Valid")
+    run(qtbot, loaded)
+    output = loaded.pictures.canvas.output
     assert isinstance(output.shown, Image)
     assert (output.shown.width, output.content.offset) == (WIDTH - 4, 2)
-    pixel = child(window, QLabel, "pixel")
-    qtbot.mouseMove(output.views[0], canvas_point(window, 20.5, 10.5))
+    pixel = child(loaded, QLabel, "pixel")
+    qtbot.mouseMove(output.views[0], canvas_point(loaded, 20.5, 10.5))
     qtbot.waitUntil(lambda: pixel.text() == "x 20, y 10   input 60   output 195")
-    qtbot.mouseMove(output.views[0], canvas_point(window, 0.5, 10.5))
+    qtbot.mouseMove(output.views[0], canvas_point(loaded, 0.5, 10.5))
     qtbot.waitUntil(lambda: pixel.text() == "x 0, y 10   input 40")
 
 
 @pytest.mark.smoke
-def test_views_move_as_one(qtbot: QtBot, window: MainWindow, picture: Path) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    left, right = window.pictures.canvas.input, window.pictures.canvas.output
+def test_views_move_as_one(qtbot: QtBot, loaded: MainWindow) -> None:
+    run(qtbot, loaded)
+    left, right = loaded.pictures.canvas.input, loaded.pictures.canvas.output
     fitted = right.views[0].camera
     left.views[0].zoomed.emit(3, fitted[0])
     left.views[0].panned.emit(QPointF(3, 2))
@@ -785,30 +763,27 @@ def test_views_move_as_one(qtbot: QtBot, window: MainWindow, picture: Path) -> N
         centre, scale = view.views[0].camera
         assert scale == round(fitted[1] * ZOOM_STEP**3)
         assert (centre.x(), centre.y()) == pytest.approx((fitted[0].x() + 3, fitted[0].y() + 2))
-    press(qtbot, window, "Ctrl+1")
-    assert right.views[0].camera[1] * window.devicePixelRatioF() == pytest.approx(1)
-    assert child(window, QLabel, "zoom").text() == "100 %"
-    press(qtbot, window, "Ctrl+0")
+    press(qtbot, loaded, "Ctrl+1")
+    assert right.views[0].camera[1] * loaded.devicePixelRatioF() == pytest.approx(1)
+    assert child(loaded, QLabel, "zoom").text() == "100 %"
+    press(qtbot, loaded, "Ctrl+0")
     assert right.views[0].camera[1] == pytest.approx(fitted[1])
 
 
 @pytest.mark.parametrize("width", [1280, 1920])
-def test_no_column_of_runs_is_cut_off(
-    qtbot: QtBot, window: MainWindow, picture: Path, width: int
-) -> None:
-    load(qtbot, window, picture)
-    window.resize(width, 720)
-    window.docks[DockName.RUNS].raise_()
-    tree = window.runs.table
+def test_no_column_of_runs_is_cut_off(qtbot: QtBot, loaded: MainWindow, width: int) -> None:
+    loaded.resize(width, 720)
+    loaded.docks[DockName.RUNS].raise_()
+    tree = loaded.runs.table
     header = tree.header()
-    window.session.set_filter("median")
+    loaded.session.set_filter("median")
     for level in ("serial", "parallel"):
-        choose_place(window, "cpu", level)
+        choose_place(loaded, "cpu", level)
         for _ in range(4):
-            before = len(window.session.gallery)
-            press(qtbot, window, "F5")
-            wait_until(qtbot, lambda before=before: len(window.session.gallery) > before)
-    switch = window.findChild(QAbstractButton, "runsTableSwitch")
+            before = len(loaded.session.gallery)
+            press(qtbot, loaded, "F5")
+            wait_until(qtbot, lambda before=before: len(loaded.session.gallery) > before)
+    switch = loaded.findChild(QAbstractButton, "runsTableSwitch")
     assert tree.isVisible() != switch.isVisible(), "the switch is there where there is no room"
     if switch.isVisible():
         switch.click()
@@ -824,20 +799,19 @@ def test_no_column_of_runs_is_cut_off(
 
 
 def test_run_and_cancel_are_in_sight_without_the_settings(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+    qtbot: QtBot, loaded: MainWindow, cpu: FakeCpu
 ) -> None:
-    load(qtbot, window, picture)
-    tools = [window.findChild(QToolButton, f"{name}Tool") for name in ("run", "cancel")]
+    tools = [loaded.findChild(QToolButton, f"{name}Tool") for name in ("run", "cancel")]
     assert [each.isVisible() for each in tools] == [False, False], "they stand in the settings"
-    window.docks[DockName.CONTROLS].close()
+    loaded.docks[DockName.CONTROLS].close()
     qtbot.waitUntil(lambda: all(each.isVisible() for each in tools))
     cpu.go.clear()
     qtbot.mouseClick(tools[0], Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: tools[1].isEnabled() and cpu.entered.is_set())
     qtbot.mouseClick(tools[1], Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not tools[1].isEnabled())
-    assert window.pictures.canvas.output.shown is None
-    window.docks[DockName.CONTROLS].show()
+    assert loaded.pictures.canvas.output.shown is None
+    loaded.docks[DockName.CONTROLS].show()
     qtbot.waitUntil(lambda: not any(each.isVisible() for each in tools))
 
 
@@ -853,69 +827,63 @@ def test_getting_ready_is_not_logged_as_a_run(caplog: pytest.LogCaptureFixture) 
 
 
 def test_save_computes_what_is_not_there_yet(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path, cpu: FakeCpu
 ) -> None:
-    load(qtbot, window, picture)
-    assert window.session.pictures.result is None
+    assert loaded.session.pictures.result is None
     cpu.go.clear()
-    window.actions_["save"].trigger()
+    loaded.actions_["save"].trigger()
     qtbot.waitUntil(cpu.entered.is_set)
-    assert not [each for each in window.findChildren(QFileDialog) if each.isVisible()]
+    assert not [each for each in loaded.findChildren(QFileDialog) if each.isVisible()]
     cpu.go.set()
-    save_as(qtbot, window, tmp_path / "out.png")
+    save_as(qtbot, loaded, tmp_path / "out.png")
     qtbot.waitUntil((tmp_path / "out.png").exists)
 
 
 def test_a_save_that_waits_for_a_run_is_forgotten_when_that_is_cancelled(
-    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+    qtbot: QtBot, loaded: MainWindow, cpu: FakeCpu
 ) -> None:
-    load(qtbot, window, picture)
     cpu.go.clear()
-    window.actions_["save"].trigger()
+    loaded.actions_["save"].trigger()
     qtbot.waitUntil(cpu.entered.is_set)
-    press(qtbot, window, "Esc")
+    press(qtbot, loaded, "Esc")
     cpu.go.set()
-    qtbot.waitUntil(lambda: not window.runner.busy)
-    run(qtbot, window)
-    settle(qtbot, window)
-    assert not [each for each in window.findChildren(QFileDialog) if each.isVisible()]
+    qtbot.waitUntil(lambda: not loaded.runner.busy)
+    run(qtbot, loaded)
+    settle(qtbot, loaded)
+    assert not [each for each in loaded.findChildren(QFileDialog) if each.isVisible()]
 
 
 def test_a_save_that_waits_for_a_run_is_forgotten_when_another_picture_is_shown(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path, cpu: FakeCpu
 ) -> None:
-    load(qtbot, window, picture)
     cpu.go.clear()
-    window.actions_["save"].trigger()
+    loaded.actions_["save"].trigger()
     qtbot.waitUntil(cpu.entered.is_set)
-    load(qtbot, window, write_picture(tmp_path / "other.png", 1))
+    load(qtbot, loaded, write_picture(tmp_path / "other.png", 1))
     cpu.go.set()
-    qtbot.waitUntil(lambda: not window.runner.busy)
-    window.session.set_filter("mean")
-    run(qtbot, window)
-    settle(qtbot, window)
-    assert not [each for each in window.findChildren(QFileDialog) if each.isVisible()]
+    qtbot.waitUntil(lambda: not loaded.runner.busy)
+    loaded.session.set_filter("mean")
+    run(qtbot, loaded)
+    settle(qtbot, loaded)
+    assert not [each for each in loaded.findChildren(QFileDialog) if each.isVisible()]
 
 
-def test_difference_is_offered_with_a_reference(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    difference = window.actions_["viewDifference"]
+def test_difference_is_offered_with_a_reference(qtbot: QtBot, loaded: MainWindow) -> None:
+    run(qtbot, loaded)
+    difference = loaded.actions_["viewDifference"]
     assert not difference.isEnabled()
     assert difference.toolTip().startswith("There is no reference")
-    button = window.findChild(QToolButton, "viewDifferenceButton")
+    button = loaded.findChild(QToolButton, "viewDifferenceButton")
     assert not button.isVisible()
-    window.use_input_as_reference()
+    loaded.use_input_as_reference()
     qtbot.waitUntil(difference.isEnabled)
     assert button.isVisible()
     difference.trigger()
-    window.clear_reference()
+    loaded.clear_reference()
     qtbot.waitUntil(lambda: not difference.isEnabled())
     assert button.isVisible(), "it is the view that is chosen"
-    window.actions_["viewOutput"].trigger()
+    loaded.actions_["viewOutput"].trigger()
     assert not button.isVisible()
-    window.use_input_as_reference()
+    loaded.use_input_as_reference()
     qtbot.waitUntil(difference.isEnabled)
     assert difference.toolTip().startswith("Output minus reference")

@@ -64,13 +64,10 @@ def figures(qtbot: QtBot, window: MainWindow, lines: int) -> list[list[str]]:
     return table()
 
 
-def test_a_tool_brings_its_panel_to_the_front(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    window.docks[DockName.MEASURE].hide()
-    press(qtbot, window, "Ctrl+Alt+R")
-    qtbot.waitUntil(lambda: not window.measure.visibleRegion().isEmpty())
+def test_a_tool_brings_its_panel_to_the_front(qtbot: QtBot, loaded: MainWindow) -> None:
+    loaded.docks[DockName.MEASURE].hide()
+    press(qtbot, loaded, "Ctrl+Alt+R")
+    qtbot.waitUntil(lambda: not loaded.measure.visibleRegion().isEmpty())
 
 
 def test_a_rectangle_is_drawn_and_measured_in_input_and_output(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QKeyEvent
@@ -11,7 +9,7 @@ from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import load, press, run, wait_until
+from tests.gui.helpers import press, run, wait_until
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 DECLARED = {"Ctrl+U": Qt.Key.Key_U, "Ctrl+D": Qt.Key.Key_D, "Ctrl+K": Qt.Key.Key_K}
@@ -39,20 +37,17 @@ class Field(QLineEdit):
 
 
 @pytest.mark.slow
-def test_keys_of_the_menus_come_before_those_of_fields(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    field = Field("sobel", window.filters)
+def test_keys_of_the_menus_come_before_those_of_fields(qtbot: QtBot, loaded: MainWindow) -> None:
+    run(qtbot, loaded)
+    field = Field("sobel", loaded.filters)
     field.show()
-    window.activateWindow()
+    loaded.activateWindow()
     field.setFocus()
     qtbot.waitUntil(field.hasFocus)
     assert not any(taken(field, key) for key in DECLARED.values())
-    before = window.session.subject.source
-    press(qtbot, window, "Ctrl+U")
-    wait_until(qtbot, lambda: window.session.subject.source is not before)
+    before = loaded.session.subject.source
+    press(qtbot, loaded, "Ctrl+U")
+    wait_until(qtbot, lambda: loaded.session.subject.source is not before)
     assert field.text() == "sobel"
     other = Field("alone")
     qtbot.addWidget(other)
@@ -62,38 +57,32 @@ def test_keys_of_the_menus_come_before_those_of_fields(
 
 
 @pytest.mark.slow
-def test_keys_that_edit_everywhere_stay_with_the_field(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    fields = [window.filters.search, *window.panel.findChildren(QAbstractSpinBox)]
+def test_keys_that_edit_everywhere_stay_with_the_field(qtbot: QtBot, loaded: MainWindow) -> None:
+    fields = [loaded.filters.search, *loaded.panel.findChildren(QAbstractSpinBox)]
     for field in [each for each in fields if each.isVisible() and each.isEnabled()]:
         field.setFocus()
         assert field.hasFocus()
         for key in (Qt.Key.Key_A, Qt.Key.Key_C, Qt.Key.Key_V):
             assert taken(field, key), (field.objectName(), key)
         assert taken(field, Qt.Key.Key_3, Qt.KeyboardModifier.NoModifier)
-    search = window.filters.search
-    run(qtbot, window)
-    window.page.use_output()
-    wait_until(qtbot, lambda: window.actions_["undo"].isEnabled())
+    search = loaded.filters.search
+    run(qtbot, loaded)
+    loaded.page.use_output()
+    wait_until(qtbot, lambda: loaded.actions_["undo"].isEnabled())
     search.setFocus()
     assert not taken(search, Qt.Key.Key_Z), "there is nothing to take back in it"
     qtbot.keyClicks(search, "med")
     assert taken(search, Qt.Key.Key_Z)
 
 
-def test_the_keyboard_goes_to_the_picture_after_a_search(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    run(qtbot, window)
-    press(qtbot, window, "Ctrl+F")
-    qtbot.waitUntil(window.filters.search.hasFocus)
-    qtbot.keyClicks(window.filters.search, "median")
-    qtbot.keyClick(window.filters.search, Qt.Key.Key_Return)
-    assert window.session.filter_id == "median"
-    assert window.pictures.canvas.output.views[0].hasFocus()
-    run(qtbot, window)
-    press(qtbot, window, "Ctrl+U")
-    wait_until(qtbot, lambda: bool(window.session.subject.moment.steps))
+def test_the_keyboard_goes_to_the_picture_after_a_search(qtbot: QtBot, loaded: MainWindow) -> None:
+    run(qtbot, loaded)
+    press(qtbot, loaded, "Ctrl+F")
+    qtbot.waitUntil(loaded.filters.search.hasFocus)
+    qtbot.keyClicks(loaded.filters.search, "median")
+    qtbot.keyClick(loaded.filters.search, Qt.Key.Key_Return)
+    assert loaded.session.filter_id == "median"
+    assert loaded.pictures.canvas.output.views[0].hasFocus()
+    run(qtbot, loaded)
+    press(qtbot, loaded, "Ctrl+U")
+    wait_until(qtbot, lambda: bool(loaded.session.subject.moment.steps))

@@ -104,12 +104,11 @@ def three(tmp_path: Path) -> Path:
 
 @pytest.mark.smoke
 def test_a_recipe_runs_step_by_step_and_can_be_undone(
-    qtbot: QtBot, window: MainWindow, picture: Path, three: Path, cpu: FakeCpu
+    qtbot: QtBot, loaded: MainWindow, three: Path, cpu: FakeCpu
 ) -> None:
-    load(qtbot, window, picture)
-    original = window.pictures.canvas.input.shown
-    run_recipe(qtbot, window, three)
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
+    original = loaded.pictures.canvas.input.shown
+    run_recipe(qtbot, loaded, three)
+    qtbot.waitUntil(lambda: loaded.pictures.canvas.output.shown is not None)
     assert [request.step.filter.id for request in cpu.requests] == [
         "gaussian_noise",
         "mean",
@@ -119,67 +118,60 @@ def test_a_recipe_runs_step_by_step_and_can_be_undone(
     assert (cpu.requests[1].step.parameters["size"], cpu.requests[1].step.border) == (5, "wrap")
     # The picture before the noise judges the steps that follow.
     assert [request.reference for request in cpu.requests] == [None, original, original]
-    np.testing.assert_array_equal(window.pictures.canvas.input.shown.pixels, original.pixels)
-    np.testing.assert_array_equal(window.pictures.canvas.output.shown.pixels, 255 - original.pixels)
-    details = child(window, QLabel, "inputDetails").toolTip()
+    np.testing.assert_array_equal(loaded.pictures.canvas.input.shown.pixels, original.pixels)
+    np.testing.assert_array_equal(loaded.pictures.canvas.output.shown.pixels, 255 - original.pixels)
+    details = child(loaded, QLabel, "inputDetails").toolTip()
     assert details.endswith("after Gaussian noise, Mean")
-    assert window.findChild(QAction, "undo").text() == "&Undo Mean"
-    press(qtbot, window, "Ctrl+Z")
-    press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: window.pictures.canvas.input.shown is original)
+    assert loaded.findChild(QAction, "undo").text() == "&Undo Mean"
+    press(qtbot, loaded, "Ctrl+Z")
+    press(qtbot, loaded, "Ctrl+Z")
+    qtbot.waitUntil(lambda: loaded.pictures.canvas.input.shown is original)
 
 
 def test_progress_names_the_step_and_cancel_ends_the_recipe(
-    qtbot: QtBot, window: MainWindow, picture: Path, three: Path, cpu: FakeCpu
+    qtbot: QtBot, loaded: MainWindow, three: Path, cpu: FakeCpu
 ) -> None:
-    load(qtbot, window, picture)
     cpu.go.clear()
-    run_recipe(qtbot, window, three)
-    qtbot.waitUntil(lambda: state(window) == "Step 1 of 3, Gaussian noise: Compute 50 %")
+    run_recipe(qtbot, loaded, three)
+    qtbot.waitUntil(lambda: state(loaded) == "Step 1 of 3, Gaussian noise: Compute 50 %")
     cpu.entered.clear()
     cpu.one.release()
-    qtbot.waitUntil(lambda: state(window) == "Step 2 of 3, Mean: Compute 50 %")
-    assert child(window, QToolButton, "cancelButton").isEnabled()
-    press(qtbot, window, "Esc")
-    assert state(window) == "Cancelled."
-    assert not window.runner.busy
+    qtbot.waitUntil(lambda: state(loaded) == "Step 2 of 3, Mean: Compute 50 %")
+    assert child(loaded, QToolButton, "cancelButton").isEnabled()
+    press(qtbot, loaded, "Esc")
+    assert state(loaded) == "Cancelled."
+    assert not loaded.runner.busy
     # Completed steps stay, and are shown.
-    qtbot.waitUntil(lambda: window.pictures.canvas.input.shown is window.session.subject.source)
-    assert [each.step.filter.id for each in window.session.subject.moment.steps] == [
+    qtbot.waitUntil(lambda: loaded.pictures.canvas.input.shown is loaded.session.subject.source)
+    assert [each.step.filter.id for each in loaded.session.subject.moment.steps] == [
         "gaussian_noise"
     ]
     cpu.go.set()
-    run(qtbot, window)
+    run(qtbot, loaded)
     assert len(cpu.requests) == 3
 
 
 def test_a_recipe_that_cannot_be_is_refused_before_anything_runs(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path, cpu: FakeCpu
 ) -> None:
-    load(qtbot, window, picture)
     broken = tmp_path / "broken.json"
     broken.write_text("no recipe")
-    run_recipe(qtbot, window, broken)
-    box = dialog(qtbot, window, ErrorDialog)
+    run_recipe(qtbot, loaded, broken)
+    box = dialog(qtbot, loaded, ErrorDialog)
     assert "broken.json" in box.text()
     box.reject()
     large: dict[str, object] = {"filter": "mean", "parameters": {"size": 17}, "border": "valid"}
-    run_recipe(qtbot, window, write_recipe(tmp_path / "large.json", large, large))
-    box = dialog(qtbot, window, ErrorDialog)
+    run_recipe(qtbot, loaded, write_recipe(tmp_path / "large.json", large, large))
+    box = dialog(qtbot, loaded, ErrorDialog)
     assert box.text().startswith("Step 2, Mean: The 17×17 neighbourhood does not fit")
     box.reject()
     assert cpu.requests == []
 
 
 def test_a_recipe_is_read_off_the_gui_thread(
-    qtbot: QtBot,
-    window: MainWindow,
-    picture: Path,
-    three: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    qtbot: QtBot, loaded: MainWindow, three: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pipe, or a share that does not answer, would hold the window."""
-    load(qtbot, window, picture)
     threads: list[threading.Thread] = []
 
     def read(path: Path) -> Recipe:
@@ -187,53 +179,51 @@ def test_a_recipe_is_read_off_the_gui_thread(
         return read_recipe(path)
 
     monkeypatch.setattr("kernelscope.gui.tools.file_dialogs.read_recipe", read)
-    run_recipe(qtbot, window, three)
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
+    run_recipe(qtbot, loaded, three)
+    qtbot.waitUntil(lambda: loaded.pictures.canvas.output.shown is not None)
     assert len(threads) == 1
     assert threads[0] is not threading.main_thread()
 
 
 def test_what_was_done_is_saved_and_loaded(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path, cpu: FakeCpu
 ) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("mean")
-    window.session.set_values("mean", {"size": 7})
-    run(qtbot, window)
-    press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is None)
-    window.session.set_filter("median")
-    window.findChild(QAction, "saveRecipe").trigger()
-    assert dialog(qtbot, window, QFileDialog).defaultSuffix() == "recipe.json"
+    loaded.session.set_filter("mean")
+    loaded.session.set_values("mean", {"size": 7})
+    run(qtbot, loaded)
+    press(qtbot, loaded, "Ctrl+U")
+    qtbot.waitUntil(lambda: loaded.pictures.canvas.output.shown is None)
+    loaded.session.set_filter("median")
+    loaded.findChild(QAction, "saveRecipe").trigger()
+    assert dialog(qtbot, loaded, QFileDialog).defaultSuffix() == "recipe.json"
     path = tmp_path / "mine.json"
-    choose(qtbot, window, path)
-    assert window.statusBar().currentMessage() == "Saved mine.json."
+    choose(qtbot, loaded, path)
+    assert loaded.statusBar().currentMessage() == "Saved mine.json."
     steps = read_recipe(path).steps
     assert [step.filter.id for step in steps] == ["mean", "median"]
     assert steps[0].parameters["size"] == 7
 
-    window.findChild(QAction, "saveRecipe").trigger()
-    choose(qtbot, window, tmp_path / "no such folder" / "x.json")
-    box = dialog(qtbot, window, QMessageBox)
+    loaded.findChild(QAction, "saveRecipe").trigger()
+    choose(qtbot, loaded, tmp_path / "no such folder" / "x.json")
+    box = dialog(qtbot, loaded, QMessageBox)
     assert "x.json" in box.text()
     box.reject()
 
 
 def test_opening_a_picture_ends_the_recipe(
-    qtbot: QtBot, window: MainWindow, picture: Path, three: Path, cpu: FakeCpu
+    qtbot: QtBot, loaded: MainWindow, picture: Path, three: Path, cpu: FakeCpu
 ) -> None:
-    load(qtbot, window, picture)
     cpu.go.clear()
-    run_recipe(qtbot, window, three)
+    run_recipe(qtbot, loaded, three)
     qtbot.waitUntil(cpu.entered.is_set)
     other = picture.with_name("other.png")
     picture.rename(other)
-    load(qtbot, window, other)
+    load(qtbot, loaded, other)
     cpu.go.set()
-    qtbot.waitUntil(lambda: len(window.session.gallery) == 1)
-    settle(qtbot, window)
+    qtbot.waitUntil(lambda: len(loaded.session.gallery) == 1)
+    settle(qtbot, loaded)
     assert len(cpu.requests) == 1
-    assert window.pictures.canvas.output.shown is None
+    assert loaded.pictures.canvas.output.shown is None
 
 
 # --- estimates ---
@@ -276,21 +266,20 @@ def test_estimate_is_of_what_the_filter_sees(spec: FilterSpec, parameter: FloatP
 
 
 def test_a_saved_recipe_leaves_open_what_the_loaded_one_did(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path, cpu: FakeCpu
 ) -> None:
-    load(qtbot, window, picture)
     open_step: dict[str, object] = {
         "filter": "nlm",
         "parameters": {"filter_sigma": "estimate"},
     }
     number: dict[str, object] = {"filter": "nlm", "parameters": {"filter_sigma": 0.25}}
     path = write_recipe(tmp_path / "a.json", open_step, {"filter": "median"}, number, open_step)
-    run_recipe(qtbot, window, path)
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
+    run_recipe(qtbot, loaded, path)
+    qtbot.waitUntil(lambda: loaded.pictures.canvas.output.shown is not None)
     assert len(cpu.requests) == 4
-    assert child(window, QToolButton, "filter_sigmaEstimate").isChecked(), "as in the recipe"
-    window.findChild(QAction, "saveRecipe").trigger()
-    choose(qtbot, window, tmp_path / "again.json")
+    assert child(loaded, QToolButton, "filter_sigmaEstimate").isChecked(), "as in the recipe"
+    loaded.findChild(QAction, "saveRecipe").trigger()
+    choose(qtbot, loaded, tmp_path / "again.json")
     assert read_recipe(tmp_path / "again.json") == read_recipe(path)
 
 

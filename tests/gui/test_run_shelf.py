@@ -55,45 +55,43 @@ def focus_runs(window: MainWindow) -> None:
 
 
 def test_return_shows_a_run_with_its_picture_and_form(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+    qtbot: QtBot, loaded: MainWindow, picture: Path, tmp_path: Path
 ) -> None:
-    load(qtbot, window, picture)
-    median_of(qtbot, window, 3, 7)
-    load(qtbot, window, write_picture(tmp_path / "other.png", 9))
-    window.session.set_filter("mean")
-    focus_runs(window)
-    qtbot.waitUntil(lambda: not window.runs.runs)
-    assert window.runs.strip.isHidden() or not window.runs.strip.isVisible()
-    assert "No runs of this picture" in child(window, QLabel, "runsEmpty").text()
-    every = child(window, QComboBox, "runsOf")
+    median_of(qtbot, loaded, 3, 7)
+    load(qtbot, loaded, write_picture(tmp_path / "other.png", 9))
+    loaded.session.set_filter("mean")
+    focus_runs(loaded)
+    qtbot.waitUntil(lambda: not loaded.runs.runs)
+    assert loaded.runs.strip.isHidden() or not loaded.runs.strip.isVisible()
+    assert "No runs of this picture" in child(loaded, QLabel, "runsEmpty").text()
+    every = child(loaded, QComboBox, "runsOf")
     assert every.isVisible()
     every.setCurrentText("All pictures")
-    qtbot.keyClick(window.runs.strip, Qt.Key.Key_Right)
-    first = window.runs.current
+    qtbot.keyClick(loaded.runs.strip, Qt.Key.Key_Right)
+    first = loaded.runs.current
     assert first is not None
     assert first.number == 1
-    assert shown(window) == "other.png", "an arrow only moves"
-    qtbot.keyClick(window.runs.strip, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: shown(window) == picture.name)
-    assert window.session.filter_id == "median"
-    assert child(window, QSpinBox, "sizeBox").value() == 3
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is not None)
-    assert window.session.freshness is Freshness.EXACT
+    assert shown(loaded) == "other.png", "an arrow only moves"
+    qtbot.keyClick(loaded.runs.strip, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: shown(loaded) == picture.name)
+    assert loaded.session.filter_id == "median"
+    assert child(loaded, QSpinBox, "sizeBox").value() == 3
+    qtbot.waitUntil(lambda: loaded.pictures.canvas.output.shown is not None)
+    assert loaded.session.freshness is Freshness.EXACT
     every.setCurrentText("This picture")
-    assert [each.number for each in window.runs.runs] == [2, 1]
+    assert [each.number for each in loaded.runs.runs] == [2, 1]
 
 
 def test_clearing_the_list_leaves_the_runs_of_other_pictures(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path
 ) -> None:
-    load(qtbot, window, picture)
-    median_of(qtbot, window, 3)
-    load(qtbot, window, write_picture(tmp_path / "other.png", 9))
-    median_of(qtbot, window, 5)
-    assert [each.number for each in window.runs.runs] == [2]
-    window.actions_["clearRuns"].trigger()
-    assert [each.number for each in window.session.gallery] == [1]
-    assert not window.actions_["clearRuns"].isEnabled()
+    median_of(qtbot, loaded, 3)
+    load(qtbot, loaded, write_picture(tmp_path / "other.png", 9))
+    median_of(qtbot, loaded, 5)
+    assert [each.number for each in loaded.runs.runs] == [2]
+    loaded.actions_["clearRuns"].trigger()
+    assert [each.number for each in loaded.session.gallery] == [1]
+    assert not loaded.actions_["clearRuns"].isEnabled()
 
 
 def test_where_runs_go_is_said_once(
@@ -111,79 +109,69 @@ def test_where_runs_go_is_said_once(
     assert not window.statusBar().currentMessage().startswith(said)
 
 
-def test_a_dropped_picture_leaves_its_settings_and_a_word(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    window.session.gallery.limit = 2 * 30 * 40  # the input and one output
-    median_of(qtbot, window, 3, 7)
-    qtbot.waitUntil(lambda: "made room" in window.statusBar().currentMessage())
-    newest, first = window.session.gallery
+def test_a_dropped_picture_leaves_its_settings_and_a_word(qtbot: QtBot, loaded: MainWindow) -> None:
+    loaded.session.gallery.limit = 2 * 30 * 40  # the input and one output
+    median_of(qtbot, loaded, 3, 7)
+    qtbot.waitUntil(lambda: "made room" in loaded.statusBar().currentMessage())
+    newest, first = loaded.session.gallery
     assert (newest.result is None, first.result is None) == (False, True)
-    window.runs.wanted.emit(first)
-    assert child(window, QSpinBox, "sizeBox").value() == 3
-    assert "no longer in memory" in window.statusBar().currentMessage()
-    assert not window.findChild(QAction, "saveRun").isEnabled() or window.runs.current is newest
+    loaded.runs.wanted.emit(first)
+    assert child(loaded, QSpinBox, "sizeBox").value() == 3
+    assert "no longer in memory" in loaded.statusBar().currentMessage()
+    assert not loaded.findChild(QAction, "saveRun").isEnabled() or loaded.runs.current is newest
 
 
 def test_space_stars_delete_removes_and_the_next_one_is_chosen(
-    qtbot: QtBot, window: MainWindow, picture: Path
+    qtbot: QtBot, loaded: MainWindow
 ) -> None:
-    load(qtbot, window, picture)
-    median_of(qtbot, window, 3, 5, 7)
-    three, two, one = window.session.gallery
-    window.runs.choose(two)
-    focus_runs(window)
-    qtbot.keyClick(window.runs.strip, Qt.Key.Key_Space)
+    median_of(qtbot, loaded, 3, 5, 7)
+    three, two, one = loaded.session.gallery
+    loaded.runs.choose(two)
+    focus_runs(loaded)
+    qtbot.keyClick(loaded.runs.strip, Qt.Key.Key_Space)
     assert [each.starred for each in (three, two, one)] == [False, True, False]
-    qtbot.keyClick(window.runs.strip, Qt.Key.Key_Space)
+    qtbot.keyClick(loaded.runs.strip, Qt.Key.Key_Space)
     assert not two.starred
-    qtbot.keyClick(window.runs.strip, Qt.Key.Key_Delete)
-    assert list(window.session.gallery) == [three, one]
-    assert window.runs.current is one
-    window.runs.table.setFocus()
-    window.runs.choose(three)
-    qtbot.keyClick(window.runs.strip, Qt.Key.Key_Delete)
-    qtbot.keyClick(window.runs.strip, Qt.Key.Key_Delete)
-    assert list(window.session.gallery) == []
-    assert not window.findChild(QAction, "starRun").isEnabled()
+    qtbot.keyClick(loaded.runs.strip, Qt.Key.Key_Delete)
+    assert list(loaded.session.gallery) == [three, one]
+    assert loaded.runs.current is one
+    loaded.runs.table.setFocus()
+    loaded.runs.choose(three)
+    qtbot.keyClick(loaded.runs.strip, Qt.Key.Key_Delete)
+    qtbot.keyClick(loaded.runs.strip, Qt.Key.Key_Delete)
+    assert list(loaded.session.gallery) == []
+    assert not loaded.findChild(QAction, "starRun").isEnabled()
 
 
-def test_a_run_is_renamed_and_saved(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path
-) -> None:
-    load(qtbot, window, picture)
-    median_of(qtbot, window, 3, 5)
-    _, first = window.session.gallery
-    window.runs.choose(first)
-    window.findChild(QAction, "renameRun").trigger()
-    box = dialog(qtbot, window, QInputDialog)
+def test_a_run_is_renamed_and_saved(qtbot: QtBot, loaded: MainWindow, tmp_path: Path) -> None:
+    median_of(qtbot, loaded, 3, 5)
+    _, first = loaded.session.gallery
+    loaded.runs.choose(first)
+    loaded.findChild(QAction, "renameRun").trigger()
+    box = dialog(qtbot, loaded, QInputDialog)
     box.textValueSelected.emit("  the best ")
     box.reject()
     assert first.title == "the best"
-    window.findChild(QAction, "saveRun").trigger()
-    chooser = dialog(qtbot, window, QFileDialog)
+    loaded.findChild(QAction, "saveRun").trigger()
+    chooser = dialog(qtbot, loaded, QFileDialog)
     assert "the best" in chooser.selectedFiles()[0]
-    save_as(qtbot, window, tmp_path / "best.png")
+    save_as(qtbot, loaded, tmp_path / "best.png")
     qtbot.waitUntil((tmp_path / "best.png").exists)
 
 
-def test_two_chosen_runs_lie_over_each_other(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    median_of(qtbot, window, 3, 5)
-    five, three = window.session.gallery
-    window.runs.choose(three)
-    assert not window.findChild(QAction, "swipeRuns").isEnabled()
-    strip = window.runs.strip
-    window.docks[DockName.RUNS].raise_()
+def test_two_chosen_runs_lie_over_each_other(qtbot: QtBot, loaded: MainWindow) -> None:
+    median_of(qtbot, loaded, 3, 5)
+    five, three = loaded.session.gallery
+    loaded.runs.choose(three)
+    assert not loaded.findChild(QAction, "swipeRuns").isEnabled()
+    strip = loaded.runs.strip
+    loaded.docks[DockName.RUNS].raise_()
     place = strip.visualRect(strip.tile(0)).center()
     qtbot.waitUntil(strip.isVisible)
     control = Qt.KeyboardModifier.ControlModifier
     qtbot.mouseClick(strip.viewport(), Qt.MouseButton.LeftButton, control, place)
-    assert window.findChild(QAction, "swipeRuns").isEnabled()
-    pair = dialog(qtbot, window, RunPair)
+    assert loaded.findChild(QAction, "swipeRuns").isEnabled()
+    pair = dialog(qtbot, loaded, RunPair)
     images = pair.findChild(PairView)
     assert images.view.panes.arrangement is Arrangement.SWIPE
     assert three.result is not None
@@ -197,80 +185,72 @@ def test_two_chosen_runs_lie_over_each_other(
 
 
 def test_the_headline_goes_with_the_picture(
-    qtbot: QtBot,
-    window: MainWindow,
-    picture: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load(qtbot, window, picture)
-    median_of(qtbot, window, 3, 5)
-    _, three = window.session.gallery
-    window.runs.wanted.emit(three)
-    qtbot.waitUntil(lambda: child(window, QSpinBox, "sizeBox").value() == 3)
+    median_of(qtbot, loaded, 3, 5)
+    _, three = loaded.session.gallery
+    loaded.runs.wanted.emit(three)
+    qtbot.waitUntil(lambda: child(loaded, QSpinBox, "sizeBox").value() == 3)
     result = three.result
     assert result is not None
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown is result.image)
-    child(window, QSpinBox, "sizeBox").setValue(9)
-    assert window.session.freshness is Freshness.OUT_OF_DATE
+    qtbot.waitUntil(lambda: loaded.pictures.canvas.output.shown is result.image)
+    child(loaded, QSpinBox, "sizeBox").setValue(9)
+    assert loaded.session.freshness is Freshness.OUT_OF_DATE
     own = figures_of(result, three).text
-    assert headline(window) == own, "the earlier picture is still shown, with its own time"
+    assert headline(loaded) == own, "the earlier picture is still shown, with its own time"
     monkeypatch.setattr(Session, "freshness", Freshness.PREVIEW)
-    window.live.refreshed.emit()
-    assert headline(window) == "–", "part of another result lies over it"
+    loaded.live.refreshed.emit()
+    assert headline(loaded) == "–", "part of another result lies over it"
     monkeypatch.undo()
-    window.live.refreshed.emit()
-    assert headline(window) == own
-    load(qtbot, window, write_picture(tmp_path / "other.png", 9))
-    qtbot.waitUntil(lambda: headline(window) == "–")
+    loaded.live.refreshed.emit()
+    assert headline(loaded) == own
+    load(qtbot, loaded, write_picture(tmp_path / "other.png", 9))
+    qtbot.waitUntil(lambda: headline(loaded) == "–")
 
 
 def test_a_reference_that_is_chosen_later_gives_the_runs_their_figures(
-    qtbot: QtBot, window: MainWindow, picture: Path, compiled_judging: None
+    qtbot: QtBot, loaded: MainWindow, compiled_judging: None
 ) -> None:
-    load(qtbot, window, picture)
-    median_of(qtbot, window, 3, 5)
-    assert [each.psnr for each in window.session.gallery] == [None, None]
-    truth = Image.from_array(255 - window.session.subject.source.planes[:, :, 0], "truth")
-    window.session.subject.set_reference(truth)
-    qtbot.waitUntil(lambda: all(each.psnr is not None for each in window.session.gallery))
-    assert all(each.psnr == np.inf for each in window.session.gallery), "the fake filter inverts"
-    qtbot.waitUntil(lambda: headline(window).endswith("equal to the reference"))
+    median_of(qtbot, loaded, 3, 5)
+    assert [each.psnr for each in loaded.session.gallery] == [None, None]
+    truth = Image.from_array(255 - loaded.session.subject.source.planes[:, :, 0], "truth")
+    loaded.session.subject.set_reference(truth)
+    qtbot.waitUntil(lambda: all(each.psnr is not None for each in loaded.session.gallery))
+    assert all(each.psnr == np.inf for each in loaded.session.gallery), "the fake filter inverts"
+    qtbot.waitUntil(lambda: headline(loaded).endswith("equal to the reference"))
 
 
 def test_figures_of_a_cleared_reference_do_not_stay(
-    qtbot: QtBot, window: MainWindow, picture: Path, compiled_judging: None
+    qtbot: QtBot, loaded: MainWindow, compiled_judging: None
 ) -> None:
-    load(qtbot, window, picture)
-    assert isinstance(window.session.subject.source, Image)
-    planes = window.session.subject.source.planes[:, :, 0]
+    assert isinstance(loaded.session.subject.source, Image)
+    planes = loaded.session.subject.source.planes[:, :, 0]
     truth, other = (Image.from_array(planes // share, f"1/{share}") for share in (2, 3))
-    window.session.subject.set_reference(truth)
-    median_of(qtbot, window, 3)
-    qtbot.waitUntil(lambda: headline(window).endswith("dB"))
-    assert "PSNR" in window.session.subject.figure()(None, FigurePart.WHOLE).caption
-    window.clear_reference()
-    assert not headline(window).endswith("dB")
-    assert "PSNR" not in window.session.subject.figure()(None, FigurePart.WHOLE).caption
-    window.session.subject.set_reference(truth)
-    qtbot.waitUntil(lambda: headline(window).endswith("dB"))
-    window.session.subject.set_reference(other)
-    assert not headline(window).endswith("dB"), "until it is compared with this one"
-    qtbot.waitUntil(lambda: headline(window).endswith("dB"))
+    loaded.session.subject.set_reference(truth)
+    median_of(qtbot, loaded, 3)
+    qtbot.waitUntil(lambda: headline(loaded).endswith("dB"))
+    assert "PSNR" in loaded.session.subject.figure()(None, FigurePart.WHOLE).caption
+    loaded.clear_reference()
+    assert not headline(loaded).endswith("dB")
+    assert "PSNR" not in loaded.session.subject.figure()(None, FigurePart.WHOLE).caption
+    loaded.session.subject.set_reference(truth)
+    qtbot.waitUntil(lambda: headline(loaded).endswith("dB"))
+    loaded.session.subject.set_reference(other)
+    assert not headline(loaded).endswith("dB"), "until it is compared with this one"
+    qtbot.waitUntil(lambda: headline(loaded).endswith("dB"))
 
 
 def test_a_run_aside_is_compared_with_the_reference_too(
-    qtbot: QtBot, window: MainWindow, picture: Path, compiled_judging: None
+    qtbot: QtBot, loaded: MainWindow, compiled_judging: None
 ) -> None:
-    load(qtbot, window, picture)
-    median_of(qtbot, window, 3)
-    assert isinstance(window.session.subject.source, Image)
-    window.session.subject.set_reference(window.session.subject.source)
-    qtbot.waitUntil(lambda: all(each.psnr is not None for each in window.session.gallery))
-    window.actions_["runLevels"].trigger()
-    qtbot.waitUntil(lambda: len(window.session.gallery) == 3)
-    qtbot.waitUntil(lambda: all(each.psnr is not None for each in window.session.gallery))
-    assert len({each.psnr for each in window.session.gallery}) == 1
+    median_of(qtbot, loaded, 3)
+    assert isinstance(loaded.session.subject.source, Image)
+    loaded.session.subject.set_reference(loaded.session.subject.source)
+    qtbot.waitUntil(lambda: all(each.psnr is not None for each in loaded.session.gallery))
+    loaded.actions_["runLevels"].trigger()
+    qtbot.waitUntil(lambda: len(loaded.session.gallery) == 3)
+    qtbot.waitUntil(lambda: all(each.psnr is not None for each in loaded.session.gallery))
+    assert len({each.psnr for each in loaded.session.gallery}) == 1
 
 
 def test_a_gain_of_nothing_has_no_direction() -> None:
@@ -284,19 +264,18 @@ def test_a_gain_of_nothing_has_no_direction() -> None:
 
 @pytest.mark.parametrize("level", ["serial", "parallel"])
 def test_the_button_names_what_it_compares_with(
-    qtbot: QtBot, window: MainWindow, picture: Path, level: str
+    qtbot: QtBot, loaded: MainWindow, level: str
 ) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("median")
-    action = window.findChild(QAction, "compareRuns")
-    note = child(window, QLabel, "runsNote")
+    loaded.session.set_filter("median")
+    action = loaded.findChild(QAction, "compareRuns")
+    note = child(loaded, QLabel, "runsNote")
     for each in ("serial", "serial", "parallel", "parallel"):
-        window.session.choose_place(RungPlace(Device.CPU, each))
-        before = len(window.session.gallery)
-        press(qtbot, window, "F5")
-        wait_until(qtbot, lambda before=before: len(window.session.gallery) > before)
-    newest = next(run for run in window.session.gallery if run.level == level)
-    window.runs.choose(newest)
+        loaded.session.choose_place(RungPlace(Device.CPU, each))
+        before = len(loaded.session.gallery)
+        press(qtbot, loaded, "F5")
+        wait_until(qtbot, lambda before=before: len(loaded.session.gallery) > before)
+    newest = next(run for run in loaded.session.gallery if run.level == level)
+    loaded.runs.choose(newest)
     assert action.text() == f"&Compare with CPU {level}"
     assert action.isEnabled() == (level == "parallel")
     if level == "serial":

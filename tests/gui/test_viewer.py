@@ -144,20 +144,17 @@ def test_residuals_of_floats_beyond_0_to_1_are_seen() -> None:
     assert title == f"Residual: output – input, ×{drawing.gain}, up to ±{limit:.3g}"
 
 
-def test_buttons_without_room_are_in_a_menu(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    swipe, use = (window.findChild(QWidget, f"{name}Button") for name in ("swipe", "reuse"))
-    more = window.findChild(QToolButton, "moreButton")
+def test_buttons_without_room_are_in_a_menu(qtbot: QtBot, loaded: MainWindow) -> None:
+    swipe, use = (loaded.findChild(QWidget, f"{name}Button") for name in ("swipe", "reuse"))
+    more = loaded.findChild(QToolButton, "moreButton")
 
     def offered() -> list[str]:
         return [each.objectName() for each in more.menu().actions() if each.objectName()]
 
-    window.resize(1280, 720)
+    loaded.resize(1280, 720)
     qtbot.waitUntil(lambda: swipe.isVisible() and use.isVisible() and not more.isVisible())
     assert offered() == []
-    window.resize(710, 640)
+    loaded.resize(710, 640)
     qtbot.waitUntil(lambda: not swipe.isVisible())
     assert use.isVisible()
     assert more.isVisible()
@@ -165,8 +162,8 @@ def test_buttons_without_room_are_in_a_menu(
     assert "reuse" not in offered()
     (action,) = (each for each in more.menu().actions() if each.objectName() == "swipe")
     action.trigger()
-    assert window.pictures.canvas.view.panes.arrangement is Arrangement.SWIPE
-    window.resize(1280, 720)
+    assert loaded.pictures.canvas.view.panes.arrangement is Arrangement.SWIPE
+    loaded.resize(1280, 720)
     qtbot.waitUntil(lambda: swipe.isVisible() and not more.isVisible())
 
 

@@ -97,6 +97,12 @@ def open_scan(qtbot: QtBot, window: MainWindow, path: Path) -> None:
     qtbot.waitUntil(lambda: titles(window) == [path.name] and window.volumes.isVisible())
 
 
+@pytest.fixture
+def scanned(qtbot: QtBot, window: MainWindow, scan: Path) -> MainWindow:
+    open_scan(qtbot, window, scan)
+    return window
+
+
 def add(qtbot: QtBot, window: MainWindow, path: Path) -> None:
     before = titles(window)
     window.scans.components.add_wanted.emit([path])
@@ -179,36 +185,34 @@ def test_one_of_several_series_is_asked_for(
 
 
 def test_components_are_added_sorted_shown_and_removed(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+    qtbot: QtBot, scanned: MainWindow, tmp_path: Path
 ) -> None:
-    open_scan(qtbot, window, scan)
-    add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))
-    add(qtbot, window, write(tmp_path / "PD.nii", voxels(2)))
-    listed = child(window, QListWidget, "componentList")
+    add(qtbot, scanned, write(tmp_path / "T2.nii", voxels(1)))
+    add(qtbot, scanned, write(tmp_path / "PD.nii", voxels(2)))
+    listed = child(scanned, QListWidget, "componentList")
     assert [listed.item(row).text() for row in range(3)] == ["T1.nii.gz", "T2.nii", "PD.nii"]
     listed.setCurrentRow(2)
-    assert caption(window, "Input").startswith("Input: PD.nii, ")
+    assert caption(scanned, "Input").startswith("Input: PD.nii, ")
 
     listed.model().moveRow(listed.rootIndex(), 2, listed.rootIndex(), 0)  # as dragging does
-    qtbot.waitUntil(lambda: titles(window) == ["PD.nii", "T1.nii.gz", "T2.nii"])
+    qtbot.waitUntil(lambda: titles(scanned) == ["PD.nii", "T1.nii.gz", "T2.nii"])
     assert listed.currentRow() == 0  # the one that was shown still is
-    assert caption(window, "Input").startswith("Input: PD.nii, ")
-    np.testing.assert_array_equal(window.session.volumes.source.planes[..., 0], voxels(2))
+    assert caption(scanned, "Input").startswith("Input: PD.nii, ")
+    np.testing.assert_array_equal(scanned.session.volumes.source.planes[..., 0], voxels(2))
 
     listed.setCurrentRow(1)
     listed.setFocus()
     qtbot.keyClick(listed, Qt.Key.Key_Delete)
-    qtbot.waitUntil(lambda: titles(window) == ["PD.nii", "T2.nii"])
+    qtbot.waitUntil(lambda: titles(scanned) == ["PD.nii", "T2.nii"])
 
 
 def test_files_dropped_on_the_list_are_added(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+    qtbot: QtBot, scanned: MainWindow, tmp_path: Path
 ) -> None:
-    open_scan(qtbot, window, scan)
     paths = [write(tmp_path / name, voxels(1)) for name in ("a.nii", "b.nii")]
     mime = QMimeData()
     mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
-    listed = child(window, QListWidget, "componentList")
+    listed = child(scanned, QListWidget, "componentList")
     event = QDropEvent(
         QPointF(5, 5),
         Qt.DropAction.CopyAction,
@@ -218,21 +222,20 @@ def test_files_dropped_on_the_list_are_added(
     )
     listed.dropEvent(event)
     assert event.isAccepted()
-    qtbot.waitUntil(lambda: sorted(titles(window)) == ["T1.nii.gz", "a.nii", "b.nii"])
+    qtbot.waitUntil(lambda: sorted(titles(scanned)) == ["T1.nii.gz", "a.nii", "b.nii"])
 
 
 def test_volumes_that_do_not_match_are_explained_and_left_out(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+    qtbot: QtBot, scanned: MainWindow, tmp_path: Path
 ) -> None:
-    open_scan(qtbot, window, scan)
-    window.file_dialogs.open_component(write(tmp_path / "small.nii", voxels()[1:]))
-    problem = dialog(qtbot, window, ErrorDialog)
+    scanned.file_dialogs.open_component(write(tmp_path / "small.nii", voxels()[1:]))
+    problem = dialog(qtbot, scanned, ErrorDialog)
     texts = " ".join(label.text() for label in problem.findChildren(QLabel))
     assert "T1.nii.gz and small.nii differ in size: 8×9×6 and 8×9×5" in texts
     problem.reject()
-    assert titles(window) == ["T1.nii.gz"]
-    assert window.statusBar().currentMessage() == "", "nothing is being opened any more"
-    add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))  # the failure is forgotten
+    assert titles(scanned) == ["T1.nii.gz"]
+    assert scanned.statusBar().currentMessage() == "", "nothing is being opened any more"
+    add(qtbot, scanned, write(tmp_path / "T2.nii", voxels(1)))  # the failure is forgotten
 
 
 # --- running ---
@@ -240,52 +243,49 @@ def test_volumes_that_do_not_match_are_explained_and_left_out(
 
 @pytest.mark.smoke
 def test_a_run_shows_output_residual_and_timing(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path, cpu: FakeCpu
+    qtbot: QtBot, scanned: MainWindow, tmp_path: Path, cpu: FakeCpu
 ) -> None:
-    open_scan(qtbot, window, scan)
-    add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))
-    child(window, QLineEdit, "sigma").setText("20, 15")
-    run(qtbot, window)
+    add(qtbot, scanned, write(tmp_path / "T2.nii", voxels(1)))
+    child(scanned, QLineEdit, "sigma").setText("20, 15")
+    run(qtbot, scanned)
     request = cpu.requests[-1]
-    assert request.source is window.session.volumes.source
+    assert request.source is scanned.session.volumes.source
     assert request.step.parameters["sigma"] == (20.0, 15.0)
-    assert caption(window).startswith("Output: CPU parallel, MRI NLM")
-    assert "Mvoxel/s" in headline(window)
-    heading = window.runs.table.model().index(0, 0)
+    assert caption(scanned).startswith("Output: CPU parallel, MRI NLM")
+    assert "Mvoxel/s" in headline(scanned)
+    heading = scanned.runs.table.model().index(0, 0)
     assert heading.data().endswith("8×9×6")
     assert "2 volumes" in heading.data(Qt.ItemDataRole.ToolTipRole)
-    assert window.volumes.canvas.output.shown is window.session.volumes.result.scan.volumes[0]
+    assert scanned.volumes.canvas.output.shown is scanned.session.volumes.result.scan.volumes[0]
 
-    press(qtbot, window, "F3")
-    assert caption(window).startswith("Residual: output – input, ×")
-    child(window, QListWidget, "componentList").setCurrentRow(1)
-    assert window.volumes.canvas.output.shown is window.session.volumes.result.scan.volumes[1]
-    press(qtbot, window, "F4")
-    assert caption(window).startswith("Residual"), "there is no reference"
-    window.set_view(View.DIFFERENCE)  # as it was left with another scan
-    assert child(window, QLabel, "volumeOutputHint").text() == comparison.NO_REFERENCE
+    press(qtbot, scanned, "F3")
+    assert caption(scanned).startswith("Residual: output – input, ×")
+    child(scanned, QListWidget, "componentList").setCurrentRow(1)
+    assert scanned.volumes.canvas.output.shown is scanned.session.volumes.result.scan.volumes[1]
+    press(qtbot, scanned, "F4")
+    assert caption(scanned).startswith("Residual"), "there is no reference"
+    scanned.set_view(View.DIFFERENCE)  # as it was left with another scan
+    assert child(scanned, QLabel, "volumeOutputHint").text() == comparison.NO_REFERENCE
 
 
-def test_wrong_numbers_are_explained_at_once(qtbot: QtBot, window: MainWindow, scan: Path) -> None:
-    open_scan(qtbot, window, scan)
-    child(window, QLineEdit, "sigma").setText("20, x")
-    assert "is not a list of numbers" in child(window, QLabel, "problem").text()
-    press(qtbot, window, "F5")
-    dialog(qtbot, window, ErrorDialog).reject()
+def test_wrong_numbers_are_explained_at_once(qtbot: QtBot, scanned: MainWindow) -> None:
+    child(scanned, QLineEdit, "sigma").setText("20, x")
+    assert "is not a list of numbers" in child(scanned, QLabel, "problem").text()
+    press(qtbot, scanned, "F5")
+    dialog(qtbot, scanned, ErrorDialog).reject()
 
 
 def test_a_filter_of_pictures_runs_slice_by_slice(
-    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu
+    qtbot: QtBot, scanned: MainWindow, cpu: FakeCpu
 ) -> None:
-    open_scan(qtbot, window, scan)
-    window.session.set_filter("median")
-    run(qtbot, window)
+    scanned.session.set_filter("median")
+    run(qtbot, scanned)
     assert len(cpu.requests) == SHAPE[0]
     assert cpu.requests[0].image.planes.shape == (*SHAPE[1:], 1)
-    assert caption(window).startswith("Output: CPU parallel, Median, ")
-    assert caption(window).endswith("slice by slice across z")
-    window.volumes.canvas.choose_plane(2)  # sagittal: across x
-    run(qtbot, window)
+    assert caption(scanned).startswith("Output: CPU parallel, Median, ")
+    assert caption(scanned).endswith("slice by slice across z")
+    scanned.volumes.canvas.choose_plane(2)  # sagittal: across x
+    run(qtbot, scanned)
     assert len(cpu.requests) == SHAPE[0] + SHAPE[2]
 
 
@@ -342,68 +342,65 @@ def test_a_volume_of_another_size_follows_an_output(
 
 
 def test_an_earlier_run_comes_back_with_its_steps(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+    qtbot: QtBot, scanned: MainWindow, tmp_path: Path
 ) -> None:
-    open_scan(qtbot, window, scan)
-    run(qtbot, window)
-    press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.session.volumes.result is None)
-    run(qtbot, window)
-    result = window.session.volumes.result
+    run(qtbot, scanned)
+    press(qtbot, scanned, "Ctrl+U")
+    qtbot.waitUntil(lambda: scanned.session.volumes.result is None)
+    run(qtbot, scanned)
+    result = scanned.session.volumes.result
     assert result is not None
-    open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))
-    window.show_again(result, RunSettings.of(result.request))
-    assert window.session.volumes.result is result
-    qtbot.waitUntil(lambda: caption(window, "Input").endswith("after MRI NLM"))
-    assert window.findChild(QAction, "undo").text() == "&Undo Earlier Run"
+    open_scan(qtbot, scanned, write(tmp_path / "other.nii", voxels(3)))
+    scanned.show_again(result, RunSettings.of(result.request))
+    assert scanned.session.volumes.result is result
+    qtbot.waitUntil(lambda: caption(scanned, "Input").endswith("after MRI NLM"))
+    assert scanned.findChild(QAction, "undo").text() == "&Undo Earlier Run"
 
 
 def test_what_was_estimated_is_told(
-    qtbot: QtBot, window: MainWindow, scan: Path, cpu: FakeCpu, tmp_path: Path
+    qtbot: QtBot, scanned: MainWindow, cpu: FakeCpu, tmp_path: Path
 ) -> None:
-    open_scan(qtbot, window, scan)
     cpu.estimates = {"sigma": (30.9412,)}
-    window.session.set_values("mri_nlm", {"beta": 1.0})
-    run(qtbot, window)
-    assert window.statusBar().currentMessage() == "", "once on the screen is enough"
-    assert "sigma from volume, estimated sigma 30.94, beta 1" in caption(window)
-    sigma = child(window, QLineEdit, "sigma")
+    scanned.session.set_values("mri_nlm", {"beta": 1.0})
+    run(qtbot, scanned)
+    assert scanned.statusBar().currentMessage() == "", "once on the screen is enough"
+    assert "sigma from volume, estimated sigma 30.94, beta 1" in caption(scanned)
+    sigma = child(scanned, QLineEdit, "sigma")
     assert sigma.placeholderText() == "30.94 (estimated)"
     assert not sigma.isEnabled()
-    child(window, QComboBox, "sigma_from").setCurrentText("Numbers")
+    child(scanned, QComboBox, "sigma_from").setCurrentText("Numbers")
     assert sigma.isEnabled()
-    open_scan(qtbot, window, write(tmp_path / "T2.nii.gz", voxels()))
+    open_scan(qtbot, scanned, write(tmp_path / "T2.nii.gz", voxels()))
     assert sigma.placeholderText() == "estimated", "that was from another scan"
-    assert window.statusBar().currentMessage().startswith("T2.nii.gz")
-    window.session.subject.undo()
+    assert scanned.statusBar().currentMessage().startswith("T2.nii.gz")
+    scanned.session.subject.undo()
     assert sigma.placeholderText() == "30.94 (estimated)"
 
 
 def test_what_was_before_the_noise_judges_what_comes_after(
-    qtbot: QtBot, window: MainWindow, scan: Path
+    qtbot: QtBot, scanned: MainWindow
 ) -> None:
-    open_scan(qtbot, window, scan)
-    clean = window.session.volumes.source.volumes[0]
-    window.session.set_filter("rician_noise")
-    run(qtbot, window)
-    press(qtbot, window, "Ctrl+U")
-    qtbot.waitUntil(lambda: window.session.volumes.result is None)
-    show_quality(window)
-    qtbot.waitUntil(lambda: judged_by(window) == "Compared with T1.nii.gz (before noise)")
-    window.session.set_filter("mri_nlm")
-    run(qtbot, window)
-    output = window.session.volumes.result.scan.volumes[0]
+    clean = scanned.session.volumes.source.volumes[0]
+    scanned.session.set_filter("rician_noise")
+    run(qtbot, scanned)
+    press(qtbot, scanned, "Ctrl+U")
+    qtbot.waitUntil(lambda: scanned.session.volumes.result is None)
+    show_quality(scanned)
+    qtbot.waitUntil(lambda: judged_by(scanned) == "Compared with T1.nii.gz (before noise)")
+    scanned.session.set_filter("mri_nlm")
+    run(qtbot, scanned)
+    output = scanned.session.volumes.result.scan.volumes[0]
     expected = judge_volume(output.voxels, clean.voxels)
-    qtbot.waitUntil(lambda: f"\t{expected.psnr:.2f} dB\t" in window.quality.text())
-    assert f"\t{expected.bias:+.4g}\t" in window.quality.text().splitlines()[5]
-    press(qtbot, window, "F4")
-    assert window.volumes.canvas.output.content.minus is clean
-    press(qtbot, window, "Ctrl+U")  # a step that adds no noise keeps the reference
-    qtbot.waitUntil(lambda: window.session.volumes.result is None)
-    assert window.session.volumes.reference.image is clean
-    press(qtbot, window, "Ctrl+Z")
-    press(qtbot, window, "Ctrl+Z")
-    qtbot.waitUntil(lambda: judged_by(window).startswith("No reference"))
+    qtbot.waitUntil(lambda: f"\t{expected.psnr:.2f} dB\t" in scanned.quality.text())
+    assert f"\t{expected.bias:+.4g}\t" in scanned.quality.text().splitlines()[5]
+    press(qtbot, scanned, "F4")
+    assert scanned.volumes.canvas.output.content.minus is clean
+    press(qtbot, scanned, "Ctrl+U")  # a step that adds no noise keeps the reference
+    qtbot.waitUntil(lambda: scanned.session.volumes.result is None)
+    assert scanned.session.volumes.reference.image is clean
+    press(qtbot, scanned, "Ctrl+Z")
+    press(qtbot, scanned, "Ctrl+Z")
+    qtbot.waitUntil(lambda: judged_by(scanned).startswith("No reference"))
 
 
 def test_a_reference_is_chosen_kept_and_cleared(
@@ -442,36 +439,34 @@ def test_a_reference_is_chosen_kept_and_cleared(
 @pytest.mark.parametrize("radius", [2, (3, 2, 1)])
 def test_a_recipe_goes_over_a_volume_and_is_saved_again(
     qtbot: QtBot,
-    window: MainWindow,
-    scan: Path,
+    scanned: MainWindow,
     tmp_path: Path,
     cpu: FakeCpu,
     radius: int | tuple[int, int, int],
 ) -> None:
-    open_scan(qtbot, window, scan)
-    clean = window.session.volumes.source.volumes[0]
+    clean = scanned.session.volumes.source.volumes[0]
     steps = (
         Step.create("rician-noise", {"sigma": 0.1}, axis=2),
         Step.create("mri-nlm", {"search_radius": radius, "beta": 0.8765}),
     )
     write_recipe(Recipe(steps), tmp_path / "steps.json")
-    press(qtbot, window, "Ctrl+Shift+R")
-    chooser = dialog(qtbot, window, QFileDialog)
+    press(qtbot, scanned, "Ctrl+Shift+R")
+    chooser = dialog(qtbot, scanned, QFileDialog)
     choose_files(chooser, tmp_path / "steps.json")
-    qtbot.waitUntil(lambda: window.session.volumes.result is not None and not window.runner.busy)
+    qtbot.waitUntil(lambda: scanned.session.volumes.result is not None and not scanned.runner.busy)
     assert [each.step.filter.id for each in cpu.requests] == ["rician_noise"] * SHAPE[2] + [
         "mri_nlm"
     ]
     assert cpu.requests[-1].step.parameters["search_radius"] == radius
-    qtbot.waitUntil(lambda: caption(window, "Input").endswith("after Rician noise"))
-    assert caption(window).startswith("Output: CPU parallel, MRI NLM, ")
-    assert window.session.volumes.reference.image is clean
-    window.session.show(RunSettings.of(window.session.volumes.result.request))
-    window.findChild(QAction, "saveRecipe").trigger()
-    save_as(qtbot, window, tmp_path / "again.json")
+    qtbot.waitUntil(lambda: caption(scanned, "Input").endswith("after Rician noise"))
+    assert caption(scanned).startswith("Output: CPU parallel, MRI NLM, ")
+    assert scanned.session.volumes.reference.image is clean
+    scanned.session.show(RunSettings.of(scanned.session.volumes.result.request))
+    scanned.findChild(QAction, "saveRecipe").trigger()
+    save_as(qtbot, scanned, tmp_path / "again.json")
     assert read_recipe(tmp_path / "again.json").to_json() == Recipe(steps).to_json()
-    press(qtbot, window, "Ctrl+Z")
-    assert window.session.volumes.source.volumes == (clean,)
+    press(qtbot, scanned, "Ctrl+Z")
+    assert scanned.session.volumes.source.volumes == (clean,)
 
 
 # --- noise ---
@@ -550,43 +545,41 @@ def estimate(request: Request, voxels: np.ndarray) -> float:
 
 
 def test_the_shown_output_is_saved_with_its_header(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+    qtbot: QtBot, scanned: MainWindow, tmp_path: Path
 ) -> None:
-    open_scan(qtbot, window, scan)
-    add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))
-    run(qtbot, window)
-    child(window, QListWidget, "componentList").setCurrentRow(1)
-    press(qtbot, window, "Ctrl+S")
-    chooser = dialog(qtbot, window, QFileDialog)
+    add(qtbot, scanned, write(tmp_path / "T2.nii", voxels(1)))
+    run(qtbot, scanned)
+    child(scanned, QListWidget, "componentList").setCurrentRow(1)
+    press(qtbot, scanned, "Ctrl+S")
+    chooser = dialog(qtbot, scanned, QFileDialog)
     assert chooser.selectedFiles()[0].endswith("T2-mri_nlm")
     assert chooser.nameFilters()[0].startswith("NIfTI, compressed")
     target = tmp_path / "out.nii.gz"
-    save_as(qtbot, window, target)
-    qtbot.waitUntil(lambda: target in window.settings.recent_files)
+    save_as(qtbot, scanned, target)
+    qtbot.waitUntil(lambda: target in scanned.settings.recent_files)
     saved = read_volume(target)
     np.testing.assert_array_equal(saved.voxels, np.rint(voxels(1) / 2).astype(np.int16))
     np.testing.assert_array_equal(saved.affine, np.diag([1.0, 1.5, 2.0, 1.0]))
 
 
 def test_all_components_are_saved_each_with_its_header(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
+    qtbot: QtBot, scanned: MainWindow, tmp_path: Path
 ) -> None:
-    open_scan(qtbot, window, scan)
-    save_all = window.findChild(QAction, "saveAll")
-    run(qtbot, window)
+    save_all = scanned.findChild(QAction, "saveAll")
+    run(qtbot, scanned)
     assert not save_all.isEnabled()
     moved = np.array([[1.0, 0, 0, 0.01], [0, 1.5, 0, 0], [0, 0, 2.0, 0], [0, 0, 0, 1]])
-    add(qtbot, window, write(tmp_path / "T2.nii", voxels(1), moved))
-    run(qtbot, window)
-    press(qtbot, window, "Ctrl+Alt+S")
-    assert dialog(qtbot, window, QFileDialog).selectedFiles()[0].endswith("T1-mri_nlm")
+    add(qtbot, scanned, write(tmp_path / "T2.nii", voxels(1), moved))
+    run(qtbot, scanned)
+    press(qtbot, scanned, "Ctrl+Alt+S")
+    assert dialog(qtbot, scanned, QFileDialog).selectedFiles()[0].endswith("T1-mri_nlm")
     second = tmp_path / "out-T2.nii.gz"
     second.write_bytes(b"old")
-    save_as(qtbot, window, tmp_path / "out.nii.gz")
-    box = dialog(qtbot, window, QMessageBox)
+    save_as(qtbot, scanned, tmp_path / "out.nii.gz")
+    box = dialog(qtbot, scanned, QMessageBox)
     assert box.text() == "“out-T2.nii.gz” already exists."
     answer(qtbot, box, "Replace")
-    qtbot.waitUntil(lambda: second in window.settings.recent_files)
+    qtbot.waitUntil(lambda: second in scanned.settings.recent_files)
     for name, seed, affine in (
         ("out.nii.gz", 0, np.diag([1.0, 1.5, 2.0, 1.0])),
         ("out-T2.nii.gz", 1, moved),
@@ -630,19 +623,16 @@ def test_what_is_no_file_yet_is_saved_under_a_plain_name() -> None:
     assert stem_of(replace(made, path=Path("T1 of A.nii.gz"), title="T1 of A.nii.gz")) == "T1 of A"
 
 
-def test_residual_is_saved_as_values(
-    qtbot: QtBot, window: MainWindow, scan: Path, tmp_path: Path
-) -> None:
-    open_scan(qtbot, window, scan)
-    save = window.findChild(QAction, "saveView")
-    run(qtbot, window)
+def test_residual_is_saved_as_values(qtbot: QtBot, scanned: MainWindow, tmp_path: Path) -> None:
+    save = scanned.findChild(QAction, "saveView")
+    run(qtbot, scanned)
     assert not save.isEnabled()
-    press(qtbot, window, "F3")
+    press(qtbot, scanned, "F3")
     assert save.isEnabled()
     save.trigger()
-    assert dialog(qtbot, window, QFileDialog).selectedFiles()[0].endswith("T1-residual")
-    save_as(qtbot, window, tmp_path / "residual.nii")
-    qtbot.waitUntil(lambda: tmp_path / "residual.nii" in window.settings.recent_files)
+    assert dialog(qtbot, scanned, QFileDialog).selectedFiles()[0].endswith("T1-residual")
+    save_as(qtbot, scanned, tmp_path / "residual.nii")
+    qtbot.waitUntil(lambda: tmp_path / "residual.nii" in scanned.settings.recent_files)
     saved = read_volume(tmp_path / "residual.nii")
     expected = np.rint(voxels() / 2).astype(np.float32) - voxels()
     np.testing.assert_array_equal(saved.voxels, expected)
@@ -652,21 +642,20 @@ def test_residual_is_saved_as_values(
 
 
 def test_a_slice_goes_to_the_filters_of_pictures_as_it_is_shown(
-    qtbot: QtBot, window: MainWindow, scan: Path
+    qtbot: QtBot, scanned: MainWindow
 ) -> None:
-    open_scan(qtbot, window, scan)
-    viewer = window.volumes.canvas
+    viewer = scanned.volumes.canvas
     viewer.input.views[1].pressed.emit()
     viewer.go_to((2, 3, 4))
     plane, shades = viewer.view.planes[1], viewer.view.display
-    window.findChild(QAction, "openSlice").trigger()
-    qtbot.waitUntil(window.pictures.canvas.isVisible)
-    image = window.pictures.canvas.input.shown
+    scanned.findChild(QAction, "openSlice").trigger()
+    qtbot.waitUntil(scanned.pictures.canvas.isVisible)
+    image = scanned.pictures.canvas.input.shown
     assert image.title == "T1.nii.gz, coronal 4"
     np.testing.assert_allclose(
         image.pixels, (plane.cut(voxels(), 3) - shades.low) / shades.width, atol=1e-5
     )
-    assert not window.findChild(QAction, "openSlice").isEnabled()
+    assert not scanned.findChild(QAction, "openSlice").isEnabled()
 
 
 def test_a_phantom_is_ordered_made_and_judged(qtbot: QtBot, window: MainWindow) -> None:
