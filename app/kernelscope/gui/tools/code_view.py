@@ -405,8 +405,6 @@ class SourceTabs(QTabWidget):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.setObjectName(name)
-        self.tabBar().setStyleSheet(_NARROW)
-        self.setObjectName("kernelFiles")
         self.setDocumentMode(True)
         self._others = dressed(
             QToolButton(),
