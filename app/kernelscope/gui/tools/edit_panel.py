@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -443,16 +444,20 @@ class EditPanel(QWidget):
         subject, editor = self._subject, self._editor
         if not self._changed or subject is None or editor is None:
             return
-        self._changed = False
-        try:
+        with self._refusals():
             self._edits.write(self._edit(subject, editor, self._name))
+            self._changed = False
+            editor.document().setModified(False)
+            box = self.version_box
+            box.setItemText(box.findData(self._name), self._name)  # no longer new
+
+    @contextlib.contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Say why something in this block was refused."""
+        try:
+            yield
         except AppError as error:
-            self._changed = True
             self._show_state(str(error), problem=True)
-            return
-        editor.document().setModified(False)
-        box = self.version_box
-        box.setItemText(box.findData(self._name), self._name)  # no longer new
 
     def _edit(self, subject: TrialSubject, editor: CodeEditor, name: str) -> Edit:
         text = editor.toPlainText()
@@ -481,25 +486,20 @@ class EditPanel(QWidget):
             self._put(self._subject.template, "A template; undo (Ctrl+Z) brings your text back.")
 
     def ask_files(self) -> None:
-        subject = self._subject
-        if subject is None:
-            return
-        choose_text_to_save(
-            self, "Save Kernel and Test", f"own_{subject.filter_id}.cu", self.save_files, CUDA_FILES
-        )
+        if self._subject is not None:
+            name = f"own_{self._subject.filter_id}.cu"
+            choose_text_to_save(self, "Save Kernel and Test", name, self.save_files, CUDA_FILES)
 
     def save_files(self, path: Path) -> None:
         if self._editor is None or self._subject is None:
             return
         subject, text = self._subject, self._editor.toPlainText()
-        try:
+        with self._refusals():
             files = files_for(path.stem, text, subject.filter_id, subject.parameters)
             for name, content in files.items():
                 write_text(path.with_name(name), content)
-        except AppError as error:
-            self._show_state(str(error), problem=True)
-            return
-        self._show_state(f"Saved {' and '.join(files)}. The page “Add a filter” names the rest.")
+            saved = " and ".join(files)
+            self._show_state(f"Saved {saved}. The page “Add a filter” names the rest.")
 
     def ask_copy(self) -> None:
         dialog = dressed(QInputDialog(self), "copyDialog")
@@ -510,30 +510,24 @@ class EditPanel(QWidget):
         open_dialog(dialog)
 
     def save_copy(self, name: str) -> None:
-        if self._editor is None or self._subject is None:
+        subject, editor = self._subject, self._editor
+        if editor is None or subject is None:
             return
-        try:
+        with self._refusals():
             name = checked_name(name)
-            subject = self._subject
             if name in self._edits.names(subject.filter_id, subject.level_id):
                 raise AppError(f"There is a version “{name}” already.", "Choose another name.")
             self.keep()
-            self._edits.write(self._edit(subject, self._editor, name))
-        except AppError as error:
-            self._show_state(str(error), problem=True)
-            return
-        self.show_subject(self._subject, name)
+            self._edits.write(self._edit(subject, editor, name))
+            self.show_subject(subject, name)
 
     def remove(self) -> None:
         if self._subject is None or not self.version:
             return
         self._changed = False
-        try:
+        with self._refusals():
             self._edits.remove(self._subject.filter_id, self._subject.level_id, self.version)
-        except AppError as error:
-            self._show_state(str(error), problem=True)
-            return
-        self.show_subject(self._subject)
+            self.show_subject(self._subject)
 
     # --- compiling ---
 
