@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from PySide6.QtCore import (
     QEvent,
@@ -78,7 +78,34 @@ _SIDES = 8, 18  # pixels of a cell, at least and at most
 _HELP = "Click or drag to draw; with keys: arrows move, Space changes a cell"
 
 
-class CellTable(QTableWidget):
+_Content = TypeVar("_Content")
+
+
+def _centred(
+    old: Sequence[Sequence[_Content]], height: int, width: int, empty: _Content
+) -> list[list[_Content]]:
+    """Return a table of this size with the content of another in its middle."""
+    down, right = height // 2 - len(old) // 2, width // 2 - len(old[0]) // 2
+
+    def cell(y: int, x: int) -> _Content:
+        return old[y][x] if 0 <= y < len(old) and 0 <= x < len(old[0]) else empty
+
+    return [[cell(y - down, x - right) for x in range(width)] for y in range(height)]
+
+
+class _Squares(QTableWidget):
+    """Cells without headings, of sizes that are set."""
+
+    def __init__(self, name: str, accessible: str, tip: str = "") -> None:
+        super().__init__()
+        dressed(self, name, accessible, tip=tip)
+        for header in (self.horizontalHeader(), self.verticalHeader()):
+            header.hide()
+            header.setMinimumSectionSize(1)
+            header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+
+
+class CellTable(_Squares):
     """Squares that are filled where a cell counts; the centre has a dot.
 
     Arrows move, Space changes a cell, 0 and 1 set it; Tab leaves the table.
@@ -87,8 +114,7 @@ class CellTable(QTableWidget):
     drawn = Signal()
 
     def __init__(self) -> None:
-        super().__init__()
-        dressed(self, "footprintCells", "Cells of the mask", tip=_HELP)
+        super().__init__("footprintCells", "Cells of the mask", _HELP)
         self.setItemDelegate(_Cell(self))
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
@@ -96,10 +122,6 @@ class CellTable(QTableWidget):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setShowGrid(False)
-        for header in (self.horizontalHeader(), self.verticalHeader()):
-            header.hide()
-            header.setMinimumSectionSize(1)
-            header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         self._brush: int | None = None
         """The value that the mouse draws while its button is down."""
 
@@ -285,15 +307,7 @@ class CellSheet(QWidget):
             self._rows.value(),
             self._columns.value(),
         )
-        down, right = height // 2 - len(old) // 2, width // 2 - len(old[0]) // 2
-
-        def cell(y: int, x: int) -> int:
-            inside = 0 <= y < len(old) and 0 <= x < len(old[0])
-            return old[y][x] if inside else 0
-
-        self.show_cells(
-            tuple(tuple(cell(y - down, x - right) for x in range(width)) for y in range(height))
-        )
+        self.show_cells(tuple(map(tuple, _centred(old, height, width, 0))))
         self.changed.emit()
 
 
@@ -303,7 +317,7 @@ _WITHOUT_SCROLLING = 7
 _CELL_PADDING = 8
 
 
-class MaskTable(QTableWidget):
+class MaskTable(_Squares):
     """Square cells of text that behave like a spreadsheet's.
 
     Tab and the arrows move, Enter goes down, typing replaces, Delete clears. Tab leaves the
@@ -316,8 +330,7 @@ class MaskTable(QTableWidget):
     clear_asked = Signal()
 
     def __init__(self) -> None:
-        super().__init__()
-        dressed(self, "maskTable", "Weights of the mask")
+        super().__init__("maskTable", "Weights of the mask")
         self.setItemDelegate(_ShortNumbers(self))
         self._narrow = self._wide = 0
         self.setEditTriggers(
@@ -326,10 +339,6 @@ class MaskTable(QTableWidget):
             | QAbstractItemView.EditTrigger.DoubleClicked
         )
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
-        for header in (self.horizontalHeader(), self.verticalHeader()):
-            header.hide()
-            header.setMinimumSectionSize(1)
-            header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
 
     def texts(self) -> list[list[str]]:
         return [
@@ -653,14 +662,7 @@ class MaskEditor(QWidget):
         self.presetChosen.emit(preset)
 
     def _resize(self, size: int) -> None:
-        old = self._table.texts()
-        shift = (size - len(old)) // 2
-
-        def cell(y: int, x: int) -> str:
-            inside = 0 <= y < len(old) and 0 <= x < len(old)
-            return old[y][x] if inside else "0"
-
-        self._set_texts([[cell(y - shift, x - shift) for x in range(size)] for y in range(size)])
+        self._set_texts(_centred(self._table.texts(), size, size, "0"))
 
     def _set_texts(self, texts: list[list[str]]) -> None:
         if texts == self._table.texts():
