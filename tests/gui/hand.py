@@ -29,7 +29,7 @@ from shiboken6 import isValid
 from kernelscope.engine.options import Device
 from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
-from kernelscope.gui.widgets.messages import BugDialog
+from kernelscope.gui.widgets.messages import ReportDialog
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import FakeCpu
 
@@ -105,7 +105,7 @@ class Hand:
         QApplication.processEvents()
         for dialog in list(within(self.window)):
             if isinstance(dialog, QDialog) and isValid(dialog) and dialog.isVisible():
-                assert not isinstance(dialog, BugDialog), self.done[-10:]
+                assert not isinstance(dialog, ReportDialog), self.done[-10:]
                 self.done.append(f"close {dialog.objectName()}")
                 dialog.reject()
         if not self.window.isActiveWindow() and QApplication.activeModalWidget() is None:

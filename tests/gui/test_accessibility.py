@@ -36,7 +36,6 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
 from kernelscope.backends import create_backends
-from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
@@ -51,7 +50,7 @@ from kernelscope.gui.tools.preferences import Preferences
 from kernelscope.gui.tools.space_window import SpaceWindow
 from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, Stylist
-from kernelscope.gui.widgets.messages import AboutDialog, BugDialog, CrashDialog, ErrorDialog
+from kernelscope.gui.widgets.messages import AboutDialog, ErrorDialog, bug_dialog, crash_dialog
 from kernelscope.gui.widgets.parts import push_button, switch
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.theme import set_role
@@ -389,13 +388,13 @@ def dialogs() -> list[QDialog]:
     lost = FoundFile(Path("/c.nii"), None, "It is damaged.")
     return [
         AboutDialog(),
-        ErrorDialog(AppError("It failed.", "Try again.")),
-        BugDialog(ValueError("x"), "log"),
+        ErrorDialog("It failed.", "Try again."),
+        bug_dialog(ValueError("x"), "log"),
         GpuDialog(missing),
         PhantomDialog(),
         BatchWindow(Background(), {}, Settings(_NOWHERE), lambda: mean, Costs()),
         ManualWindow(Background()),
-        CrashDialog("Fatal Python error: Aborted"),
+        crash_dialog("Fatal Python error: Aborted"),
         ShortcutDialog([("Run", "Run", ("F5",))]),
         Preferences(Settings(_NOWHERE)),
         CommandPalette([Command("Run", "Run", "F5", "Apply the filter", "", lambda: None)]),

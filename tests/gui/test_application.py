@@ -81,7 +81,7 @@ import sys
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QPlainTextEdit
 from kernelscope.gui import application
-from kernelscope.gui.widgets.messages import CrashDialog
+from kernelscope.gui.widgets.messages import ReportDialog
 from kernelscope.gui.window import main_window
 
 class Window(main_window.MainWindow):
@@ -89,7 +89,7 @@ class Window(main_window.MainWindow):
         QTimer.singleShot(200, self.look)
 
     def look(self):
-        for dialog in self.findChildren(CrashDialog):
+        for dialog in self.findChildren(ReportDialog):
             print(dialog.findChild(QPlainTextEdit).toPlainText())
             dialog.close()
         self.close()

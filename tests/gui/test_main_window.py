@@ -53,7 +53,7 @@ from kernelscope.gui.tools import file_dialogs
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.preferences import Preferences
-from kernelscope.gui.widgets.messages import BugDialog, ErrorDialog
+from kernelscope.gui.widgets.messages import ErrorDialog, ReportDialog
 from kernelscope.gui.widgets.theme import ICON_NAMES, icon
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow, warm_up
@@ -225,7 +225,7 @@ def test_failure_is_told_and_a_bug_is_reported(
     box.reject()
     cpu.error = ZeroDivisionError("a bug of ours")
     press(qtbot, loaded, "F5")
-    bug = dialog(qtbot, loaded, BugDialog)
+    bug = dialog(qtbot, loaded, ReportDialog)
     bug.reject()
     assert "a bug of ours" in loaded.console.text()
     cpu.error = None
@@ -247,7 +247,7 @@ def test_uncaught_exception_of_a_thread_is_reported(
     thread = threading.Thread(target=fail)
     thread.start()
     thread.join()
-    dialog(qtbot, window, BugDialog).reject()
+    dialog(qtbot, window, ReportDialog).reject()
     assert "lost in a thread" in window.console.text()
 
 

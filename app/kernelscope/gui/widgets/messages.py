@@ -55,7 +55,7 @@ def show_about(parent: QWidget | None, memory: str = "") -> AboutDialog:
 
 def show_error(parent: QWidget | None, error: AppError) -> ErrorDialog:
     """Report a failure that the user can put right."""
-    return open_dialog(ErrorDialog(error, parent))
+    return open_dialog(ErrorDialog(error.message, error.hint, parent))
 
 
 def show_notice(parent: QWidget | None, text: str, details: str) -> NoticeDialog:
@@ -63,20 +63,20 @@ def show_notice(parent: QWidget | None, text: str, details: str) -> NoticeDialog
     return open_dialog(NoticeDialog(text, details, parent))
 
 
-def show_bug(parent: QWidget | None, exception: BaseException, log_text: str) -> BugDialog:
+def show_bug(parent: QWidget | None, exception: BaseException, log_text: str) -> ReportDialog:
     """Report a bug of the program.
 
     While one report is open no second one comes up, so that a bug that repeats itself (in
     painting, say) does not bury the window; the log has them all.
     """
     for dialog in open_dialogs:
-        if isinstance(dialog, BugDialog):
+        if isinstance(dialog, ReportDialog) and dialog.objectName() == "bugDialog":
             return dialog
-    return open_dialog(BugDialog(exception, log_text, parent))
+    return open_dialog(bug_dialog(exception, log_text, parent))
 
 
-def show_crash(parent: QWidget | None, crashes: str) -> CrashDialog:
-    return open_dialog(CrashDialog(crashes, parent))
+def show_crash(parent: QWidget | None, crashes: str) -> ReportDialog:
+    return open_dialog(crash_dialog(crashes, parent))
 
 
 def open_dialog(dialog: AnyDialog) -> AnyDialog:
@@ -231,13 +231,13 @@ class AboutDialog(QDialog):
 class _Message(QMessageBox):
     """A sentence, its consequence, and OK."""
 
-    def __init__(
-        self, name: str, kind: QMessageBox.Icon, text: str, details: str, parent: QWidget | None
-    ) -> None:
+    NAME, KIND = "", QMessageBox.Icon.NoIcon
+
+    def __init__(self, text: str, details: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName(name)
+        self.setObjectName(self.NAME)
         self.setWindowTitle("Kernelscope")
-        self.setIcon(kind)
+        self.setIcon(self.KIND)
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setText(printable(text))
         self.setInformativeText(details)
@@ -246,16 +246,13 @@ class _Message(QMessageBox):
 
 
 class ErrorDialog(_Message):
-    def __init__(self, error: AppError, parent: QWidget | None = None) -> None:
-        warning = QMessageBox.Icon.Warning
-        super().__init__("errorDialog", warning, error.message, error.hint, parent)
+    NAME, KIND = "errorDialog", QMessageBox.Icon.Warning
 
 
 class NoticeDialog(_Message):
     """Something that is no failure, but that has to be known."""
 
-    def __init__(self, text: str, details: str, parent: QWidget | None = None) -> None:
-        super().__init__("noticeDialog", QMessageBox.Icon.Information, text, details, parent)
+    NAME, KIND = "noticeDialog", QMessageBox.Icon.Information
 
 
 class ReportDialog(QDialog):
@@ -301,42 +298,30 @@ class ReportDialog(QDialog):
         save_text(self, "Save the details", "kernelscope-bug.txt", self._details)
 
 
-class BugDialog(ReportDialog):
-    """A bug of the program, with everything that a report needs."""
-
-    def __init__(
-        self, exception: BaseException, log_text: str, parent: QWidget | None = None
-    ) -> None:
-        versions = ", ".join(f"{name} {number}" for name, number in _versions())
-        details = "\n".join(
-            (
-                f"Kernelscope {__version__}; {versions}; {platform.platform()}",
-                "",
-                "".join(traceback.format_exception(exception)).rstrip(),
-                "",
-                "Log",
-                log_text.rstrip() or "(empty)",
-                "",
-            )
-        )
-        texts = (
-            "Something went wrong inside Kernelscope",
-            "This is a bug in the program; you did nothing wrong. Your pictures are still "
-            "open and you can go on working. Please send these details to the developers:",
-        )
-        super().__init__("bugDialog", "A bug in Kernelscope", texts, details, parent)
+def bug_dialog(
+    exception: BaseException, log_text: str, parent: QWidget | None = None
+) -> ReportDialog:
+    """Return a report of a bug of the program, with everything that the developers need."""
+    versions = ", ".join(f"{name} {number}" for name, number in _versions())
+    head = f"Kernelscope {__version__}; {versions}; {platform.platform()}"
+    trace = "".join(traceback.format_exception(exception)).rstrip()
+    details = "\n".join((head, "", trace, "", "Log", log_text.rstrip() or "(empty)", ""))
+    texts = (
+        "Something went wrong inside Kernelscope",
+        "This is a bug in the program; you did nothing wrong. Your pictures are still open and you "
+        "can go on working. Please send these details to the developers:",
+    )
+    return ReportDialog("bugDialog", "A bug in Kernelscope", texts, details, parent)
 
 
-class CrashDialog(ReportDialog):
-    """The place in the program where an earlier process died."""
-
-    def __init__(self, crashes: str, parent: QWidget | None = None) -> None:
-        texts = (
-            "Kernelscope ended unexpectedly last time",
-            "This is a bug in the program or in a library or driver that it uses. Please send "
-            "these details to the developers. They are shown only once:",
-        )
-        super().__init__("crashDialog", "Report of a crash", texts, f"{crashes}\n", parent)
+def crash_dialog(crashes: str, parent: QWidget | None = None) -> ReportDialog:
+    """Return a report of the place in the program where an earlier process died."""
+    texts = (
+        "Kernelscope ended unexpectedly last time",
+        "This is a bug in the program or in a library or driver that it uses. Please send these "
+        "details to the developers. They are shown only once:",
+    )
+    return ReportDialog("crashDialog", "Report of a crash", texts, f"{crashes}\n", parent)
 
 
 def _characters(widget: QWidget, count: int) -> int:
