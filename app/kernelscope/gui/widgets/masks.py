@@ -302,12 +302,9 @@ class CellSheet(QWidget):
 
     def _resize(self) -> None:
         """Add cells that do not count around the centre, or cut from all sides."""
-        old, height, width = (
-            self.table.cells() or ((0,),),
-            self._rows.value(),
-            self._columns.value(),
-        )
-        self.show_cells(tuple(map(tuple, _centred(old, height, width, 0))))
+        height, width = self._rows.value(), self._columns.value()
+        cells = _centred(self.table.cells() or ((0,),), height, width, 0)
+        self.show_cells(tuple(map(tuple, cells)))
         self.changed.emit()
 
 
