@@ -503,7 +503,7 @@ def steps(studio: Studio) -> None:
     studio.wait(lambda: studio.window.pictures.canvas.input.shown is not None)
     studio.choose("median", size=5)
     studio.run()
-    studio.trigger("useOutput")
+    studio.window.page.use_output()
     studio.choose("unsharp")
     studio.run()
     studio.raise_dock("runsDock")

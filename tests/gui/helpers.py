@@ -259,7 +259,7 @@ def headline(window: MainWindow) -> str:
 
 def is_done(window: MainWindow) -> bool:
     """Return whether a run ended well, and its time stands over the pictures."""
-    return not window.runner.busy and not state(window) and headline(window) != "–"
+    return not window.runner.busy and not state(window) and bool(headline(window))
 
 
 def contrast(one: QColor | str, other: QColor | str) -> float:

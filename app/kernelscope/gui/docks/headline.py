@@ -12,7 +12,8 @@ from kernelscope.gui.widgets.parts import ElidedLabel, dressed, in_row, set_help
 
 _HELP = {
     Freshness.EXACT: "The output is that of these settings, for the whole picture.",
-    Freshness.PREVIEW: "A part of the output is shown, exactly as the whole will have it.",
+    Freshness.PREVIEW: "Until the whole output is there: a part of it, the whole reduced, or the "
+    "result of a quick method.",
     Freshness.OUT_OF_DATE: "The output was computed with other settings.",
 }
 
@@ -71,7 +72,7 @@ class Headline(QWidget):
         self.show_figures(None)
 
     def show_figures(self, figures: Figures | None) -> None:
-        self._text.setText(figures.text if figures else "–")
+        self._text.setText(figures.text if figures else "")
         note, detail = (figures.note, figures.detail) if figures else ("", "")
         full = f"{note}\n{detail}" if detail else note
         self._note.set_full_text(full, f"⚠ {note}" if detail else "")

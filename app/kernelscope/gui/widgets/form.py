@@ -150,7 +150,7 @@ class NumberEditor(QWidget):
         tell_of_refusals(self._box, self.changed.emit)
         _dress_box(self._box, parameter)
 
-        self._line = in_row(1, self._box, margins=0)
+        self._line = in_row(1, self._box, margins=0, spacing=4)
         if parameter.has_estimate:
             self._button = self._estimate_button(parameter)
             self._line.addWidget(self._button)

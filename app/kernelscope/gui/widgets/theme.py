@@ -129,7 +129,9 @@ class _Engine(QIconEngine):
         colour = palette.color(group, role).name()
         plain = off or mode is QIcon.Mode.Selected
         accent = colour if plain else _ACCENTS[is_dark(palette)]
-        _renderer(self._shape, colour, accent).render(painter, QRectF(rect))
+        side = min(rect.width(), rect.height())  # room beside it keeps texts away
+        square = QRect(rect.left(), rect.center().y() - (side - 1) // 2, side, side)
+        _renderer(self._shape, colour, accent).render(painter, QRectF(square))
 
     def pixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State) -> QPixmap:
         pixmap = QPixmap(size)

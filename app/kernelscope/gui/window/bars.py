@@ -45,8 +45,8 @@ from kernelscope.gui.window.dock_list import DOCKS, Dock, DockName, DockSide
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.helper import Helper
 
-_ROOM, _BUTTON_HEIGHT = 8, 28
-"""Pixels around icon and text, and the minimum height of an easy target."""
+_ROOM, _BUTTON_HEIGHT, _GAP = 8, 28, 5
+"""Pixels around icon and text, the minimum height of an easy target, and pixels between both."""
 
 
 class ToolBar(QToolBar):
@@ -64,13 +64,22 @@ class ToolBar(QToolBar):
         super().__init__("Tool Bar", parent)
         self.setObjectName("toolBar")
         self.setMovable(False)
-        self.setIconSize(QSize(16, 16))
+        self._size_icons()
         self._places: dict[QAction | QMenu, QAction] = {}
         self._add(left)
         gap = QWidget(self)
         gap.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.addWidget(gap)
         self._add(right)
+
+    def _size_icons(self) -> None:
+        side = max(16, self.fontMetrics().height())
+        self.setIconSize(QSize(side + _GAP, side))
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._size_icons()
 
     def _add(self, groups: Sequence[Sequence[QAction | QMenu]]) -> None:
         for number, group in enumerate(groups):
