@@ -53,6 +53,23 @@ def test_one_of_several_volumes() -> None:
     assert abs(found - several[1]).mean() < abs(found - several[0]).mean()
 
 
+@pytest.mark.usefixtures("specks")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--size 5 --border mirror specks.png out.png",
+        "--size=5 specks.png --border mirror out.png",
+        "--device cpu --json specks.png --size 5 out.png --border mirror",
+    ],
+)
+def test_options_may_stand_before_files(line: str) -> None:
+    given = line if "--json" in line else f"{line} --json --device cpu"
+    (step,) = json.loads(run(f"denoise {given}").out)["steps"]
+    assert (step["parameters"]["size"], step["border"]) == (5, "mirror")
+    assert "OUTPUT" in refused("denoise --size 5 specks.png", status=2)
+    assert "no option --sise" in refused("denoise --sise=5 specks.png out.png", status=2)
+
+
 def test_wrong_usage_and_missing_files() -> None:
     error = refused("denoise specks.png", status=2)
     assert "error: the following arguments are required: OUTPUT" in error

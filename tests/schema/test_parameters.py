@@ -114,7 +114,13 @@ def test_only_choices_have_named_values_and_only_masks_presets(parameter: Parame
         (CHOICE, "a", "first", "First", "value a"),
         (CHOICE, "b", "NLM", "NLM", "value b"),
         (FOOTPRINT, "disk", "disk", "Disk", "value disk"),
-        (FOOTPRINT, CROSS[:2], "own of 2×3", "Own of 2×3", "value own of 2×3"),
+        *(
+            (FOOTPRINT, cells, text, text.capitalize(), f"value {text}")
+            for cells, text in (
+                (CROSS[:2], "own shape, 3 wide, 2 high"),
+                (((1, 1),) * 5, "rectangle, 2 wide, 5 high"),
+            )
+        ),
         (MASK, ONES, "3×3 weights", "Value 1 1 1; 1 1 1; 1 1 1", "3×3"),
     ],
 )

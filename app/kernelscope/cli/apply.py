@@ -13,10 +13,11 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernelscope import filters
 from kernelscope.base.errors import InvalidParameter, SeveralVolumes, UnknownName
 from kernelscope.base.text import PROGRAM
 from kernelscope.big.lazy.hints import blocks_mentioned
-from kernelscope.cli.arguments import ApplyCommand, parse
+from kernelscope.cli.arguments import ApplyCommand, filter_parser, levels_of, parse
 from kernelscope.cli.common import (
     STATUS,
     Parser,
@@ -261,7 +262,7 @@ def denoise(arguments: list[str]) -> int:
     from kernelscope.files import read_image
     from kernelscope.files.volumes import is_volume
 
-    files, rest = arguments[:2], arguments[2:]
+    files, rest = _files_first(parser, arguments)
     source: Path = parser.parse_args(files).input
     # Unknown samples do not matter here, and `apply` is asked about them.
     proposal = propose(None if is_volume(source) else read_image(source, nan=0.0))
@@ -276,3 +277,26 @@ def denoise(arguments: list[str]) -> int:
         if each.name in proposal.values and option_of(each) not in given
     ]
     return apply([filter_name(spec), *files, *own, *rest])
+
+
+def _files_first(parser: Parser, arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Return the words for INPUT and OUTPUT, and the others, which may stand before them.
+
+    Which words are values of options depends on the filter, which depends on INPUT: the options
+    are those of any filter that has all of them.
+    """
+    asks = {"-h", "--help", "--"} & set(arguments)
+    if asks or not any(word.startswith("-") for word in arguments[:2]):
+        return arguments[:2], arguments[2:]
+    for spec in filters.discover().values():
+        if spec.remedy is not None:
+            options = filter_parser(spec, levels_of([spec]))
+            found, unknown = options.parse_known_intermixed_args(arguments)
+            if not unknown:
+                break
+    else:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    rest = list(arguments)
+    for each in found.files:
+        rest.remove(next(word for word in rest if file_path(word) == each))
+    return [str(each) for each in found.files], rest

@@ -807,7 +807,8 @@ class FootprintParameter(ChoiceParameter):
 
     @staticmethod
     def _own(value: Cells) -> str:
-        return f"Own of {len(value)}×{len(value[0])}"
+        shape = "Rectangle" if all(map(all, value)) else "Own shape"
+        return f"{shape}, {len(value[0])} wide, {len(value)} high"
 
 
 Mask = tuple[tuple[float, ...], ...]
