@@ -239,7 +239,7 @@ def test_an_emulated_run_takes_part_in_no_comparison(qtbot: QtBot, opened: MainW
     window = opened
     run_at(qtbot, window, SHARED)
     run_at(qtbot, window, SERIAL)  # once: of two, either may be surely the fastest
-    runs = window.session.gallery.runs
+    runs = window.session.gallery
     timed, emulated = runs
     assert emulated.where == "Emulated GPU shared memory"
     for quantity in (KERNEL, TOTAL):

@@ -289,7 +289,7 @@ def test_each_row_is_compared_with_the_newest_serial_one(panel: RunsPanel) -> No
     assert column(panel, "Run") == ["3", "2", "1"]
     assert column(panel, "Speed-up") == ["baseline", "10.0×", "–"]
     one = panel.table.choice.runs[2]
-    panel.gallery.runs.choose(one)
+    panel.gallery.choose(one)
     panel.refresh()
     assert column(panel, "Speed-up") == ["–", "5.00×", "baseline"]
     panel.gallery.remove(one)
@@ -394,7 +394,7 @@ def test_runs_with_other_transfers_are_measured_apart(panel: RunsPanel) -> None:
     transfers = COLUMN_NAMES.index("Transfers")
     assert "No upload: the picture was on the card" in tip(panel, 1, transfers)
     assert "Upload: 2.00 ms" in tip(panel, 0, transfers)
-    panel.gallery.runs.choose(panel.table.choice.runs[1])
+    panel.gallery.choose(panel.table.choice.runs[1])
     panel.refresh()
     assert column(panel, "Speed-up")[:2] == ["–", "baseline"], "the same level"
 

@@ -103,7 +103,7 @@ class HistogramView(QWidget):
 
     def choose_automatic(self) -> None:
         if self._view.display is not None:
-            self._view.choose_automatic()
+            self._view.choose(None)
 
     @property
     def _has_plot(self) -> bool:

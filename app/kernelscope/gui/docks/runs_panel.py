@@ -370,7 +370,7 @@ class RunTable(QTreeView):
         return [heading, *(self._row(run, slowest) for run in runs)]
 
     def _row(self, run: Run, slowest: float) -> _Row:
-        quiet, bold, runs = set(), set(), self._gallery.runs
+        quiet, bold, runs = set(), set(), self._gallery
         for column, quantity in _SPEED_UPS.items():
             gain = runs.speed_up(run, quantity)
             if gain is None or not gain.sure:
@@ -402,7 +402,7 @@ class RunTable(QTreeView):
 
         A run that is not timed comes after the slowest.
         """
-        gain = self._gallery.runs.speed_up(run, _SPEED_UPS.get(column, TOTAL))
+        gain = self._gallery.speed_up(run, _SPEED_UPS.get(column, TOTAL))
         quality = run.judgement.after if run.judgement else None
         ssim = quality.ssim if quality is not None else None
         keys: dict[int, float] = {
@@ -441,7 +441,7 @@ class RunTable(QTreeView):
         )
 
     def _speed_up(self, run: Run, quantity: str) -> str:
-        runs = self._gallery.runs
+        runs = self._gallery
         gain = runs.speed_up(run, quantity)
         if gain is not None:
             return str(gain)
@@ -464,7 +464,7 @@ class RunTable(QTreeView):
         return f"{warning}{run.where}, total: {run.totals.describe()}"
 
     def tip(self, run: Run, column: int) -> str:
-        runs = self._gallery.runs
+        runs = self._gallery
         if run.seconds is None and column in _TIMES:
             return WHY_NOT_TIMED
         if column in _SPEED_UPS:
@@ -486,7 +486,7 @@ class RunTable(QTreeView):
         return f"{run.settings}\n{run.picture}, {run.size}, {run.mode}\n{run.where}{kept}"
 
     def _no_speed_up(self, run: Run, quantity: str) -> str:
-        runs = self._gallery.runs
+        runs = self._gallery
         if not run.is_measured(quantity):
             return FIRST_HELP
         if not runs.has_rivals(run):

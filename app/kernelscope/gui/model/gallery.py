@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base import memory
-from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model.comparison import judge_both
 from kernelscope.gui.model.runs import Run, Runs
@@ -51,37 +50,27 @@ class Examined:
     twin: Run | None  # an earlier run of the same work whose output has the same bytes
 
 
-class Gallery:
+class Gallery(Runs):
     """The runs of a window, newest first.
 
     `limit`: most bytes of pictures; by default `MOST_BYTES` or a quarter of the free memory.
     """
 
     def __init__(self, limit: int | None = None) -> None:
-        self.runs = Runs()
+        super().__init__()
         free = memory.available() / 4
         self.limit = limit if limit is not None else int(min(MOST_BYTES, free))
-
-    def __len__(self) -> int:
-        return len(self.runs)
-
-    def __iter__(self) -> Iterator[Run]:
-        return iter(self.runs)
-
-    def add(self, result: Result, settings: RunSettings | None = None) -> Run:
-        """Put a finished run on top; it has no thumbnail until `keep`."""
-        return self.runs.add(result, settings)
 
     def examine(self, run: Run) -> Examined:
         """Return the thumbnail and the twin of a run; takes a while, so call it on any thread."""
         result = run.result
         assert result is not None
-        twin = next((other for other in list(self.runs) if _is_twin(other, run)), None)
+        twin = next((other for other in list(self) if _is_twin(other, run)), None)
         return Examined(thumbnail(result.output), twin)
 
     def keep(self, run: Run, examined: Examined) -> list[Run]:
         """Store the answer of `examine`; return the runs whose pictures were dropped for it."""
-        if run not in self.runs:
+        if run not in self:
             return []  # it was deleted meanwhile
         run.thumbnail = examined.thumbnail
         twin = examined.twin.result if examined.twin is not None else None
@@ -90,23 +79,18 @@ class Gallery:
         return self._drop()
 
     def of(self, picture: str) -> list[Run]:
-        return [run for run in self.runs if run.picture == picture]
-
-    def remove(self, run: Run) -> None:
-        self.runs.remove(run)
+        return [run for run in self if run.picture == picture]
 
     def find(self, result: Result) -> Run | None:
         request = result.request
-        return next(
-            (run for run in self.runs if run.result and run.result.request is request), None
-        )
+        return next((run for run in self if run.result and run.result.request is request), None)
 
     def to_judge(self, source: Source, reference: Image | Volume) -> list[Run]:
         """Return the runs on `source` that were not compared with `reference`.
 
         Those whose pictures are gone lose their figures: they hold for another reference.
         """
-        runs = [run for run in self.runs if run.source == id(source)]
+        runs = [run for run in self if run.source == id(source)]
         others = [run for run in runs if run.reference is not reference]
         for run in others:
             if run.result is None:
@@ -115,7 +99,7 @@ class Gallery:
 
     def sorted(self, order: RunOrder) -> list[Run]:
         """Return the runs in an order; of equals the newer is first, those without a value last."""
-        runs = list(self.runs)
+        runs = list(self)
         if order is RunOrder.FASTEST:
             runs.sort(key=lambda run: math.inf if run.seconds is None else run.seconds)
         elif order is RunOrder.BEST:
@@ -130,22 +114,22 @@ class Gallery:
         """
         alike = [
             other
-            for other in self.runs
+            for other in self
             if other.run_settings.step.filter is run.run_settings.step.filter
         ]
         texts = [{chip.name: chip.text for chip in other.chips} for other in alike]
         varying = {name for each in texts for name in each if _varies(name, texts)}
         chosen = (chip for chip in run.chips if chip.name in varying or not (varying or chip.usual))
-        level = (run.level_name,) if self.runs.has_others(run) else ()
+        level = (run.level_name,) if self.has_others(run) else ()
         return (*(chip.text for chip in chosen), *level)
 
     @property
     def bytes(self) -> int:
-        return sum(_sizes(self.runs).values())
+        return sum(_sizes(self).values())
 
     def _drop(self) -> list[Run]:
         """Drop the oldest pictures until the rest fits; that of the newest run is kept."""
-        newest, *others = [run for run in self.runs if run.result is not None]
+        newest, *others = [run for run in self if run.result is not None]
         dropped: list[Run] = []
         while others and sum(_sizes([newest, *others]).values()) > self.limit:
             oldest = min(others, key=lambda run: (run.starred, run.number))

@@ -26,7 +26,7 @@ def command_line(image: Image, steps: Sequence[RunSettings]) -> str:
     """
     first, *others = [_words(each.step) for each in steps]
     words = [PROGRAM, "apply", first[0], str(image.path or _INPUT), _OUTPUT, *first[1:]]
-    words += _option_words(steps[-1].options)
+    words += _option_words(_place(steps[-1].options))
     words += [f"--{name}={number!r}" for name, number in _levels(image).items()]
     for step in others:
         words += [":", *step]
@@ -74,13 +74,28 @@ def _words(step: Step) -> list[str]:
         text = ESTIMATE if name in step.estimates else parameter.format(step.parameters[name])
         # As one word, so that a value that begins with a minus is not taken for an option.
         words.append(f"{option_of(parameter)}={text}")
+    return words + _option_words(_common(step))
+
+
+def _option_words(given: Mapping[str, Any]) -> list[str]:
+    return [f"--{name}" if value is True else f"--{name}={value}" for name, value in given.items()]
+
+
+def _common(step: Step) -> dict[str, Any]:
+    """Return the settings that steps of all filters have, unless they are the usual ones."""
+    given: dict[str, Any] = {}
     if step.border is not step.filter.borders[0]:
-        words.append(f"--border={step.border}")
+        given["border"] = str(step.border)
     if step.grey:
-        words.append("--grey")
+        given["grey"] = True
     if step.within is not None:
-        words.append(f"--within={step.within.format()}")
-    return words
+        given["within"] = step.within.format()
+    return given
+
+
+def _place(options: RunOptions) -> dict[str, str]:
+    device = {} if options.device is Device.AUTO else {"device": str(options.device)}
+    return device | ({} if options.level is None else {"level": options.level})
 
 
 def _typed(step: Step) -> list[str]:
@@ -106,29 +121,11 @@ def _typed(step: Step) -> list[str]:
         typed += missing
 
 
-def _option_words(options: RunOptions) -> list[str]:
-    words = []
-    if options.device is not Device.AUTO:
-        words.append(f"--device={options.device}")
-    if options.level is not None:
-        words.append(f"--level={options.level}")
-    return words
-
-
 def _arguments(settings: RunSettings, *, last: bool) -> list[str]:
-    step, options = settings.step, settings.options
+    step = settings.step
     given: dict[str, Any] = {}
     for name in _typed(step):
         parameter, value = step.filter.parameter(name), step.values[name]
         given[name] = parameter.format(value) if parameter.stored_as_text else value
-    if step.border is not step.filter.borders[0]:
-        given["border"] = str(step.border)
-    if step.grey:
-        given["grey"] = True
-    if step.within is not None:
-        given["within"] = step.within.format()
-    if last and options.device is not Device.AUTO:
-        given["device"] = str(options.device)
-    if last and options.level is not None:
-        given["level"] = options.level
+    given |= _common(step) | (_place(settings.options) if last else {})
     return [f"{name}={value!r}" for name, value in given.items()]

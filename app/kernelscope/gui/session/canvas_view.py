@@ -180,12 +180,8 @@ class CanvasView(Observed):
             with self.changing(DRAWN):
                 self._side = side
 
-    def choose(self, display: Display) -> None:
+    def choose(self, display: Display | None) -> None:
         self.choose_display(self.side, display)
-
-    def choose_automatic(self) -> None:
-        """Draw values with the contrast that the program finds."""
-        self.choose_display(self.side, None)
 
     def choose_display(self, side: PaneSide, display: Display | None) -> None:
         """Draw a picture so from now on, or automatically for None."""

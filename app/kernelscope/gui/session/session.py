@@ -11,7 +11,7 @@ A wish that the filter or the machine does not offer is kept for one that does: 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -326,17 +326,23 @@ class Session(Observed):
 
     # --- writing ---
 
+    @contextlib.contextmanager
+    def _settling(self, *fields: str) -> Iterator[None]:
+        """Note that settings change in this block, and check them all at its end."""
+        with self.changing(*fields):
+            yield
+            self._settle()
+
     def set_filter(self, filter_id: str) -> None:
         if filter_id in _offered(self.kind) and filter_id != self.filter_id:
-            with self.changing(FILTER):
+            with self._settling(FILTER):
                 self.filter_id = filter_id
-                self._settle()
 
     def set_in_3d(self, in_3d: bool) -> None:
         """Let masks go through the slices of volumes, or stay in them; common values are kept."""
         if in_3d == self._wishes_3d:
             return
-        with self.changing(FILTER):
+        with self._settling(FILTER):
             before = self.values
             self._wishes_3d = in_3d
             numbers = dict(self.values.numbers)
@@ -344,73 +350,62 @@ class Session(Observed):
                 with contextlib.suppress(InvalidParameter):
                     numbers[name] = self.spec.parameter(name).validate(before.numbers[name])
             self._values[self.spec.id] = Values(numbers, self.values.automatic)
-            self._settle()
 
     def set_availability(self, availability: Mapping[str, Availability]) -> None:
         """Offer the devices that can be used; one that is not named is still looked for."""
-        with self.changing(PLACES):
+        with self._settling(PLACES):
             self._availability = dict(availability)
-            self._settle()
 
     def edit(self, values: Values) -> None:
         """Take the values that stand in the form of the filter."""
         if not self.values.same_as(values):
-            with self.changing():
+            with self._settling():
                 self._values[self.spec.id] = values
-                self._settle()
 
     def set_values(self, filter_id: str, numbers: Mapping[str, Any]) -> None:
-        with self.changing(VALUES):
+        with self._settling(VALUES):
             old = self.values_of(filter_id)
             automatic = tuple(name for name in old.automatic if name not in numbers)
             self._values[filter_id] = Values({**old.numbers, **numbers}, automatic)
-            self._settle()
 
     def set_estimates(self, filter_id: str, numbers: Mapping[str, float]) -> None:
         """Set numbers that were estimated; those that every run estimates stay so."""
-        with self.changing(VALUES):
+        with self._settling(VALUES):
             old = self.values_of(filter_id)
             self._values[filter_id] = replace(old, numbers={**old.numbers, **numbers})
-            self._settle()
 
     def reset(self) -> None:
-        with self.changing(VALUES):
+        with self._settling(VALUES):
             spec = self.spec
             automatic = {each.name for each in spec.parameters if each.is_estimated}
             self._values[spec.id] = Values(spec.defaults(), _in_order(spec, automatic))
-            self._settle()
 
     def set_border(self, border: Border) -> None:
-        with self.changing(OPTIONS):
+        with self._settling(OPTIONS):
             self._wished_border = border
-            self._settle()
 
     def set_grey(self, grey: bool) -> None:
-        with self.changing(OPTIONS):
+        with self._settling(OPTIONS):
             self.wishes_grey = grey
-            self._settle()
 
     def offer_region(self, name: str, area: Area | None) -> None:
         """Offer a region to filter in, or none; the filter follows one that it is limited to."""
-        with self.changing(REGION):
+        with self._settling(REGION):
             self.region = name, area
             if self._within is not None and area is not None:
                 self._within = area
-            self._settle()
 
     def limit(self, limited: bool) -> None:
         """Filter only in the region that is offered, or everywhere."""
-        with self.changing(REGION):
+        with self._settling(REGION):
             self._within = self.region[1] if limited else None
-            self._settle()
 
     def choose_place(self, place: RungPlace) -> None:
         self.set_options(replace(self._wished, device=place.device, level=place.level))
 
     def set_options(self, wished: RunOptions, refused: InvalidParameter | None = None) -> None:
-        with self.changing(OPTIONS):
+        with self._settling(OPTIONS):
             self._wished, self.refused = wished, refused
-            self._settle()
 
     def show(self, settings: RunSettings) -> None:
         """Take the settings of a run, as far as they are offered now."""
@@ -418,7 +413,7 @@ class Session(Observed):
         filter_id = step.filter.base_id
         if filter_id not in _offered(self.kind):
             return
-        with self.changing(VALUES, OPTIONS, REGION):
+        with self._settling(VALUES, OPTIONS, REGION):
             if filter_id != self.filter_id:
                 self.set_filter(filter_id)
             if self.offers_3d:
@@ -437,7 +432,6 @@ class Session(Observed):
                 self._wished_border = step.border
             if self.kind is Kind.PICTURE:
                 self.wishes_grey, self._within = step.grey, step.within
-            self._settle()
 
     @property
     def _wished_place(self) -> RungPlace:

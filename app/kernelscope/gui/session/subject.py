@@ -259,15 +259,16 @@ class Subject(Observed, Generic[Opened, Part]):
 
     def undo(self) -> None:
         if self.history.undo_name:
-            with self.changing(MOMENT):
-                self.history.undo()
-                self._recall(self.moment.settings)
+            self._go(self.history.undo)
 
     def redo(self) -> None:
         if self.history.redo_name:
-            with self.changing(MOMENT):
-                self.history.redo()
-                self._recall(self.moment.settings)
+            self._go(self.history.redo)
+
+    def _go(self, step: Callable[[], None]) -> None:
+        with self.changing(MOMENT):
+            step()
+            self._recall(self.moment.settings)
 
     def show_history(
         self, history: History[Opened, Part], settings: RunSettings | None = None

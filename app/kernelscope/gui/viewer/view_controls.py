@@ -103,7 +103,7 @@ class WindowControl(QWidget):
             self._view.choose(display.spanning(level - half, level + half))
 
     def _on_auto(self, checked: bool) -> None:
-        self._view.choose_display(self._view.side, None if checked else self._view.display)
+        self._view.choose(None if checked else self._view.display)
 
     def _box(self, name: str, label: str, tip: str, row: QHBoxLayout) -> NumberBox:
         box = dressed(NumberBox(self), name, label.replace("&", ""), tip=tip)

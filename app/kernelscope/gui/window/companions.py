@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -75,14 +76,6 @@ class Companions:
         self._order_phantom, self._memory, self._in_front = order_phantom, memory, in_front
         self.availability: Mapping[str, Availability] = {}
         """Whether each backend can be used, as far as that is known."""
-        self.batch: BatchWindow | None = None
-        self.bench: BenchWindow | None = None
-        self.kernel_viewer: KernelViewer | None = None
-        self.exercises: ExerciseWindow | None = None
-        self.xray: XrayWindow | None = None
-        self.memory_ladder: MemoryLadderWindow | None = None
-        self.contact_sheet: ContactSheet | None = None
-        self.lecture: LectureWindow | None = None
         self._launches: dict[str, LaunchReport] = {}
         self._times, self._recorded = SessionTimes(), Recorded()
         self.session.when(OF_SETTINGS | {INPUT, SHOWN, SEEN, SLICES}, self._follow)
@@ -93,12 +86,105 @@ class Companions:
     def add_result(self, result: Result) -> None:
         """Keep the launch report of a run for the kernel viewer, its time for the lecture."""
         self._times.add(result)
-        if self.memory_ladder is not None:
+        if self._has("memory_ladder"):
             self.memory_ladder.refresh()
         if result.launch is not None:
             self._launches[result.launch.kernel] = result.launch
-            if self.kernel_viewer is not None:
+            if self._has("kernel_viewer"):
                 self.kernel_viewer.refresh()
+
+    def _has(self, name: str) -> bool:
+        """Return whether a window was made; its property would make it."""
+        return name in vars(self)
+
+    # --- the windows, made when they are first asked for ---
+
+    @functools.cached_property
+    def kernel_viewer(self) -> KernelViewer:
+        from kernelscope.gui.tools.kernel_viewer import KernelViewer
+
+        made = KernelViewer(
+            self.background, self._launches, self._edits(), self.frame, self._has_card
+        )
+        made.panel.xray_wanted.connect(self.show_version)
+        return made
+
+    @functools.cached_property
+    def exercises(self) -> ExerciseWindow:
+        from kernelscope.gui.tools.exercise_window import ExerciseWindow
+
+        made = ExerciseWindow(self.background, self._edits(), self.frame.settings, self.frame)
+        made.panel.xray_wanted.connect(self.show_version)
+        return made
+
+    @functools.cached_property
+    def lecture(self) -> LectureWindow:
+        from kernelscope.gui.tools.lecture_window import LectureWindow
+
+        made = LectureWindow(
+            self.background,
+            lambda: self.session.subject.source,
+            self._times.newest,
+            self.frame,
+        )
+        dialogs.offer_help(made)
+        return made
+
+    @functools.cached_property
+    def memory_ladder(self) -> MemoryLadderWindow:
+        from kernelscope.gui.tools.memory_ladder_window import MemoryLadderWindow
+
+        return MemoryLadderWindow(self.background, self.frame, times=self._times)
+
+    @functools.cached_property
+    def xray(self) -> XrayWindow:
+        from kernelscope.gui.tools.xray_window import XrayWindow
+
+        return XrayWindow(self.background, self.frame)
+
+    @functools.cached_property
+    def bench(self) -> BenchWindow:
+        from kernelscope.gui.tools.bench_window import BenchWindow
+
+        return BenchWindow(
+            self.runner.tasks,
+            self.frame.settings,
+            self.availability,
+            current=self.runner.request,
+            opened=lambda: self.session.subject.source,
+            background=self.background,
+            parent=self.frame,
+        )
+
+    @functools.cached_property
+    def batch(self) -> BatchWindow:
+        from kernelscope.gui.tools.batch_window import BatchWindow
+
+        made = BatchWindow(
+            self.background,
+            self.frame.backends,
+            self.frame.settings,
+            self.runner.recipe,
+            self._costs,
+            self.frame,
+        )
+        made.result_wanted.connect(self.frame.file_dialogs.open)
+        return made
+
+    @functools.cached_property
+    def contact_sheet(self) -> ContactSheet:
+        from kernelscope.gui.tools.contact_sheet import ContactSheet
+
+        made = ContactSheet(
+            self.runner.tasks,
+            self.runner.in_view,
+            lambda request: self.session.subject.display_of(request.image),
+            self.frame,
+        )
+        made.adopted.connect(lambda id_, name, value: self.session.set_values(id_, {name: value}))
+        return made
+
+    # --- commands ---
 
     @Action(
         "viewKernel",
@@ -108,8 +194,6 @@ class Companions:
         help="window#kernels-benchmark-and-console",
     )
     def show_kernel(self, place: RungPlace | None = None) -> None:
-        from kernelscope.gui.tools.kernel_viewer import KernelViewer
-
         if place is None and self._level_in_front():
             place = self._in_front()
         try:
@@ -122,11 +206,6 @@ class Companions:
         except AppError as error:
             dialogs.show_error(self.frame, error)
             return
-        if self.kernel_viewer is None:
-            self.kernel_viewer = KernelViewer(
-                self.background, self._launches, self._edits(), self.frame, self._has_card
-            )
-            self.kernel_viewer.panel.xray_wanted.connect(self.show_version)
         self.kernel_viewer.show_request(request)
         self.kernel_viewer.show_in_front()
 
@@ -140,13 +219,6 @@ class Companions:
 
     @Action("exercises", "E&xercises…", tip="Kernels to write yourself, graded without a GPU")
     def show_exercises(self) -> None:
-        from kernelscope.gui.tools.exercise_window import ExerciseWindow
-
-        if self.exercises is None:
-            self.exercises = ExerciseWindow(
-                self.background, self._edits(), self.frame.settings, self.frame
-            )
-            self.exercises.panel.xray_wanted.connect(self.show_version)
         if not self.exercises.isVisible():
             self.exercises.open_at(self.session.filter_id)
         self.exercises.show_in_front()
@@ -158,16 +230,6 @@ class Companions:
         help="lecture",
     )
     def show_lecture(self) -> None:
-        from kernelscope.gui.tools.lecture_window import LectureWindow
-
-        if self.lecture is None:
-            self.lecture = LectureWindow(
-                self.background,
-                lambda: self.session.subject.source,
-                self._times.newest,
-                self.frame,
-            )
-            dialogs.offer_help(self.lecture)
         self.lecture.open(self._level_in_front(), self.session.filter_id)
 
     def use_recorded(self, recorded: Recorded) -> None:
@@ -180,20 +242,11 @@ class Companions:
         need=commands.SOURCE,
     )
     def show_memory_ladder(self) -> None:
-        from kernelscope.gui.tools.memory_ladder_window import MemoryLadderWindow
-
         try:
             request = self.runner.create()
             if request is None:
                 raise AppError("There is no picture to count reads of.", "Open one.")
-            if self.memory_ladder is None:
-                self.memory_ladder = MemoryLadderWindow(
-                    self.background, self.frame, times=self._times
-                )
-            here = self.availability.get(Device.GPU)
-            gpu = (
-                self.frame.backends.get(Device.GPU) if here is not None and here.available else None
-            )
+            gpu = self.frame.backends.get(Device.GPU) if self._has_card() else None
             level = self._level_in_front()
             self.memory_ladder.show_request(request, self._recorded, gpu, level)
         except AppError as error:
@@ -219,22 +272,15 @@ class Companions:
             if pixel is None and in_view is not None and (region := in_view[1]) is not None:
                 pixel = region.left + region.width // 2, region.top + region.height // 2
             level = place.level if place is not None else self._level_in_front() or None
-            self._xray_window().show_request(request, pixel, level)
+            self.xray.show_request(request, pixel, level)
         except AppError as error:
             dialogs.show_error(self.frame, error)
             return
-        self._xray_window().show_in_front()
+        self.xray.show_in_front()
 
     def show_version(self, version: Version, x: int, y: int) -> None:
-        self._xray_window().show_version(version, (x, y))
-        self._xray_window().show_in_front()
-
-    def _xray_window(self) -> XrayWindow:
-        from kernelscope.gui.tools.xray_window import XrayWindow
-
-        if self.xray is None:
-            self.xray = XrayWindow(self.background, self.frame)
-        return self.xray
+        self.xray.show_version(version, (x, y))
+        self.xray.show_in_front()
 
     def _edits(self) -> Edits:
         return Edits(self.frame.settings.folder_of("kernels"))
@@ -247,20 +293,8 @@ class Companions:
         help="window#kernels-benchmark-and-console",
     )
     def show_bench(self, story: bool = True) -> None:
-        from kernelscope.gui.tools.bench_window import BenchWindow
-
-        if self.bench is None:
-            self.bench = BenchWindow(
-                self.runner.tasks,
-                self.frame.settings,
-                self.availability,
-                current=self.runner.request,
-                opened=lambda: self.session.subject.source,
-                background=self.background,
-                parent=self.frame,
-            )
-            if story:
-                self.bench.open_story(*self._story())
+        if story and not self._has("bench"):
+            self.bench.open_story(*self._story())
         self.bench.show_in_front()
 
     def _story(self) -> tuple[str, RecordedTime | None, str]:
@@ -282,31 +316,19 @@ class Companions:
         help="window#batches",
     )
     def show_batch(self) -> None:
-        from kernelscope.gui.tools.batch_window import BatchWindow
-
-        if self.batch is None:
-            self.batch = BatchWindow(
-                self.background,
-                self.frame.backends,
-                self.frame.settings,
-                self.runner.recipe,
-                self._costs,
-                self.frame,
-            )
-            self.batch.result_wanted.connect(self.frame.file_dialogs.open)
         self.batch.refresh([id_ for id_, each in self.availability.items() if each.available])
         self.batch.show_in_front()
 
     def asks_first(self) -> bool:
         """Return whether a batch is on its way; the window closes when it has been stopped."""
-        if self.batch is None or not self.batch.running:
+        if not self._has("batch") or not self.batch.running:
             return False
         self.batch.ask_to_stop(self.frame.close)
         return True
 
     def show_recorded(self, path: Path | None) -> None:
         self.show_bench(story=path is None)
-        if path is not None and self.bench is not None:
+        if path is not None:
             self.bench.open_results(with_cpu(path))
 
     def show_level(self, entry: KnownRung) -> None:
@@ -385,39 +407,20 @@ class Companions:
         help="window#contact-sheet",
     )
     def show_contact_sheet(self) -> None:
-        from kernelscope.gui.tools.contact_sheet import ContactSheet
-
-        if self.contact_sheet is None:
-            sheet = ContactSheet(
-                self.runner.tasks,
-                self.runner.in_view,
-                lambda request: self.session.subject.display_of(request.image),
-                self.frame,
-            )
-            sheet.adopted.connect(
-                lambda id_, name, value: self.session.set_values(id_, {name: value})
-            )
-            self.contact_sheet = sheet
         self.contact_sheet.show_in_front()
 
     def _follow(self) -> None:
-        if self.contact_sheet is not None:
+        if self._has("contact_sheet"):
             self.contact_sheet.touch()
 
     def close(self) -> None:
         """Start no more work: the main window closes."""
-        for opened in (self.contact_sheet, self.lecture):
-            if opened is not None:
-                opened.close()
-        for left in (
-            self.batch,
-            self.kernel_viewer,
-            self.exercises,
-            self.xray,
-            self.memory_ladder,
-        ):
-            if left is not None:
-                left.leave()
+        opened = vars(self)
+        for name in {"contact_sheet", "lecture"} & opened.keys():
+            opened[name].close()
+        left = {"batch", "kernel_viewer", "exercises", "xray", "memory_ladder"}
+        for name in left & opened.keys():
+            opened[name].leave()
 
     @Action("manual", "&Manual", tip="The pages of the manual, with a search over all of them")
     def show_manual(self) -> None:

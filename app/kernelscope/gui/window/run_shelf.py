@@ -245,7 +245,7 @@ class RunShelf(QObject):
     def compare(self) -> None:
         run = self._runs.current
         if run is not None:
-            self.gallery.runs.choose(run)
+            self.gallery.choose(run)
             self._runs.refresh()
 
     @Action(
@@ -314,7 +314,7 @@ class RunShelf(QObject):
 
     def _no_baseline(self, run: Run | None) -> str:
         """Return why a run cannot be the baseline; empty if it can."""
-        runs = self.gallery.runs
+        runs = self.gallery
         if run is None:
             return ""
         if run.seconds is None:
