@@ -6,10 +6,10 @@
 
 *gpu* times runs through the engine and the library, a new picture each time: the copies of
 4096 x 4096 bytes, of runs as a slider makes them, all of a run on 128 x 128, and volumes from host
-array to host array; *gpus* volumes of 512³ voxels on each number of GPUs that the computer has,
-whose peaks are known, as the window has them. *gpu* and *cpu* time the first run of each filter on
-a computer that never ran one: a process of its own with empty caches, on two cores, in which
-another filter ran before, as the window does when it starts. The filters' code comes with the
+array to host array; *gpus* volumes of 256³ to 512³ voxels on each number of GPUs that the computer
+has, whose peaks are known, as the window has them. *gpu* and *cpu* time the first run of each
+filter on a computer that never ran one: a process of its own with empty caches, on two cores, in
+which another filter ran before, as the window does when it starts. The filters' code comes with the
 package in one column (`.ci/prebuild.py` and `.ci/prebuild_cuda.py`, made here in a temporary
 folder), and is compiled in the other. Goals, floors and the figures before are those of issue 17.
 """
@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 import kernelscope as ks
 from kernelscope import filters
@@ -266,25 +267,56 @@ def volumes(backends: dict[str, Backend], repeats: int) -> Iterator[dict[str, An
             yield row(name, times[3:], TARGETS[name], stages=statistics.median(stages[3:]))
 
 
+_GIVEN = {"sigma_from": "given", "sigma": (15.0,)}
+_AVERAGES = {"beta": 1.0, "search_radius": 5, **_GIVEN}
+
+SEVERAL = (
+    ("mri_nlm", _AVERAGES, 512),
+    ("mri_nlm", _AVERAGES, 256),
+    ("mri_nlm", _AVERAGES, 400),
+    ("volume_dct", _GIVEN, 256),
+    ("volume_dct", _GIVEN, 400),
+    ("volume_collaborative", _GIVEN, 256),
+    ("volume_collaborative", _GIVEN, 400),
+    ("median_3d", {"size": 5}, 256),
+    ("median_3d", {"size": 5}, 400),
+)
+"""Filter, parameters and side of a volume that GPUs share."""
+
+
 def gpus(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     import pycuda.driver as cuda
 
     cuda.init()
-    voxels = np.random.default_rng(0).normal(100, 15, (512,) * 3).clip(0).astype(np.float32)
-    values = {"beta": 1.0, "search_radius": 5, "sigma_from": "given", "sigma": (15.0,)}
-    for count in (each for each in SHARED if each <= cuda.Device.count()):
-        backends, times = create_backends(range(count)), []
-        try:
-            for _ in range(options.repeats + 3):
-                scan = Scan((Volume.from_array(voxels.copy()),))
-                assert scan.volumes[0].value_range[0] >= 0  # known from here on
-                request = Request.create(scan, "mri_nlm", values, device=Device.GPU, gpus=count)
-                times.append(timed(partial(execute, request, backends))[0])
-        finally:
-            for backend in backends.values():
-                backend.close()
-        name = f"volume of 512³, {count} GPU{'s' * (count > 1)}"
-        yield row(name, times[3:], SHARED[count])
+    counts = [each for each in SHARED if each <= cuda.Device.count()]
+    for name, values, side in SEVERAL:
+        random = np.random.default_rng(0)
+        voxels = random.normal(100, 15, (side,) * 3).clip(0).astype(np.float32)
+        has_goal = side == 512
+        for count in counts:
+            times, kernels = _shared(name, values, voxels, count, options.repeats)
+            title = "volume" if has_goal else filters.get(name).name
+            title += f" of {side}³, {count} GPU{'s' * (count > 1)}"
+            yield row(title, times, SHARED[count] if has_goal else Target(), kernels=kernels)
+
+
+def _shared(
+    name: str, values: dict[str, Any], voxels: NDArray[Any], count: int, repeats: int
+) -> tuple[list[float], float]:
+    """Return milliseconds by the clock on some GPUs, and those of the kernels of the busiest."""
+    backends, times, kernels = create_backends(range(count)), [], []
+    try:
+        for _ in range(repeats + 3):
+            scan = Scan((Volume.from_array(voxels.copy()),))
+            assert scan.volumes[0].value_range[0] >= 0  # known from here on
+            request = Request.create(scan, name, values, device=Device.GPU, gpus=count)
+            clock, result = timed(partial(execute, request, backends))
+            times.append(clock)
+            kernels.append(stage(result, "kernel"))
+    finally:
+        for backend in backends.values():
+            backend.close()
+    return times[3:], statistics.median(kernels[3:])
 
 
 def gpu(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
