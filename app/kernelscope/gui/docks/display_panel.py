@@ -110,7 +110,7 @@ class DisplayPanel(QFrame):
         with QSignalBlocker(self._difference):
             self._difference.setCurrentText(self._view.difference_map)
         display = displays.of(self.side)
-        for widget in self._settings():
+        for widget in (self._low, self._high, self._level, self._width, self._gamma, self._map):
             widget.setEnabled(display is not None)
         if display is None:
             return
@@ -141,9 +141,6 @@ class DisplayPanel(QFrame):
         self._map.setToolTip("" if grey else "A picture in colour can only be inverted")
         with QSignalBlocker(self._map):
             self._map.setCurrentText(display.colour_map)
-
-    def _settings(self) -> Iterable[QWidget]:
-        return (self._low, self._high, self._level, self._width, self._gamma, self._map)
 
     def _connect(self) -> None:
         self._session.when({DRAWN, KIND}, self._follow)

@@ -180,10 +180,8 @@ class LadderList(QListWidget):
     @property
     def names(self) -> list[str]:
         """The names of the levels that are shown, each with its device as `device_of` has it."""
-        return [self._name_of(each.rung) for each in self._levels()]
-
-    def _name_of(self, rung: Rung) -> str:
-        return f"{rung.name}  {self.device_of(rung)}".rstrip()
+        rungs = (each.rung for each in self._levels())
+        return [f"{rung.name}  {self.device_of(rung)}".rstrip() for rung in rungs]
 
     @property
     def times(self) -> list[str]:

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QTreeWidgetItem, QWidget
 from kernelscope.gui.docks.picture_inks import CHANNEL_STYLES, PICTURE_STYLES
 from kernelscope.gui.model import histogram_plot as model
 from kernelscope.gui.model.comparison import Judged
-from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.displays import PaneSide
 from kernelscope.gui.model.histogram_plot import Curve, HeightScale, HistogramCurves
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
@@ -77,7 +76,7 @@ class HistogramView(QWidget):
 
         plot = HistogramPlot(self)
         self._column.addWidget(plot, 1)
-        plot.chosen.connect(self._choose)
+        plot.chosen.connect(lambda display: self._view.choose(display))
         plot.reset.connect(self.choose_automatic)
         plot.dropped.connect(self._draw)
         plot.pointed.connect(self._say)
@@ -127,9 +126,6 @@ class HistogramView(QWidget):
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and self._has_plot:
             self._show_legend()
-
-    def _choose(self, display: Display) -> None:
-        self._view.choose(display)
 
     def _follow(self) -> None:
         """Follow, unless nobody sees it: a drag in a picture changes its display very often.
@@ -257,7 +253,9 @@ class QualityPanel(QWidget):
         tip += ": those of this one are set"
         self.side_box = choice_box("histogramSide", name, PaneSide, tip=tip)
         self.side_box.setCurrentText(PaneSide.OUTPUT)
-        self.side_box.currentTextChanged.connect(self._choose_side)
+        self.side_box.currentTextChanged.connect(
+            lambda name: self._session.pictures.view.choose_side(PaneSide(name))
+        )
         self.side_box.hide()
         self._auto = tool_button(
             "Auto",
@@ -339,9 +337,6 @@ class QualityPanel(QWidget):
         self._save.setEnabled(bool(histograms))
         self._auto.setEnabled(bool(histograms))
         self._channels.setEnabled(self.histograms.has_channels)
-
-    def _choose_side(self, name: str) -> None:
-        self._session.pictures.view.choose_side(PaneSide(name))
 
     def _show_sides(self) -> None:
         """Ask for a picture where the two are drawn separately."""

@@ -47,20 +47,16 @@ class StepList(QListWidget):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setDragDropMode(QListWidget.DragDropMode.InternalMove)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
-        self._rows: tuple[StepRow, ...] = ()
-
-    @property
-    def rows(self) -> tuple[StepRow, ...]:
-        return self._rows
+        self.rows: tuple[StepRow, ...] = ()
 
     def show_rows(self, rows: Sequence[StepRow]) -> None:
         """Show these steps; the current one stays, or becomes the one that is edited."""
-        if tuple(rows) == self._rows:
+        if tuple(rows) == self.rows:
             return
         place = self.currentRow()
-        key = self._rows[place].key if 0 <= place < len(self._rows) else 0
-        edited = [row.key for row in self._rows if row.edited]
-        self._rows = tuple(rows)
+        key = self.rows[place].key if 0 <= place < len(self.rows) else 0
+        edited = [row.key for row in self.rows if row.edited]
+        self.rows = tuple(rows)
         blocked = self.blockSignals(True)
         while self.count() > len(rows):
             self.takeItem(self.count() - 1)

@@ -111,7 +111,7 @@ class ComponentsPanel(QWidget):
         row = in_row(label_of("&Components", self._list), 1, self._add, self._remove)
         in_column(row, self._list, of=self, margins=(9, 6, 9, 0), spacing=4)
         self._list.currentRowChanged.connect(self._on_row)
-        self._list.moved.connect(self._on_moved)
+        self._list.moved.connect(lambda: self.reordered.emit(self._volumes()))
         self._list.dropped.connect(self.add_wanted)
         self._list.delete_pressed.connect(self._remove_current)
 
@@ -137,9 +137,6 @@ class ComponentsPanel(QWidget):
     def _on_row(self, row: int) -> None:
         if row >= 0:
             self.chosen.emit(row)
-
-    def _on_moved(self) -> None:
-        self.reordered.emit(self._volumes())
 
     def _remove_current(self) -> None:
         volumes = self._volumes()

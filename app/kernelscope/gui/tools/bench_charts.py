@@ -343,7 +343,8 @@ class CurvePainter(Painter):
         entries = []
         for series in self._chart.series:
             style = self._style(series)
-            xs, ys = ([log10(value) for value in values] for values in _coordinates(series))
+            xs = [log10(point.x) for point in series.points]
+            ys = [log10(point.y) for point in series.points]
             self._dots(xs, series, style.colour, log10)
             self._whiskers(xs, series, style.colour, log10)
             symbols = {} if series.line else {
@@ -380,10 +381,6 @@ class CurvePainter(Painter):
                 ]
             ]
         )
-
-
-def _coordinates(series: Series) -> tuple[list[float], list[float]]:
-    return [point.x for point in series.points], [point.y for point in series.points]
 
 
 _MOST_TEXTS, _MOST_LEVEL = 70, 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -1060,7 +1061,7 @@ class BenchWindow(ToolWindow):
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
         self._about.setMinimumContentsLength(12)
-        self._about.textActivated.connect(self._want)
+        self._about.textActivated.connect(partial(setattr, self, "_wanted"))
         tip = "Row that speed-ups refer to"
         self._baseline = choice_box("benchBaseline", "Baseline", tip=tip)
         self._baseline.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
@@ -1097,9 +1098,6 @@ class BenchWindow(ToolWindow):
         in_row((text, 1), self._quick, later, of=frame)
         frame.setVisible(not self._settings.text(_SEEN))
         return frame
-
-    def _want(self, about: str) -> None:
-        self._wanted = about
 
     def _want_baseline(self, name: str) -> None:
         """Remember the user's choice, also while rows are shown that lack it."""

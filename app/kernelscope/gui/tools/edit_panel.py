@@ -81,16 +81,12 @@ class WrongPixels(QWidget):
         dressed(self, "wrongPixels", "Map of wrong pixels")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._comparison: Comparison | None = None
-        self._chosen: tuple[int, int] | None = None
+        self.chosen: tuple[int, int] | None = None
         self._ground = QImage()
         self._mask = QImage()
 
-    @property
-    def chosen(self) -> tuple[int, int] | None:
-        return self._chosen
-
     def show_comparison(self, comparison: Comparison | None) -> None:
-        self._comparison, self._chosen = comparison, None
+        self._comparison, self.chosen = comparison, None
         if comparison is not None:
             self._ground = _grey(comparison)
             self._mask = _mask(comparison)
@@ -104,7 +100,7 @@ class WrongPixels(QWidget):
     def _choose(self, place: tuple[int, int] | None) -> None:
         if place is None or self._comparison is None:
             return
-        self._chosen = place
+        self.chosen = place
         pixel = self._comparison.pixel(*place)
         self.setAccessibleDescription(
             f"{self._comparison.count} wrong; chosen: column {pixel.x}, row {pixel.y}"
@@ -128,8 +124,8 @@ class WrongPixels(QWidget):
         painter.drawImage(area, self._ground)
         painter.drawImage(area, self._hatched(area))
         scale = area.width() / self._ground.width()
-        if self._chosen is not None:
-            x, y = self._chosen
+        if self.chosen is not None:
+            x, y = self.chosen
             centre = QPointF(area.left() + scale * (x + 0.5), area.top() + scale * (y + 0.5))
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             for colour, width in (("black", 4.0), ("white", 2.0)):
@@ -159,10 +155,10 @@ class WrongPixels(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         way = _STEPS.get(Qt.Key(event.key()))
-        if way is None or self._comparison is None or self._chosen is None:
+        if way is None or self._comparison is None or self.chosen is None:
             super().keyPressEvent(event)
             return
-        self._choose(self._comparison.step(*self._chosen, way))
+        self._choose(self._comparison.step(*self.chosen, way))
 
 
 def _grey(comparison: Comparison) -> QImage:

@@ -302,13 +302,9 @@ class MemoryLadderWindow(ToolWindow):
             sides = [side for side in SIDES if side > SMALL or side < least]
             entries += [(_name(side, request.source), side) for side in sides]
         refill(self._sides, entries)
-        if gpu is not None and not self._has_own:
+        if gpu is not None and not self._cards.itemData(0).is_here:
             self._background.start(_OWN, lambda: _card_of(gpu), self._add_card, _log)
         self._count()
-
-    @property
-    def _has_own(self) -> bool:
-        return bool(self._cards.itemData(0).is_here)
 
     def _add_card(self, card: Gpu | None) -> None:
         """Offer the card of this computer, and show it."""

@@ -147,7 +147,7 @@ class TogetherDialog(ToolWindow):
             "openEach",
             "Open &each alone",
             "Open all of them one after the other: Undo goes back to the one before",
-            lambda: self._open(self.each, self._volumes()),
+            lambda: self._open(self.each, [volume for _, volume in self._items()]),
         )
         box.rejected.connect(self.reject)
         return box
@@ -161,9 +161,6 @@ class TogetherDialog(ToolWindow):
     def _items(self) -> list[tuple[QListWidgetItem, Volume]]:
         items = [self.list.item(row) for row in range(self.list.count())]
         return [(item, item.data(_FOUND).volume) for item in items if item.data(_FOUND).volume]
-
-    def _volumes(self) -> list[Volume]:
-        return [volume for _, volume in self._items()]
 
     def _current(self) -> list[Volume]:
         item = self.list.currentItem()

@@ -70,7 +70,8 @@ class XrayView(QWidget):
         self._pixel: Cell = (0, 0)
         self._pixels: NDArray[np.uint8] = np.zeros((0, 0), np.uint8)
         self._done = 0
-        self._area = (0, 0, 0, 0)
+        self.area = (0, 0, 0, 0)
+        """First column and row, and those behind the last, of the cells in view."""
 
     def sizeHint(self) -> QSize:
         unit = self.fontMetrics().averageCharWidth()
@@ -79,21 +80,16 @@ class XrayView(QWidget):
     def show_xray(self, xray: Xray | None, pixel: Cell, pixels: NDArray[np.uint8]) -> None:
         """Show a thread that computes `pixel`; `pixels` are the grey values of the input."""
         self._xray, self._pixel, self._pixels, self._done = xray, pixel, pixels, 0
-        self._area = self._visible()
+        self.area = self._visible()
         self.update()
 
     def show_steps(self, done: int) -> None:
         self._done = done
         self.update()
 
-    @property
-    def area(self) -> tuple[int, int, int, int]:
-        """First column and row, and those behind the last, of the cells in view."""
-        return self._area
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._area = self._visible()
+        self.area = self._visible()
 
     def _visible(self) -> tuple[int, int, int, int]:
         """Return the cells to show: those that the thread reads, and as many around them as fit.
@@ -126,7 +122,7 @@ class XrayView(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.fillRect(self.rect(), theme.canvas_ground(self.palette()))
-        left, top, right, bottom = self._area
+        left, top, right, bottom = self.area
         if self._xray is None or right <= left or bottom <= top:
             return
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -171,7 +167,7 @@ class XrayView(QWidget):
             painter.drawText(place, Qt.AlignmentFlag.AlignCenter, str(number))
 
     def _paint_frames(self, painter: QPainter, side: float) -> None:
-        left, top, _, _ = self._area
+        left, top, _, _ = self.area
         x, y = self._pixel
         own = QRectF((x - left) * side, (y - top) * side, side, side)
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -223,7 +219,7 @@ class XrayWindow(ToolWindow):
         """Whether it was closed: a box that loses the focus then has another value."""
         self._file: tuple[object, str] | None = None  # whose source is in view, and its name
         self._levels: tuple[Level, ...] = ()
-        self._xray: Xray | None = None
+        self.xray: Xray | None = None
         self._second: Xray | None = None
         self._timer = QTimer(self, interval=_PAUSE)
         self._timer.timeout.connect(self._advance)
@@ -355,10 +351,6 @@ class XrayWindow(ToolWindow):
                 spin.setValue(value)
         self._trace()
 
-    @property
-    def xray(self) -> Xray | None:
-        return self._xray
-
     def _trace(self) -> None:
         nothing = self._request is None and self._version is None
         if nothing or self._is_left or self._level.currentIndex() < 0:
@@ -405,7 +397,7 @@ class XrayWindow(ToolWindow):
 
     def _show(self, found: tuple[Xray, ...]) -> None:
         xray, self._second = (*found, None, None)[:2]
-        self._xray = xray
+        self.xray = xray
         pixel, grey = (self._column.value(), self._row.value()), self._grey()
         self._view.show_xray(xray, pixel, grey)
         self._second_view.show_xray(self._second, pixel, grey)
@@ -451,7 +443,7 @@ class XrayWindow(ToolWindow):
         return ((values - low) * (255 / ((high - low) or 1))).astype(np.uint8)
 
     def _show_table(self) -> None:
-        first, second = self._xray, self._second
+        first, second = self.xray, self._second
         rows: tuple[tuple[str, ...], ...] = () if first is None else first.figures
         names = ["", *_SCOPES]
         if first is not None and second is not None:
@@ -464,7 +456,7 @@ class XrayWindow(ToolWindow):
 
     def _show_steps(self, done: int) -> None:
         self._view.show_steps(done)
-        xray, second = self._xray, self._second
+        xray, second = self.xray, self._second
         if xray is None or not done:
             self._second_view.show_steps(0)
             self._step.setText("")
@@ -496,11 +488,11 @@ class XrayWindow(ToolWindow):
         return files.get(file, "")
 
     def _go(self, event: Event) -> None:
-        if self._xray is None:
+        if self.xray is None:
             return
         done = self._slider.value()
-        start = 0 if done == len(self._xray.steps) else done
-        self._slider.setValue(self._xray.next_step(start, event))
+        start = 0 if done == len(self.xray.steps) else done
+        self._slider.setValue(self.xray.next_step(start, event))
 
     def _on_play(self, playing: bool) -> None:
         self._play.setText("&Pause" if playing else "&Play")

@@ -543,7 +543,7 @@ class MaskEditor(QWidget):
         self._table.itemChanged.connect(self._cell_edited)
         self._table.copy_asked.connect(self.copy)
         self._table.paste_asked.connect(self.paste)
-        self._table.clear_asked.connect(self._clear_cells)
+        self._table.clear_asked.connect(lambda: self._table.write_selected("0"))
         self._note = text_label("", "maskNote", plain=True)
         in_column(
             self._size_and_presets(), self._table, self._note, self._tools(), of=self, margins=0
@@ -669,9 +669,6 @@ class MaskEditor(QWidget):
             self._size.setCurrentIndex(self._size.findData(len(texts)))
         self._check()
         self.changed.emit()
-
-    def _clear_cells(self) -> None:
-        self._table.write_selected("0")
 
     def _cell_edited(self, item: QTableWidgetItem) -> None:
         with QSignalBlocker(self._table):

@@ -328,15 +328,15 @@ class ElidedLabel(QLabel):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._text = self._brief = ""
+        self.full_text = self._brief = ""
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def set_full_text(self, text: str, brief: str = "") -> None:
         """Show `brief`, or without one `text`; the tooltip and screen readers have `text`."""
-        if (text, brief) == (self._text, self._brief):
+        if (text, brief) == (self.full_text, self._brief):
             return
-        self._text, self._brief = text, brief
+        self.full_text, self._brief = text, brief
         self.setToolTip(plain_tip(text))
         self.setAccessibleDescription(text)
         self._elide()
@@ -351,15 +351,11 @@ class ElidedLabel(QLabel):
     def minimumSizeHint(self) -> QSize:
         return QSize(super().minimumSizeHint().width(), self.sizeHint().height())
 
-    @property
-    def full_text(self) -> str:
-        return self._text
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._elide()
 
     def _elide(self) -> None:
         metrics, room = self.fontMetrics(), self.contentsRect().width()
-        text = self._brief or self._text
+        text = self._brief or self.full_text
         self.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
