@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyqtgraph as pg
 import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.model.measurements import Profile
+from kernelscope.gui.docks.measure_panel import ProfileView
+from kernelscope.gui.model.displays import Units
+from kernelscope.gui.model.measurements import Profile, ProfiledPicture, profile
 from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox
 from kernelscope.gui.widgets.parts import ElidedLabel
@@ -18,6 +21,20 @@ from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import WIDTH, child, load, press, run
 from tests.gui.test_viewer import drag, mouse
+
+
+def test_a_line_beside_the_picture_has_a_name_and_no_curve(qtbot: QtBot) -> None:
+    """PyQtGraph warned of a curve of gaps alone, when the plot was painted."""
+    view = ProfileView()
+    qtbot.addWidget(view)
+    plot = view.plot
+    picture = ProfiledPicture("input", np.full((4, 4, 1), 9, np.uint8))
+    for y, curves in ((1, 1), (9, 0)):
+        line = Interest("L1", Shape.LINE, ((0, y), (3, y)))
+        view.show_profiles([profile(line, picture)], Units.STORED)
+        assert len(plot.listDataItems()) == curves
+        assert "L1" in plot.accessibleDescription()
+
 
 LEFT = Qt.MouseButton.LeftButton
 

@@ -251,7 +251,6 @@ class RunOptionsForm(Form):
         self._within = WithinBox(session, self)
         self._gpu = Form("gpuOptions", _GPU_OPTIONS, self)
         set_help(self._gpu, "gpu-levels#how-a-run-uses-the-card")
-        assert self.rows is not None
         for row in (self._within, self._gpu):
             self.rows.addRow(row)
         self.changed.connect(self._write)
@@ -322,7 +321,7 @@ class FilterForm(Form):
                 editor.presetChosen.connect(self._apply_preset)
             if isinstance(editor, NumberEditor):
                 editor.estimate_wanted.connect(partial(self.estimate_wanted.emit, parameter.name))
-        if not spec.parameters and self.rows is not None:
+        if not spec.parameters:
             self.rows.addRow(QLabel("This filter has no settings."))
 
     def state(self) -> Values:

@@ -167,7 +167,6 @@ class BenchForm(Form):
 
     def __init__(self, opened: Callable[[], Source | None]) -> None:
         super().__init__("benchForm", _OPTIONS)
-        assert self.rows is not None
         self._opened = opened
         preset = self.editors["benchPreset"]
         preset.setMinimumContentsLength(24)
@@ -270,7 +269,6 @@ class BenchForm(Form):
 
     def _on_preset(self) -> None:
         preset = self.preset
-        assert self.rows is not None
         own = (self.editors[name] for name in ("benchSizes", "benchMasks"))
         for widget in (self._filters, *own):
             self.rows.setRowVisible(widget, preset is None)

@@ -109,7 +109,6 @@ class PhantomDialog(ToolWindow):
             self._has_voxel.toggled.connect(side.setEnabled)
         contrasts = self._make_contrasts()
         self._form = Form("phantomNoise", _OPTIONS, self)
-        assert self._form.rows is not None
         self._form.rows.insertRow(0, "Size in voxels", _times(self._sides))
         self._form.rows.insertRow(1, self._has_voxel, _times(self._voxel))
         self._form.rows.insertRow(2, "Weightings", contrasts)

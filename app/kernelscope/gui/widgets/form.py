@@ -529,7 +529,7 @@ class Form(QWidget):
     """A control for each declaration, with its label.
 
     `values`: the state, as it was last read or shown. `problem`: why a control holds no value now;
-    `values` has the one before. `rows`: the layout; of a form that is to be laid out by hand, None.
+    `values` has the one before. `rows`: the layout, unless the form is laid out `by_hand`.
     """
 
     changed = Signal(str)  # the option of this name
@@ -549,15 +549,16 @@ class Form(QWidget):
         self.editors: dict[str, Any] = {}
         self.labels: dict[str, QLabel] = {}
         self.options: tuple[Option | Parameter, ...] = ()
-        self.rows: QFormLayout | None = None
+        self._by_hand = by_hand
+        self.rows = QFormLayout()
+        self.rows.setContentsMargins(0, 0, 0, 0)
+        self.rows.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
         if not by_hand:
-            self.rows = QFormLayout(self)
-            self.rows.setContentsMargins(0, 0, 0, 0)
-            self.rows.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+            self.setLayout(self.rows)
         self.declare(options)
 
     def declare(self, options: Iterable[Option | Parameter]) -> None:
-        while self.rows is not None and self.rows.rowCount():
+        while self.rows.rowCount():
             self.rows.removeRow(0)
         self.options = tuple(options)
         self.values = {option.name: option.default for option in self.options}
@@ -576,7 +577,7 @@ class Form(QWidget):
             if not isinstance(option, Tick):
                 self.labels[option.name] = label_of(option.label, editor)
                 ticks = None
-            if self.rows is None:
+            if self._by_hand:
                 continue
             if isinstance(option, Tick):
                 if ticks is None:
@@ -592,7 +593,6 @@ class Form(QWidget):
 
     def _add_row(self, label: QLabel, editor: QWidget) -> None:
         """Lay a control out beside its label, or below it where it needs the width."""
-        assert self.rows is not None
         if isinstance(editor, NumberEditor):
             editor.put_under(label)
             self.rows.addRow(editor)
@@ -638,7 +638,6 @@ class Form(QWidget):
             self.editors[name].offer(entries, self.values[name])
 
     def show_row(self, name: str, shown: bool) -> None:
-        assert self.rows is not None
         self.rows.setRowVisible(self.editors[name], shown)
 
     def _offer_what_matters(self) -> None:

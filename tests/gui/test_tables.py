@@ -1,15 +1,15 @@
-"""Columns of figures: their points and units stand below each other."""
+"""Figures below each other, and rows that Ctrl+C copies."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QRect, Qt
-from PySide6.QtGui import QFont, QFontMetrics, QImage, QPainter
-from PySide6.QtWidgets import QTreeWidget, QTreeWidgetItem
+from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QImage, QPainter
+from PySide6.QtWidgets import QMainWindow, QTreeWidget, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.widgets.tables import Column, FigureDelegate, parts_of
+from kernelscope.gui.widgets.tables import Column, CopyableTree, FigureDelegate, parts_of
 
 
 @pytest.mark.parametrize(
@@ -73,3 +73,26 @@ def test_a_column_of_a_view_has_room_for_its_parts_and_follows_changes(qtbot: Qt
     assert wide >= Column(("1.25 s", "1,000 µs"), tree.fontMetrics()).width > narrow
     item.setText(0, "7 s")
     assert tree.sizeHintForColumn(0) < wide
+
+
+def test_the_tree_comes_before_the_window(qtbot: QtBot) -> None:
+    window = QMainWindow()
+    qtbot.addWidget(window)
+    others: list[str] = []
+    for key in ("Ctrl+C", "Ctrl+V"):
+        action = QAction(window)
+        action.setShortcut(key)
+        action.triggered.connect(lambda _=False, key=key: others.append(key))
+        window.addAction(action)
+    tree = CopyableTree(lambda: "a\tb")
+    window.setCentralWidget(tree)
+    window.show()
+    qtbot.waitExposed(window)
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    tree.setFocus()
+    QGuiApplication.clipboard().setText("before")
+    qtbot.keyClick(tree, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    qtbot.keyClick(tree, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert others == ["Ctrl+V"]
+    assert QGuiApplication.clipboard().text() == "a\tb"
