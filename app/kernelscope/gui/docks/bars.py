@@ -20,8 +20,8 @@ def part_colour(part: str, palette: QPalette) -> QColor:
 
 
 class Legend(QWidget):
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         names = ", ".join(f"{tone} {part}" for part, tone in zip(_COLOURS, _TONES, strict=True))
         text = f"Colours of bars: {names}"
         dressed(self, "timingLegend", text, tip=text)

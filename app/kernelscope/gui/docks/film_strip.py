@@ -17,7 +17,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyleOptionViewItem
 
 from kernelscope.gui.model.documents import Document
 from kernelscope.gui.widgets.parts import dressed, plain_tip
@@ -45,8 +45,8 @@ class FilmStrip(QListWidget):
     wanted = Signal(object)
     closing = Signal(object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         dressed(self, "filmStrip", "Open pictures")
         self.setFlow(QListWidget.Flow.LeftToRight)
         self.setWrapping(False)

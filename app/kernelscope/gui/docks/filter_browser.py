@@ -51,8 +51,8 @@ class FilterBrowser(QWidget):
     adopted = Signal(str)  # the filter with this id was chosen
     found = Signal()  # it was chosen by Return in the search
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("filterBrowser")
         self._groups: Groups = {}
         self._items: dict[str, QTreeWidgetItem] = {}

@@ -57,8 +57,8 @@ class Headline(QWidget):
     `badge` says whether the picture is up to date.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("headline")
         set_help(self, "window#the-list-of-runs")
         self._text = dressed(QLabel(self), "headlineText", "Time, rate and quality of the output")

@@ -192,8 +192,8 @@ class MeasurePanel(QWidget):
 
     wanted = Signal()  # the figures are needed: the panel came into view, or CNR has another region
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("measurePanel")
         self.units = Units.STORED
         self.regions = Regions()

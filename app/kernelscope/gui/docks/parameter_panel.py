@@ -374,10 +374,8 @@ class ParameterPanel(QScrollArea):
     estimate_wanted = Signal(str)
     """The user asks to estimate the parameter of this name from the input."""
 
-    def __init__(
-        self, session: Session, background: Background, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, session: Session, background: Background) -> None:
+        super().__init__()
         self.setObjectName("panel")
         self._session = session
         self._forms: dict[str, FilterForm] = {}

@@ -203,9 +203,9 @@ _FIGURES_WIDE, _WIDE = 54, 96
 class QualityPanel(QWidget):
     """Figures of input and output against the reference, and one histogram of both."""
 
-    def __init__(self, session: Session, parent: QWidget | None = None) -> None:
+    def __init__(self, session: Session) -> None:
         self._ready = False  # Qt calls `changeEvent` while it makes the panel
-        super().__init__(parent)
+        super().__init__()
         self._session = session
         self.setObjectName("qualityPanel")
 

@@ -309,8 +309,8 @@ class RunTable(QTreeView):
     parts_shown = Signal(bool)
     reordered = Signal()  # it is to be filled in another order
 
-    def __init__(self, gallery: Gallery, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, gallery: Gallery) -> None:
+        super().__init__()
         self._gallery = gallery
         self.rows = RunRows(self)
         self._key = CopyKey(self, self.text)
@@ -629,8 +629,8 @@ class _Runs(QSortFilterProxyModel):
 class RunStrip(QListView):
     """The runs of the table in a row, as pictures, in the order that is chosen."""
 
-    def __init__(self, rows: RunRows, gallery: Gallery, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, rows: RunRows, gallery: Gallery) -> None:
+        super().__init__()
         self._runs = _Runs(rows, gallery, self)
         dressed(self, "runStrip", "Runs as pictures")
         self.setFlow(QListView.Flow.LeftToRight)
@@ -756,8 +756,8 @@ class RunsPanel(QWidget):
     pair_wanted = Signal(object, object)  # `Run, Run`: Two were chosen to be compared in the viewer
     chosen = Signal()  # other runs are selected
 
-    def __init__(self, gallery: Gallery, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, gallery: Gallery) -> None:
+        super().__init__()
         self.setObjectName("runsPanel")
         self.gallery = gallery
         self._actions: Mapping[str, QAction] = {}

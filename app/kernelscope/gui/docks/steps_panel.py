@@ -39,8 +39,8 @@ class StepList(QListWidget):
     removed = Signal(int)
     moved = Signal(int, int)  # a step was dragged from a place to another one
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         dressed(self, "cardList", "Steps")
         self.setItemDelegate(_Painter(self))
         self.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
@@ -186,8 +186,8 @@ _OFF = "A step that is off cannot be edited: switch it on first (Space)."
 
 
 class StepsPanel(QWidget):
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("stepsPanel")
         self.steps = StepList()
         self._hint = text_label(_HINT, "stepsHint", "note")

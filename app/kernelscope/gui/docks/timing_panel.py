@@ -298,8 +298,8 @@ _UPPER_BOUND = (
 class TimingPanel(QWidget):
     """Title, total and stages of a run: a table, and beside it the time line if there is room."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("timingPanel")
         self._run: Run | None = None
         # The settings of a run can be longer than the panel is high.

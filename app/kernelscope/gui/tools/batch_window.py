@@ -543,8 +543,7 @@ _EMPTY = "Drop pictures, volumes or folders here,\nor add them with the buttons 
 class BatchWindow(ToolWindow):
     """Adds files to a queue and applies a recipe to them.
 
-    `steps` returns the steps of the main window; raises `AppError` without any. `clock` returns the
-    time in seconds.
+    `steps` returns the steps of the main window; raises `AppError` without any.
     """
 
     result_wanted = Signal(object)  # `Path`: the result of a file is to be shown
@@ -557,13 +556,12 @@ class BatchWindow(ToolWindow):
         steps: Callable[[], Recipe],
         costs: Costs,
         parent: QWidget | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__("batchWindow", "Batch", parent, help_page="window#batches")
         self.setSizeGripEnabled(True)
         self.setAcceptDrops(True)
         self._background, self._backends, self._settings = background, backends, settings
-        self._costs, self._clock = costs, clock
+        self._costs = costs
         self._inputs: list[Path] = []
         self._left_out: set[Path] = set()
         self._listing = self._starts = False
@@ -744,10 +742,10 @@ class BatchWindow(ToolWindow):
             self.start()
         elif self.queue.paused:
             self._run.pause.go_on()
-            self.queue.go_on(self._clock())
+            self.queue.go_on(time.monotonic())
         else:
             self._run.pause.pause()
-            self.queue.pause(self._clock())
+            self.queue.pause(time.monotonic())
         self._show_state()
 
     def start(self) -> None:
@@ -768,7 +766,7 @@ class BatchWindow(ToolWindow):
         run = self._run = BatchRun(order, self._backends, self._costs)
         self._stopped = None
         self.only_failed.setChecked(False)
-        self.queue.begin(self._clock())
+        self.queue.begin(time.monotonic())
         self._rows.refresh(range(len(items)))
         self._timer.start()
         self._show_state()
@@ -779,7 +777,7 @@ class BatchWindow(ToolWindow):
     def cancel(self) -> None:
         if self._run is not None and not self.queue.stopping:
             self._run.cancel()
-            self.queue.stop(self._clock())
+            self.queue.stop(time.monotonic())
             self._show_state()
 
     def _take_news(self) -> None:
@@ -794,7 +792,7 @@ class BatchWindow(ToolWindow):
         self._take_news()
         self._timer.stop()
         self._run = None
-        self.queue.end(self._clock())
+        self.queue.end(time.monotonic())
         self._stopped = run.order if self.queue.left else None
         self._show_rows()
         if self._question is not None:
@@ -829,7 +827,7 @@ class BatchWindow(ToolWindow):
 
     def _show_state(self) -> None:
         queue = self.queue
-        text = "Looking for files…" if self._listing else queue.describe(self._clock())
+        text = "Looking for files…" if self._listing else queue.describe(time.monotonic())
         self._state.setText(text)
         self._bar.setMaximum(max(1, len(queue)))
         self._bar.setValue(queue.ended)

@@ -549,14 +549,14 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
     `palette`: colours in place of the desktop's, such as a light ground for files.
     """
 
-    def __init__(self, palette: QPalette | None = None, parent: Any = None) -> None:
+    def __init__(self, palette: QPalette | None = None) -> None:
         self._own = palette  # before Qt asks for it
         self._chart: Chart | None = None
         self._is_stale = False
         self._painter: Painter | None = None  # follows changes of the size
         self._note: Any = None
         self._legend_width = 0.0
-        super().__init__(parent)
+        super().__init__()
         look_at_every_item(self)
         dressed(self, "benchPlot", "Plot")
         self.setMinimumSize(320, 200)

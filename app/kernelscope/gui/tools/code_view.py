@@ -140,8 +140,8 @@ class CodeView(QPlainTextEdit):
     marked and coloured when it is first shown, or when `document` is asked for.
     """
 
-    def __init__(self, name: str, text: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__()
         dressed(self, f"code_{name}", f"Source of {name}")
         self.setReadOnly(True)
         self.setTextInteractionFlags(
@@ -307,8 +307,8 @@ class _LineNumbers(QWidget):
 
 
 class FindBar(QWidget):
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("findBar")
         self._editor: QPlainTextEdit | None = None
         self._text = dressed(QLineEdit(), "findText", "Find in the source")
@@ -470,9 +470,9 @@ class CodeEditor(CodeView):
     reached = Signal(object)
     """`CompilerMessage`: `next_message` or `previous_message` has gone to it."""
 
-    def __init__(self, name: str, text: str, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, text: str) -> None:
         self._marks: list[_Mark] = []
-        super().__init__(name, text, parent)
+        super().__init__(name, text)
         self.document()  # later its text would look like one that the user typed
         dressed(self, "kernelEditor", f"Your version of {name}")
         self.setAccessibleDescription(

@@ -66,9 +66,9 @@ _BEFORE = 3  # lines in view above the first change
 
 
 class DifferenceView(CodeView):
-    def __init__(self, lines: Sequence[DifferenceLine], parent: QWidget | None = None) -> None:
+    def __init__(self, lines: Sequence[DifferenceLine]) -> None:
         self.lines = list(lines)
-        super().__init__("difference", "\n".join(map(str, lines)), parent)
+        super().__init__("difference", "\n".join(map(str, lines)))
         self.setAccessibleName("Difference of two levels")
         self._mark(0, 0)
 

@@ -164,10 +164,8 @@ class CopyKey(QObject):
 class CopyableTree(QTreeWidget):
     """A tree with a `CopyKey`; by default its rows are copied, cells separated by tabs."""
 
-    def __init__(
-        self, text: Callable[[], str] | None = None, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, text: Callable[[], str] | None = None) -> None:
+        super().__init__()
         self._key = CopyKey(self, text or self.rows)
 
     def copy(self) -> None:
@@ -189,8 +187,8 @@ class FactTable(CopyableTree):
     Ctrl+C and the context menu copy the selected rows, or all if none is selected.
     """
 
-    def __init__(self, name: str, accessible_name: str, parent: QWidget | None = None) -> None:
-        super().__init__(lambda: self.text(bool(self.selectedItems())), parent)
+    def __init__(self, name: str, accessible_name: str) -> None:
+        super().__init__(lambda: self.text(bool(self.selectedItems())))
         dressed(self, name, accessible_name)
         self.setColumnCount(2)
         self.setHeaderHidden(True)
