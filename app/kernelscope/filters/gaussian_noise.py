@@ -9,17 +9,16 @@ levels of 255: two of three samples of 128 end between 120 and 136.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.filters.shared.correlation import settle
-from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise, uncompiled_noise
+from kernelscope.filters.shared.noise import SEED, NoiseSpec, drawn_by
 from kernelscope.schema.explanation import EDGE, Example, Explanation
-from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Unit
+from kernelscope.schema.filter import Unit
 from kernelscope.schema.parameters import FloatParameter
 from kernelscope.schema.samples import white_level
 
@@ -47,17 +46,6 @@ def gaussian(
 def sigma_of(parameters: Mapping[str, Any]) -> float:
     """Return the standard deviation as a fraction of white."""
     return float(parameters["sigma"] or math.sqrt(parameters["variance"]))
-
-
-def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
-    return plan_noise(task, gaussian, sigma_of(task.parameters) * white_level(task.source.dtype))
-
-
-def _draw(
-    stream: np.random.RandomState, row: NDArray[np.float64], task: CpuTask
-) -> NDArray[np.float64]:
-    sigma = sigma_of(task.parameters) * white_level(task.source.dtype)
-    return row + sigma * stream.standard_normal(row.shape)
 
 
 SPEC = NoiseSpec(
@@ -96,7 +84,11 @@ SPEC = NoiseSpec(
         SEED,
     ),
     unit=Unit.WHITE,
-    implementations={"cpu": Cpu(plan_cpu, uncompiled=uncompiled_noise(_draw)), "gpu": NO_GPU},
+    implementations=drawn_by(
+        gaussian,
+        lambda task: (sigma_of(task.parameters) * white_level(task.source.dtype),),
+        lambda stream, row, sigma: row + sigma * stream.standard_normal(row.shape),
+    ),
     explanation=Explanation(
         formula=r"g = u + \sigma n, \quad n \sim \mathcal{N}(0, 1)",
         use="To try a denoiser on noise of known strength: the picture before is the reference.",

@@ -9,16 +9,14 @@ sqrt(20) = 4.5, so that two of three results lie between 40 and 62.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.filters.shared.correlation import settle
-from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise, uncompiled_noise
+from kernelscope.filters.shared.noise import SEED, NoiseSpec, drawn_by
 from kernelscope.schema.explanation import EDGE, Example, Explanation
-from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Unit
+from kernelscope.schema.filter import Unit
 from kernelscope.schema.parameters import IntParameter
 from kernelscope.schema.samples import white_level
 
@@ -50,16 +48,9 @@ def poisson(
                 output[y, x, c] = settle(count * white / photons, finish)
 
 
-def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
-    return plan_noise(
-        task, poisson, float(task.parameters["photons"]), white_level(task.source.dtype)
-    )
-
-
 def _draw(
-    stream: np.random.RandomState, row: NDArray[np.float64], task: CpuTask
+    stream: np.random.RandomState, row: NDArray[np.float64], photons: float, white: float
 ) -> NDArray[np.float64]:
-    photons, white = float(task.parameters["photons"]), white_level(task.source.dtype)
     expected = np.maximum(row, 0.0) * photons / white
     countable = expected < _COUNTABLE
     counts = np.where(countable, expected, 0)
@@ -87,7 +78,11 @@ SPEC = NoiseSpec(
         SEED,
     ),
     unit=Unit.LEVELS,
-    implementations={"cpu": Cpu(plan_cpu, uncompiled=uncompiled_noise(_draw)), "gpu": NO_GPU},
+    implementations=drawn_by(
+        poisson,
+        lambda task: (float(task.parameters["photons"]), white_level(task.source.dtype)),
+        _draw,
+    ),
     explanation=Explanation(
         formula=r"g = \frac{k}{N}, \quad k \sim \operatorname{Poisson}(N u)",
         use="To try a denoiser on the noise of low light, which is stronger where it is bright.",

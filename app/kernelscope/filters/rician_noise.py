@@ -8,16 +8,14 @@ the mean square 800 (a mean of 25), and 100 has 10800, of which 104 is the root.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.filters.shared.correlation import settle
-from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise, uncompiled_noise
+from kernelscope.filters.shared.noise import SEED, NoiseSpec, drawn_by
 from kernelscope.schema.explanation import EDGE, Example, Explanation
-from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Unit
+from kernelscope.schema.filter import Unit
 from kernelscope.schema.parameters import FloatParameter
 from kernelscope.schema.samples import white_level
 
@@ -44,14 +42,9 @@ def rician(
                 output[y, x, c] = settle(magnitude, finish)
 
 
-def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
-    return plan_noise(task, rician, task.parameters["sigma"] * white_level(task.source.dtype))
-
-
 def _draw(
-    stream: np.random.RandomState, row: NDArray[np.float64], task: CpuTask
+    stream: np.random.RandomState, row: NDArray[np.float64], sigma: float
 ) -> NDArray[np.float64]:
-    sigma = task.parameters["sigma"] * white_level(task.source.dtype)
     pairs = sigma * stream.standard_normal((*row.shape, 2))
     real, imaginary = row + pairs[..., 0], pairs[..., 1]
     return np.sqrt(real * real + imaginary * imaginary)
@@ -79,7 +72,9 @@ SPEC = NoiseSpec(
         SEED,
     ),
     unit=Unit.WHITE,
-    implementations={"cpu": Cpu(plan_cpu, uncompiled=uncompiled_noise(_draw)), "gpu": NO_GPU},
+    implementations=drawn_by(
+        rician, lambda task: (task.parameters["sigma"] * white_level(task.source.dtype),), _draw
+    ),
     explanation=Explanation(
         formula=r"g = \sqrt{(u + \sigma n_1)^2 + (\sigma n_2)^2}, \quad n_1, n_2 \sim"
         r" \mathcal{N}(0, 1)",

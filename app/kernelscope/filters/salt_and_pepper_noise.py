@@ -7,15 +7,13 @@ white, and 950 stay.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
-from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise, uncompiled_noise
+from kernelscope.filters.shared.noise import SEED, NoiseSpec, drawn_by
 from kernelscope.schema.explanation import EDGE, Example, Explanation
-from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Unit
+from kernelscope.schema.filter import Unit
 from kernelscope.schema.parameters import FloatParameter
 from kernelscope.schema.samples import white_level
 
@@ -46,18 +44,11 @@ def salt_and_pepper(
                     output[y, x, c] = source[y, x, c]
 
 
-def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
-    return plan_noise(
-        task, salt_and_pepper, task.parameters["density"], white_level(task.source.dtype)
-    )
-
-
 def _draw(
-    stream: np.random.RandomState, row: NDArray[np.float64], task: CpuTask
+    stream: np.random.RandomState, row: NDArray[np.float64], density: float, white: float
 ) -> NDArray[np.float64]:
-    density, chance = task.parameters["density"], stream.random_sample(row.shape)
-    noisy = np.where(chance < density, white_level(task.source.dtype), row)
-    return np.where(chance < density / 2, 0, noisy)
+    chance = stream.random_sample(row.shape)
+    return np.where(chance < density / 2, 0, np.where(chance < density, white, row))
 
 
 SPEC = NoiseSpec(
@@ -81,7 +72,11 @@ SPEC = NoiseSpec(
         SEED,
     ),
     unit=Unit.LEVELS,
-    implementations={"cpu": Cpu(plan_cpu, uncompiled=uncompiled_noise(_draw)), "gpu": NO_GPU},
+    implementations=drawn_by(
+        salt_and_pepper,
+        lambda task: (task.parameters["density"], white_level(task.source.dtype)),
+        _draw,
+    ),
     explanation=Explanation(
         formula=r"g = \begin{cases} 0 & \text{if } r < p / 2 \\ 1 & \text{if } p / 2 \le r < p \\"
         r" u & \text{otherwise} \end{cases}, \quad r \sim \mathcal{U}(0, 1)",

@@ -9,16 +9,13 @@ and black stays black.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.filters.shared.correlation import settle
-from kernelscope.filters.shared.noise import NO_GPU, SEED, NoiseSpec, plan_noise, uncompiled_noise
+from kernelscope.filters.shared.noise import SEED, NoiseSpec, drawn_by
 from kernelscope.schema.explanation import EDGE, Example, Explanation
-from kernelscope.schema.filter import Cpu, CpuPass, CpuTask
 from kernelscope.schema.parameters import FloatParameter
 
 
@@ -43,17 +40,6 @@ def speckle(
                 output[y, x, c] = settle(sample + sample * noise, finish)
 
 
-def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
-    return plan_noise(task, speckle, math.sqrt(task.parameters["variance"]))
-
-
-def _draw(
-    stream: np.random.RandomState, row: NDArray[np.float64], task: CpuTask
-) -> NDArray[np.float64]:
-    noise = math.sqrt(task.parameters["variance"]) * stream.standard_normal(row.shape)
-    return row + row * noise
-
-
 SPEC = NoiseSpec(
     id="speckle_noise",
     name="Speckle noise",
@@ -75,7 +61,11 @@ SPEC = NoiseSpec(
         ),
         SEED,
     ),
-    implementations={"cpu": Cpu(plan_cpu, uncompiled=uncompiled_noise(_draw)), "gpu": NO_GPU},
+    implementations=drawn_by(
+        speckle,
+        lambda task: (math.sqrt(task.parameters["variance"]),),
+        lambda stream, row, sigma: row + row * (sigma * stream.standard_normal(row.shape)),
+    ),
     explanation=Explanation(
         formula=r"g = u\, (1 + \sigma n), \quad n \sim \mathcal{N}(0, 1)",
         use="To try filters on the noise of radar and ultrasound, which grows with the brightness.",

@@ -12,7 +12,7 @@ results are rounded and saturated as usual; float32 results are not clipped to [
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,7 @@ from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Crop
-from kernelscope.schema.filter import Absent, CpuPass, CpuTask, FilterSpec
+from kernelscope.schema.filter import Absent, Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.schema.parameters import IntParameter
 from kernelscope.schema.samples import colour_count
 
@@ -39,46 +39,48 @@ SEED = IntParameter(
     slider=(0, 99),
 )
 
-NO_GPU = Absent("Noise is drawn on the CPU only, so that a seed gives the same noise everywhere.")
+Amounts = Callable[[CpuTask], tuple[float, ...]]
+"""Maps a task to the numbers that its noise is drawn with."""
+
+Draw = Callable[..., NDArray[Any]]
+"""Maps a `RandomState`, the samples of a row (width, colours) and the amounts to noisy samples."""
 
 
-def plan_noise(task: CpuTask, kernel: JitKernel, *amounts: float) -> Sequence[CpuPass]:
-    """Plan ``kernel(source, output, colours, seeds, finish, *amounts, start, stop)``.
+def drawn_by(kernel: JitKernel, amounts: Amounts, draw: Draw) -> Mapping[str, Any]:
+    """Return the implementations of a noise filter.
 
     Serial and parallel are the same kernel: drawing the numbers takes nearly all the time,
     and the two have to draw the same ones.
 
-    - `kernel`: gives the first `colours` channels of row y noise that is drawn after
-      ``np.random.seed(seeds[y])``.
+    - `kernel`: ``kernel(source, output, colours, seeds, finish, *amounts, start, stop)`` gives the
+      first `colours` channels of row y noise that is drawn after ``np.random.seed(seeds[y])``.
+    - `draw`: the same for a row by NumPy, whose numbers Numba draws too.
     """
-    source = task.source
-    height, _, channels = source.shape
-    colours = colour_count(channels)
-    first = task.origin[0]
-    seeds = np.random.SeedSequence(task.parameters["seed"]).generate_state(first + height)[first:]
-    finish = Finish.of(source.dtype, np.float64)
-    return [CpuPass(kernel, (source, task.output, colours, seeds, finish, *amounts), height)]
 
-
-Draw = Callable[[np.random.RandomState, NDArray[np.float64], CpuTask], NDArray[Any]]
-"""Maps the numbers of a row, its samples (width, colours) and the task to the noisy samples."""
-
-
-def uncompiled_noise(draw: Draw) -> Callable[[CpuTask], Sequence[CpuPass]]:
-    """Return the plan of the same noise by NumPy, whose numbers Numba draws too."""
+    def plan(task: CpuTask) -> Sequence[CpuPass]:
+        height, colours = task.source.shape[0], colour_count(task.source.shape[2])
+        finish = Finish.of(task.source.dtype, np.float64)
+        arguments = (task.source, task.output, colours, _seeds(task, height), finish)
+        return [CpuPass(kernel, (*arguments, *amounts(task)), height)]
 
     def rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
-        source, first = task.source, task.origin[0]
-        seeds = np.random.SeedSequence(task.parameters["seed"]).generate_state(first + stop)[first:]
+        source, seeds, numbers = task.source, _seeds(task, stop), amounts(task)
         output, colours = source[start:stop].copy(), colour_count(source.shape[2])
         for y in range(start, stop):
             row = source[y, :, :colours].astype(np.float64)
-            noisy = draw(np.random.RandomState(seeds[y]), row, task)
+            noisy = draw(np.random.RandomState(seeds[y]), row, *numbers)
             output[y - start, :, :colours] = uncompiled.finished(task, noisy)
         return output
 
-    return uncompiled.by_numpy(rows)
+    return {"cpu": Cpu(plan, uncompiled=uncompiled.by_numpy(rows)), "gpu": _NO_GPU}
 
+
+def _seeds(task: CpuTask, rows: int) -> NDArray[Any]:
+    first = task.origin[0]
+    return np.random.SeedSequence(task.parameters["seed"]).generate_state(first + rows)[first:]
+
+
+_NO_GPU = Absent("Noise is drawn on the CPU only, so that a seed gives the same noise everywhere.")
 
 NoiseSpec = partial(
     FilterSpec,
