@@ -113,7 +113,7 @@ def serve(requests: BinaryIO, answers: TextIO) -> None:
             kernel: jit.JitKernel = getattr(importlib.import_module(module), name)
             kernel.compile_for(types)
             problem = ""
-        except Exception as error:  # the other process compiles, and reports what it finds
+        except Exception as error:  # the other process compiles, and reports its errors
             problem = f"{type(error).__name__}: {error}".replace("\n", " ")
         answers.write(f"{problem}\n")
         answers.flush()

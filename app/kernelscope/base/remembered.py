@@ -1,7 +1,8 @@
-"""Facts about arrays that never change, found once for each."""
+"""Facts about arrays that never change, found once for each, and the last form of a source."""
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
@@ -9,6 +10,7 @@ from typing import Any, TypeVar
 from numpy.typing import NDArray
 
 _Fact = TypeVar("_Fact")
+_Made = TypeVar("_Made")
 
 _facts: dict[int, dict[Hashable, Any]] = {}
 _ways: dict[int, dict[Hashable, Callable[[], Any]]] = {}
@@ -41,3 +43,24 @@ def _about(array: NDArray[Any], kept: dict[int, dict[Hashable, Any]]) -> dict[Ha
         kept[key] = {}
         weakref.finalize(array, kept.pop, key, None).atexit = False
     return kept[key]
+
+
+class LastMade:
+    """The last object made from each source: the same for several runs, as a GPU knows it by it.
+
+    Entries go with their sources.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: weakref.WeakKeyDictionary[Any, tuple[object, Any]]
+        self._last = weakref.WeakKeyDictionary()
+
+    def of(self, source: object, key: object, make: Callable[[], _Made]) -> _Made:
+        """Return ``make()``, or the last one if that was made with an equal key."""
+        with self._lock:
+            known = self._last.get(source)
+            if known is None or known[0] != key:
+                known = self._last[source] = (key, make())
+        made: _Made = known[1]
+        return made

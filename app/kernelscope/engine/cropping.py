@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from kernelscope.base.errors import InvalidParameter
+from kernelscope.base.remembered import LastMade
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.options import Device
 from kernelscope.engine.region import NeededPart, Region, window
@@ -18,38 +16,23 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.scaling import with_sign
 from kernelscope.engine.stabilising import reach_of_steps, with_noise
-from kernelscope.engine.step import Step
 from kernelscope.images.image import Image
-from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.schema.crop import Box
 
-
-class Crops:
-    """The last crop of each picture: the same object for the same window.
-
-    A GPU recognises it and does not upload it again. Entries are removed with their pictures.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._last: weakref.WeakKeyDictionary[Image, tuple[range, range, Image]]
-        self._last = weakref.WeakKeyDictionary()
-
-    def of(self, image: Image, part: NeededPart) -> Image:
-        if (part.rows, part.columns) == (range(image.height), range(image.width)):
-            return image
-        with self._lock:
-            rows, columns, crop = self._last.get(image, (None, None, image))
-            if (rows, columns) != (part.rows, part.columns):
-                crop = Image.from_array(part.take(image.planes), image.title)
-                if crop.dtype.kind == "f":
-                    crop = replace(crop, given_levels=image.levels)
-                self._last[image] = (part.rows, part.columns, crop)
-        return crop
+_crops, _resolved = LastMade(), LastMade()
 
 
-_crops = Crops()
+def _crop(image: Image, part: NeededPart) -> Image:
+    """Return a part of a picture: the same object for the same part."""
+    if (part.rows, part.columns) == (range(image.height), range(image.width)):
+        return image
+
+    def make() -> Image:
+        crop = Image.from_array(part.take(image.planes), image.title)
+        return replace(crop, given_levels=image.levels) if crop.dtype.kind == "f" else crop
+
+    return _crops.of(image, (part.rows, part.columns), make)
 
 
 def crop_of(request: Request) -> tuple[Request, NeededPart]:
@@ -66,7 +49,7 @@ def crop_of(request: Request) -> tuple[Request, NeededPart]:
     part = window(region, image.planes.shape, radius, step.border, spec.crop, more)
     top, left = request.origin
     crop = Request(
-        _crops.of(image, part),
+        _crop(image, part),
         step,
         request.options,
         measured=request.measured,
@@ -117,33 +100,14 @@ def execute_region(request: Request, run: Callable[[Request], Result]) -> Result
     return replace(result, request=request, output=Image.from_array(planes, image.title))
 
 
-class Resolved:
-    """The last parameters of each scan, with values that depend on its voxels, such as sigma.
-
-    A box of a volume is filtered with those of the whole: its own voxels would give others.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._last: weakref.WeakKeyDictionary[Scan, tuple[Step, Mapping[str, Any]]]
-        self._last = weakref.WeakKeyDictionary()
-
-    def of(self, request: Request) -> Mapping[str, Any]:
-        scan, step = request.scan, request.step
-        with self._lock:
-            known, values = self._last.get(scan, (None, {}))
-            if known != step:
-                values = step.filter.resolve(scan.planes, request.known)
-                self._last[scan] = (step, values)
-        return values
-
-
-_resolved = Resolved()
-
-
 def resolved_for(request: Request) -> Request:
-    """Return `request`, which is for a box, with the parameters that hold for the whole."""
-    return replace(request, resolved=_resolved.of(request))
+    """Return `request`, which is for a box, with the parameters that hold for the whole.
+
+    Some depend on the voxels, such as sigma: those of the box would give others.
+    """
+    step, planes = request.step, request.scan.planes
+    values = _resolved.of(request.scan, step, lambda: step.filter.resolve(planes, request.known))
+    return replace(request, resolved=values)
 
 
 def check_box(request: Request, backend: Backend) -> None:

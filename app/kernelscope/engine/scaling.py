@@ -9,16 +9,14 @@ multiplied; black is subtracted first and added last. Others are filtered as the
 from __future__ import annotations
 
 import math
-import threading
-import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
 from kernelscope.base.parallel import in_parts
+from kernelscope.base.remembered import LastMade
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Measurement, Request
 from kernelscope.engine.step import Step
@@ -88,14 +86,14 @@ def _power_of_two(peak: float) -> float:
 
 def scaled(request: Request, factors: Factors) -> Request:
     """Return `request` for its source divided by `factors`, with parameters of that unit."""
-    step = request.step
+    step, source, black = request.step, request.source, black_of(request)
     values = {
         each.name: each.in_unit(step.parameters[each.name], factors)
         for each in step.filter.parameters
     }
     return replace(
         request,
-        source=_scaled.of(request.source, factors, black_of(request)),
+        source=_scaled.of(source, (factors, black), lambda: _divided(source, factors, black)),
         step=replace(step, parameters=MappingProxyType(values)),
         measured=request.measured if isinstance(request.source, Image) else None,
         resolved=None,
@@ -124,7 +122,7 @@ def run_scaled(request: Request, run: Callable[[Request], Source], context: RunC
             assert isinstance(output, Image)
             planes = _times(output.planes, factors[0], after=black_of(request))
             before = inner.source.planes
-            if planes.shape == before.shape:  # what the filter left alone is not rounded twice
+            if planes.shape == before.shape:  # where the filter left samples, none is rounded twice
                 np.copyto(planes, target.planes, where=output.planes == before)
             return target.like(planes)
         assert isinstance(target, Scan)
@@ -158,24 +156,7 @@ def keeping_sign(step: Step) -> Step:
     return replace(step, parameters=MappingProxyType({**step.parameters, SIGN: "keep"}))
 
 
-class _Scaled:
-    """The last form of each source: the same object for several runs, as a GPU knows it by it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._last: weakref.WeakKeyDictionary[Any, tuple[tuple[Factors, float], Source]]
-        self._last = weakref.WeakKeyDictionary()
-
-    def of(self, source: Source, factors: Factors, black: float) -> Source:
-        with self._lock:
-            known, made = self._last.get(source, (None, source))
-            if known != (factors, black):
-                made = _divided(source, factors, black)
-                self._last[source] = ((factors, black), made)
-        return made
-
-
-_scaled = _Scaled()
+_scaled = LastMade()
 
 
 def _divided(source: Source, factors: Factors, black: float) -> Source:

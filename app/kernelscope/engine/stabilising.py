@@ -7,8 +7,6 @@ whole result. All levels on all devices get the same floats.
 
 from __future__ import annotations
 
-import threading
-import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -16,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.base.remembered import remembered
+from kernelscope.base.remembered import LastMade, remembered
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.engine.scaling import factors_of, finds_noise, scaled
@@ -129,7 +127,7 @@ def run_stabilised(
         values = {**step.parameters, choice.parameter: choice.white}
         inner = replace(
             request,
-            source=_stable.of(grey, steps),
+            source=_stable.of(grey, steps, lambda: _forward(grey, steps)),
             step=replace(step, parameters=MappingProxyType(values), grey=False),
             noise=None,
             reference=None,
@@ -144,22 +142,9 @@ def run_stabilised(
         return image.like(steps.backward(output.planes, *before))
 
 
-class _Stable:
-    """The last stable form of each picture: the same object for several runs, for a GPU."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._last: weakref.WeakKeyDictionary[Image, tuple[NoiseSteps | None, Image]]
-        self._last = weakref.WeakKeyDictionary()
-
-    def of(self, image: Image, steps: NoiseSteps) -> Image:
-        with self._lock:
-            known, made = self._last.get(image, (None, image))
-            if known is not steps:
-                planes = steps.forward(image.planes)
-                made = replace(Image.from_array(planes, image.title), given_levels=UNIT)
-                self._last[image] = (steps, made)
-        return made
+_stable = LastMade()
 
 
-_stable = _Stable()
+def _forward(image: Image, steps: NoiseSteps) -> Image:
+    planes = steps.forward(image.planes)
+    return replace(Image.from_array(planes, image.title), given_levels=UNIT)

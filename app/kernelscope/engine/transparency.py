@@ -12,7 +12,6 @@ the colours of transparent pixels stay.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -21,6 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.remembered import LastMade
 from kernelscope.engine.request import Request, grey_first
 from kernelscope.images.image import Image
 from kernelscope.images.source import Source
@@ -29,9 +29,7 @@ from kernelscope.schema.filter import Cpu, CpuTask
 from kernelscope.schema.levels import PARALLEL
 from kernelscope.schema.samples import Pixels, white_level
 
-_made: weakref.WeakKeyDictionary[Image, tuple[tuple[int, bool], Image]]
-_made = weakref.WeakKeyDictionary()
-"""The last opaque form of each picture and how far it was filled: a GPU knows it again."""
+_opaque = LastMade()
 
 
 def has_transparent(request: Request) -> bool:
@@ -129,14 +127,14 @@ def visible(request: Request) -> Image:
 
 def opaque(image: Image, reach: int, *, wraps: bool = False) -> Image:
     """Return a picture without transparent pixels, which have the colours of those around them."""
-    known, made = _made.get(image, (None, image))
-    if known != (reach, wraps):
+
+    def make() -> Image:
         planes = image.planes.copy()
         planes[:, :, :-1] = _filled(planes[:, :, :-1], planes[:, :, -1] > 0, reach, wraps=wraps)
         planes[:, :, -1] = image.dtype.type(white_level(image.dtype))
-        made = replace(Image.from_array(planes, image.title), given_levels=image.given_levels)
-        _made[image] = ((reach, wraps), made)
-    return made
+        return replace(Image.from_array(planes, image.title), given_levels=image.given_levels)
+
+    return _opaque.of(image, (reach, wraps), make)
 
 
 def _filled(colours: Pixels, visible: NDArray[np.bool_], reach: int, *, wraps: bool) -> Pixels:
