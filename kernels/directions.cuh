@@ -7,7 +7,7 @@
 //
 // gx is the result of mask E, gy that of S: rows count downwards, so angles go clockwise to the eye. They
 // are rounded in the first eighth of a turn, in doubles, and mirrored from there by whole steps: no gradient
-// is so near to a bound between two steps that an arctangent could err about it (app/kernelscope/filters/sobel/directions.py
+// is so near to a bound between two steps that an arctangent could err about it (app/kernelscope/filters/sobel/cpu.py
 // has the figures). Float images have their sums in doubles too, which decides between almost equal masks.
 #ifndef KERNELSCOPE_DIRECTIONS
 #define KERNELSCOPE_DIRECTIONS

@@ -110,7 +110,7 @@ _LISTED = [
      f"{PICTURES} tests/filters/test_threshold_mean.py -k 'threshold_mean'", "bound"),
     (f"{APP}filters/sobel/cpu.py", "gy = abs(g + 2 * h + i - a - 2 * b - c)",
      "gy = abs(g + 2 * h + i - a - 2 * b + c)", f"{PICTURES} -k sobel", "sign"),
-    (f"{APP}filters/sobel/directions.py", "        place = turn - place",
+    (f"{APP}filters/sobel/cpu.py", "        place = turn - place",
      "        place = turn + place", f"{PICTURES} -k sobel", "sign"),
     (f"{APP}filters/rotating_mask.py", "variance = 9 * squares - total * total",
      "variance = 8 * squares - total * total", f"{PICTURES} -k rotating", "wrong constant"),

@@ -216,7 +216,7 @@ def collaborative(
 ) -> NDArray[Any]:
     """Return the result of the filter Collaborative filtering.
 
-    Filters blocks that are alike together: what they share is kept, noise is not.
+    Filters blocks that are alike together: keeps the detail they share, not noise.
 
     For Gaussian noise: the cleanest result of the filters here on most pictures, above all
     where a picture repeats itself, as text, fabric and walls do. On smooth pictures with strong
@@ -448,7 +448,7 @@ def gaussian(
     Averages with weights of a bell curve, of any width: the standard way to blur.
 
     To blur by any amount without a preferred direction, before a derivative or before a picture
-    is made smaller; and to see what two passes save.
+    is made smaller; and to see how much two passes save.
 
     Parameters
     ----------
@@ -1778,7 +1778,7 @@ def nlm(
 
     For Gaussian noise in pictures with texture and edges: it averages only similar
     surroundings, and so keeps detail that a mask blurs. *Estimate* finds sigma, the patch and
-    what suits them; the strength changes the outcome from there.
+    the settings that suit them; the strength changes the outcome from there.
 
     Parameters
     ----------
@@ -1812,8 +1812,8 @@ def nlm(
         Allowed: 0.1 to 100 px.
     weights : {'corrected', 'gaussian', 'uniform'}, default 'corrected'
         How much the cells of a patch count, and whether their noise does. 'corrected': All
-        cells count alike; what noise adds to a distance does not count. 'gaussian': The middle
-        counts most, as published. 'uniform': All cells count alike.
+        cells count alike; the part of a distance that noise adds does not count. 'gaussian':
+        The middle counts most, as published. 'uniform': All cells count alike.
     colour : {'joint', 'separate'}, default 'joint'
         Whether the channels of a colour picture share their weights. 'joint': One distance over
         all channels: no false colours. 'separate': Every channel is a grey picture.
@@ -2467,7 +2467,7 @@ def sliding_dct(
 ) -> NDArray[Any]:
     """Return the result of the filter Sliding DCT.
 
-    Removes what is weaker than noise from the frequencies of all 8×8 blocks.
+    Keeps the frequencies of all 8×8 blocks that are stronger than the noise.
 
     For Gaussian noise: quick enough to be watched, and in most pictures closer to the one
     without noise than non-local means. *Estimate* finds sigma.

@@ -16,7 +16,7 @@ from kernelscope.backends.emulator import EmulatorBackend, backend
 from kernelscope.backends.emulator.launch import run_launch
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
-from kernelscope.filters.nlm import SPEC, cuda_tuned
+from kernelscope.filters.nlm import SPEC, cuda
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
@@ -158,7 +158,7 @@ def test_windows_at_the_bounds_of_what_can_be_unrolled(
     patch: int,
 ) -> None:
     """Radii of 1 and 12 are the bounds; from 13 on, a loop reads candidates in bands."""
-    monkeypatch.setattr(cuda_tuned, "_UNROLLED", range(1, 13))
+    monkeypatch.setattr(cuda, "_UNROLLED", range(1, 13))
     request = windowed(shape, border, search_radius=radius, patch=patch, colour="separate")
     actual = emulator.run(request, TUNED, RunContext()).planes
     (only,) = request.passes()
@@ -195,7 +195,7 @@ def test_the_whole_image_has_all_candidates(patch: int) -> None:
     assert steps == -(-((patch**2 + 1) // 2 + 2) // 8)
     groups = 50 * 5
     assert made.scratch["candidates"].size(7, 50) == groups * (512 * steps + 32)
-    assert weigh.steps == -(-groups // cuda_tuned._chunk(steps))
+    assert weigh.steps == -(-groups // cuda._chunk(steps))
     assert prepare.constants is weigh.constants
 
 

@@ -72,7 +72,7 @@ WRONG = {
     "no value": (
         "__shared__ volatile int box[300]; if (box[threadIdx.x] == 12345) output[0] = 1;",
         Ending.DONE,
-        "reads what nothing has written",
+        "reads a cell that nothing has written",
     ),
     "no barrier": (
         "__shared__ volatile int box[32][33]; box[threadIdx.y][threadIdx.x] = 1; "

@@ -21,8 +21,7 @@ from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import estimate
 from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel, find_noise
-from kernelscope.filters.shared.stabilise import Stabiliser
-from kernelscope.filters.shared.whiten import Whitener
+from kernelscope.filters.shared.stabilise import Stabiliser, Whitener
 from kernelscope.filters.sliding_dct import SPEC
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan

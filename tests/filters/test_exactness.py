@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.filters.mask import SPEC
-from kernelscope.filters.nlm import cuda_tuned as cuda_nlm_tuned
-from kernelscope.filters.nlm.cuda_tuned import _exponent
+from kernelscope.filters.nlm import cuda as cuda_nlm_tuned
+from kernelscope.filters.nlm.cuda import _exponent
 from kernelscope.filters.shared.correlation import _GROUP, Divisor, one_part, working_type
 from kernelscope.filters.shared.correlation_cuda import (
     _FLOAT_GAIN,

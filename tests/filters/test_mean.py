@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.filters.mean import SPEC
-from kernelscope.filters.shared.box_bytes import LARGEST_OF_16_BITS, scale_of
-from kernelscope.filters.shared.box_cuda import tile_columns
+from kernelscope.filters.shared.box import LARGEST_OF_16_BITS, scale_of, tile_columns
 from kernelscope.schema.borders import Border
 from tests.filters import apply
 from tests.oracle import to_dtype, windows

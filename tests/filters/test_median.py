@@ -21,10 +21,9 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.filters.median import SPEC, networks
 from kernelscope.filters.median import cpu as median_cpu
-from kernelscope.filters.median.counting import median_counting
 from kernelscope.filters.median.cpu import BUBBLE, HUANG
+from kernelscope.filters.median.kernels import Medians, median_counting
 from kernelscope.filters.median.networks import Program, ShiftedValue, dump, median_program
-from kernelscope.filters.median.smallest import Medians
 from kernelscope.filters.shared.groups import sweep_rows
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border

@@ -9,10 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.filters.nlm import SPEC, window_tiles
-from kernelscope.filters.nlm.columns import SHARED, VECTOR
 from kernelscope.filters.nlm.cpu import is_exact
 from kernelscope.filters.nlm.pairs import PITCH, WIDEST
-from kernelscope.filters.nlm.window_tiles import nlm_window, tile_rows
+from kernelscope.filters.nlm.window_tiles import SHARED, VECTOR, nlm_window, tile_rows
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask
 from kernelscope.schema.levels import PARALLEL, SERIAL

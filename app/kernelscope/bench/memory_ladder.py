@@ -26,6 +26,13 @@ from kernelscope.traffic.gpus import Gpu
 from kernelscope.traffic.totals import Key, Totals, figures, launch_totals, totals_of
 from kernelscope.traffic.trace import SECTOR, Counts, Event, MemorySpace
 
+# Lower bounds of a kernel's time on a card, from its counted traffic -------------------
+#
+# The traffic of a launch with a part of a card, divided by the part's rate, is a time below which
+# the launch cannot come: the roofline of Williams, Waterman and Patterson (2009), with a roof for
+# each memory. The largest bound is the prediction. ``resources/docs/gpu-levels.md`` describes the
+# parts.
+
 FAR = 1.5  # times the prediction from which on a measurement calls for an explanation
 
 
@@ -214,7 +221,7 @@ class TimedRung:
         if self.seconds < SHORT:
             return "launch overhead dominates such a short kernel."
         if max(each.scene.blocks for each in self.rung.counts) <= card.multiprocessors:
-            return "a multiprocessor has one block at most, and waits for what it loads."
+            return "a multiprocessor has one block at most, and waits for its loads."
         if self.prediction.limit is Limiter.MEMORY:
             return "data may move more than once, or too few loads be under way at a time."
         return "the least time leaves out instructions for addresses, borders and comparisons."

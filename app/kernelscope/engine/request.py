@@ -26,10 +26,9 @@ from kernelscope.images.source import Source
 from kernelscope.images.volume import AXES, Volume
 from kernelscope.schema.blocks import block_name, takes_block
 from kernelscope.schema.borders import Border
-from kernelscope.schema.chips import Chip
 from kernelscope.schema.crop import Box
 from kernelscope.schema.devices import Device
-from kernelscope.schema.filter import MIDDLE, SIGN, WHOLE, FilterSpec
+from kernelscope.schema.filter import MIDDLE, SIGN, WHOLE, Chip, FilterSpec
 from kernelscope.schema.samples import Kind, is_bytes
 
 _ids = itertools.count(1)

@@ -16,7 +16,7 @@ from kernelscope.images.image import Image
 from kernelscope.images.judging.metrics import Quality
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
-from kernelscope.schema.chips import Chip
+from kernelscope.schema.filter import Chip
 from kernelscope.schema.levels import Level
 from kernelscope.schema.parameters import rounded
 

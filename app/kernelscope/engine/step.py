@@ -16,8 +16,7 @@ from kernelscope.base.errors import InvalidParameter
 from kernelscope.base.text import enumerated
 from kernelscope.engine.area import Area
 from kernelscope.schema.borders import Border
-from kernelscope.schema.chips import Chip
-from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.filter import Chip, FilterSpec
 from kernelscope.schema.parameters import Parameter
 from kernelscope.schema.samples import Kind
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.filters.shared import cubes
-from kernelscope.filters.shared.cubes_cuda import GAPS_IN_3D, cube_launch
+from kernelscope.filters.shared.cubes import AVERAGES, GAPS_IN_3D, cube_launch, instead
 from kernelscope.filters.shared.separable import (
     SIGMAS,
     TRUNCATE,
@@ -37,7 +37,6 @@ from kernelscope.filters.shared.separable import (
     weights_of,
 )
 from kernelscope.filters.shared.separable_cuda import separable_cuda
-from kernelscope.filters.shared.uncompiled_cubes import AVERAGES, instead
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import BenchDefaults, Cpu, CpuPass, CpuTask, FilterSpec, Unit
@@ -186,7 +185,7 @@ SPEC = FilterSpec(
         r" g(y, x) = \sum_{t=-r}^{r} w(t)\, v(y,\, x + t)" + "\n"
         r"w(t) = \frac{e^{-t^2 / 2\sigma^2}}{\sum_{i=-r}^{r} e^{-i^2 / 2\sigma^2}}",
         use="To blur by any amount without a preferred direction, before a derivative or before a "
-        "picture is made smaller; and to see what two passes save.",
+        "picture is made smaller; and to see how much two passes save.",
         avoid="It blurs edges as every average does. For specks use the median, for noise beside "
         "edges non-local means.",
         example=Example(parameters={"sigma": 0.5, "truncate": 2.0}, masks=_masks, working=_working),

@@ -29,11 +29,12 @@ from kernelscope.filters.shared.correlation import (
     unit_of,
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
-from kernelscope.filters.shared.cubes_cuda import GAPS_IN_3D, cube_launch
-from kernelscope.filters.shared.uncompiled_cubes import (
+from kernelscope.filters.shared.cubes import (
     AVERAGES,
+    GAPS_IN_3D,
     blocks,
     cells_around,
+    cube_launch,
     instead,
     put,
     summed,

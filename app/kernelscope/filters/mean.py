@@ -6,7 +6,7 @@
 
 At level *parallel*, each sample is added to the sum of its column when it enters the mask and
 subtracted when it leaves; `shared.box.window_sums` then adds up columns along the row. For bytes
-`shared.box_bytes` does the same in fewer steps, and small masks eight rows at a time.
+`shared.box.mean_bytes` does the same in fewer steps, and small masks eight rows at a time.
 
 Source: Korčuška 2013, section 1.3; parallel computing report no. 5.
 """
@@ -19,19 +19,24 @@ from typing import Any
 import numpy as np
 
 from kernelscope.base.jit import Index, Number, Plane, Record, kernel
-from kernelscope.filters.shared import box_bytes, cubes, groups, uncompiled
+from kernelscope.filters.shared import box, cubes, groups, uncompiled
 from kernelscope.filters.shared.border_kernels import VALID
-from kernelscope.filters.shared.box import add_up, mean_parallel, mean_rim, sum_types
-from kernelscope.filters.shared.box_cuda import box_pays_from, plan_box
+from kernelscope.filters.shared.box import (
+    add_up,
+    box_pays_from,
+    mean_parallel,
+    mean_rim,
+    plan_box,
+    sum_types,
+)
 from kernelscope.filters.shared.correlation import Divisor, Finish, rectangle
-from kernelscope.filters.shared.cubes_cuda import GAPS_IN_3D, cube_launch
+from kernelscope.filters.shared.cubes import AVERAGES, GAPS_IN_3D, cube_launch, instead
 from kernelscope.filters.shared.plain import (
     interior,
     no_simd,
     put,
 )
 from kernelscope.filters.shared.rows_cuda import QUAD, rows_launch, rows_pay_from
-from kernelscope.filters.shared.uncompiled_cubes import AVERAGES, instead
 from kernelscope.filters.shared.vectors import blank_row
 from kernelscope.schema.explanation import Example, Explanation, weighted
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec
@@ -92,13 +97,13 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
         finish = Finish.of(source.dtype, np.float64)
         serial = (source, output, size, np.inf, finish, border.code)
         return [CpuPass(mean_serial, serial, output.shape[0])]
-    if size <= box_bytes.LARGEST_OF_GROUPS and groups.applies(output, border):
-        grouped = (source, output, box_bytes.Means.of(size), border.code)
+    if size <= box.LARGEST_OF_GROUPS and groups.applies(output, border):
+        grouped = (source, output, box.Means.of(size), border.code)
         return [CpuPass(groups.sweep_rows, grouped, output.shape[0])]
-    if box_bytes.applies(source, output, size, border):
+    if box.applies(source, output, size, border):
         blank = blank_row(source[0].size)
-        arguments = (source, output, blank, size, box_bytes.scale_of(size), border.code)
-        return [CpuPass(box_bytes.mean_bytes, arguments, output.shape[0])]
+        arguments = (source, output, blank, size, box.scale_of(size), border.code)
+        return [CpuPass(box.mean_bytes, arguments, output.shape[0])]
     divisor = Divisor.of(np.ones((size, size), np.int64))
     like, work = sum_types(source.dtype, size)
     finish = Finish.of(source.dtype, work)

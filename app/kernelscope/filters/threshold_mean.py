@@ -22,8 +22,15 @@ import numpy as np
 from kernelscope.base.jit import Index, Number, Plane, Record, kernel
 from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.border_kernels import VALID
-from kernelscope.filters.shared.box import add_up, choose, mean_parallel, mean_rim, sum_types
-from kernelscope.filters.shared.box_cuda import box_pays_from, plan_box
+from kernelscope.filters.shared.box import (
+    add_up,
+    box_pays_from,
+    choose,
+    mean_parallel,
+    mean_rim,
+    plan_box,
+    sum_types,
+)
 from kernelscope.filters.shared.correlation import Divisor, Finish
 from kernelscope.filters.shared.plain import interior, no_simd, put, wide_cell
 from kernelscope.schema.borders import Border

@@ -1,9 +1,9 @@
-"""Unsharp mask: adds to a pixel what the Gaussian takes from it.
+"""Unsharp mask: adds to a pixel the amount that the Gaussian takes from it.
 
     g = u + amount · (u - v)   where |u - v| ≥ threshold, u elsewhere;   v = Gaussian of u
 
 With amount 1, a pixel of 50 among others whose Gaussian is 40 becomes 60. Results are rounded and
-clipped to the range of integer types; floats keep what lies outside of theirs.
+clipped to the range of integer types; floats keep values outside of theirs.
 
 The Gaussian is not rounded before it is subtracted. ``skimage.filters.unsharp_mask``, whose radius
 is the sigma here, has the same values for floats and no threshold. The threshold is given in 255ths

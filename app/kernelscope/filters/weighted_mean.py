@@ -37,8 +37,7 @@ from kernelscope.filters.shared.correlation import (
     working_type,
 )
 from kernelscope.filters.shared.correlation_cuda import correlation_pays_from, cuda_correlation
-from kernelscope.filters.shared.cubes_cuda import GAPS_IN_3D, cube_launch
-from kernelscope.filters.shared.uncompiled_cubes import AVERAGES, instead
+from kernelscope.filters.shared.cubes import AVERAGES, GAPS_IN_3D, cube_launch, instead
 from kernelscope.schema.explanation import Cells, Example, Explanation, weighted
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, quick_level

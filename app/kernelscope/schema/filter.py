@@ -17,18 +17,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.schema.borders import Border
-from kernelscope.schema.chips import Chip
 from kernelscope.schema.crop import HALO_ONLY, Box, Crop
 from kernelscope.schema.explanation import NO_EXPLANATION, Explanation
 from kernelscope.schema.levels import CPU_LEVELS, GPU_LEVELS, Level
 from kernelscope.schema.parameters import Parameter, SidesParameter, rounded
 from kernelscope.schema.samples import Kind, Pixels, colour_count
+
+
+class Chip(NamedTuple):
+    name: str
+    """Of the parameter; equal names on two runs are the same setting."""
+    text: str
+    """``σ 0.0222``."""
+    usual: bool
+    """It has its default, and may be left out."""
 
 
 @dataclass(frozen=True)

@@ -89,8 +89,8 @@ class Scratch:
     """It is a copy of the source in floats, with so many cells on each side beyond those that are
     the middle of a window; a row of it is a line for each channel, side by side."""
     at_pixels: bool = False
-    """It has floats for the samples of the source's rows, in their order: of each pixel, what a
-    pass made of its column."""
+    """It has floats for the samples of the source's rows, in their order: of each pixel, the
+    result of a pass over its column."""
 
     def size(self, rows: int, all_rows: int) -> int:
         """Return the bytes that `rows` rows of the output need, of `all_rows` in all."""

@@ -20,6 +20,14 @@ from kernelscope.traffic.trace import (
     Trace,
 )
 
+# Requests of warps, put together from the accesses of their threads --------------------
+#
+# The lanes of a warp make one request where they execute the same instruction, in the same laps
+# of loops that lanes may leave at different times, for the same time since the last barrier, as
+# lanes in lockstep do. Instructions that are parts of a wider one make its requests together, see
+# `PART`. See the CUDA programming guide on coalescing of accesses, and on the banks of shared
+# memory.
+
 BANKS = 32
 _WORD = 4
 

@@ -110,7 +110,7 @@ class Ready:
         integers = GEOMETRY_NUMBERS[len(step.task.shape)] + (2 if launch.steps else 0)
         function.prepare("P" * pointers + "i" * integers)
         # Plans with other macros may have the same code, and so the same function: none may lower
-        # what another one needs.
+        # the most that another one needs.
         most = cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
         if launch.shared_bytes > max(48 * 1024, function.get_attribute(most)):
             function.set_attribute(most, launch.shared_bytes)

@@ -71,7 +71,7 @@ def _no_device(status: int) -> Availability:
     return _missing(
         f"The NVIDIA driver is installed, but it finds no GPU that it can use{error}.",
         _CARD,
-        "See what the driver finds: `nvidia-smi`",
+        "See the cards that the driver finds: `nvidia-smi`",
         "After an update of the driver, restart the computer.",
         *_software_steps(),
     )

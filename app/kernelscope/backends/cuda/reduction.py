@@ -181,7 +181,7 @@ def _queue(
         kernel, read_source(kernel), device.architecture, defines | {"THREADS": str(THREADS)}
     )
     _, function = device.function(cubin, kernel)
-    # As many blocks as the card runs at a time; the host adds up what they leave.
+    # As many blocks as the card runs at a time; the host adds up their results.
     resident_blocks = device.attribute("MAX_THREADS_PER_MULTIPROCESSOR") // THREADS
     most = device.attribute("MULTIPROCESSOR_COUNT") * resident_blocks
     blocks = min(most, -(-samples // THREADS))

@@ -71,7 +71,7 @@ class Finding:
             case MistakeKind.OUTSIDE:
                 text = f"{verb} outside its arrays: {where}"
             case MistakeKind.UNINITIALISED:
-                text = f"reads what nothing has written: {where}"
+                text = f"reads a cell that nothing has written: {where}"
             case MistakeKind.INDEX:
                 text = f"uses the index {self.offset}, which is beyond the size of the array"
             case _:
@@ -181,7 +181,7 @@ class CheckedBackend(EmulatorBackend):
         else:
             self.findings += _findings(library, launch.kernel, arrays, symbols)
         finally:
-            _begin(library, [])  # gives back what was noted of each byte
+            _begin(library, [])  # gives back the notes on each byte
 
     def _arrays(
         self, memory: Memory, launch: Launch, handed: Handed, symbols: Symbols

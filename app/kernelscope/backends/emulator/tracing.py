@@ -189,7 +189,7 @@ class Tracer:
             launch = _main_launch(job)
         wanted = launches[launch]
         for number, each in enumerate(launches[:launch]):
-            # A launch between them would read what blocks that did not run left undefined.
+            # A launch between them would read cells that blocks which did not run left undefined.
             alone = number == launch - 1 and _shares_blocks(job, each, wanted)
             self._run(job, each, token, block if alone else None)
         blocks = math.prod(sizes_of(wanted, job.task)[0])

@@ -357,7 +357,7 @@ class _Checks(CheckedBackend):
                 library = self._library(file, launch, RunContext())
             with self._progress.stage(TrialStage.RUN):
                 self._launch(library, launch, task, memory, CancelToken(), lambda _: None)
-            if self.findings:  # what follows would work with what is wrong already
+            if self.findings:  # the next launches would work with wrong values
                 return
 
     def _library(self, file: str, launch: Launch, context: RunContext) -> ctypes.CDLL:

@@ -25,10 +25,10 @@ from kernelscope.base import compiled
 from kernelscope.base.errors import AppError
 from kernelscope.bench.peers.library import Library, Made, mask_and_divisor, unchanged
 from kernelscope.filters.laplace import MASKS
-from kernelscope.filters.nlm.search import whole
+from kernelscope.filters.nlm.pairs import whole
 from kernelscope.filters.shared.correlation import binomial
 from kernelscope.filters.shared.non_local import falloff, noise_floor, patch_profile
-from kernelscope.filters.sobel.directions import COMPASS
+from kernelscope.filters.sobel.cpu import COMPASS
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Pixels, white_level
 

@@ -2,7 +2,7 @@
 
 The picture has many blocks of 8×8 pixels that are nearly alike. For every third block along both
 axes, those most like it are searched for up to 19 pixels away and stacked. Each is transformed, and
-then the stack along its third axis: what the blocks have in common, and most of what each has by
+then the stack along its third axis: the detail that the blocks share, and most of that of each by
 itself, is now in few coefficients, while the noise of sigma is in all of them alike.
 
     g = mean of all blocks that cover a pixel, weighted by 1 / the coefficients that were kept
@@ -22,7 +22,7 @@ have the same stacks. `chroma` multiplies sigma in the last two.
 
 Correlated noise that cannot be made white, as that of demosaiced photos, has a sigma for each
 coefficient of a block, from the mean spectrum of the planes. Alike blocks share more of it, so it
-grows faster with what is added up (`model`). Other correlated noise, and that of cameras, is made
+grows faster with the sums (`model`). Other correlated noise, and that of cameras, is made
 white first (`shared.stabilise`).
 
 Pixels get blocks in any order, so the sums are of integers: 4096 stand for sigma. What is summed is
@@ -54,7 +54,7 @@ SPEC = FilterSpec(
     id="collaborative",
     name="Collaborative filtering",
     category="Denoising",
-    summary="Filters blocks that are alike together: what they share is kept, noise is not.",
+    summary="Filters blocks that are alike together: keeps the detail they share, not noise.",
     synonyms=("denoise", "bm3d", "block matching", "wavelet", "wiener", "shrinkage"),
     source="Dabov, Foi, Katkovnik and Egiazarian, IEEE TIP 16, 2007; Lebrun, IPOL 2012",
     parameters=(sigma_parameter(estimate_sigma), NOISE, STRENGTH, CHROMA, SETTING),

@@ -5,7 +5,7 @@ squared differences of eight rows are added up at each column, and those of eigh
 blocks of the row are compared at once. Then each group is filtered by itself, its blocks side by
 side, so that all loops are over lanes, which the compiler turns into vectors. Level *serial* has
 the same loops without vectors: `plain` is None for level *parallel*, where the compiler then leaves
-out what forbids them.
+out the call that forbids them.
 """
 
 from __future__ import annotations
@@ -47,13 +47,15 @@ from kernelscope.filters.shared.correlation import Finish, settle
 from kernelscope.filters.shared.cosine import (
     GREY,
     backward,
+    bits_of,
     colour_of,
+    float_of,
     forward,
+    fused,
     get,
     opponents,
     put,
 )
-from kernelscope.filters.shared.fused import bits_of, float_of, fused
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
@@ -317,7 +319,7 @@ def add_up(lines: Line, count: Index, spare: Line, plain: Flag) -> None:
 
 @kernel
 def take_apart(lines: Line, count: Index, spare: Line, plain: Flag) -> None:
-    """Transform back, in place, what `add_up` made, each divided by its 2^t."""
+    """Transform back, in place, the sums of `add_up`, each divided by its 2^t."""
     if plain is not None:
         no_simd()
     for line in range(0, 8 * PITCH, PITCH):
@@ -388,7 +390,7 @@ def share_of(own: Number, guide: Number) -> Any:
 
 @inlined
 def steps_of(value: Number, part: Number, factor: Number) -> Any:
-    """Return the integer of what a block loses of a pixel, from minus to plus the limit."""
+    """Return the integer of a block's loss at a pixel, from minus to plus the limit."""
     share = fused(value, part, np.float32(0.5))
     share = share if share > np.float32(0) else np.float32(0)  # has no value, too
     share = share if share < np.float32(1) else np.float32(1)
@@ -401,7 +403,7 @@ def shrink_wiener(
 ) -> Any:
     """Leave sigma² / (b² + sigma²) of each coefficient, b that of the guide; return the weight.
 
-    These factors have 16 bits, and what remains 8, so that sums of its squares are of integers.
+    These factors have 16 bits, and the rest 8, so that sums of its squares are of integers.
     Nothing is left of coefficients of which one has no value.
     """
     if plain is not None:
@@ -449,7 +451,7 @@ def add_group(
     weights: Line,
     plain: Flag,
 ) -> None:
-    """Transform back what is left of a group, and add it to the sums of its pixels.
+    """Transform back the rest of a group, and add it to the sums of its pixels.
 
     `sums` and `weights` begin with place `first`.
     """
@@ -485,10 +487,10 @@ def filter_groups(
     start: Index,
     stop: Index,
 ) -> None:
-    """Add what the groups of the blocks in rows `start` to `stop` take off to `sums`.
+    """Add the loss by the groups of the blocks in rows `start` to `stop` to `sums`.
 
-    - `planes`, `guides`: float32, shape (planes, rows * columns). The noisy picture, and what the
-      first stage made of it.
+    - `planes`, `guides`: float32, shape (planes, rows * columns). The noisy picture, and the
+      result of the first stage.
     - `cells`: shape (rows, columns). The picture in which blocks are compared.
     - `sums`, `weights`: int32, shape (planes, rows * columns).
     - `numbers`: see `plan_cpu`.
@@ -628,7 +630,7 @@ def divide_sums(
     out: Line,
     plain: Flag,
 ) -> None:
-    """Write what a stage takes off the pixels of row `y`."""
+    """Write the loss of the pixels of row `y` in a stage."""
     if plain is not None:
         no_simd()
     row = y * width
@@ -656,7 +658,7 @@ def make_guide(
     start: Index,
     stop: Index,
 ) -> None:
-    """Write rows `start` to `stop` of the first stage's result, and what is compared of it."""
+    """Write rows `start` to `stop` of the first stage's result, and its part that is compared."""
     if plain is not None:
         no_simd()
     width = cells.shape[1]

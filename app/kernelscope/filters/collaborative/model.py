@@ -195,7 +195,7 @@ def estimate_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
 class Numbers(NamedTuple):
     """Values in units of a sample, float32, and the integers of sums.
 
-    Sums are of what is taken off, not of what is left: that is as large as noise, whatever the
+    Sums are of the noise taken off, not of the picture left: noise is as small, whatever the
     samples are, and a picture without noise keeps its samples. A pixel gets, from each group, at
     most `LIMIT` units, weighed by a weight of up to 1 and by the window for each of its up to
     `WIENER` blocks, whose places differ. Blocks that have the pixel begin up to 7 pixels before it,

@@ -9,13 +9,11 @@ middle values, of which the lower counts. (Of masks that are no squares it is th
     13 255 12    in order: 10 11 11 12 12 13 13 14 255 -> 12   gone from the result
     11 14 13
 
-Source: Korčuška 2013, chapters 1 and 5. The ways to find the middle value, a module each:
+Source: Korčuška 2013, chapters 1 and 5. The ways to find the middle value:
 
-``selection``   Hoare's quickselect, or bubble sort, of each window
-``huang``       a histogram that moves along the row
-``networks``    minima and maxima of whole rows, planned here and run by ``parallel``
-``smallest``    the same for 3x3 of bytes, without rows in between
-``counting``    histograms of columns, added up along the row
+``kernels``     Hoare's quickselect, or bubble sort, of each window; a histogram that moves along
+                the row; histograms of columns; and networks of minima and maxima of whole rows
+``networks``    the plans of these
 ``masked``      the ways for masks that are no squares
 ``cuda``        the search bit by bit, and the others, in ``kernels/median.cu``
 """

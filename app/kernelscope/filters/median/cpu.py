@@ -9,12 +9,16 @@ import numpy as np
 
 from kernelscope.base.errors import InvalidImage
 from kernelscope.filters.median import masked
-from kernelscope.filters.median.counting import median_counting
-from kernelscope.filters.median.huang import median_huang
+from kernelscope.filters.median.kernels import (
+    VECTOR,
+    Medians,
+    median_counting,
+    median_frame,
+    median_huang,
+    median_parallel,
+    median_serial,
+)
 from kernelscope.filters.median.networks import median_program
-from kernelscope.filters.median.parallel import VECTOR, median_parallel
-from kernelscope.filters.median.selection import median_frame, median_serial
-from kernelscope.filters.median.smallest import Medians
 from kernelscope.filters.shared import groups
 from kernelscope.filters.shared.footprints import Table, is_full, table_of
 from kernelscope.schema.borders import Border

@@ -14,12 +14,17 @@ import numpy as np
 
 from kernelscope.base.jit import Flag, Index, Line, Record, Voxels, intrinsic, kernel
 from kernelscope.filters.median.cpu import LEVEL_1, SHORTEST
+from kernelscope.filters.median.kernels import VECTOR, emit_program, middle
 from kernelscope.filters.median.networks import cube_program
-from kernelscope.filters.median.parallel import VECTOR, emit_program
-from kernelscope.filters.median.selection import middle
 from kernelscope.filters.shared import cubes
-from kernelscope.filters.shared.cubes_cuda import GAPS_IN_3D, cube_launch
-from kernelscope.filters.shared.uncompiled_cubes import blocks, cells_around, instead, put
+from kernelscope.filters.shared.cubes import (
+    GAPS_IN_3D,
+    blocks,
+    cells_around,
+    cube_launch,
+    instead,
+    put,
+)
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import WHOLE, Cpu, CpuPass, CpuTask
 from kernelscope.schema.launch import Cuda, CudaTask, Launch

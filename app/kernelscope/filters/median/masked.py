@@ -26,8 +26,7 @@ from kernelscope.base.jit import (
     inlined,
     kernel,
 )
-from kernelscope.filters.median.huang import count_cell, counted
-from kernelscope.filters.median.selection import ranked, sort
+from kernelscope.filters.median.kernels import count_cell, counted, ranked, sort
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index, fetch_row
 from kernelscope.filters.shared.footprints import Table, offsets_of
 from kernelscope.filters.shared.plain import cell, interior, no_simd
@@ -218,7 +217,7 @@ def from_keys(keys: Line, samples: Line, top: Number) -> None:
 
 @kernel
 def count_below(below: Line, cells: Line, found: Line, bit: Number) -> None:
-    """Count the cells that are smaller than what was found with the next bit set."""
+    """Count the cells that are smaller than the value found so far with the next bit set."""
     for x in range(below.size):
         below[x] += cells[x] < (found[x] | bit)
 

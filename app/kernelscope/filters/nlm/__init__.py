@@ -10,9 +10,9 @@ over the candidates j, which are those of a window around i, or all pixels of th
 ``filter_sigma``. With h 0.02 and F 0, a candidate at distance 0 has the weight 1, at 0.02 the
 weight 0.37, and at 0.2 the weight 0.00005: pixels that look different have no part in the result.
 
-F is what noise of sigma adds to the distance of patches that look alike, 2 sigma² times the sum of
-all G(s)²: with ``weights=corrected`` it does not count, G is 1, and the size of the patch is chosen
-together with h. Source N has F = 0 and a Gaussian G: ``weights=gaussian``.
+F is the amount that noise of sigma adds to the distance of patches that look alike, 2 sigma² times
+the sum of all G(s)²: with ``weights=corrected`` it does not count, G is 1, and the size of the
+patch is chosen together with h. Source N has F = 0 and a Gaussian G: ``weights=gaussian``.
 
 Sources: Kasparidis, NLM report, Thessaloniki; after Buades, Coll and Morel, "A non-local algorithm
 for image denoising", 2005; F as in their "Non-local means denoising", Image Processing On Line 1,
@@ -25,7 +25,7 @@ from dataclasses import replace
 
 from kernelscope.filters.nlm.cpu import plan_cpu, uncompiled_passes
 from kernelscope.filters.nlm.cuda import GAPS, HOST_PARTITIONS, plan_nlm
-from kernelscope.filters.nlm.search import radius, whole
+from kernelscope.filters.nlm.pairs import radius, whole
 from kernelscope.filters.nlm.strength import estimate_patch, estimate_sigma, estimate_strength
 from kernelscope.filters.shared.sigma_parameters import STRENGTH, sigma_parameter
 from kernelscope.filters.shared.stabilise import ALL_STEPS, NOISE
@@ -146,7 +146,7 @@ SPEC = FilterSpec(
                 Choice(
                     "corrected",
                     "Less the noise",
-                    "All cells count alike; what noise adds to a distance does not count.",
+                    "All cells count alike; the part of a distance that noise adds does not count.",
                 ),
                 Choice("gaussian", "Gaussian", "The middle counts most, as published."),
                 Choice("uniform", "Uniform", "All cells count alike."),
@@ -188,7 +188,7 @@ SPEC = FilterSpec(
         r" \quad F = 2 \sigma^2 \sum_s G(s)^2",
         use="For Gaussian noise in pictures with texture and edges: it averages "
         "only similar surroundings, and so keeps detail that a mask blurs. *Estimate* finds sigma, "
-        "the patch and what suits them; the strength changes the outcome from there.",
+        "the patch and the settings that suit them; the strength changes the outcome from there.",
         avoid="It takes far longer than a mask. Specks look like nothing else and stay: use the "
         "median. Noise that depends on the brightness needs other weights.",
         example=Example(

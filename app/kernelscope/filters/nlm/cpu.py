@@ -1,7 +1,7 @@
 """Non-local means on the CPU: the passes of its levels.
 
 All levels widen the image, add up weights and weighted samples, and divide one by the other; they
-differ in how they add up: `serial`, or `window_tiles` and `image_turns` for level *parallel*.
+differ in how they add up: `serial`, or `window_tiles` and `nlm_image` for level *parallel*.
 """
 
 from __future__ import annotations
@@ -15,28 +15,199 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Array, Index, Line, Record, inlined, kernel
 from kernelscope.base.parallel import core_count
-from kernelscope.filters.nlm import image_turns, window_tiles
-from kernelscope.filters.nlm.image_turns import nlm_image
-from kernelscope.filters.nlm.pairs import VECTOR, WIDEST
-from kernelscope.filters.nlm.search import PatchSearch, radius, whole
-from kernelscope.filters.nlm.serial import nlm_serial
-from kernelscope.filters.nlm.sums import (
+from kernelscope.filters.nlm import window_tiles
+from kernelscope.filters.nlm.pairs import (
     LONGEST,
+    VECTOR,
+    WIDEST,
+    PairTile,
     PatchMetric,
+    PatchSearch,
     Sums,
+    add_pairs,
+    add_tile,
     count_itself,
     divide_sums,
     extend,
+    make_scratch,
+    radius,
+    tile_at,
+    whole,
+    with_partners_in,
 )
 from kernelscope.filters.nlm.window_tiles import nlm_window
 from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.filters.shared.non_local import falloff, noise_floor, patch_profile
+from kernelscope.filters.shared.plain import cell, no_simd, rolled
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
 from kernelscope.schema.samples import colour_count, white_level
+
+# Level *serial* of non-local means: plain loops over pixels, candidates and cells ------
+#
+# For each pixel i and each candidate j, the patches around both are compared cell by cell. With
+# patches of 3x3, uniform weights and one channel, for example:
+#
+#     around i   1 2 3     around j   1 2 5     squares   0 0 4
+#                4 5 6                4 5 6               0 0 0     D = 4 + 1 = 5
+#                7 8 9                7 9 9               0 1 0
+#
+# j then has the weight exp(-5 / filter_sigma), for samples where white is 1, in the average for
+# i. A window of (2 r + 1)² candidates with patches of g² cells takes (2 r + 1)² g² comparisons a
+# pixel; for that level *parallel* finds shorter ways.
+
+
+@inlined
+def distance(
+    samples: Line,
+    here: Index,
+    there: Index,
+    plane: Index,
+    pitch: Index,
+    group: Index,
+    squares: Array,
+) -> Any:
+    """Return the sum of G² times squared differences of two patches of `group` channels.
+
+    - `samples`: float32, one-dimensional.
+    - `here`, `there`: places of the first cells of the patches.
+    - `plane`, `pitch`: samples from one channel to the next, and from one row.
+    - `squares`: float32, shape (patch, patch). G².
+    """
+    no_simd()
+    side = squares.shape[0]
+    total = np.float32(0)
+    for c in range(group):
+        for s in range(side):
+            row = c * plane + s * pitch
+            for t in range(side):
+                rolled()
+                difference = cell(samples, here + row + t) - cell(samples, there + row + t)
+                total += squares[s, t] * difference * difference
+    return total
+
+
+@kernel
+def nlm_serial(
+    extended: Array,
+    sums: Record,
+    metric: Record,
+    search: Record,
+    rows: Record,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Plain loops: for pixels `start` to `stop`, every candidate and every cell of its patch.
+
+    The candidates are those in extended rows from one of `rows` up to the other.
+    """
+    no_simd()
+    colours, height, width = sums.samples.shape
+    margin, reach, edge = search
+    pitch = extended.shape[2]
+    plane = extended.shape[1] * pitch
+    samples = extended.reshape(extended.size)
+    side = metric.profile.size
+    half = side // 2
+    squares = np.empty((side, side), np.float32)
+    for s in range(side):
+        for t in range(side):
+            squares[s, t] = metric.profile[s] * metric.profile[t]
+    totals = np.empty(metric.group)
+    for pixel in range(start, stop):
+        y = pixel // width + margin
+        x = pixel % width + margin
+        top = max(rows[0], edge, y - reach)
+        bottom = min(rows[1], height + 2 * margin - edge, y + reach + 1)
+        left, right = max(edge, x - reach), min(width + 2 * margin - edge, x + reach + 1)
+        for first in range(0, colours, metric.group):
+            # Patches begin half their side above and to the left of their pixel.
+            corner = first * plane - half * pitch - half
+            here = corner + y * pitch + x
+            totals[:] = 0
+            weights = 0.0
+            for yy in range(top, bottom):
+                for xx in range(left, right):
+                    there = corner + yy * pitch + xx
+                    apart = distance(samples, here, there, plane, pitch, metric.group, squares)
+                    weight = np.exp2(metric.scale * max(apart - metric.floor, np.float32(0)))
+                    weights += weight
+                    for c in range(metric.group):
+                        rolled()
+                        totals[c] += weight * cell(samples, (first + c) * plane + yy * pitch + xx)
+            for c in range(metric.group):
+                sums.samples[first + c, y - margin, x - margin] += totals[c]
+            sums.weights[first // metric.group, y - margin, x - margin] += weights
+
+
+# Level *parallel* with a search of the whole image: tiles meet as in a tournament -------
+#
+# Every pair of tiles has to meet once, and since every weight counts both ways, no two threads may
+# add to the same tile at a time. In turn t, the tiles meet whose numbers add up to t, modulo the
+# number of tiles; with four tiles:
+#
+#     turn 0    0-0  1-3  2-2
+#     turn 1    0-1  2-3
+#     turn 2    0-2  1-1  3-3
+#     turn 3    0-3  1-2
+#
+# Each tile meets one tile in a turn, which may be itself, and all of them in as many turns.
+
+ROWS = 16
+"""Rows of a tile."""
+
+SHARES = 4
+"""Units of work for each meeting of two tiles, so that a run can be cancelled soon."""
+
+
+@kernel
+def nlm_image(
+    extended: Array,
+    sums: Record,
+    metric: Record,
+    margin: Index,
+    turn: Index,
+    share: Index,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Let tiles meet whose numbers add up to `turn`, modulo the number of tiles.
+
+    Of the vertical offsets of two tiles it is every `SHARES`-th, from number `share` on.
+    """
+    colours, height, width = sums.samples.shape
+    groups = colours // metric.group
+    size, shape = (ROWS, WIDEST), (height, width)
+    tiles = -(-height // ROWS) * -(-width // WIDEST)
+    scratch = make_scratch(metric.side)
+    own = np.empty((metric.group + 1, ROWS, min(width, WIDEST) + VECTOR), np.float32)
+    others = np.empty_like(own)
+    for unit in range(start, stop):
+        first = unit % groups * metric.group
+        planes = extended[first : first + metric.group]
+        number = unit // groups
+        partner = (turn - number) % tiles
+        if partner < number:
+            continue
+        pixels = tile_at(number, size, margin, shape)
+        partners = tile_at(partner, size, margin, shape)
+        tile, other = PairTile(own, pixels.y, pixels.x), PairTile(others, partners.y, partners.x)
+        own[:] = 0
+        others[:] = 0
+        down, right = partners.y - pixels.y, partners.x - pixels.x
+        for dy in range(down - pixels.rows + 1 + share, down + partners.rows, SHARES):
+            for dx in range(right - pixels.columns + 1, right + partners.columns):
+                if number == partner and (dy < 0 or (dy == 0 and dx <= 0)):
+                    continue  # the other half of the offsets counts both ways
+                near = with_partners_in(pixels, partners, dy, dx)
+                add_pairs(planes, near, (dy, dx), tile, other, metric, scratch)
+        add_tile(tile, pixels, sums, first, margin)
+        add_tile(other, partners, sums, first, margin)
+
 
 CANDIDATES = 2**18
 """Most candidates in a unit of work of level *serial*, which is a pixel: the largest window has
@@ -191,7 +362,7 @@ def plan_image(
 ) -> Iterator[CpuPass]:
     """Plan the passes of level *parallel* that search the whole image."""
     colours, height, width = sums.samples.shape
-    tiles = -(-height // image_turns.ROWS) * -(-width // WIDEST)
-    for turn, share in product(range(tiles), range(image_turns.SHARES)):
+    tiles = -(-height // ROWS) * -(-width // WIDEST)
+    for turn, share in product(range(tiles), range(SHARES)):
         arguments = (extended, sums, metric, search.margin, turn, share)
         yield CpuPass(nlm_image, arguments, tiles * (colours // metric.group))

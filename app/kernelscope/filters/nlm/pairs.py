@@ -11,7 +11,7 @@ columns and then along the row. In one dimension, with uniform patches of 3 and 
 
 Each weight counts both ways: ``a`` for pixel 3 in the average of pixel 1, and for pixel 1 in the
 average of pixel 3. (No running sums: they would leave their rounding errors behind bright places.
-`columns.py` has some where they are exact.)
+`window_tiles` has some where they are exact.)
 
 `add_pairs` goes down the rows. It keeps the squared differences of the last ``patch`` rows in a
 ring that holds each row twice, so that the rows of a patch always follow each other in memory:
@@ -24,13 +24,148 @@ ring that holds each row twice, so that the rows of a patch always follow each o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.base.jit import Array, Index, Line, Number, Record, inlined, kernel
+from kernelscope.base.jit import Array, Index, Line, Number, Plane, Record, inlined, kernel
+from kernelscope.filters.shared.border_kernels import REDUCE, REFLECT, VALID, border_index
+from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.non_local import add_weighted, fused, power_of_two
+
+LONGEST = 11
+"""Largest side of a patch. Tuples of profiles are as long, so that the code is one for all."""
+
+
+class PatchMetric(NamedTuple):
+    """How patches are compared."""
+
+    group: int
+    """Channels that share a distance: all of them, or one."""
+    profile: Any
+    """float32, shape (patch,). See `patch_profile`; at level *parallel* a tuple of `LONGEST`."""
+    side: int
+    """Of a patch."""
+    scale: np.float32
+    """Makes a distance, in squared samples, the binary logarithm of its weight."""
+    floor: np.float32
+    """Subtracted from distances first, down to 0."""
+
+
+class Sums(NamedTuple):
+    """Sums over the candidates of each pixel of the result, in float32."""
+
+    samples: NDArray[np.float32]
+    """Shape (colours, height', width'). Weights times samples."""
+    weights: NDArray[np.float32]
+    """Shape (colours / group, height', width')."""
+
+
+@kernel
+def extend(
+    source: Plane, extended: Array, margin: Index, border: Index, start: Index, stop: Index
+) -> None:
+    """Write rows `start` to `stop` of `extended` (channels, rows, columns and more), float32."""
+    height, width, _ = source.shape
+    shift = 0 if border == VALID else margin
+    # `reduce` leaves out candidates; cells of patches are reflected.
+    border = REFLECT if border == REDUCE else border
+    for row in range(start, stop):
+        y = border_index(row - shift, height, border)
+        for column in range(width + 2 * shift):
+            x = border_index(column - shift, width, border)
+            for c in range(extended.shape[0]):
+                extended[c, row, column] = source[y, x, c] if y >= 0 and x >= 0 else 0
+
+
+@kernel
+def count_itself(extended: Array, sums: Record, margin: Index, start: Index, stop: Index) -> None:
+    """Begin the sums of rows `start` to `stop`: every pixel has weight 1 in its own average."""
+    colours, _, width = sums.samples.shape
+    for y in range(start, stop):
+        sums.weights[:, y] = 1
+        for c in range(colours):
+            for x in range(width):
+                sums.samples[c, y, x] = extended[c, y + margin, x + margin]
+
+
+@kernel
+def divide_sums(sums: Record, output: Plane, finish: Record, start: Index, stop: Index) -> None:
+    colours, _, width = sums.samples.shape
+    group = colours // sums.weights.shape[0]
+    for y in range(start, stop):
+        for x in range(width):
+            for c in range(colours):
+                mean = np.true_divide(sums.samples[c, y, x], sums.weights[c // group, y, x])
+                output[y, x, c] = settle(mean, finish)
+
+
+# The candidates, and the rectangles in which they are gone through ----------------------
+#
+# *Extended coordinates* are those of the image after `sums.extend`, which widens it by the filter's
+# radius on each side; for ``valid`` it is the source itself. For a window search of radius 2 with
+# patches of 3x3, the radius is 3:
+#
+#     +-----------------------+
+#     | extended image        |   margin   3: row and column of the first pixel of the result
+#     |   +---------------+   |   reach    2: how far a candidate may lie from its pixel
+#     |   | result        |   |   edge     1: candidates keep this distance from the edge, so that
+#     |   |               |   |               their patches fit
+#     |   +---------------+   |
+#     +-----------------------+
+
+
+class PatchSearch(NamedTuple):
+    """Where candidates lie, in extended coordinates."""
+
+    margin: int
+    """Row and column of the first pixel of the result."""
+    reach: int
+    """Largest distance from the pixel along an axis."""
+    edge: int
+    """No candidate is closer than this to the edge of the extended image."""
+
+
+class Rectangle(NamedTuple):
+    """Some pixels, in extended coordinates; empty where it has no rows or no columns."""
+
+    y: int
+    x: int
+    rows: int
+    columns: int
+
+
+@kernel
+def tile_at(number: Index, size: Record, margin: Index, shape: Record) -> Any:
+    """Return the tile of that number, row by row, of tiles of up to `size` rows and columns.
+
+    `shape` is that of the result, and `margin` where it begins.
+    """
+    across = -(-shape[1] // size[1])
+    y, x = number // across * size[0], number % across * size[1]
+    return Rectangle(y + margin, x + margin, min(size[0], shape[0] - y), min(size[1], shape[1] - x))
+
+
+@kernel
+def with_partners_in(pixels: Record, others: Record, dy: Index, dx: Index) -> Any:
+    """Return those of `pixels` whose partners, `dy` rows and `dx` columns on, lie in `others`."""
+    y, x = max(pixels.y, others.y - dy), max(pixels.x, others.x - dx)
+    bottom = min(pixels.y + pixels.rows, others.y + others.rows - dy)
+    right = min(pixels.x + pixels.columns, others.x + others.columns - dx)
+    return Rectangle(y, x, bottom - y, right - x)
+
+
+def whole(parameters: Mapping[str, Any]) -> bool:
+    """Return whether candidates are all pixels of the image."""
+    return bool(parameters["search"] == "image")
+
+
+def radius(parameters: Mapping[str, Any]) -> int:
+    half = int(parameters["patch"]) // 2
+    return half if whole(parameters) else half + int(parameters["search_radius"])
+
 
 VECTOR = 32
 """Samples that rows are rounded up to: a few vector registers, so that no loop has a remainder."""

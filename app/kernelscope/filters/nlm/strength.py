@@ -37,11 +37,12 @@ _FACTORS = 2.0 ** np.arange(-4, 2.01, 0.5)
 """Strengths that are tried, in units of the mean distance of patches that differ by noise."""
 
 _CORRECTED_FACTORS = 2.0 ** np.arange(-4, 0.01, 0.5)
-"""The same where what noise adds to a distance does not count."""
+"""The same where the part of a distance that noise adds does not count."""
 
 _PATCHES = 3, 5, 7, 9
 _MOST_CELLS = 81
-"""Sizes among which a patch is chosen, where what noise adds to a distance does not count."""
+"""Sizes among which a patch is chosen, where the part of a distance that noise adds does not
+count."""
 
 _WORK = 1e8
 """About how many operations are spent: some hundredths of a second."""

@@ -219,7 +219,7 @@ class Rounding:
         self._ones = self.shift.type([1] * self.shift.type.count)
 
     def rounded(self, total: Any, more: Any | None = None) -> Any:
-        """Return what is shifted to a mean; `more` is 1 where bits make a tie none."""
+        """Return the sum that is shifted to a mean; `more` is 1 where bits make a tie none."""
         builder = self._builder
         odd = builder.and_(builder.lshr(total, self.shift), self._ones)
         odd = odd if more is None else builder.or_(odd, more)

@@ -171,7 +171,7 @@ def _sparse_fragments(
 def _packed(place: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Return the places, shape (2, 16 rows, 16 fours), as the lanes have them: two bits for each.
 
-    PTX leaves open which lane has those of a row and a half of the fours; this is what an H100
+    PTX leaves open which lane has those of a row and a half of the fours; this is how an H100
     showed.
     """
     line, four = np.indices(place.shape[1:])

@@ -1,8 +1,8 @@
 """Shared by the filters of blocks: the cosine transform of eight numbers, and the opponent colours.
 
 The transform leaves its last factors out: coefficient k of the orthonormal DCT-II times `SCALES[k]`
-takes 23 sums, a product, and six of both in one. Whoever compares coefficients multiplies what they
-are compared with. Back and forth makes eight times the numbers.
+takes 23 sums, a product, and six of both in one. Whoever compares coefficients multiplies the
+numbers they are compared with. Back and forth makes eight times the numbers.
 
 All of it rounds in one order, as `cosine.cuh` does on a GPU: a product with its sum once.
 
@@ -12,12 +12,35 @@ Source: Arai, Agui and Nakajima, "A fast DCT-SQ scheme for images", Transactions
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from kernelscope.base.jit import Index, Line, Number, Record, inlined
-from kernelscope.filters.shared.fused import fused
+from kernelscope.base.jit import Index, Line, Number, Record, inlined, intrinsic
+
+
+@partial(intrinsic, result="float32")
+def fused(context: Any, builder: Any, types: Any, a: Any, b: Any, c: Any) -> Any:
+    """Return a * b + c of three float32, rounded once."""
+    return builder.fma(a, b, c)
+
+
+@partial(intrinsic, result="int32")
+def bits_of(context: Any, builder: Any, types: Any, value: Any) -> Any:
+    """Return the 32 bits of a float32 as a whole number."""
+    from llvmlite import ir  # type: ignore[import-untyped]
+
+    return builder.bitcast(value, ir.IntType(32))
+
+
+@partial(intrinsic, result="float32")
+def float_of(context: Any, builder: Any, types: Any, bits: Any) -> Any:
+    """Return the float32 whose `bits_of` these are, an int32."""
+    from llvmlite import ir
+
+    return builder.bitcast(bits, ir.FloatType())
+
 
 SCALES = np.sqrt(8) * np.append(1, np.sqrt(2) * np.cos(np.arange(1, 8) * np.pi / 16))
 """Of the coefficients of `forward`, in units of those of the orthonormal transform."""

@@ -17,20 +17,25 @@ slices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.base.jit import Index, Line, Number, Record, Voxels, kernel
+from kernelscope.base.jit import Index, JitKernel, Line, Number, Record, Voxels, kernel
 from kernelscope.filters.shared.border_kernels import border_index
 from kernelscope.filters.shared.correlation import Finish, settle
 from kernelscope.filters.shared.plain import no_simd
+from kernelscope.filters.shared.uncompiled import Ready, settled
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Crop
 from kernelscope.schema.filter import MIDDLE, WHOLE, CpuPass, CpuTask, FilterSpec
+from kernelscope.schema.launch import CudaTask, Launch
+from kernelscope.schema.levels import GLOBAL, PARALLEL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.schema.parameters import SidesParameter
 from kernelscope.schema.samples import Kind
 
@@ -367,3 +372,176 @@ def side_radius(parameters: Mapping[str, Any]) -> int:
 def sides(maximum: int, help: str) -> SidesParameter:
     """Return the parameter ``size`` of a mask of voxels."""
     return SidesParameter(name="size", label="Mask size", help=help, default=3, maximum=maximum)
+
+
+GAPS_IN_3D = {
+    SINGLE_BLOCK.id: "One multiprocessor would take seconds where all of them take milliseconds.",
+    TEXTURE.id: "The textures of this program have two dimensions; a volume has three.",
+    TUNED.id: "This filter has no tuned kernel in 3-D yet.",
+}
+
+_BLOCKS = ((32, 4, 2), (32, 4, 1), (32, 2, 1), (32, 1, 1))
+"""Threads along x, y and z: the first whose tile fits into shared memory is taken."""
+
+_SHARED_BYTES = 48 * 1024
+"""Shared memory of a block on every GPU."""
+
+_NEGATIVE = ("keep", "absolute", "offset", "clip")
+
+
+def _tile_bytes(block: tuple[int, int, int], radii: Sides) -> int:
+    return 4 * math.prod(
+        threads + 2 * radius for threads, radius in zip(block, radii[::-1], strict=True)
+    )
+
+
+def _block(task: CudaTask, radii: Sides) -> tuple[int, int, int]:
+    if task.block is not None:
+        return *task.block, 1
+    if task.level != SHARED.id:
+        return _BLOCKS[0]
+    fitting = (each for each in _BLOCKS if _tile_bytes(each, radii) <= _SHARED_BYTES)
+    return next(fitting, _BLOCKS[-1])
+
+
+def cube_launch(
+    filter_id: str,
+    task: CudaTask,
+    radii: Sides,
+    *,
+    operations: float,
+    weights: NDArray[Any] | None = None,
+    negative: str = "keep",
+    block: tuple[int, int, int] | None = None,
+    **defines: int,
+) -> Launch:
+    """Return the launch of a level.
+
+    - `operations`: for each cell of the mask.
+    - `block`: threads along x, y and z, unless the user asks for others.
+    - `weights`: of the cells, shape (slices, rows, columns): whole numbers, of which float32 holds
+      each. They are in constant memory but at level *global*.
+    """
+    if block is None or task.block is not None:
+        block = _block(task, radii)
+    defines |= dict(zip(("RADIUS_Z", "RADIUS_Y", "RADIUS_X"), radii, strict=True))
+    defines |= dict(zip(("BLOCK_X", "BLOCK_Y", "BLOCK_Z"), block, strict=True))
+    whole = int(bool(task.parameters.get(WHOLE, False)))
+    table = None if weights is None else weights.astype(np.float32).reshape(-1)
+    constants: dict[str, NDArray[Any]] = {}
+    if table is not None and task.level != GLOBAL.id:
+        constants["constant_weights"] = table
+    if negative == "offset":
+        constants["middle"] = np.array(task.parameters.get(MIDDLE, 0.5), np.float64)
+    return Launch(
+        kernel=f"{filter_id}_{task.level}",
+        defines=task.defines(
+            WHOLE=whole,
+            KEEP=int(task.border is Border.KEEP),
+            NEGATIVE=_NEGATIVE.index(negative),
+            **defines,
+        ),
+        block=block,
+        constants=constants,
+        tables=(table,) if table is not None and task.level == GLOBAL.id else (),
+        shared_bytes=_tile_bytes(block, radii) if task.level == SHARED.id else 0,
+        bytes_per_sample=8.0,
+        operations_per_sample=operations * math.prod(2 * radius + 1 for radius in radii),
+    )
+
+
+# Masks of voxels by NumPy alone, in place of the kernels of level *parallel* -----------
+#
+# All sums are in the order of those kernels, so that results have the same bits.
+
+Cells = NDArray[np.float64]
+
+Plan = Callable[[CpuTask], Sequence[CpuPass]]
+
+
+def instead(plan: Plan, forms: Mapping[JitKernel, Callable[..., None]]) -> Plan:
+    """Return the plan of level *parallel* with a function of NumPy for each of its kernels."""
+
+    def passes(task: CpuTask) -> Sequence[CpuPass]:
+        planned = plan(replace(task, level=PARALLEL.id))
+        kernels: Mapping[Any, Callable[..., None]] = forms
+        return [replace(each, kernel=Ready(kernels[each.kernel])) for each in planned]
+
+    return passes
+
+
+def blocks(output: Voxels, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the slice of each unit of work, and its rows: the first, and the one after the last."""
+    count = -(-output.shape[1] // ROWS)
+    for unit in range(start, stop):
+        top = unit % count * ROWS
+        yield unit // count, top, min(top + ROWS, output.shape[1])
+
+
+def cells_around(
+    source: Voxels, places: Places, radii: Record, block: tuple[int, int, int], outside: float = 0
+) -> Cells:
+    """Return the cells around the rows of a block, shape (slices, rows, columns)."""
+    z, top, bottom = block
+    deep, tall, _ = (2 * radius for radius in radii)
+    axes = places.z[z : z + deep + 1], places.y[top : bottom + tall], places.x
+    cells: Cells = source[np.ix_(*axes)][..., 0].astype(np.float64)
+    for axis, indices in enumerate(axes):
+        np.moveaxis(cells, axis, 0)[indices < 0] = outside
+    return cells
+
+
+def summed(cells: Cells, weights: Line, axis: int) -> Cells:
+    """Return the weighted sums of neighbours along an axis, from the first to the last."""
+    count = cells.shape[axis] - len(weights) + 1
+    total: Any = 0.0
+    for k, weight in enumerate(weights):
+        if weight:
+            total = total + weight * cells[(*(slice(None),) * axis, slice(k, k + count))]
+    return np.asarray(total)
+
+
+def put(
+    output: Voxels,
+    block: tuple[int, int, int],
+    values: Cells,
+    cells: Cells,
+    places: Places,
+    radii: Record,
+) -> None:
+    """Write the rows of a block; voxels whose mask does not fit, where that matters, stay."""
+    z, top, bottom = block
+    own = cells[radii[0], radii[1] :, radii[2] :][: bottom - top, : output.shape[2]]
+    z_from, z_to, y_from, y_to, x_from, x_to = places.fits
+    y, x = np.arange(top, bottom)[:, None], np.arange(output.shape[2])
+    fits = (z_from <= z < z_to) & (y_from <= y) & (y < y_to) & (x_from <= x) & (x < x_to)
+    output[z, top:bottom, :, 0] = np.where(fits, values, own)
+
+
+def weigh(
+    source: Voxels,
+    output: Voxels,
+    rows: Record,
+    divisor: Record,
+    places: Places,
+    radii: Record,
+    finish: Finish,
+    centre: Number,
+    start: Index,
+    stop: Index,
+) -> None:
+    """As `cubes.weigh_cubes_parallel`."""
+    for block in blocks(output, start, stop):
+        z, top, bottom = block
+        cells = totals = cells_around(source, places, radii, block)
+        for axis, row in enumerate(rows):
+            totals = summed(totals, row, axis)
+        if centre:
+            own = cells[radii[0], radii[1] :, radii[2] :]
+            totals = totals + centre * own[: bottom - top, : output.shape[2]]
+        quotient = divisor[0][z] * divisor[1][top:bottom, None] * divisor[2]
+        put(output, block, settled(totals[0] / quotient, finish), cells, places, radii)
+
+
+AVERAGES: Mapping[JitKernel, Callable[..., None]] = {weigh_cubes_parallel: weigh}
+"""For `instead`."""

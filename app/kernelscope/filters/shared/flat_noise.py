@@ -233,7 +233,7 @@ def _by_peakedness(energies: NDArray[np.float32]) -> float:
 
     In pictures without noise it is about the same k at all frequencies, far above the 3 of normal
     noise. With noise of the energy s, a frequency of the energy v has kurtosis
-    3 + (k - 3) (1 - s / v)²: the root of what exceeds 3 is a line in 1 / v, which determines s.
+    3 + (k - 3) (1 - s / v)²: the root of the excess over 3 is a line in 1 / v, which determines s.
 
     Zoran and Weiss, "Scale invariance and noise in natural images", ICCV 2009; the line after Pan,
     Zhang and Lyu, "Exposing image splicing with inconsistent local noise variances", ICCP 2012.

@@ -262,7 +262,7 @@ def opponent_variances(variances: Any) -> Numbers:
 
 
 def _spectra(blocks: NDArray[np.float32], clips: bool, parts: int) -> list[_Spectrum]:
-    """Return what is measured in each plane; nothing if too few blocks have whole noise.
+    """Return the measurements of each plane; nothing if too few blocks have whole noise.
 
     - `parts`: by brightness; each has its own flattest blocks.
     """
@@ -390,7 +390,7 @@ _CLIPPED = 0.25
 _STEEP, _CLOSE, _PHOTONS = 1.3, 0.7, 0.5
 """The brightest parts have this many times the variance of the darkest; the distances from the line
 are at most this share of those from one variance for all; and photons make at least this share of
-the mean variance, as texture may be brighter than what is plain. No white noise of sigma 5 to 50 of
+the mean variance, as texture may be brighter than plain areas. No white noise of sigma 5 to 50 of
 255 in 13 pictures is like that."""
 
 

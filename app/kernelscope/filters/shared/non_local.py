@@ -99,7 +99,7 @@ def patch_profile(parameters: Mapping[str, Any]) -> NDArray[np.float64]:
 
 
 def noise_floor(parameters: Mapping[str, Any]) -> float:
-    """Return what noise alone adds to the distance of two patches, where white is 1, if it counts.
+    """Return the distance of two patches by noise alone, where white is 1, if it counts.
 
     Patches that differ by noise of sigma have a distance of 2 sigma² times the sum of their cells'
     weights; with ``weights=corrected`` so much is subtracted, and else 0.

@@ -35,7 +35,7 @@ _TOP = 16
 """Magnitude, in sigmas, from which on the transform has a closed form."""
 
 _WIDE = 8
-"""How far beyond it densities are integrated: what lies further is below 1e-13 of them."""
+"""How far beyond it densities are integrated: the rest is below 1e-13 of them."""
 
 _ROUNDS = 40
 _STRENGTH = 0.7

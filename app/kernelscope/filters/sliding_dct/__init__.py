@@ -33,9 +33,8 @@ from __future__ import annotations
 from kernelscope.filters.shared import uncompiled_blocks
 from kernelscope.filters.shared.sigma_parameters import CHROMA, STRENGTH, sigma_parameter
 from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS, with_spectra
-from kernelscope.filters.sliding_dct.cpu import plan_cpu
+from kernelscope.filters.sliding_dct.cpu import estimate_sigma, plan_cpu, radius
 from kernelscope.filters.sliding_dct.cuda import GAPS, plan_cuda
-from kernelscope.filters.sliding_dct.model import estimate_sigma, radius
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import EDGE, Example, Explanation
 from kernelscope.schema.filter import Cpu, Disturbance, FilterSpec, Remedy, Unit
@@ -46,7 +45,7 @@ SPEC = FilterSpec(
     id="sliding_dct",
     name="Sliding DCT",
     category="Denoising",
-    summary="Removes what is weaker than noise from the frequencies of all 8×8 blocks.",
+    summary="Keeps the frequencies of all 8×8 blocks that are stronger than the noise.",
     synonyms=("denoise", "cosine", "frequency", "wiener", "shrinkage"),
     source="Yu and Sapiro, DCT image denoising, IPOL 2011; second pass after Dabov et al. 2007",
     parameters=(sigma_parameter(estimate_sigma), NOISE, STRENGTH, CHROMA),

@@ -3,26 +3,79 @@
 A pass goes down a strip of columns, from one row of blocks to the next. All of its loops are over
 columns, which the compiler turns into vectors; rows of sums and of coefficients are used again as
 soon as they are finished with. Level *serial* has the same loops without vectors: `plain` is None
-for level *parallel*, where the compiler then leaves out what forbids them.
+for level *parallel*, where the compiler then leaves out the call that forbids them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Flag, Index, Line, Plane, Record, kernel
 from kernelscope.filters.shared.border_kernels import VALID, border_index
 from kernelscope.filters.shared.correlation import Finish, settle
-from kernelscope.filters.shared.cosine import backward, colour_of, forward, get, opponents, put
-from kernelscope.filters.shared.fused import fused
+from kernelscope.filters.shared.cosine import (
+    SQUARES,
+    backward,
+    colour_of,
+    forward,
+    fused,
+    get,
+    opponents,
+    put,
+)
 from kernelscope.filters.shared.plain import no_simd
-from kernelscope.filters.sliding_dct.model import MARGIN, REACH, noise
+from kernelscope.filters.shared.sigma_parameters import shares_of
+from kernelscope.filters.shared.stabilise import estimated_sigma
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
-from kernelscope.schema.samples import colour_count
+from kernelscope.schema.samples import Pixels, colour_count, white_level
+
+SIDE = 8
+"""Of a block."""
+
+REACH = SIDE - 1
+"""How far a pass looks: a pixel's blocks reach so far on each side of it."""
+
+MARGIN = 2 * REACH
+"""The second pass looks at the result of the first one."""
+
+_LAMBDA = 2.7
+"""Coefficients of up to so many sigma are noise."""
+
+_LARGEST = 3e38
+
+
+def radius(parameters: Mapping[str, Any]) -> int:
+    return MARGIN
+
+
+def estimate_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
+    return 100 * estimated_sigma(pixels, parameters)
+
+
+def noise(dtype: np.dtype[Any], parameters: Mapping[str, Any]) -> NDArray[np.float32]:
+    """Return the threshold of the first pass, and 1 / sigma for the second, in units of a sample.
+
+    Both are those of coefficients as `cosine.forward` scales them.
+    Shape (planes, 2, 64), for frequencies 8 x + y; all are 0 where there is no noise to remove.
+    """
+    percent = parameters["sigma"] * parameters["strength"] / 100
+    sigma = percent / 100 * white_level(dtype)
+    numbers = np.zeros((3, 2, SIDE * SIDE), np.float32)
+    if np.float32(min(_LAMBDA * sigma, _LARGEST)) == 0:
+        return numbers
+    spectra = parameters.get("spectra", np.ones((3, SIDE, SIDE)))
+    sigmas = sigma * np.sqrt(spectra.transpose(0, 2, 1).reshape(len(spectra), -1) * SQUARES)
+    sigmas *= np.array(shares_of(parameters, len(sigmas)))[:, None]
+    with np.errstate(divide="ignore"):
+        numbers[:, 1] = np.minimum(1 / sigmas, _LARGEST)
+    numbers[:, 0] = np.minimum(_LAMBDA * sigmas, _LARGEST)
+    return numbers
+
 
 STRIP = 248
 """Columns of the result in a strip: with its blocks' other columns it stays in the cache."""
@@ -46,7 +99,7 @@ def transform_row(
 def transform_columns(rows: Line, first: Index, count: Index, out: Line, plain: Flag) -> None:
     """Write the spectra of the blocks whose first row is `first`: line 8 k + q, q along y.
 
-    `rows` has what `transform_row` wrote, that of row y at line 8 (y modulo 8).
+    `rows` has the numbers that `transform_row` wrote, those of row y at line 8 (y modulo 8).
     """
     if plain is not None:
         no_simd()
@@ -164,8 +217,8 @@ def filter_planes(
     """Compute the rows `start` to `stop` of a pass: the mean of all shrunk blocks of each pixel.
 
     - `picture`, `guide`: float32, shape (planes, rows, columns). The noisy picture, which begins
-      `REACH` rows and columns before the guide in the second pass, and there what the first made of
-      it.
+      `REACH` rows and columns before the guide in the second pass, and there the
+      first result.
     - `output`: float32. `REACH` rows and columns less on each side.
     - `noise`: see `model.noise`.
     """

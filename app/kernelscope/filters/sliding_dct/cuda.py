@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernelscope.filters.sliding_dct.model import MARGIN, REACH, SIDE, noise
+from kernelscope.filters.sliding_dct.cpu import MARGIN, REACH, SIDE, noise
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import BLOCK, CudaPlan, CudaTask, Launch, Scratch
 from kernelscope.schema.levels import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
@@ -27,7 +27,7 @@ _SHARED_BYTES = 4 * 32 * (SIDE * (BLOCK[1] + REACH) + (SIDE + 1) * 16)
 """The structure ``Memory``."""
 
 _OPERATIONS = 2 * 18 * 42 + 64 * 12
-"""Of both passes, about: 18 transforms of eight numbers a place, and what shrinks and adds up."""
+"""Of both passes, about: 18 transforms of eight numbers a place, shrinking and adding up."""
 
 
 def plan_cuda(task: CudaTask) -> CudaPlan:

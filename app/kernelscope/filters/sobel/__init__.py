@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from kernelscope.filters.shared.rows_cuda import rows_launch, rows_pay_from
-from kernelscope.filters.sobel import cubes, directions
-from kernelscope.filters.sobel.cpu import FORMS, plan_cpu, uncompiled_passes
+from kernelscope.filters.sobel import cubes
+from kernelscope.filters.sobel.cpu import COMPASS, FORMS, plan_cpu, uncompiled_passes
 from kernelscope.schema.explanation import EDGE, Cells, Example, Explanation, number, weighted
 from kernelscope.schema.filter import BenchDefaults, Cpu, FilterSpec, Unit
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch, by_size, level_launch
@@ -48,7 +48,7 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     form = FORMS.index(task.parameters["form"])
     operations = _OPERATIONS[form]
     alone = task.parameters["form"] == "single"
-    direction = directions.COMPASS.index(task.parameters["direction"]) if alone else 0
+    direction = COMPASS.index(task.parameters["direction"]) if alone else 0
     if task.level != TUNED.id:
         return level_launch("sobel", task, 1, operations, FORM=form, DIRECTION=direction)
     if task.parameters["form"].startswith("angle"):  # a thread a pixel, as at the other levels
@@ -68,7 +68,8 @@ def radius(parameters: Mapping[str, Any]) -> int:
 
 
 def output_channels(channels: int, parameters: Mapping[str, Any]) -> int:
-    return directions.output_channels(channels, parameters["form"])
+    """Return the channels of the result: colours for ``angle-colour``, alpha is kept."""
+    return channels + 2 if parameters["form"] == "angle-colour" and channels <= 2 else channels
 
 
 _RIGHT = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]])
@@ -129,7 +130,7 @@ SPEC = FilterSpec(
             symbol="direction",
             help="The direction in which brightness increases at each edge.",
             default="N",
-            choices=tuple(Choice(name, name) for name in directions.COMPASS),
+            choices=tuple(Choice(name, name) for name in COMPASS),
             matters=lambda values: values["form"] == "single",
         ),
     ),

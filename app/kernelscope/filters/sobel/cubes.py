@@ -14,16 +14,17 @@ import numpy as np
 from kernelscope.base.jit import Flag, Index, Line, Number, Record, Voxels, inlined, kernel
 from kernelscope.filters.shared import cubes
 from kernelscope.filters.shared.correlation import Finish, settle
-from kernelscope.filters.shared.cubes_cuda import GAPS_IN_3D, cube_launch
-from kernelscope.filters.shared.plain import no_simd
-from kernelscope.filters.shared.uncompiled import settled
-from kernelscope.filters.shared.uncompiled_cubes import (
+from kernelscope.filters.shared.cubes import (
+    GAPS_IN_3D,
     blocks,
     cells_around,
+    cube_launch,
     instead,
     put,
     summed,
 )
+from kernelscope.filters.shared.plain import no_simd
+from kernelscope.filters.shared.uncompiled import settled
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask
 from kernelscope.schema.launch import Cuda, CudaTask, Launch
 from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED

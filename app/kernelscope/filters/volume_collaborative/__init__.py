@@ -3,9 +3,9 @@
 The noise is made one of sigma 1 first: voxels are divided by sigma, which may vary over the head,
 and Rician noise is made Gaussian. Reference cubes of 4×4×4 voxels lie 3 voxels apart, and around
 each one up to 32 that are most alike are found in a window of 11×11×11 places. They become a group:
-each is transformed by the discrete cosine transform, and the group by Haar's, so that what they
-share is in few coefficients. A first stage keeps those above 3.2 sigma; a second one finds the
-groups in the first result, and multiplies the coefficients of the noisy volume by
+each is transformed by the discrete cosine transform, and the group by Haar's, so that the parts
+that all share are in few coefficients. A first stage keeps those above 3.2 sigma; a second one
+finds the groups in the first result, and multiplies the coefficients of the noisy volume by
 b² / (b² + sigma²), where b are those of the first result (Wiener's filter):
 
     g = mean of all cubes that cover a voxel, weighted by 1 / the coefficients that were kept, or
@@ -27,9 +27,8 @@ from __future__ import annotations
 
 from kernelscope.filters.shared import uncompiled_blocks
 from kernelscope.filters.shared.volume_noise import RIM, StabilisedSpec
-from kernelscope.filters.volume_collaborative.cpu import plan_cpu
+from kernelscope.filters.volume_collaborative.cpu import plan_cpu, radius
 from kernelscope.filters.volume_collaborative.cuda import GAPS, plan_cuda
-from kernelscope.filters.volume_collaborative.model import radius
 from kernelscope.schema.explanation import Explanation
 from kernelscope.schema.filter import Cpu, Disturbance, Remedy
 from kernelscope.schema.launch import Cuda

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernelscope.filters.shared.volume_noise import removed_sigma
-from kernelscope.filters.shared.volume_noise_cuda import Ends
-from kernelscope.filters.volume_collaborative.model import (
+from kernelscope.filters.shared.volume_noise import Ends, removed_sigma
+from kernelscope.filters.volume_collaborative.cpu import (
     GROUP,
     PAD,
     REACH,
@@ -53,7 +52,7 @@ _GROUP_BYTES = 4 * (3 * _CELLS + _TUNED_WARPS * SIDE**3 // 2 * 36 + 1)
 
 _FILTERING = 1000
 _OPERATIONS = 11**3 * SIDE**3 * 3 / STEP**3 + _FILTERING
-"""Of a stage and voxel, about: squared differences, and what transforms and adds up."""
+"""Of a stage and voxel, about: squared differences, transforms and adding up."""
 
 
 def plan_cuda(task: CudaTask) -> CudaPlan:

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernelscope.filters.shared.volume_noise import removed_sigma
-from kernelscope.filters.shared.volume_noise_cuda import Ends
+from kernelscope.filters.shared.volume_noise import Ends, removed_sigma
 from kernelscope.filters.volume_dct.model import MARGIN, REACH, SIDE, numbers
 from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
 from kernelscope.schema.levels import CONSTANT, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
@@ -33,7 +32,7 @@ _SHARED_BYTES = 4 * (2 * _CELLS**2 + _LINES * _BLOCK[0] ** 2 + (SIDE + 1) * _TIL
 """The structure ``Memory``."""
 
 _OPERATIONS = 900.0
-"""Of a pass and place, about: 48 transforms of four numbers, and what shrinks and adds up."""
+"""Of a pass and place, about: 48 transforms of four numbers, shrinking and adding up."""
 
 
 def plan_cuda(task: CudaTask) -> CudaPlan:

@@ -36,7 +36,7 @@ from kernelscope.gui.model.times import (
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
 from kernelscope.schema.blocks import block_name
-from kernelscope.schema.chips import Chip
+from kernelscope.schema.filter import Chip
 from kernelscope.schema.samples import Kind
 
 MAX_RUNS = 300

@@ -1,7 +1,7 @@
 """A level as a drawing, with the numbers of the plan of one of its filters.
 
-Three parts: the picture and its blocks, one block with its halo and what one of its threads
-reads, and the memories that the numbers pass through::
+Three parts: the picture and its blocks, one block with its halo and the cells that a thread reads,
+and the memories that the numbers pass through::
 
     picture        block of 32×8 threads          memories
     ▦▦▦▦▦          ┌────────────────┐             device memory
