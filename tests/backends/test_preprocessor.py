@@ -10,8 +10,13 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cuda.inspection import PlannedLaunch, plan, plans
-from kernelscope.backends.cuda.preprocessor import active_lines, find_kernel
-from kernelscope.backends.cuda.sources import SourceFile, read_source, source_files
+from kernelscope.backends.cuda.sources import (
+    SourceFile,
+    active_lines,
+    find_kernel,
+    read_source,
+    source_files,
+)
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.schema.levels import GPU_LEVELS

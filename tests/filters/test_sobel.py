@@ -229,7 +229,7 @@ def test_angles_next_to_the_bounds_between_steps(dtype: type, level: str) -> Non
 
 @pytest.mark.parametrize("white", [255, 65535])
 def test_any_arctangent_tells_on_which_side_of_a_bound_a_gradient_is(white: int) -> None:
-    """The margin of filters.sobel.directions: also for gradients that no nine samples have."""
+    """The margin of the directions: also for gradients that no nine samples have."""
     gx, gy, wanted = np.array(list(gradients_at_the_bounds(white, 4 * white))).T
     places = np.arctan(gy / gx) * ((white + 1) / (2 * np.pi))
     np.testing.assert_array_equal(np.rint(places), wanted)

@@ -16,7 +16,7 @@ from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import SHARED, SINGLE_BLOCK
 from kernelscope.schema.samples import Kind
 from kernelscope.teach import handbook, manual
-from kernelscope.teach.handbook import examples, level_pictures, pictures
+from kernelscope.teach.handbook import level_pictures, pictures
 from kernelscope.teach.handbook.pages import _levels, _settings, nearest
 
 SPECS = list(handbook.FILTERS.values())
@@ -99,7 +99,7 @@ def test_formulas_are_typeset(spec: FilterSpec) -> None:
 @SLOW
 @pytest.mark.parametrize("spec", SPECS, ids=IDS)
 def test_the_arithmetic_of_an_example_gives_its_result(spec: FilterSpec) -> None:
-    worked = examples.worked(spec.id)
+    worked = pictures.worked_example(spec.id)
     found = worked.result[worked.middle]
     if worked.working:
         last = re.findall(r"[−\d.]+", worked.working)[-1]
@@ -112,7 +112,7 @@ def test_the_arithmetic_of_an_example_gives_its_result(spec: FilterSpec) -> None
 @SLOW
 @pytest.mark.parametrize("spec", SPECS, ids=IDS)
 def test_a_filter_changes_its_sample(spec: FilterSpec) -> None:
-    shown = examples.effect(spec.id)
+    shown = pictures.effect(spec.id)
     assert shown.before.dtype == shown.after.dtype == np.uint8
     assert shown.before.shape[:2] == shown.after.shape[:2]
     assert not np.array_equal(shown.before, shown.after)

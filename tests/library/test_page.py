@@ -27,7 +27,7 @@ from kernelscope.images.volume import Volume
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
 from kernelscope.teach import handbook, manual
-from kernelscope.teach.handbook import examples, pages
+from kernelscope.teach.handbook import pages, pictures
 from tests.scripts import load_script
 
 PAGE = manual.FOLDER / "library.md"
@@ -78,7 +78,7 @@ def test_both_ways_of_the_gallery_have_the_effect_that_it_shows(
         result = eval(pages.call(spec), {"ks": ks, "volume": noisy.voxels})
         read = lambda path: read_volume(path).voxels  # noqa: E731
     else:
-        shown = examples.effect(spec.id)
+        shown = pictures.effect(spec.id)
         Image.fromarray(shown.before).save(source)
         result = eval(pages.call(spec), {"ks": ks, "image": shown.before})
         np.testing.assert_array_equal(result, shown.after)

@@ -29,7 +29,7 @@ from kernelscope.teach.manual import filter_name
 
 if TYPE_CHECKING:
     from kernelscope.backends.cuda.inspection import PlannedLaunch
-    from kernelscope.backends.cuda.preprocessor import FunctionPlace
+    from kernelscope.backends.cuda.sources import FunctionPlace
     from kernelscope.engine.launch_report import Resources
     from kernelscope.engine.request import Request
     from kernelscope.schema.filter import FilterSpec
@@ -172,8 +172,7 @@ def _reports(
 
 
 def _entry_point(spec: FilterSpec, launch: Launch) -> FunctionPlace | None:
-    from kernelscope.backends.cuda.preprocessor import find_kernel
-    from kernelscope.backends.cuda.sources import source_files
+    from kernelscope.backends.cuda.sources import find_kernel, source_files
 
     return find_kernel(source_files(spec.id), launch.kernel, launch.defines)
 

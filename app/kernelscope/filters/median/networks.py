@@ -8,8 +8,8 @@ operations that no result depends on are never emitted.
 For 3x3, the windows of two output rows share the input rows 1 and 2. Loop 1 sorts these two in
 each column, and three neighbours in each of the rows 0 and 3. Loop 2 merges three columns of the
 shared rows (v15 to v30; values that can no longer be a median are dropped) and lets row 0 decide
-which of them is the upper median, v36, and row 3 which is the lower one, v42. This is ``dump(3)``;
-``sort`` is a minimum and a maximum:
+which of them is the upper median, v36, and row 3 which is the lower one, v42. ``sort`` is a
+minimum and a maximum:
 
     loop 1: 0 <= x < width + 2
         v1, v2 = sort(row1[x], row2[x])
@@ -293,37 +293,3 @@ def cube_program(sides: tuple[int, int, int]) -> Program:
         merged, place = network.select(core, network.merge(*slid(added)), rank, 0)
         medians.append(merged[place])
     return network.program(medians)
-
-
-def dump(size: int) -> str:
-    """Return the loops of `median_program` as text, one for each stage.
-
-    ``row0[x+1]`` is the sample of the first input row at the pixel to the right of x; v1, v2, ...
-    are values in a register, or in memory if later loops or the caller need them.
-    """
-    program = median_program(size)
-    inputs = size + len(program.results) - 1
-    operations = {node: each for stage in program.stages for node, each in stage.operations.items()}
-    names = {node: f"row{node}" for node in range(inputs)}
-    names |= {node: f"v{number}" for number, node in enumerate(operations, 1)}
-    nodes = {place: node for node, place in program.places.items()}
-
-    def name(lane: ShiftedValue) -> str:
-        return f"{names[lane.node]}[x+{lane.shift}]" if lane.shift else f"{names[lane.node]}[x]"
-
-    lines = []
-    for number, stage in enumerate(program.stages, 1):
-        lines.append(
-            f"loop {number}: 0 <= x < width" + (f" + {stage.reach}" if stage.reach else "")
-        )
-        wanted = {operation: names[node] for node, operation in stage.operations.items()}
-        while wanted:
-            operation = larger, a, b = next(iter(wanted))
-            twin = Operation(not larger, a, b)
-            left, does = wanted.pop(operation), "max" if larger else "min"
-            if twin in wanted:
-                left, does = f"{left}, {wanted.pop(twin)}", "sort"
-            lines.append(f"    {left} = {does}({name(a)}, {name(b)})")
-        lines.append("    keep " + ", ".join(names[node] for node in stage.writes))
-    results = ", ".join(names[nodes[place]] for place in program.results)
-    return "\n".join([*lines, f"medians: {results}"])

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from kernelscope.backends.cuda.inspection import PlannedLaunch
-from kernelscope.backends.cuda.preprocessor import find_kernel
-from kernelscope.backends.cuda.sources import SourceFile
+from kernelscope.backends.cuda.sources import SourceFile, find_kernel
 from kernelscope.engine.backend import Fact
 from kernelscope.schema.launch import Launch
 

@@ -18,8 +18,7 @@ from kernelscope.backends.cuda.inspection import (
     plans,
     reporter,
 )
-from kernelscope.backends.cuda.preprocessor import active_lines, find_kernel
-from kernelscope.backends.cuda.sources import SourceFile, source_files
+from kernelscope.backends.cuda.sources import SourceFile, active_lines, find_kernel, source_files
 from kernelscope.backends.trial.protocol import CompilerMessage
 from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Fact, FactGroup

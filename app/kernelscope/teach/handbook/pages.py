@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kernelscope import filters
-from kernelscope.backends.cuda.preprocessor import find_kernel
-from kernelscope.backends.cuda.sources import source_files
+from kernelscope.backends.cuda.sources import find_kernel, source_files
 from kernelscope.base.durations import duration
 from kernelscope.bench.recorded import Recorded, RecordedTime, Wanted
 from kernelscope.engine.step import Step, default_text
@@ -27,7 +26,6 @@ from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.parameters import Parameter
 from kernelscope.schema.samples import Kind
 from kernelscope.teach import manual
-from kernelscope.teach.handbook import examples
 from kernelscope.teach.handbook.level_pictures import (
     Planned,
     example_of,
@@ -35,7 +33,7 @@ from kernelscope.teach.handbook.level_pictures import (
     planned,
     planned_example,
 )
-from kernelscope.teach.handbook.pictures import SCHEME
+from kernelscope.teach.handbook.pictures import SCHEME, worked_example
 
 _DEVICES: dict[str, str] = {Device.CPU: "CPU", Device.GPU: "GPU"}
 
@@ -96,7 +94,7 @@ def _worked(spec: FilterSpec, computed: bool) -> Iterator[str]:
     yield "## The filter at work"
     yield _picture("mask", spec, f"{spec.name}: a patch, its window and the result")
     if computed:
-        worked = examples.worked(spec.id)
+        worked = worked_example(spec.id)
         if worked.working:
             yield f"The middle: {worked.working}."
         yield f"Settings: {worked.settings}. Computed by the filter's own code."

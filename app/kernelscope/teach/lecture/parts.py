@@ -23,7 +23,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import CudaPlan, Launch, planned
 from kernelscope.schema.levels import Level
 from kernelscope.schema.parameters import Choice, ChoiceParameter, OddParameter
-from kernelscope.teach.handbook import examples
+from kernelscope.teach.handbook import pictures
 from kernelscope.teach.handbook.svg import ACCENT, INK, Drawing
 from kernelscope.traffic.gpus import GPUS, Limits
 
@@ -260,7 +260,7 @@ def filtered(
     border: Border | None = None,
 ) -> NDArray[np.uint8]:
     source = Image.from_array(np.ascontiguousarray(pixels))
-    return examples.filtered(source, Step.of_numbers(filter_id, parameters, border=border))
+    return pictures.filtered(source, Step.of_numbers(filter_id, parameters, border=border))
 
 
 def published(source: str, **about: Any) -> tuple[PublishedFigure, ...]:
