@@ -26,6 +26,9 @@ A file of a few bytes can claim any size, so its header is checked against this 
 ONLY_FIRST = "Only the first"
 """How notices begin about files of several pictures, of which one is read."""
 
+AGAIN = "Get the file again from where it came from."
+"""The way out where a file is damaged."""
+
 CUT_OFF = "The file is cut off: only rows 1 to {rows} of {height} are there; the others are {rest}."
 ANIMATION = f"{ONLY_FIRST} picture of an animation is shown."
 PALETTE = "Palette colours converted to {}."
@@ -194,8 +197,7 @@ def damage_explained(name: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise unreadable(error) from error
         raise Unreadable(
-            f"the {name} data are damaged or cut off ({_detail(error)}).",
-            "Get the file again from where it came from.",
+            f"the {name} data are damaged or cut off ({_detail(error)}).", AGAIN
         ) from error
 
 

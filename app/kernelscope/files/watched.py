@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kernelscope.files.formats import Unreadable
+from kernelscope.files.formats import AGAIN, Unreadable
 
 SECONDS = 0.8
 SECONDS_PER_BYTE = 0.8 / 100e6
@@ -59,8 +59,7 @@ class WatchedFile(io.BufferedReader):
         if self._exhausted or now > self._end:
             self._exhausted = True
             raise Unreadable(
-                "it takes too long to find the way through it; most likely it is damaged.",
-                "Get the file again from where it came from.",
+                "it takes too long to find the way through it; most likely it is damaged.", AGAIN
             )
 
     def read(self, size: int | None = -1, /) -> bytes:

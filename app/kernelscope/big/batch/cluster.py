@@ -369,11 +369,8 @@ class ClusterBatch:
                     _watch(future, ended)
                     continue
                 del left[key], future
-                if (
-                    failure is self._sender.ended
-                    and self._is_innocent(number)
-                    and again[number] < TRIES
-                ):
+                only_waited = times_begun(number, self._settings) <= _BEGUN
+                if failure is self._sender.ended and only_waited and again[number] < TRIES:
                     again[number] += 1
                     self._submit(items, [number], left, ended)
                 else:
@@ -394,10 +391,6 @@ class ClusterBatch:
         for future, number in zip(futures, numbers, strict=True):
             left[future.key] = future, number
             _watch(future, ended)
-
-    def _is_innocent(self, number: int) -> bool:
-        """Return whether a file only waited in workers that another file ended."""
-        return times_begun(number, self._settings) <= _BEGUN
 
 
 def _watch(future: Future, ended: queue.SimpleQueue[str]) -> None:

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -117,34 +117,22 @@ class _ReadFile:
     seconds: float
 
 
+@dataclass
 class Batch:
-    """A recipe on many files.
+    """A recipe on many files."""
 
-    `more`: backends for each further file that is filtered at a time, such as those of another GPU.
-    `options`: for every step that has them. `overwrite`: replace files that are there; otherwise
-    such a file is a failure. `jobs`: files that are read ahead, and written behind, at a time.
-    `hints`: the ways out of failures.
-    """
-
-    def __init__(
-        self,
-        recipe: Recipe,
-        items: Sequence[Item],
-        backends: Mapping[str, Backend],
-        options: RunOptions = DEFAULT_OPTIONS,
-        *,
-        more: Sequence[Mapping[str, Backend]] = (),
-        handling: Handling = AS_USUAL,
-        overwrite: bool = False,
-        jobs: int = 2,
-        costs: Costs | None = None,
-        hints: Hints = COMMAND_LINE,
-    ) -> None:
-        self._hints = hints
-        self._recipe, self._items, self._options = recipe, items, options
-        self._sets = (backends, *more)
-        self._handling, self._overwrite = handling, overwrite
-        self._jobs, self._costs = max(1, jobs), costs or Costs()
+    recipe: Recipe
+    items: Sequence[Item]
+    backends: Mapping[str, Backend]
+    options: RunOptions = DEFAULT_OPTIONS  # for every step that has them
+    _: KW_ONLY
+    more: Sequence[Mapping[str, Backend]] = ()
+    """Backends for each further file that is filtered at a time, such as those of another GPU."""
+    handling: Handling = AS_USUAL
+    overwrite: bool = False  # replace files that are there; otherwise such a file is a failure
+    jobs: int = 2  # files that are read ahead, and written behind, at a time
+    costs: Costs = field(default_factory=Costs)
+    hints: Hints = COMMAND_LINE  # the ways out of failures
 
     def run(
         self,
@@ -169,18 +157,19 @@ class Batch:
             report(outcome)
 
         waiting = []
-        for item in self._items:
+        for item in self.items:
             if journal is not None and journal.is_done(item):
                 note(FileOutcome(item, FileState.SKIPPED, report=journal.report(item)))
             else:
                 waiting.append(item)
+        sets = (self.backends, *self.more)
         free = SimpleQueue[Mapping[str, Backend]]()
-        for backends in self._sets:
+        for backends in sets:
             free.put(backends)
         with (
-            _pool(self._jobs, "kernelscope-batch-write") as writers,
-            _filters(len(self._sets)) as filters,
-            _pool(self._jobs, "kernelscope-batch-read") as readers,
+            _pool(self.jobs, "kernelscope-batch-write") as writers,
+            _filters(len(sets)) as filters,
+            _pool(self.jobs, "kernelscope-batch-read") as readers,
         ):
             begun_work: deque[Future[Future[FileOutcome] | None]] = deque()
 
@@ -196,14 +185,14 @@ class Batch:
 
             try:
                 read = partial(self._read, begun)
-                for item, reading in _ahead(waiting, readers, read, self._jobs):
+                for item, reading in _ahead(waiting, readers, read, self.jobs):
                     if pause is not None and pause.paused:
                         _empty(begun_work, note)
                         pause.wait(token)
                     if token.cancelled:
                         break
                     begun_work.append(filters.submit(work, item, reading))
-                    most = self._jobs + len(self._sets) - 1
+                    most = self.jobs + len(sets) - 1
                     while len(begun_work) > most or (begun_work and _is_written(begun_work[0])):
                         _note_next(begun_work, note)
             finally:  # after Ctrl+C as well: these are on the disk
@@ -213,14 +202,14 @@ class Batch:
     def _read(self, begun: Callable[[Item, FileState], None], item: Item) -> _ReadFile:
         begun(item, FileState.READING)
         start = time.perf_counter()
-        check_target(item, self._hints, overwrite=self._overwrite)
+        check_target(item, self.hints, overwrite=self.overwrite)
         if is_zarr(item.source):
             raise ImageReadError(
                 f"{item.source.name}: OME-Zarr is filtered in blocks, and not in a batch.",
-                self._hints.blocks,
+                self.hints.blocks,
             )
         before = state_of(*item.files)
-        sources = read_sources(item, self._handling)
+        sources = read_sources(item, self.handling)
         if state_of(*item.files) != before:
             raise ImageReadError(
                 f"{item.source.name}: the file changed while it was read.",
@@ -238,8 +227,8 @@ class Batch:
             return None, "Files of several pictures or volumes are not compared."
         try:
             read = read_volume if isinstance(sources[0], Scan) else read_image
-            found: Image | Volume = read(item.reference, nan=self._handling.nan)
-            return with_levels(found, self._handling.levels), ""
+            found: Image | Volume = read(item.reference, nan=self.handling.nan)
+            return with_levels(found, self.handling.levels), ""
         except AppError as error:
             return None, f"The reference cannot be used: {error}"
 
@@ -262,7 +251,7 @@ class Batch:
                 outcome = replace(
                     outcome, size=size, read=read.seconds, report=report, state=read.state
                 )
-                check_results(read.sources, self._recipe, item.target, self._handling)
+                check_results(read.sources, self.recipe, item.target, self.handling)
                 begun(item, FileState.FILTERING)
                 start = time.perf_counter()
                 for source in read.sources:
@@ -288,12 +277,12 @@ class Batch:
         token: CancelToken,
     ) -> tuple[Result, Result, list[str]]:
         results = execute_recipe(
-            self._recipe,
+            self.recipe,
             source,
             backends,
             token,
-            costs=self._costs,
-            options=self._options,
+            costs=self.costs,
+            options=self.options,
             reference=reference,
         )
         first = result = next(results)
@@ -317,7 +306,7 @@ class Batch:
         with self._failures(item) as failed:
             if journal is not None:
                 journal.begin(item, outcome.state, outcome.report)
-            write_results(outputs, item.target, self._handling)
+            write_results(outputs, item.target, self.handling)
             if journal is not None:
                 journal.done(item, outcome.state)
         if failed:
@@ -339,7 +328,7 @@ class Batch:
             found.append(str(error))
         except Exception as error:
             if is_shortage(error):
-                found.append(f"There is not enough memory. {self._hints.memory}")
+                found.append(f"There is not enough memory. {self.hints.memory}")
                 return
             _logger.exception("%s", item.source)
             found.append(f"A bug in the program: {type(error).__name__}: {error}. See the log.")
@@ -477,16 +466,13 @@ def write_results(results: Sequence[Source], target: Path, handling: Handling) -
     if len(pictures) > 1:
         write_pages(pictures, target)
     elif pictures:
-        write_image(pictures[0], target, lossy=handling.lossy, quality=_quality(target, handling))
+        writer = writer_of(target.suffix.lower())
+        quality = handling.quality if writer is not None and writer.encode_at else None
+        write_image(pictures[0], target, lossy=handling.lossy, quality=quality)
     elif len(volumes) > 1:
         write_volumes(volumes, target)
     else:
         write_volume(volumes[0], target, lossy=handling.lossy)
-
-
-def _quality(target: Path, handling: Handling) -> int | None:
-    writer = writer_of(target.suffix.lower())
-    return handling.quality if writer is not None and writer.encode_at is not None else None
 
 
 def describe_size(sources: Sequence[Source]) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from kernelscope.base import memory
 from kernelscope.base.errors import ImageWriteError, OutOfMemory
@@ -16,7 +15,7 @@ from kernelscope.big.lazy.filtered import Filtered, filtered
 from kernelscope.big.lazy.opening import open_source
 from kernelscope.big.lazy.remote import Workers, describe
 from kernelscope.big.lazy.source import Head, LazySource, Sides
-from kernelscope.big.lazy.streaming import Sink, Streamed, stream
+from kernelscope.big.lazy.streaming import Streamed, stream
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
@@ -35,14 +34,6 @@ _SURVEY_RESERVE = 256 << 20
 """Bytes that the compiler takes, which is not loaded yet when the source is surveyed."""
 
 _SLACK = 32 << 20  # bytes for which the allocator may hold memory that it does not use
-
-
-class OpenSink(Sink, Protocol):
-    @property
-    def grain(self) -> Sides: ...
-
-    def finish(self, token: CancelToken, progress: Progress) -> None:
-        """Write the data that follow from all blocks, such as other resolutions."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +68,9 @@ def check_places(source: Path, target: Path) -> None:
         )
 
 
-def sink_for(path: Path, result: LazySource, head: Head) -> AbstractContextManager[OpenSink]:
+def sink_for(
+    path: Path, result: LazySource, head: Head
+) -> AbstractContextManager[tiff_sink.TiffSink | zarr_sink.ZarrSink]:
     """Return a file for a result, which takes its place when the block ends."""
     if path.name.lower().endswith(zarr_sink.SUFFIXES):
         return zarr_sink.zarr_sink(path, result.shape, result.dtype, result.kind, head)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,22 +41,6 @@ Execute = Callable[[Request], Result]
 
 Cover = Callable[[LazySource], Iterable[Box]]
 """Returns boxes that cover a source, each of which fits into memory."""
-
-
-class Filtered(LazySource, Protocol):
-    """The result of a step, or of the last of several."""
-
-    @property
-    def description(self) -> str:
-        """The step in words, with the numbers that were estimated."""
-
-    @property
-    def step(self) -> Step:
-        """The step, with those numbers."""
-
-    @property
-    def levels(self) -> Levels | None:
-        """Black and white of the source, if the step needs them."""
 
 
 def whole(source: LazySource) -> Iterable[Box]:
@@ -108,10 +92,13 @@ def _loses_sign(step: Step, low: float) -> InvalidParameter:
     )
 
 
-class _OfStep:
-    """The result of a step on a source."""
+class Filtered:
+    """The result of a step, or of the last of several, on a source."""
 
     kind = Kind.VOLUME
+    step: Step  # with the numbers that were estimated
+    description: str  # the step in words, with those numbers
+    levels: Levels | None = None  # black and white of the source, if the step needs them
 
     def __init__(
         self,
@@ -133,12 +120,17 @@ class _OfStep:
             else Scan((Volume(zeros, title=source.title),))
         )
         request = Request(stand_in, step, options)  # refuses it before the survey
-        self.levels: Levels | None = None
         self._survey(request, cover, levels)
         self.description = Request(stand_in, self.step, options).describe()
 
     def _survey(self, request: Request, cover: Cover, levels: Levels | None) -> None:
         """Find out what the step needs of the whole source."""
+        raise NotImplementedError
+
+    def read(self, box: Box) -> NDArray[Any]:
+        raise NotImplementedError
+
+    def working_bytes(self, box: Box) -> int:
         raise NotImplementedError
 
     def _levels_of_voxels(self, cover: Cover, levels: Levels | None) -> Levels | None:
@@ -150,7 +142,7 @@ class _OfStep:
         return found
 
 
-class FilteredPicture(_OfStep):
+class FilteredPicture(Filtered):
     kind = Kind.PICTURE
 
     def _survey(self, request: Request, cover: Cover, levels: Levels | None) -> None:
@@ -167,15 +159,12 @@ class FilteredPicture(_OfStep):
         step, region = self.step, _region(box)
         part = self._window(region)
         pixels = take(self._source, (part.rows, part.columns, range(self._source.shape[2])))
-        planes = _run(
-            replace(_picture(pixels, self.title), given_levels=self.levels),
-            replace(step, within=None),
-            part,
-            self._execute,
-            self._options,
-        )
-        if step.within is not None:
-            planes = step.within.limited(self._source.read(box), planes, region)
+        with _without_nan(self.title):
+            image = Image.from_array(pixels, self.title)
+        image, step = replace(image, given_levels=self.levels), replace(step, within=None)
+        planes = _run(image, step, part, self._execute, self._options)
+        if self.step.within is not None:
+            planes = self.step.within.limited(self._source.read(box), planes, region)
         return np.ascontiguousarray(planes)
 
     def working_bytes(self, box: Box) -> int:
@@ -192,7 +181,7 @@ class FilteredPicture(_OfStep):
         return _window(region, self._source.shape, self.step)
 
 
-class FilteredSlices(_OfStep):
+class FilteredSlices(Filtered):
     """A filter for pictures on the slices of a volume."""
 
     def _survey(self, request: Request, cover: Cover, levels: Levels | None) -> None:
@@ -260,7 +249,7 @@ class FilteredSlices(_OfStep):
             return self._unit.picture(pixels, self.title)
 
 
-class FilteredCubes(_OfStep):
+class FilteredCubes(Filtered):
     """A filter whose mask goes through the slices of a volume."""
 
     def _survey(self, request: Request, cover: Cover, levels: Levels | None) -> None:
@@ -321,11 +310,6 @@ def _with(axis: int, across: range, rows: range, columns: range) -> tuple[range,
 
 def _region(box: Box) -> Region:
     return Region(*box.first[:2], *box.sides[:2])
-
-
-def _picture(pixels: NDArray[Any], title: str) -> Image:
-    with _without_nan(title):
-        return Image.from_array(pixels, title)
 
 
 def extremes(source: LazySource, boxes: Iterable[Box]) -> tuple[float, float]:

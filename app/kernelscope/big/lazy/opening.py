@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Protocol
 
 from kernelscope.base.errors import ImageReadError
-from kernelscope.big.lazy.source import Head, LazySource
-from kernelscope.big.lazy.tiff_source import open_tiff
-from kernelscope.big.lazy.zarr_source import is_zarr, open_zarr
+from kernelscope.big.lazy.tiff_source import TiffSource, open_tiff
+from kernelscope.big.lazy.zarr_source import ZarrSource, is_zarr, open_zarr
 from kernelscope.files.pictures.tiff import MAGIC
 from kernelscope.files.volumes import is_volume
 from kernelscope.schema.samples import Kind
 
 
-class OpenSource(LazySource, Protocol):
-    @property
-    def head(self) -> Head: ...
-
-    def check_unchanged(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-def open_source(path: Path, number: int | None = None) -> OpenSource:
+def open_source(path: Path, number: int | None = None) -> TiffSource | ZarrSource:
     """Open a file to be read in blocks; close it after use."""
     if is_zarr(path):
         return open_zarr(path, number)

@@ -69,6 +69,7 @@ class ZarrSink:
                 array[places] = data[inside]
 
     def finish(self, token: CancelToken, progress: Progress) -> None:
+        """Write the other resolutions, which follow from all blocks."""
         total = sum(array.nchunks for array in self._arrays[1:])
         done = 0
         for (finer, coarser), (before, after) in zip(

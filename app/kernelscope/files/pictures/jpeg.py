@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from kernelscope.files import formats
 from kernelscope.files.depth import rescale
-from kernelscope.files.formats import Decoded, Unreadable, check_size
+from kernelscope.files.formats import AGAIN, Decoded, Unreadable, check_size
 from kernelscope.files.pictures import exif, pillow
 from kernelscope.files.watched import WatchedFile
 
@@ -48,7 +48,6 @@ MAX_SIDE = 65500
 """Largest side for most builds of libjpeg; that of imagecodecs supports all of the format's."""
 
 _CUT_OFF = "the file is cut off or damaged: its data end before the picture does."
-_AGAIN = "Get the file again from where it came from."
 
 _FRAMES = {
     **dict.fromkeys((0xC5, 0xC6, 0xC7, 0xCD, 0xCE, 0xCF), "hierarchical"),
@@ -95,7 +94,7 @@ def decode(handle: WatchedFile) -> Decoded:
         )
     scans, end = _scans(data)
     if not scans:
-        raise Unreadable(_CUT_OFF, _AGAIN)
+        raise Unreadable(_CUT_OFF, AGAIN)
     if end < 0:  # libjpeg adds the mark, and simplejpeg refuses data without one
         data += b"\xff\xd9"
     longest = max(found.width, found.height)
@@ -165,7 +164,7 @@ def check_complete(
     data: bytes, samples: NDArray[Any], decode: Callable[[bytes], NDArray[Any]]
 ) -> None:
     if _cut(data, samples, decode):
-        raise Unreadable(_CUT_OFF, _AGAIN)
+        raise Unreadable(_CUT_OFF, AGAIN)
 
 
 def _cut(data: bytes, samples: NDArray[Any], decode: Callable[[bytes], NDArray[Any]]) -> list[str]:
@@ -192,7 +191,7 @@ def _cut(data: bytes, samples: NDArray[Any], decode: Callable[[bytes], NDArray[A
     if rows:
         return [formats.CUT_OFF.format(rows=rows, height=len(samples), rest="grey")]
     if np.ptp(samples) == 0:
-        raise Unreadable(_CUT_OFF, _AGAIN)
+        raise Unreadable(_CUT_OFF, AGAIN)
     return ["The file is cut off: parts of the picture are coarse, or not there and grey."]
 
 
@@ -302,7 +301,7 @@ def check_coded_size(data: bytes, width: int, height: int, samples: int) -> None
         raise Unreadable(
             f"a compressed part of it has {found[0]}×{found[1]} pixels of {found[2]} samples, "
             f"where {width}×{height} of {samples} belong.",
-            "Get the file again from where it came from.",
+            AGAIN,
         )
 
 

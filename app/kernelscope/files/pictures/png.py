@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.files import formats
-from kernelscope.files.formats import Decoded, Unreadable, check_size
+from kernelscope.files.formats import AGAIN, Decoded, Unreadable, check_size
 from kernelscope.files.pictures import exif
 from kernelscope.images.image import NOTHING, Metadata
 
@@ -170,10 +170,7 @@ def _completed(chunks: list[bytes]) -> tuple[list[bytes], list[str]]:
     ends = np.cumsum(rows)
     whole = int(np.searchsorted(ends, len(there), side="right"))
     if not whole:
-        raise Unreadable(
-            "the file is cut off: its data end before the first row does.",
-            "Get the file again from where it came from.",
-        )
+        raise Unreadable("the file is cut off: its data end before the first row does.", AGAIN)
     filled = there[: int(ends[whole - 1])].ljust(sum(rows), b"\0")
     others = [chunk for chunk in chunks if chunk[4:8] not in (b"IDAT", b"IEND")]
     data = [_chunk(b"IDAT", zlib.compress(filled, 1)), _chunk(b"IEND", b"")]

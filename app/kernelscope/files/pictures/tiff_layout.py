@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from kernelscope.files.formats import Unreadable, check_size
+from kernelscope.files.formats import AGAIN, Unreadable, check_size
 from kernelscope.files.pictures import fax, jpeg
 
 _MOST_PLANES = 1 << 20
@@ -223,7 +223,7 @@ def _picture_decoder(page: Any) -> Decode:
         raise Unreadable(
             f"a strip or tile of it does not hold the {width}×{rows} pixels of {samples} samples "
             "that belong there.",
-            "Get the file again from where it came from.",
+            AGAIN,
         )
 
     return decode

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.files.formats import ONLY_FIRST, Unreadable, damage_explained
+from kernelscope.files.formats import AGAIN, ONLY_FIRST, Unreadable, damage_explained
 from kernelscope.files.pictures.dicom import (
     FORMAT,
     SAMPLES,
@@ -30,7 +30,14 @@ from kernelscope.files.pictures.dicom import (
     read_whole,
     stored_pixels,
 )
-from kernelscope.files.volumes.raw_volume import RawVolume, choose, spacing_from, spacing_of
+from kernelscope.files.volumes.raw_volume import (
+    ONE_SCAN,
+    RawVolume,
+    check_alike,
+    choose,
+    spacing_from,
+    spacing_of,
+)
 from kernelscope.images.lengths import is_length
 from kernelscope.images.volume import Spacing, check_shape, narrowed
 
@@ -348,17 +355,11 @@ def _is_picture(header: Any, name: str) -> bool:
     if "Rows" in header and any(keyword in header for keyword in SAMPLES):
         if "SeriesInstanceUID" in header:
             return True
-        raise Unreadable(
-            f"{name} does not state its series (SeriesInstanceUID is missing).",
-            "Get the file again from where it came from.",
-        )
+        raise Unreadable(f"{name} does not state its series (SeriesInstanceUID is missing).", AGAIN)
     kind = header.file_meta.get("MediaStorageSOPClassUID")
     unknown = not kind or (kind.name == kind and not kind.is_private)
     if unknown or not len(header) or re.search("(?<!Non-)Image Storage", kind.name):
-        raise Unreadable(
-            f"{name} is cut off or damaged.",
-            "Get the file again from where it came from.",
-        )
+        raise Unreadable(f"{name} is cut off or damaged.", AGAIN)
     return False
 
 
@@ -395,16 +396,13 @@ def _check(part: _Slice, first: _Slice) -> None:
         )
     if part is first:
         return
-    for what, this, other in (
+    check_alike(
+        part.name,
+        first.name,
         ("height", part.rows, first.rows),
         ("width", part.columns, first.columns),
         ("kind of grey", part.model, first.model),
-    ):
-        if this != other:
-            raise Unreadable(
-                f"{part.name} and {first.name} differ in {what}: {this} and {other}.",
-                "Leave only the slices of one scan in the folder.",
-            )
+    )
     _check_placed(first)
     _check_placed(part)
     for what, here, there in (
@@ -412,10 +410,7 @@ def _check(part: _Slice, first: _Slice) -> None:
         ("spacing", part.spacing, first.spacing),
     ):
         if not np.allclose(np.array(here), np.array(there), atol=1e-3):
-            raise Unreadable(
-                f"{part.name} and {first.name} differ in {what}.",
-                "Leave only the slices of one scan in the folder.",
-            )
+            raise Unreadable(f"{part.name} and {first.name} differ in {what}.", ONE_SCAN)
 
 
 def _check_placed(part: _Slice) -> None:

@@ -16,7 +16,7 @@ from kernelscope.files.formats import Unreadable
 from kernelscope.files.picture_formats import READABLE, WRITERS
 from kernelscope.files.reading import read_image
 from kernelscope.files.volumes import dicom, tiff_stack
-from kernelscope.files.volumes.raw_volume import RawVolume, choose
+from kernelscope.files.volumes.raw_volume import RawVolume, check_alike, choose
 from kernelscope.images.image import NOTHING, Image
 from kernelscope.images.volume import Volume, check_shape
 
@@ -126,15 +126,8 @@ def _stacked_pages(files: Sequence[Path], first: RawVolume) -> RawVolume:
 
 
 def _check_alike(name: str, plane: NDArray[Any], other: str, first: NDArray[Any]) -> None:
-    for what, these, those in (
-        ("size", _size(plane), _size(first)),
-        ("type", plane.dtype, first.dtype),
-    ):
-        if these != those:
-            raise Unreadable(
-                f"{name} and {other} differ in {what}: {these} and {those}.",
-                "Leave only the slices of one scan in the folder.",
-            )
+    sizes, types = ("size", _size(plane), _size(first)), ("type", plane.dtype, first.dtype)
+    check_alike(name, other, sizes, types)
 
 
 def _size(plane: NDArray[Any]) -> str:

@@ -74,6 +74,16 @@ def choose(number: int | None, names: Sequence[str], what: str, *, alike: bool =
     raise Unreadable(f"it has no {what} {number}.", f"There is 1 to {total}: {shown}{rest}.")
 
 
+ONE_SCAN = "Leave only the slices of one scan in the folder."
+
+
+def check_alike(name: str, other: str, *facts: tuple[str, object, object]) -> None:
+    """Refuse two slices if one of the facts about them, its name and both values, differs."""
+    for what, these, those in facts:
+        if these != those:
+            raise Unreadable(f"{name} and {other} differ in {what}: {these} and {those}.", ONE_SCAN)
+
+
 def spacing_from(steps: Mapping[str, float]) -> tuple[Spacing | None, str]:
     """Return the spacing for stated distances by their axes, and the axes without a guess.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from kernelscope.base.errors import SeveralVolumes
-from kernelscope.files.formats import Unreadable, damage_explained, named, unknown
+from kernelscope.files.formats import AGAIN, Unreadable, damage_explained, named, unknown
 from kernelscope.files.reading import open_file
 from kernelscope.files.volumes import dicom, nifti
 from kernelscope.files.volumes.raw_volume import spacing_notices
@@ -155,8 +155,7 @@ def _recognise(path: Path) -> VolumeFormat:
                     start = unpacked.read(nifti.MAX_START)
             except (EOFError, OSError, zlib.error) as error:
                 raise Unreadable(
-                    f"the compressed data are damaged or cut off ({error}).",
-                    "Get the file again from where it came from.",
+                    f"the compressed data are damaged or cut off ({error}).", AGAIN
                 ) from error
     for each in FORMATS:
         if each.fits(start):

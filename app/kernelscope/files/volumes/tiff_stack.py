@@ -230,8 +230,9 @@ def chosen_stack(file: Any, number: int | None) -> tuple[Stack, list[str]]:
     ]
     sizes = ["×".join(map(str, stack_shape(each.series)[::-1])) for each in stacks]
     alike = len(set(sizes)) == 1
-    channels = [series for series in file.series if _letters(series) == "C"]
-    what = "channel" if len(channels) == len(file.series) else "volume"
+    along = ("".join(each.axes[axis] for axis in volume_axes(each)) for each in file.series)
+    of_channels = all(letters == "C" for letters in along)
+    what = "channel" if of_channels else "volume"
     names = [each.name if alike else size for each, size in zip(stacks, sizes, strict=True)]
     chosen = choose(number, names, what, alike=alike)
     stack = stacks[chosen]
@@ -258,10 +259,6 @@ def _stacks(series: Any, description: Description) -> Iterator[Stack]:
             for axis, at in zip(axes, place, strict=True)
         )
         yield Stack(series, index, ", ".join(parts) or "volume 1", channel, description, among)
-
-
-def _letters(series: Any) -> str:
-    return "".join(series.axes[axis] for axis in volume_axes(series))
 
 
 def volume_axes(series: Any) -> tuple[int, ...]:
