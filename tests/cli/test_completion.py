@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kernelscope.cli.common import every_filter
-from kernelscope.cli.completion import script
 from kernelscope.cli.main import COMMANDS
+from kernelscope.cli.setting_up import script
 from tests.cli.running import refused, run
 
 BASH = shutil.which("bash")

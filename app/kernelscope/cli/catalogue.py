@@ -18,7 +18,7 @@ from kernelscope.schema.parameters import Parameter
 from kernelscope.teach.manual import allowed, filter_name, option_of
 
 if TYPE_CHECKING:
-    from kernelscope.engine.backend import Backend, Fact, FactGroup
+    from kernelscope.engine.backend import Backend, Fact
 
 
 def list_filters(arguments: list[str]) -> int:
@@ -156,16 +156,15 @@ def _as_json(machine: Mapping[str, str], backends: Mapping[str, Backend]) -> dic
                 "id": backend.id,
                 "name": backend.name,
                 **asdict(backend.availability()),
-                "facts": [_group(group) for group in backend.facts()],
+                "facts": [
+                    {"title": group.title, "facts": [asdict(fact) for fact in group.facts]}
+                    for group in backend.facts()
+                ],
                 "load": [asdict(fact) for fact in backend.load()],
             }
             for backend in backends.values()
         ],
     }
-
-
-def _group(group: FactGroup) -> dict[str, Any]:
-    return {"title": group.title, "facts": [asdict(fact) for fact in group.facts]}
 
 
 def _print_machine(machine: Mapping[str, str], backends: Mapping[str, Backend]) -> None:

@@ -26,6 +26,7 @@ from kernelscope.base.text import PROGRAM, one_line
 from kernelscope.cli.common import (
     STATUS,
     Parser,
+    add_options,
     file_path,
     log_to_file,
     log_to_stderr,
@@ -100,21 +101,25 @@ def _window(arguments: list[str]) -> int:
         description="Opens the window, on IMAGE if one is given.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "image", metavar="IMAGE", nargs="?", type=file_path, help="picture or volume to open"
-    )
-    parser.add_argument("--debug", action="store_true", help="write the log to stderr too")
-    parser.add_argument("--log", metavar="FILE", type=file_path, help="write the log to FILE too")
+    text = """
+        image IMAGE
+            picture or volume to open
+        --debug
+            write the log to stderr too
+        --log FILE
+            write the log to FILE too
+        """
+    add_options(parser, text, image={"nargs": "?", "type": file_path})
     parser.add_argument(
         "--version", action="version", version=f"Kernelscope {kernelscope.__version__}"
     )
-    entry = parser.add_mutually_exclusive_group()
-    entry.add_argument(
-        "--install-desktop",
-        action="store_true",
-        help="add the program to the desktop's menu, with its icon and types of files (Linux)",
-    )
-    entry.add_argument("--remove-desktop", action="store_true", help="remove that again")
+    text = """
+        --install-desktop
+            add the program to the desktop's menu, with its icon and types of files (Linux)
+        --remove-desktop
+            remove that again
+        """
+    add_options(parser.add_mutually_exclusive_group(), text)
     options = parser.parse_args(arguments)
     image: Path | None = options.image
     if options.install_desktop or options.remove_desktop:
@@ -194,8 +199,8 @@ COMMANDS = {
     "trace": "kernels:trace",
     "bench": "bench:bench",
     "phantom": "phantom:phantom",
-    "warm-up": "warm_up:warm_up",
-    "completion": "completion:completion",
+    "warm-up": "setting_up:warm_up",
+    "completion": "setting_up:completion",
 }
 """The module and the function of each command; it is imported when the command runs."""
 

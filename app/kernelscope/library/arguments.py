@@ -7,7 +7,9 @@ have the numpydoc form.
 
 from __future__ import annotations
 
+import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,7 +90,7 @@ def _footprint(parameter: FootprintParameter) -> Annotation:
 
 
 _KINDS: Mapping[type[Parameter], Callable[[Any], Annotation]] = {
-    FootprintParameter: lambda parameter: _footprint(parameter),
+    FootprintParameter: _footprint,
     ChoiceParameter: lambda parameter: one_of(each.value for each in parameter.choices),
     OddParameter: lambda parameter: _SIDE,
     IntParameter: lambda parameter: _WHOLE,
@@ -159,42 +161,76 @@ class Argument:
 
 _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
-_FLAG = Annotation("bool", "bool")
-
 
 def optional(annotation: Annotation) -> Annotation:
     return Annotation(f"{annotation.text} | None", annotation.words)
 
 
-IMAGE = Argument(
-    "image",
-    Annotation("ArrayLike", "array_like, shape (height, width) or (height, width, channels)"),
-    "Any array of real numbers; the result has its type. Every channel is filtered, see `alpha` "
-    "and `channel_axis`. A stack with `axes` or `axis`.",
-    named=False,
-)
+def _written(text: str) -> Iterator[Argument]:
+    """Yield arguments that are written as in the stub, with the words of the type if it has others.
 
-VOLUME = Argument(
-    "volume",
-    Annotation("ArrayLike", "array_like, shape (depth, height, width)"),
-    "Integers or floats, which are filtered as 32-bit floats.",
-    named=False,
-)
+    One without a default is given by its place.
+    """
+    for head, words in re.findall(r"^(\S.*)\n((?: .*\n?)*)", textwrap.dedent(text), re.MULTILINE):
+        found = re.fullmatch(r"(\w+): (.+?)(?: = (.+?))?(?: -- (.+))?", head)
+        assert found, head
+        name, kind, default, shown = found.groups()
+        value = NO_DEFAULT if default is None else ast.literal_eval(default)
+        annotation = Annotation(kind, shown or kind)
+        yield Argument(name, annotation, " ".join(words.split()), value, default is not None)
 
-COMPONENTS = Argument(
-    "components",
-    Annotation("Sequence[ArrayLike]", "sequence of array_like"),
-    "Up to 3 more volumes of the same head, such as T2w and PDw, filtered together with it.",
-    (),
-)
 
-GREY = Argument("grey", _FLAG, "Convert to greyscale first (ITU-R 601).", False)
+IMAGE, VOLUME = _written("""
+    image: ArrayLike -- array_like, shape (height, width) or (height, width, channels)
+        Any array of real numbers; the result has its type. Every channel is filtered, see `alpha`
+        and `channel_axis`. A stack with `axes` or `axis`.
+    volume: ArrayLike -- array_like, shape (depth, height, width)
+        Integers or floats, which are filtered as 32-bit floats.
+    """)
 
-WITHIN = Argument(
-    "within",
-    optional(Annotation("str", "str")),
-    "Filter only there and keep the rest: “rectangle 12,8 52,38”, “ellipse 12,8 52,38” or "
-    "“polygon 0,0 40,0 20,30”, in pixels to the right and down.",
+COMPONENTS, GREY, WITHIN, NAN, WHITE, BLACK, CVAL = _written("""
+    components: Sequence[ArrayLike] = () -- sequence of array_like
+        Up to 3 more volumes of the same head, such as T2w and PDw, filtered together with it.
+    grey: bool = False
+        Convert to greyscale first (ITU-R 601).
+    within: str | None = None -- str
+        Filter only there and keep the rest: “rectangle 12,8 52,38”, “ellipse 12,8 52,38” or
+        “polygon 0,0 40,0 20,30”, in pixels to the right and down.
+    nan: float | None = None -- float
+        Filter NaN as this number; the result has NaN there again.
+    white: float | None = None -- float
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black: float | None = None -- float
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
+    cval: float = 0.0
+        Value of the cells outside the image for border “constant”.
+    """)
+
+CHANNEL_AXIS, AXES_OF_PICTURES, ALPHA, OUT, PROGRESS, CANCEL = _written("""
+    channel_axis: int | str | None = None -- int or str
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes: tuple[int | str, int | str] | None = None -- (int, int)
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha: bool = False
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no effect.
+    out: NDArray[Any] | None = None -- ndarray
+        Array of the result's shape and type to write it to; it is returned.
+    progress: Callable[[str, float], object] | Any | None = None -- callable or bar of tqdm
+        Called with a stage and the fraction of it that is done, 0 to 1.
+    cancel: Callable[[], bool] | None = None -- callable
+        Called often, on any thread; the function raises `Cancelled` soon after it returned True.
+    """)
+
+_PAIR, _THREE = "tuple[int | str, int | str]", "tuple[int | str, int | str, int | str]"
+
+AXES_OF_CUBES = Argument(
+    "axes",
+    optional(Annotation(f"{_PAIR} | {_THREE}", "(int, int) or (int, int, int)")),
+    "Axes of the rows and the columns, or three: slices, rows and columns of volumes that the "
+    "mask goes through, as with scipy.ndimage. Pictures, or volumes, along all others are filtered "
+    "one by one.",
     None,
 )
 
@@ -203,29 +239,6 @@ AXIS = Argument(
     optional(one_of(AXES)),
     "Read the array as a volume of shape (depth, height, width) and filter its slices "
     "perpendicular to this axis.",
-    None,
-)
-
-NAN = Argument(
-    "nan",
-    optional(Annotation("float", "float")),
-    "Filter NaN as this number; the result has NaN there again.",
-    None,
-)
-
-WHITE = Argument(
-    "white",
-    optional(Annotation("float", "float")),
-    "White of floats and of volumes, to which amounts are relative; by default 1 for samples "
-    "between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.",
-    None,
-)
-
-BLACK = Argument(
-    "black",
-    optional(Annotation("float", "float")),
-    "Black beside `white`; by default 0, and without `white` the smallest sample if that is "
-    "negative.",
     None,
 )
 
@@ -248,74 +261,11 @@ MODE = Argument(
     None,
 )
 
-CVAL = Argument(
-    "cval",
-    Annotation("float", "float"),
-    "Value of the cells outside the image for border “constant”.",
-    0.0,
-)
-
-CHANNEL_AXIS = Argument(
-    "channel_axis",
-    optional(Annotation("int | str", "int or str")),
-    "Axis of the channels; by default the last of three, if it has at most 4.",
-    None,
-)
-
-AXES_OF_PICTURES = Argument(
-    "axes",
-    optional(Annotation("tuple[int | str, int | str]", "(int, int)")),
-    "Axes of the rows and the columns; the pictures along all others are filtered one by one.",
-    None,
-)
-
-AXES_OF_CUBES = Argument(
-    "axes",
-    optional(
-        Annotation(
-            "tuple[int | str, int | str] | tuple[int | str, int | str, int | str]",
-            "(int, int) or (int, int, int)",
-        )
-    ),
-    "Axes of the rows and the columns, or three: slices, rows and columns of volumes "
-    "that the mask goes through, as with scipy.ndimage. Pictures, or volumes, along all others "
-    "are filtered one by one.",
-    None,
-)
-
-ALPHA = Argument(
-    "alpha",
-    _FLAG,
-    "The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no effect.",
-    False,
-)
-
-OUT = Argument(
-    "out",
-    optional(Annotation("NDArray[Any]", "ndarray")),
-    "Array of the result's shape and type to write it to; it is returned.",
-    None,
-)
-
 DEVICE = Argument(
     "device",
     one_of(each.value for each in Device),
     "Where to compute. Integers have the same result on all of them.",
     Device.AUTO.value,
-)
-
-PROGRESS = Argument(
-    "progress",
-    optional(Annotation("Callable[[str, float], object] | Any", "callable or bar of tqdm")),
-    "Called with a stage and the fraction of it that is done, 0 to 1.",
-    None,
-)
-
-CANCEL = Argument(
-    "cancel",
-    optional(Annotation("Callable[[], bool]", "callable")),
-    "Called often, on any thread; the function raises `Cancelled` soon after it returned True.",
-    None,
 )
 
 CALLBACKS = (PROGRESS, CANCEL)
@@ -525,16 +475,21 @@ def area_of(value: Any) -> Area:
         raise error.prefixed("within: ") from None
 
 
+def number_of(name: str, value: Any) -> float:
+    """Return a real number, or raise `InvalidParameter` with the argument's name."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise InvalidParameter(f"{name}: {value!r} is not a number.", "Use a number such as 0.")
+    return float(value)
+
+
 def cval_of(given: Mapping[str, Any], border: Border) -> float:
     """Return the value of cells outside the image."""
-    cval = given["cval"]
-    if isinstance(cval, bool) or not isinstance(cval, int | float | np.number):
-        raise InvalidParameter(f"cval: {cval!r} is not a number.", "Use a number such as 0.")
+    cval = number_of("cval", given["cval"])
     if cval != 0 and border is not Border.CONSTANT:
         raise InvalidParameter(
             f"cval: border “{border}” has no constant outside.", "Use border “constant”."
         )
-    return float(cval)
+    return cval
 
 
 def check_held(name: str, value: float, dtype: np.dtype[Any]) -> None:
@@ -550,13 +505,8 @@ def check_common(given: Mapping[str, Any]) -> None:
     """Raise `InvalidParameter` for a wrong value of an argument that every function has."""
     check_choice("device", given["device"], _DEVICES)
     for name in ("nan", "white", "black"):
-        number = given.get(name)
-        if number is not None and (
-            isinstance(number, bool) or not isinstance(number, int | float | np.number)
-        ):
-            raise InvalidParameter(
-                f"{name}: {number!r} is not a number.", "Use a number such as 0."
-            )
+        if given.get(name) is not None:
+            number_of(name, given[name])
     for name in ("progress", "cancel"):
         if given[name] is not None and not callable(given[name]):
             raise InvalidParameter(

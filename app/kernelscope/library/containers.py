@@ -17,7 +17,7 @@ from kernelscope.base.errors import InvalidImage, InvalidParameter
 from kernelscope.engine.scaling import facts_of_whole
 from kernelscope.engine.step import Step
 from kernelscope.library.arguments import check_held
-from kernelscope.library.device_arrays import check_tensor
+from kernelscope.library.arrays import check_tensor
 from kernelscope.library.layout import Layout
 from kernelscope.schema.borders import Border
 
@@ -110,20 +110,31 @@ def lazily(
     radius, channels = spec.radius(numbers), layout.channels
     colours = 1 if channels is None else values.shape[channels]
     obstacle = spec.uncroppable(numbers) or _obstacle(step, of_type=values.dtype, colours=colours)
-    if min(values.shape[layout.rows], values.shape[layout.columns]) < radius:
-        obstacle = "the picture is smaller than the mask"
-    if obstacle:
-        raise InvalidParameter(
-            f"{spec.name} cannot filter a Dask array in chunks: {obstacle}.",
-            "Compute the array first, or use Recipe.apply_file.",
-        )
-    depth = dict.fromkeys((layout.rows, layout.columns), radius)
-    # The edges of the array are those of the filter; opposite sides touch by Dask's own halo.
-    around = dict.fromkeys(depth, "periodic" if step.border is Border.WRAP else "none")
     if channels is not None:
         values = values.rechunk({channels: -1})
+    halo = dict.fromkeys((layout.rows, layout.columns), radius)
+    return in_chunks(values, step, halo, obstacle, function)
+
+
+def in_chunks(
+    values: Any,
+    step: Step,
+    halo: dict[int, int],
+    obstacle: str,
+    function: Callable[[NDArray[Any]], NDArray[Any]],
+) -> Any:
+    """Return the result as an array of Dask whose chunks have a halo along each of some axes."""
+    if any(values.shape[axis] < radius for axis, radius in halo.items()):
+        obstacle = "it is smaller than the mask"
+    if obstacle:
+        raise InvalidParameter(
+            f"{step.filter.name} cannot filter a Dask array in chunks: {obstacle}.",
+            "Compute the array first, or use Recipe.apply_file.",
+        )
+    # The edges of the array are those of the filter; opposite sides touch by Dask's own halo.
+    around = dict.fromkeys(halo, "periodic" if step.border is Border.WRAP else "none")
     return values.map_overlap(
-        function, depth=depth, boundary=around, dtype=values.dtype, meta=values._meta
+        function, depth=halo, boundary=around, dtype=values.dtype, meta=values._meta
     )
 
 

@@ -11,7 +11,7 @@ in 64-bit floats on the processor, and rounded to the type that they came in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -32,11 +32,10 @@ from kernelscope.images.source import Source
 from kernelscope.images.volume import DTYPES, Volume
 from kernelscope.library import arrays
 from kernelscope.library.arguments import check_held, cval_of, flag
-from kernelscope.library.containers import is_lazy
-from kernelscope.library.device_arrays import device_array
+from kernelscope.library.arrays import device_array
+from kernelscope.library.containers import in_chunks, is_lazy
 from kernelscope.library.layout import axes_of
-from kernelscope.library.running import run_steps
-from kernelscope.library.session import session
+from kernelscope.library.session import run_steps, session
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import SIGN
 
@@ -186,24 +185,11 @@ def rounded(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 def _lazily(recipe: Recipe, values: Any, axes: list[int], given: Mapping[str, Any]) -> Any:
     """Return the result as an array of Dask, which computes it in chunks with a halo."""
     for step in recipe.steps:
+
+        def part(chunk: NDArray[Any], step: Step = step) -> NDArray[Any]:
+            return _on_host(Recipe((step,)), chunk, axes, given)
+
         radii = dict(zip(axes, step.filter.radii(step.parameters), strict=True))
         obstacle, _ = facts_of_whole(step, levels=True)
-        if any(values.shape[axis] < radius for axis, radius in radii.items()):
-            obstacle = "the volume is smaller than the mask"
-        if obstacle:
-            raise InvalidParameter(
-                f"{step.filter.name} cannot filter a Dask array in chunks: {obstacle}.",
-                "Compute the array first.",
-            )
-        alone: Callable[[NDArray[Any]], NDArray[Any]] = _chunk(Recipe((step,)), axes, given)
-        around = dict.fromkeys(axes, "periodic" if step.border is Border.WRAP else "none")
-        values = values.map_overlap(
-            alone, depth=radii, boundary=around, dtype=values.dtype, meta=values._meta
-        )
+        values = in_chunks(values, step, radii, obstacle, part)
     return values
-
-
-def _chunk(
-    recipe: Recipe, axes: list[int], given: Mapping[str, Any]
-) -> Callable[[NDArray[Any]], NDArray[Any]]:
-    return lambda chunk: _on_host(recipe, chunk, axes, given)

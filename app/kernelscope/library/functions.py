@@ -200,7 +200,7 @@ class _Call:
     def _run(self, step: Step, given: Mapping[str, Any]) -> Any:
         """Return the result as an array, or as arrays if there are components."""
         from kernelscope.library import pictures  # with all of the engine
-        from kernelscope.library.running import components_of, run_steps
+        from kernelscope.library.session import components_of, run_steps
 
         if self.spec.kind is Kind.PICTURE:
             return pictures.filtered(Recipe((step,)), given)

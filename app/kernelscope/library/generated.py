@@ -13,6 +13,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,13 +105,11 @@ def _definitions(spec: FilterSpec, names: Mapping[str, str]) -> Iterator[str]:
         yield function(arguments, _ONE, docstring)
         return
     alone = [each for each in arguments if each is not COMPONENTS]
-    together = [_required(each) if each is COMPONENTS else each for each in arguments]
+    together = [
+        replace(each, default=NO_DEFAULT) if each is COMPONENTS else each for each in arguments
+    ]
     yield function(alone, _ONE, docstring)
     yield function(together, _SEVERAL, docstring)
-
-
-def _required(argument: Argument) -> Argument:
-    return Argument(argument.name, argument.annotation, argument.help, NO_DEFAULT)
 
 
 def _declared(

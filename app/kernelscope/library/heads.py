@@ -12,7 +12,7 @@ from kernelscope.base.errors import InvalidParameter, OutOfMemory
 from kernelscope.images.phantom import Contrast, add_noise, head
 from kernelscope.images.phantom import ScannerNoise as Kind
 from kernelscope.images.volume import check_shape
-from kernelscope.library.arguments import check_choice
+from kernelscope.library.arguments import check_choice, number_of
 from kernelscope.library.arrays import host_array
 from kernelscope.library.functions import named_errors
 
@@ -60,7 +60,7 @@ def phantom(
         check_shape(sides, "shape")
         spacing = None if voxel is None else _three("voxel", voxel)
         contrast = _WEIGHTINGS[weighting]
-        share = _number("shading", shading)
+        share = number_of("shading", shading)
         try:
             made = head(sides, [contrast], shading=share, voxel=spacing)  # type: ignore[arg-type]
         except MemoryError:
@@ -105,7 +105,7 @@ def noise(
     """
     with named_errors("noise"):
         check_choice("kind", kind, [each.value for each in Kind])
-        strength = _number("sigma", sigma)
+        strength = number_of("sigma", sigma)
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
             raise InvalidParameter(f"seed: {seed!r} is not a whole number.", "Use 0 or more.")
         if not 0 <= seed < _MOST_SEED:
@@ -113,13 +113,6 @@ def noise(
         truth = host_array(volume, "volume")
         check_shape(truth.shape, "volume")
         return add_noise(truth.astype(np.float32, copy=False), kind, strength, int(seed)).voxels
-
-
-def _number(name: str, value: Any) -> float:
-    """Return a real number, or raise `InvalidParameter` with the argument's name."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise InvalidParameter(f"{name}: {value!r} is not a number.")
-    return float(value)
 
 
 def _three(name: str, value: Any, *, whole: bool = False) -> tuple[float, float, float]:
@@ -132,7 +125,7 @@ def _three(name: str, value: Any, *, whole: bool = False) -> tuple[float, float,
             f"{name}: {value!r} is neither one number nor three.",
             "Give them along z, y and x.",
         ) from None
-    found = _number(name, z), _number(name, y), _number(name, x)
+    found = number_of(name, z), number_of(name, y), number_of(name, x)
     if whole and not all(number.is_integer() for number in found):
         raise InvalidParameter(f"{name}: {value!r} are not whole numbers.", "Use 1 or more.")
     return found

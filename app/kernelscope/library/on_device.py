@@ -24,7 +24,7 @@ from kernelscope.engine.scaling import facts_of_whole
 from kernelscope.engine.stabilising import needs_steps, with_noise
 from kernelscope.engine.steps import over_all, placed, prepared, recipe_request
 from kernelscope.images.image import DTYPES, MAX_SAMPLES, Image
-from kernelscope.library.device_arrays import DeviceArray
+from kernelscope.library.arrays import DeviceArray
 from kernelscope.library.session import PolledToken, session
 from kernelscope.schema.filter import SIGN, Unit
 from kernelscope.schema.levels import Level

@@ -28,12 +28,12 @@ from kernelscope.images.image import DTYPES, Image
 from kernelscope.images.volume import AXES
 from kernelscope.library import arrays, cubes
 from kernelscope.library.arguments import are_three, check_common, check_held, cval_of, flag
+from kernelscope.library.arrays import device_array
 from kernelscope.library.containers import is_lazy, lazily, named_axis, unwrapped
 from kernelscope.library.cubes import as_wide_floats, by_wide_kernels, check_whole, rounded
-from kernelscope.library.device_arrays import device_array
 from kernelscope.library.layout import Layout
 from kernelscope.library.quick import is_plain
-from kernelscope.library.running import run_steps
+from kernelscope.library.session import run_steps
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import Unit
 

@@ -20,8 +20,7 @@ from kernelscope.images.levels import given_levels
 from kernelscope.library import pictures
 from kernelscope.library.arguments import check_common, reporter
 from kernelscope.library.functions import named_errors
-from kernelscope.library.running import components_of, run_steps
-from kernelscope.library.session import PolledToken, session
+from kernelscope.library.session import PolledToken, components_of, run_steps, session
 from kernelscope.schema.samples import Kind
 
 if TYPE_CHECKING:  # its readers are imported when a file is filtered

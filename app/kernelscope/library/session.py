@@ -1,7 +1,8 @@
-"""Runs requests of library functions: the backends of the process, shared by its threads.
+"""Runs recipes and requests on arrays: the backends of the process, shared by its threads.
 
 The CPU backend serves several threads at once; those of GPUs serve one after the other. A process
-that was forked starts with backends of its own, because threads do not survive a fork.
+that was forked starts with backends of its own, because threads do not survive a fork. A recipe
+runs on a GPU where its array lies there, else on the host.
 """
 
 from __future__ import annotations
@@ -9,15 +10,16 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.base.errors import Cancelled
-from kernelscope.engine.backend import Availability, Backend, Fact, FactGroup, close_all
+from kernelscope.base.errors import Cancelled, InvalidParameter
+from kernelscope.engine.backend import Backend, close_all
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs, default_path
@@ -28,8 +30,13 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.run import usable
 from kernelscope.engine.steps import execute_recipe
 from kernelscope.images.image import Image
+from kernelscope.images.levels import given_levels, own_levels_of, with_levels
+from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
-from kernelscope.schema.filter import FilterSpec
+from kernelscope.images.volume import Volume
+from kernelscope.library import arrays
+from kernelscope.library.arguments import check_common
+from kernelscope.library.arrays import device_array
 from kernelscope.schema.levels import Level
 
 if TYPE_CHECKING:
@@ -72,19 +79,9 @@ class OneByOne:
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self._running = threading.Lock()
-        self.id, self.name = backend.id, backend.name
 
-    def availability(self) -> Availability:
-        return self.backend.availability()
-
-    def facts(self) -> Iterator[FactGroup]:
-        return self.backend.facts()
-
-    def load(self) -> tuple[Fact, ...]:
-        return self.backend.load()
-
-    def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
-        return self.backend.levels(spec)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.backend, name)
 
     def run(self, request: Request, level: Level, context: RunContext) -> Source:
         with self.turn(context.token):
@@ -93,9 +90,6 @@ class OneByOne:
     def mean_squared_error(self, first: Image, second: Image) -> float | None:
         with self._running:
             return self.backend.mean_squared_error(first, second)
-
-    def close(self) -> None:
-        self.backend.close()
 
     @contextmanager
     def turn(self, token: CancelToken) -> Iterator[None]:
@@ -171,7 +165,7 @@ class LibrarySession:
         with self._lock:
             if self._backends is None:
                 self._backends = {
-                    key: backend if key == Device.CPU else OneByOne(backend)
+                    key: backend if key == Device.CPU else cast(Backend, OneByOne(backend))
                     for key, backend in create_backends(emulated=True).items()
                 }
             return self._backends
@@ -202,7 +196,7 @@ class LibrarySession:
         with self._lock:
             backends, self._backends = self._backends or {}, None
             cards, self._cards = self._cards, {}
-        close_all([*backends.values(), *cards.values()])
+        close_all([*backends.values(), *cast(list[Backend], list(cards.values()))])
 
 
 _session = LibrarySession()
@@ -220,3 +214,84 @@ def _start_again() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_start_again)
+
+
+def run_steps(
+    recipe: Recipe,
+    listed: Sequence[tuple[str, ArrayLike]],
+    given: Mapping[str, Any],
+    *,
+    as_volumes: bool,
+) -> tuple[Any, ...]:
+    """Return the results of a recipe for arrays: on a GPU, of the first one that lies there.
+
+    `listed`: the arrays with their names for messages: one picture, or the components of a scan.
+    `given`: the arguments that every function has.
+    """
+    check_common(given)
+    there = [array for name, each in listed if (array := device_array(each, name)) is not None]
+    if not there:
+        return _run_on_host(recipe, listed, given, as_volumes=as_volumes)
+    from kernelscope.library import on_device
+
+    if not as_volumes and on_device.runs_there(recipe, there[0], given):
+        result = on_device.run_there(recipe, listed[0][0], there[0], given)
+        if result is not None:
+            return (result,)
+    made = _run_on_host(recipe, listed, given, as_volumes=as_volumes)
+    return on_device.stored(made, there[0])
+
+
+def _run_on_host(
+    recipe: Recipe,
+    listed: Sequence[tuple[str, ArrayLike]],
+    given: Mapping[str, Any],
+    *,
+    as_volumes: bool,
+) -> tuple[NDArray[Any], ...]:
+    options = RunOptions(Device(given["device"]), given["level"])
+    source: Source
+    if as_volumes:
+        source = Scan(
+            tuple(_with_levels(each, given) for each in arrays.scan(listed, given["nan"]).volumes)
+        )
+    else:
+        ((name, array),) = listed
+        array = arrays.host_array(array, name)  # once: it may lie on a card
+        slice_of = arrays.as_slice(array)
+        if slice_of is not None:
+            made = _run_on_host(recipe, [(name, slice_of)], given, as_volumes=True)[0]
+            return (made.reshape(array.shape),)
+        source = _with_levels(arrays.picture(array, name, given["nan"]), given)
+    result = session().run(recipe, source, options, given["progress"], given["cancel"])
+    if isinstance(result.output, Image):
+        channels_last = np.shape(listed[0][1])[2:] == (1,)
+        return (arrays.of_picture(result.output, channels_last),)
+    return arrays.of_scan(result.scan)
+
+
+_Any = TypeVar("_Any", bound=Image | Volume)
+
+
+def _with_levels(source: _Any, given: Mapping[str, Any]) -> _Any:
+    """Return a source with the levels that were given.
+
+    Raises
+    ------
+    InvalidParameter
+        If its type has its own.
+    """
+    levels = given_levels(given.get("white"), given.get("black"))
+    if levels is not None and (own := own_levels_of(source)):
+        raise InvalidParameter(own, "Leave it out, or give floats.")
+    return with_levels(source, levels)
+
+
+def components_of(name: str, array: ArrayLike, components: Any) -> list[tuple[str, ArrayLike]]:
+    """Return a volume and its further components with their names."""
+    if isinstance(components, np.ndarray) and components.ndim == 3:
+        raise InvalidParameter("components: this is one volume.", "Give a list: [t2, pd].")
+    if not isinstance(components, Iterable):
+        kind = type(components).__name__
+        raise InvalidParameter(f"components: {kind} is no list.", "Give a list: [t2, pd].")
+    return [(name, array), *((f"components[{i}]", each) for i, each in enumerate(components))]
