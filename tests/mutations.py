@@ -39,7 +39,7 @@ it: it makes them wait for ever."""
 APP = "app/kernelscope/"
 PICTURES = "tests/contract/test_pictures.py"
 EMULATED = "tests/contract/test_emulated.py"
-REGIONS = "tests/contract/test_regions.py"
+REGIONS = "tests/contract/test_measurements.py"
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ _LISTED = [
      "across * across + along * along <= 2", "tests/engine/test_area.py", "bound"),
     (f"{APP}engine/area.py", "crossed = (min(y, next_y) <= rows) & (rows < max(y, next_y))",
      "crossed = (min(y, next_y) + 1 <= rows) & (rows < max(y, next_y))",
-     "tests/gui/test_regions.py", "off by one"),
+     "tests/gui/test_measurements.py", "off by one"),
     (f"{APP}engine/costs.py", "min(sizes) / REACH <= samples <= max(sizes) * REACH",
      "min(sizes) / REACH <= samples", "tests/engine/test_costs.py", "bound"),
     (f"{APP}engine/costs.py", "v = [n / max(t, 1e-9) for n, t in medians]",
@@ -191,28 +191,28 @@ _LISTED = [
         for file, old, new, tests, kind in (
             ("regions", "return left if handle % 2 else right, top if handle > 1 else bottom",
              "return right if handle % 2 else left, top if handle > 1 else bottom",
-             "test_regions.py", "sign"),
+             "test_measurements.py", "sign"),
             ("regions", "(left, top), (max(right, left + 1), max(bottom, top + 1))",
-             "(left, top), (right, bottom)", "test_regions.py", "bound"),
+             "(left, top), (right, bottom)", "test_measurements.py", "bound"),
             ("regions", "self._chosen = min(self._chosen, len(self._regions) - 1)",
-             "self._chosen = min(self._chosen, len(self._regions))", "test_regions.py",
+             "self._chosen = min(self._chosen, len(self._regions))", "test_measurements.py",
              "off by one"),
             ("measurements",
              "upper = (1 - across) * planes[top, left] + across * planes[top, right]",
              "upper = across * planes[top, left] + (1 - across) * planes[top, right]",
-             "test_profiles.py", "sign"),
+             "test_measurements.py", "sign"),
             ("measurements", "return math.hypot((end_x - x) * across, (end_y - y) * down)",
-             "return math.hypot(end_x - x, end_y - y)", "test_profiles.py", "wrong unit"),
-            ("measurements", "values.std(ddof=1)", "values.std()", "test_regions.py",
+             "return math.hypot(end_x - x, end_y - y)", "test_measurements.py", "wrong unit"),
+            ("measurements", "values.std(ddof=1)", "values.std()", "test_measurements.py",
              "wrong constant"),
             ("measurements", "10 * math.log10(white * white / error)",
-             "10 * math.log10(white / error)", "test_regions.py", "wrong unit"),
+             "10 * math.log10(white / error)", "test_measurements.py", "wrong unit"),
             ("display", "narrowest = max(abs(low), abs(high), 1e-6) * 1e-6", "narrowest = 0.0",
              "test_display.py", "bound"),
             ("display", "(self.low, self.high, self.gamma) == (0, 255, 1)",
              "(self.low, self.high) == (0, 255)", "test_display.py", "lost case"),
             ("displays", "return PaneSide.INPUT if self.linked and alike else side",
-             "return PaneSide.INPUT if self.linked else side", "test_displays.py", "lost case"),
+             "return PaneSide.INPUT if self.linked else side", "test_display.py", "lost case"),
             ("batch_run", "if done < _FEWEST or not self.left:", "if not self.left:",
              "test_batch_queue.py", "bound"),
             ("blind_test", "if each <= likely) / 2.0**rounds", "if each < likely) / 2.0**rounds",
@@ -249,7 +249,7 @@ _LISTED = [
             ("runs", "first = (result.first or key not in self._seen) and not slow",
              "first = result.first and not slow", "test_runs_panel.py", "lost case"),
             ("slice_drawing", "first = index - (slices - 1) // 2", "first = index - slices // 2",
-             "test_projection.py", "off by one"),
+             "test_slice_drawing.py", "off by one"),
             ("shear_warp", "range(count - 1, -1, -1) if toward[across] > 0",
              "range(count - 1, -1, -1) if toward[across] < 0", "test_shear_warp.py", "sign"),
             ("slice_drawing", "seen = (np.abs(change) >= self.threshold) & (change != 0)",

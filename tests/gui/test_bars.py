@@ -1,14 +1,17 @@
-"""The bar of the status bar while code is compiled ahead."""
+"""The status bar: its message, and the bar while code is compiled ahead."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends import warm_up
 from kernelscope.backends.warm_up import Done
+from kernelscope.gui.window.bars import StatusBar
 from kernelscope.gui.window.main_window import MainWindow
 
 
@@ -51,3 +54,35 @@ def test_nothing_is_compiled_again(
     window.preparing.start()
     qtbot.waitUntil(lambda: bool(asked) and not window.background._tasks)
     assert not window.preparing.isVisible()
+
+
+MESSAGE = "GPU tuned.  MRI NLM, dimensions 3d, search radius 5 voxels, patch radius 1 voxel."
+
+
+class Watched(StatusBar):
+    """Keeps its last drawing, from the left edge on."""
+
+    drawn = ""
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        super().paintEvent(event)
+        if event.rect().left() == 0:
+            self.drawn = self.shown_message()
+
+
+def test_a_long_message_ends_before_the_labels(qtbot: QtBot) -> None:
+    bar, position = Watched(), QLabel("x 32")
+    qtbot.addWidget(bar)
+    bar.addPermanentWidget(position)
+    bar.resize(2000, 24)
+    bar.show()
+    bar.showMessage(MESSAGE)
+    qtbot.waitUntil(lambda: bar.drawn == MESSAGE)
+    bar.resize(400, 24)
+    qtbot.waitUntil(lambda: bar.drawn.endswith("…"))
+    first = bar.drawn
+    assert MESSAGE.startswith(first.removesuffix("…"))
+    assert bar.fontMetrics().horizontalAdvance(first) < position.x()
+    position.setText("x 32, y 36, z 24")
+    qtbot.waitUntil(lambda: bar.drawn.endswith("…") and len(bar.drawn) < len(first))
+    assert bar.currentMessage() == bar.toolTip() == MESSAGE
