@@ -156,7 +156,7 @@ _LISTED = [
      "return (over // white).astype(pixels.dtype)", "tests/files -k 'alpha or depth'", "rounding"),
     (f"{APP}files/depth.py", "(samples.astype(np.uint32) * numerator + denominator // 2)",
      "(samples * numerator + denominator // 2)",
-     "tests/files/test_picture_formats.py tests/files/test_jpeg.py tests/files/test_tiff.py",
+     "tests/files/test_formats.py tests/files/test_jpeg.py tests/files/test_tiff.py",
      "wrong type"),
     (f"{APP}files/pictures/bmp.py", "stride = (header.width * header.bits + 31) // 32 * 4",
      "stride = (header.width * header.bits + 7) // 8", "tests/files/test_bmp.py", "wrong stride"),

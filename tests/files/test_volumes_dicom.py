@@ -117,6 +117,13 @@ def series(folder) -> Callable[..., Path]:
     return make
 
 
+def refuse(path: Path, message: str, hint: str = "") -> None:
+    with pytest.raises(ImageReadError) as caught:
+        read_volume(path)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
 class TestSeries:
     @pytest.mark.parametrize("directions", [UPRIGHT, np.eye(3)[[1, 2]], OBLIQUE])
     def test_sorted_along_the_normal(self, series, directions):
@@ -296,11 +303,6 @@ class TestSeries:
 class TestAFileAlone:
     """A good file that is named opens, whatever lies beside it."""
 
-    def test_the_same_kind_is_read_with_it(self, series):
-        volume = read_volume(series() / "IM3")
-        assert volume.depth == 4
-        assert volume.notices == ("Read with all slices of its series in the folder.",)
-
     @pytest.mark.parametrize(
         ("tags", "said"),
         [
@@ -359,12 +361,6 @@ class TestAFileAlone:
         assert "odd2" in notice
         assert "odd3" not in notice
         assert notice.endswith("; and 6 more.")
-
-    def test_gaps_in_its_series_are_refused(self, series):
-        path = series(7)
-        (path / "IM5").unlink()
-        with pytest.raises(ImageReadError, match="slices are missing between IM2 and IM1: 1"):
-            read_volume(path / "IM0")
 
 
 class TestPreamble:
@@ -480,18 +476,13 @@ class TestEnhanced:
         dataset.save_as(folder / "E")
         np.testing.assert_array_equal(read_volume(folder).voxels[2], pixels(2).astype(int) * 2 - 5)
 
-    def refuse(self, folder: Path, message: str) -> None:
-        with pytest.raises(ImageReadError) as caught:
-            read_volume(folder)
-        assert message in caught.value.message
-
     def test_frames_at_the_same_place(self, folder):
         enhanced(folder / "E", order=[0, 1, 1, 2])
-        self.refuse(folder, "E, frame 2 and E, frame 3 lie at the same place")
+        refuse(folder, "E, frame 2 and E, frame 3 lie at the same place")
 
     def test_missing_frames(self, folder):
         enhanced(folder / "E", order=[0, 1, 2, 4])
-        self.refuse(folder, "slices are missing between E, frame 3 and E, frame 4: 1.")
+        refuse(folder, "slices are missing between E, frame 3 and E, frame 4: 1.")
 
     def test_frames_without_a_place(self, folder):
         def alter(frame: pydicom.Dataset, number: int) -> None:
@@ -499,7 +490,7 @@ class TestEnhanced:
                 del frame.PlanePositionSequence
 
         enhanced(folder / "E", alter=alter)
-        self.refuse(folder, "E, frame 3 does not state its position (ImagePositionPatient")
+        refuse(folder, "E, frame 3 does not state its position (ImagePositionPatient")
 
     def test_frames_of_other_orientation(self, folder):
         def alter(frame: pydicom.Dataset, number: int) -> None:
@@ -510,15 +501,15 @@ class TestEnhanced:
                 frame.update(other)
 
         enhanced(folder / "E", alter=alter)
-        self.refuse(folder, "E, frame 3 and E, frame 1 differ in orientation")
+        refuse(folder, "E, frame 3 and E, frame 1 differ in orientation")
 
     def test_fewer_groups_than_frames(self, folder):
         enhanced(folder / "E", NumberOfFrames=5)
-        self.refuse(folder, "E describes 4 frames and holds 5.")
+        refuse(folder, "E describes 4 frames and holds 5.")
 
     def test_frames_that_say_nothing(self, folder):
         write(folder / "F", np.zeros((10, 6), np.uint16), 0, NumberOfFrames=2, Rows=5)
-        self.refuse(folder, "F holds several frames in one file, which do not say where they lie")
+        refuse(folder, "F holds several frames in one file, which do not say where they lie")
 
 
 class TestColour:
@@ -747,36 +738,30 @@ class TestSeveralSeries:
 
 
 class TestRefused:
-    def refuse(self, path: Path, message: str, hint: str = "") -> None:
-        with pytest.raises(ImageReadError) as caught:
-            read_volume(path)
-        assert message in caught.value.message
-        assert hint in caught.value.hint
-
     def test_missing_slices(self, series):
         path = series(7)
         (path / "IM5").unlink()  # slice 4
-        self.refuse(path, "scan: slices are missing between IM2 and IM1: 1.")
+        refuse(path, "scan: slices are missing between IM2 and IM1: 1.")
 
     def test_uneven_slices(self, series):
         path = series(4)
         write(path / "late", pixels(4), 4.3)
-        self.refuse(path, "IM2 and late lie 3.25 mm apart, and most others 2.5 mm.")
+        refuse(path, "IM2 and late lie 3.25 mm apart, and most others 2.5 mm.")
 
     def test_the_same_slice_twice(self, series):
         path = series()
         shutil.copy(path / "IM3", path / "copy")
-        self.refuse(path, "lie at the same place", "Leave only one echo")
+        refuse(path, "lie at the same place", "Leave only one echo")
 
     def test_nearly_the_same_slice_twice(self, series):
         path = series()
         write(path / "copy", pixels(1), 1.019)  # 0.0475 mm from the next, of 2.5
-        self.refuse(path, "lie at the same place", "Leave only one echo")
+        refuse(path, "lie at the same place", "Leave only one echo")
 
     def test_a_slice_beside_the_others(self, series):
         path = series()
         write(path / "IM3", pixels(1), 0, ImagePositionPatient=[-8, 20, 7.5])
-        self.refuse(path, "IM3 lies 2 mm beside the others.")
+        refuse(path, "IM3 lies 2 mm beside the others.")
 
     @pytest.mark.parametrize(
         ("tags", "message"),
@@ -797,16 +782,16 @@ class TestRefused:
     def test_an_odd_slice(self, series, tags, message):
         path = series()
         write(path / "odd", pixels(4), 4, **tags)
-        self.refuse(path, message)
+        refuse(path, message)
 
     def test_another_size(self, series):
         path = series()
         write(path / "odd", np.zeros((5, 7), np.uint16), 4)
-        self.refuse(path, "odd and IM0 differ in width: 7 and 6.")
+        refuse(path, "odd and IM0 differ in width: 7 and 6.")
 
     def test_a_place_that_makes_no_sense(self, series):
         path = series(PixelSpacing=[0, 0])
-        self.refuse(path, "makes no sense")
+        refuse(path, "makes no sense")
 
     def test_cut_off(self, series):
         """A slice must not be left out because so little is left of it."""
@@ -814,7 +799,7 @@ class TestRefused:
         data = (path / "IM3").read_bytes()
         for length in range(140, len(data), 5):
             (path / "IM3").write_bytes(data[:length])
-            self.refuse(path, "IM3")
+            refuse(path, "IM3")
 
     def test_compressed_without_the_library(self, series, monkeypatch):
         path = series(1)
@@ -826,7 +811,7 @@ class TestRefused:
         dicom._add_codecs()
         decoder = pydicom.pixels.get_decoder(JPEGLSLossless)
         monkeypatch.setattr(decoder, "_available", {})
-        self.refuse(path, "IM0 is compressed as JPEG-LS Lossless", install_command("dicom"))
+        refuse(path, "IM0 is compressed as JPEG-LS Lossless", install_command("dicom"))
 
     def test_too_many_voxels(self, folder):
         for index in range(2):
@@ -841,8 +826,8 @@ class TestRefused:
         dataset = write(folder / "report", pixels(0), 0, Rows=None)
         dataset.file_meta.MediaStorageSOPClassUID = BasicTextSRStorage
         dataset.save_as(folder / "report")
-        self.refuse(folder, "its DICOM files hold no pictures")
-        self.refuse(folder / "report", "the file holds no picture")
+        refuse(folder, "its DICOM files hold no pictures")
+        refuse(folder / "report", "the file holds no picture")
 
 
 @pytest.mark.slow

@@ -77,13 +77,12 @@ def test_the_type_stays(dtype: str) -> None:
     np.testing.assert_allclose(floats.astype(float), wanted, rtol=1e-13, atol=tolerance + 1e-13)
 
 
-@pytest.mark.parametrize("axes", [ALL, (1, 2)])
-def test_integers_that_floats_do_not_hold_are_refused(axes: Any) -> None:
+def test_integers_that_floats_do_not_hold_are_refused() -> None:
     volume = np.full((3, 7, 7), -(2**53))
-    np.testing.assert_array_equal(ks.median(volume, axes=axes), volume)
+    np.testing.assert_array_equal(ks.median(volume, axes=ALL), volume)
     volume[1, 1, 1] -= 1  # a 64-bit float rounds it to the number before
     with pytest.raises(AppError, match=r"64-bit floats, .* do not hold these integers"):
-        ks.median(volume, axes=axes)
+        ks.median(volume, axes=ALL)
 
 
 def test_what_lies_outside() -> None:
