@@ -3,7 +3,7 @@
 ``import kernelscope as ks`` shows the members of this package as its own: a function for each
 filter (`functions`), `recipes.Recipe`, `heads.phantom`, `heads.noise`, `comparison.quality`, and
 the errors. They are generated from the specs, or imported on first use: importing the package
-costs nothing. ``kernelscope/__init__.pyi`` describes them for editors; `stub` generates it.
+costs nothing. ``kernelscope/__init__.pyi`` describes them for editors; `generated` writes it.
 """
 
 from __future__ import annotations
