@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import QRect, QSize
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTabBar, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTabBar, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from kernelscope.gui.docks.runs_panel import BUTTONS
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.widgets.appearance import Appearance, Stylist
 from kernelscope.gui.widgets.tool_window import ToolWindow
@@ -33,6 +34,27 @@ def test_the_window_with_all_docks_fits_a_small_screen(
     assert window.minimumSizeHint().width() <= 1280
     assert window.minimumSizeHint().height() <= 720
     assert window.size() == QSize(1280, 720)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "all_fit"), [(1400, True), (420, False)])
+def test_buttons_of_runs_without_room_are_in_a_menu(
+    qtbot: QtBot, open_window: Opener, width: int, all_fit: bool
+) -> None:
+    runs = open_window().runs
+    runs.setParent(None)
+    qtbot.addWidget(runs)
+    runs.resize(width, 200)
+    runs.show()
+    buttons = [runs.findChild(QToolButton, f"{name}Button") for name in BUTTONS]
+    more = runs.findChild(QToolButton, "moreRunActions")
+    assert isinstance(more, QToolButton)
+    shown = [each for each in buttons if each is not None and each.isVisible()]
+    offered = [each.defaultAction() for each in shown] + more.menu().actions()
+    assert [each.objectName() for each in offered] == list(BUTTONS)
+    assert (len(shown) == len(BUTTONS)) is all_fit
+    assert more.isVisible() is not all_fit
+    assert all(each.width() >= each.sizeHint().width() for each in shown)
 
 
 @pytest.mark.slow

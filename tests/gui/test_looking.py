@@ -31,6 +31,7 @@ from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.viewer.region_tool import Touch
 from kernelscope.gui.widgets.controls import NumberBox
+from kernelscope.gui.widgets.parts import SnugLabel
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.schema.samples import Kind
 from tests.gui.helpers import HEIGHT, WIDTH, child, load, press, run, write_picture
@@ -68,7 +69,7 @@ class Looked:
     @property
     def pixel(self) -> str:
         """The text at the cursor, in the status bar."""
-        return child(self.window, QLabel, "pixel").text()
+        return child(self.window, SnugLabel, "pixel").full_text
 
     def step(self, samples: np.ndarray, x: int, y: int) -> int:
         """Return the step in which a sample is drawn as the input is."""

@@ -53,7 +53,8 @@ from kernelscope.gui.tools import file_dialogs
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.preferences import Preferences
-from kernelscope.gui.widgets.messages import ErrorDialog, ReportDialog
+from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.widgets.parts import SnugLabel
 from kernelscope.gui.widgets.theme import ICON_NAMES, icon
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow, warm_up
@@ -745,11 +746,11 @@ def test_both_values_under_the_cursor_also_where_the_result_is_smaller(
     output = loaded.pictures.canvas.output
     assert isinstance(output.shown, Image)
     assert (output.shown.width, output.content.offset) == (WIDTH - 4, 2)
-    pixel = child(loaded, QLabel, "pixel")
+    pixel = child(loaded, SnugLabel, "pixel")
     qtbot.mouseMove(output.views[0], canvas_point(loaded, 20.5, 10.5))
-    qtbot.waitUntil(lambda: pixel.text() == "x 20, y 10   input 60   output 195")
+    qtbot.waitUntil(lambda: pixel.full_text == "x 20, y 10   input 60   output 195")
     qtbot.mouseMove(output.views[0], canvas_point(loaded, 0.5, 10.5))
-    qtbot.waitUntil(lambda: pixel.text() == "x 0, y 10   input 40")
+    qtbot.waitUntil(lambda: pixel.full_text == "x 0, y 10   input 40")
 
 
 @pytest.mark.smoke

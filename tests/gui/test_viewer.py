@@ -14,7 +14,6 @@ from PySide6.QtGui import QImage, QMouseEvent, QPainter
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
-    QLabel,
     QToolButton,
     QWidget,
 )
@@ -31,6 +30,7 @@ from kernelscope.gui.model.drawn_view import draw
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
+from kernelscope.gui.widgets.parts import SnugLabel
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from tests.gui.helpers import Opener, child, load, press, run
@@ -194,7 +194,7 @@ def test_scientific_pictures_are_seen_when_they_are_opened(
     np.testing.assert_array_equal(view.shown.pixels, pixels)
     view.views[0].hovered.emit(QPointF(20.5, 15.5))
     display = Display.automatic(pixels[:, :, None])
-    text = child(window, QLabel, "pixel").text()
+    text = child(window, SnugLabel, "pixel").full_text
     assert text == f"x 20, y 15   input {pixels[15, 20]}   {display.describe()}"
 
 
@@ -211,7 +211,7 @@ def test_output_is_drawn_as_the_input_unless_it_is_unlinked(qtbot: QtBot, scan: 
     shown = pair.output.shown.pixels[9:10, 9:10]
     assert grey(pair.output.views[0], 9, 9) == Display(150, 300, 0.5).steps(shown)
     pair.output.views[0].hovered.emit(QPointF(9.5, 9.5))
-    text = child(scan, QLabel, "pixel").text()
+    text = child(scan, SnugLabel, "pixel").full_text
     assert text.endswith("input: display 0..100, output: display 150..300, gamma 0.5")
 
 
@@ -241,7 +241,10 @@ def test_units_of_values(ran: MainWindow) -> None:
     ):
         ran.actions_[action].trigger()
         ran.pictures.canvas.input.views[0].hovered.emit(QPointF(20.5, 10.5))
-        assert child(ran, QLabel, "pixel").text() == f"x 20, y 10   input {before}   output {after}"
+        assert (
+            child(ran, SnugLabel, "pixel").full_text
+            == f"x 20, y 10   input {before}   output {after}"
+        )
 
 
 def test_double_click_fits(ran: MainWindow) -> None:

@@ -42,6 +42,7 @@ from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.widgets.form import LineEditor, ListEditor
 from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.widgets.parts import SnugLabel
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.judging.metrics import judge_volume
 from kernelscope.images.phantom import Contrast
@@ -489,7 +490,7 @@ def test_noise_around_each_voxel_is_shown_and_saved(
     qtbot.waitUntil(lambda: "window radius 1" in caption(window))
     shown = window.volumes.canvas.output.shown
     np.testing.assert_array_equal(shown.voxels, estimate_local(flat, 1))
-    assert "map " in child(window, QLabel, "pixel").text()
+    assert "map " in child(window, SnugLabel, "pixel").full_text
     window.findChild(QAction, "saveView").trigger()
     save_as(qtbot, window, tmp_path / "noise.nii")
     qtbot.waitUntil((tmp_path / "noise.nii").exists)

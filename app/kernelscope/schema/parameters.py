@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kernelscope.base.errors import InvalidParameter
-from kernelscope.base.text import enumerated
+from kernelscope.base.text import enumerated, significant
 from kernelscope.schema.samples import Pixels
 
 _NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
@@ -510,7 +510,10 @@ class NumbersParameter(BoundedParameter):
         return super().describe(value) if value else f"{self.label.lower()} {self.none}"
 
     def chip(self, value: tuple[float, ...]) -> str:
-        numbers = ", ".join(f"{number:.3g}" for number in value)
+        texts = [f"{number:.3g}" for number in value]
+        if any("." in text for text in texts):  # 23.1, 23.0
+            texts = [significant(number) for number in value]
+        numbers = ", ".join(texts)
         return (
             f"{self._sign} {numbers}{self.behind(value)}" if value else f"{self._sign} {self.none}"
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.runs import Figures
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.parts import ElidedLabel, dressed, in_row, set_help
+from kernelscope.gui.widgets.parts import ElidedLabel, SnugLabel, dressed, in_row, set_help
 
 _HELP = {
     Freshness.EXACT: "The output is that of these settings, for the whole picture.",
@@ -18,7 +18,7 @@ _HELP = {
 }
 
 
-class FreshnessBadge(ElidedLabel):
+class FreshnessBadge(SnugLabel):
     """A shape, a word and the details: ``◐ preview: the visible 900×700 pixels``."""
 
     def __init__(self) -> None:
@@ -27,8 +27,6 @@ class FreshnessBadge(ElidedLabel):
         set_help(self, "window#live")
         self.freshness: Freshness | None = None
         self._details: str | None = None
-        # As wide as its text where there is room, beside figures and notes.
-        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
 
     def show_freshness(self, freshness: Freshness | None, details: str) -> None:
         """Show how the output relates to the settings; None for no output."""
@@ -40,15 +38,6 @@ class FreshnessBadge(ElidedLabel):
         self.setAccessibleDescription(self.toolTip())
         if freshness is not None:
             self.setToolTip(f"{self.toolTip()}\n{_HELP[freshness]}")
-        self.updateGeometry()
-
-    def sizeHint(self) -> QSize:
-        size = super().sizeHint()
-        size.setWidth(self.fontMetrics().horizontalAdvance(self.full_text) + 2)
-        return size
-
-    def minimumSizeHint(self) -> QSize:
-        return QSize(0, super().minimumSizeHint().height())
 
 
 class Headline(QWidget):

@@ -41,9 +41,10 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QLayout,
     QListView,
-    QSizePolicy,
+    QMenu,
     QStackedWidget,
     QStyleOptionViewItem,
+    QToolButton,
     QTreeView,
     QWidget,
 )
@@ -66,6 +67,7 @@ from kernelscope.gui.widgets.parts import (
     swatch,
     switch,
     text_label,
+    tool_button,
     tool_splitter,
 )
 from kernelscope.gui.widgets.tables import Column, CopyKey, FigureDelegate
@@ -780,6 +782,11 @@ class RunsPanel(QWidget):
         tip = "Times and quality of all runs in a table"
         self._switch = switch("Table", "runsTableSwitch", tip=tip)
         self._switch.toggled.connect(lambda: self._arrange())
+        self._buttons: list[QToolButton] = []
+        tip = "Buttons for which the panel is too narrow"
+        self._more = tool_button("»", "moreRunActions", None, "More buttons", tip=tip)
+        self._more.setAutoRaise(True)
+        self._more.setMenu(QMenu(self._more))
         self._lay_out()
         for view in (self.strip, self.table):
             view.installEventFilter(self)
@@ -792,7 +799,8 @@ class RunsPanel(QWidget):
     # --- building ---
 
     def _lay_out(self) -> None:
-        self._tools = in_row(self._of, self._order, (self._note, 1), self._legend, self._switch)
+        lists, right = (self._of, self._order, self._more), (self._legend, self._switch)
+        self._tools = in_row(*lists, (self._note, 1), *right)
         sides = self.strip, self.table
         self._splitter = tool_splitter(*sides, name="runsSplitter", sizes=(500, 500))
         self._views = QStackedWidget()
@@ -809,8 +817,8 @@ class RunsPanel(QWidget):
         for place, id_ in enumerate(BUTTONS, start=2):
             button = action_button(actions[id_], actions[id_].iconText())
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
-            button.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
             self._tools.insertWidget(place, button)
+            self._buttons.append(button)
 
     # --- content ---
 
@@ -907,6 +915,26 @@ class RunsPanel(QWidget):
 
     def _show_legend(self) -> None:
         self._legend.setVisible(not self.table.isHidden() and bool(self.runs))
+        self._fit()
+
+    def _fit(self) -> None:
+        """Show the buttons for which there is room; the others are in a menu."""
+        others = (self._of, self._order, self._legend, self._switch)
+        room = self.width() - self._width_of(*(each for each in others if not each.isHidden()))
+        fitting = len(self._buttons)
+        if self._width_of(*self._buttons) > room:
+            room -= self._width_of(self._more)
+            while fitting and self._width_of(*self._buttons[:fitting]) > room:
+                fitting -= 1
+        for place, button in enumerate(self._buttons):
+            button.setVisible(place < fitting)
+        self._more.setVisible(fitting < len(self._buttons))
+        menu = self._more.menu()
+        menu.clear()
+        menu.addActions([each.defaultAction() for each in self._buttons[fitting:]])
+
+    def _width_of(self, *widgets: QWidget) -> int:
+        return sum(each.sizeHint().width() + self._tools.spacing() for each in widgets)
 
     def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()
@@ -918,6 +946,7 @@ class RunsPanel(QWidget):
         if event.type() in kinds and hasattr(self, "_views"):
             # Not now: Qt goes through all widgets meanwhile.
             QTimer.singleShot(0, self, self._fill)
+            QTimer.singleShot(0, self, self._fit)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -145,7 +145,7 @@ class ComponentsPanel(QWidget):
             self.reordered.emit(volumes)
 
 
-_NOTE = 12  # most room for a name, in heights of a line
+_NOTE = 18  # most room for a name, in heights of a line
 
 
 class VolumeStepBar(QWidget):

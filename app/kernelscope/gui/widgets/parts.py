@@ -359,3 +359,22 @@ class ElidedLabel(QLabel):
         metrics, room = self.fontMetrics(), self.contentsRect().width()
         text = self._brief or self.full_text
         self.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
+
+
+class SnugLabel(ElidedLabel):
+    """As wide as its text where there is room."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+
+    def set_full_text(self, text: str, brief: str = "") -> None:
+        super().set_full_text(text, brief)
+        self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        margins, text = self.contentsMargins(), self.fontMetrics().horizontalAdvance(self.full_text)
+        return QSize(text + margins.left() + margins.right() + 2, super().sizeHint().height())
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, super().minimumSizeHint().height())

@@ -33,6 +33,7 @@ from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.commands import WindowState, plain
 from kernelscope.gui.widgets.parts import (
     ElidedLabel,
+    SnugLabel,
     dressed,
     in_column,
     in_row,
@@ -286,7 +287,7 @@ class StatusBar(QStatusBar):
         super().__init__()
         self.setObjectName("statusBar")
         self.messageChanged.connect(lambda text: self.setToolTip(plain_tip(text)))
-        self.pixel = dressed(QLabel(self), "pixel", "Position and values under the cursor")
+        self.pixel = dressed(SnugLabel(self), "pixel", "Position and values under the cursor")
         self.zoom = dressed(QLabel(self), "zoom", "Zoom")
         for label in (self.pixel, self.zoom):
             label.setContentsMargins(12, 0, 0, 0)
@@ -303,7 +304,7 @@ class StatusBar(QStatusBar):
 
     def clear_figures(self) -> None:
         """Empty the labels on the right, which belong to a page."""
-        self.pixel.clear()
+        self.pixel.set_full_text("")
         self.zoom.clear()
 
     def showMessage(self, message: str, timeout: int | None = 0) -> None:

@@ -298,7 +298,7 @@ class MainWindow(Frame):
         self.open_pictures.changed.connect(self._refresh_actions)
         self.filters.found.connect(self._focus_output)
         for page in self.pages.values():
-            page.described.connect(self._status.pixel.setText)
+            page.described.connect(self._status.pixel.set_full_text)
             page.zoomed.connect(self._status.zoom.setText)
         self.panel.add_browser(self.actions_["findFilter"])
         self.docks[DockName.FILTERS].visibilityChanged.connect(lambda _: self._offer_filters())
