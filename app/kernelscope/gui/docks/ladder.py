@@ -60,6 +60,7 @@ from kernelscope.gui.widgets.parts import (
     label_of,
     set_help,
     text_label,
+    wrapped,
 )
 from kernelscope.gui.widgets.tables import Column
 from kernelscope.schema.levels import colour
@@ -147,7 +148,7 @@ class LadderList(QListWidget):
             text, unfolded = self._folds[what], what in self._unfolded
             room = self.viewport().width() - 2 * _MARGIN
             mark = "▾" if unfolded else "▸"
-            lines = wrapped(f"{mark} {text}", self.fontMetrics(), room)
+            lines = wrapped(f"{mark} {text}", room, self.fontMetrics(), _INDENT)
             item.setText("\n".join(lines))
             metrics = self.fontMetrics()
             height = _row_height(metrics) + (len(lines) - 1) * metrics.lineSpacing()
@@ -268,20 +269,6 @@ class LadderList(QListWidget):
         bar = self.verticalScrollBar().sizeHint().width() + 2 * (_MARGIN + self.frameWidth())
         width = _needed(metrics, names) + sum(_figure_widths(metrics, times)) + _LEAST_BAR + bar
         return QSize(width, _FEWEST * _row_height(metrics))
-
-
-def wrapped(text: str, metrics: QFontMetrics, room: int) -> list[str]:
-    """Return the words of a text in lines of at most `room` pixels, all but the first indented."""
-    lines: list[str] = []
-    for paragraph in text.splitlines():
-        start = len(lines)
-        for word in paragraph.split(" "):
-            longer = f"{lines[-1]} {word}" if len(lines) > start else ""
-            if longer and metrics.horizontalAdvance(longer) <= room:
-                lines[-1] = longer
-            else:
-                lines.append(f"{_INDENT}{word}" if lines else word)
-    return lines
 
 
 def _row_height(metrics: QFontMetrics) -> int:

@@ -35,7 +35,7 @@ from kernelscope.bench import Report
 from kernelscope.bench.charts import Chart, Plot, Series, all_whole, chart, choices
 from kernelscope.bench.output import write
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.parts import dressed, look_at_every_item
+from kernelscope.gui.widgets.parts import dressed, look_at_every_item, wrapped
 from kernelscope.schema.levels import colour
 
 _FEW_LINES = 3
@@ -198,18 +198,6 @@ def broken(name: str, room: float, metrics: QFontMetrics) -> str:
         return name
     parts = (wrapped(f"{part},", room, metrics) for part in name.split(", "))
     return "\n".join(line for lines in parts for line in lines).removesuffix(",")
-
-
-def wrapped(text: str, room: float, metrics: QFontMetrics) -> list[str]:
-    """Return the words of a text on lines of at most `room` pixels, but for longer words."""
-    lines = [""]
-    for word in text.split():
-        longer = f"{lines[-1]} {word}".lstrip()
-        if lines[-1] and metrics.horizontalAdvance(longer) > room:
-            lines.append(word)
-        else:
-            lines[-1] = longer
-    return lines
 
 
 def _power(exponent: float) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from PySide6 import QtGui
 from PySide6.QtCore import QObject, QPoint, QSignalBlocker, QSize, Qt
-from PySide6.QtGui import QAction, QColor, QPixmap, QResizeEvent
+from PySide6.QtGui import QAction, QColor, QFontMetrics, QPixmap, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QBoxLayout,
@@ -321,6 +321,23 @@ def plain_tip(text: str) -> str:
     """
     text = printable(text)
     return QtGui.Qt.convertFromPlainText(text) if QtGui.Qt.mightBeRichText(text) else text
+
+
+def wrapped(text: str, room: float, metrics: QFontMetrics, indent: str = "") -> list[str]:
+    """Return the words of a text on lines of at most `room` pixels, but for longer words.
+
+    `indent`: before all lines but the first.
+    """
+    lines: list[str] = []
+    for paragraph in text.splitlines():
+        start = len(lines)
+        for word in paragraph.split():
+            longer = f"{lines[-1]} {word}" if len(lines) > start else ""
+            if longer and metrics.horizontalAdvance(longer) <= room:
+                lines[-1] = longer
+            else:
+                lines.append(f"{indent}{word}" if lines else word)
+    return lines
 
 
 class ElidedLabel(QLabel):
