@@ -53,7 +53,7 @@ from kernelscope.gui.tools import file_dialogs
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.preferences import Preferences
-from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.widgets.messages import ErrorDialog, ReportDialog
 from kernelscope.gui.widgets.parts import SnugLabel
 from kernelscope.gui.widgets.theme import ICON_NAMES, icon
 from kernelscope.gui.window.dock_list import DockName
