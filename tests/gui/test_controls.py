@@ -143,7 +143,7 @@ def test_the_shape_of_a_mask_is_a_list_that_also_shows_a_table(qtbot: QtBot) -> 
     assert size.isEnabled()
     table = ((0, 1), (1, 1))
     form.show_state(Values(spec.validate({"footprint": table}), ()))
-    assert box.currentText() == "Own of 2×2"
+    assert box.currentText() == "Own shape, 2 wide, 2 high"
     assert form.state().numbers["footprint"] == table
     assert not size.isEnabled()
     box.setCurrentIndex(0)
@@ -163,7 +163,7 @@ def test_a_mask_of_any_shape_is_drawn_from_the_one_in_front(qtbot: QtBot, filter
     disk = ((0, 0, 1, 0, 0), (0, 1, 1, 1, 0), (1,) * 5, (0, 1, 1, 1, 0), (0, 0, 1, 0, 0))
     assert form.state().numbers["footprint"] == disk
     assert (box.sheet.isVisible(), box.draw.isVisible()) == (True, False)
-    assert box.currentText() == "Own of 5×5"
+    assert box.currentText() == "Own shape, 5 wide, 5 high"
     table = box.sheet.table
     for key in (Qt.Key.Key_Space, Qt.Key.Key_Down, Qt.Key.Key_1, Qt.Key.Key_Right, Qt.Key.Key_0):
         qtbot.keyClick(table, key)
@@ -204,7 +204,7 @@ def test_a_mask_is_drawn_with_the_mouse_and_by_text(qtbot: QtBot) -> None:
     qtbot.keyClicks(text, "0 1; 1 1; 0 1")
     assert form.state().numbers["footprint"] == ((0, 1), (1, 1), (0, 1))
     assert (table.rowCount(), table.columnCount()) == (3, 2)
-    assert box.currentText() == "Own of 3×2"
+    assert box.currentText() == "Own shape, 2 wide, 3 high"
     qtbot.keyClicks(text, " 1")
     problem = form.state().problem
     assert problem is not None
