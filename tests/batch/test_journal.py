@@ -1,4 +1,4 @@
-"""The journal of a batch: what counts as done after an end at any place."""
+"""The journal of a batch: files that count as done after an end at any place."""
 
 from __future__ import annotations
 

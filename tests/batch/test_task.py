@@ -1,4 +1,4 @@
-"""Files as tasks: what is sent, who writes the targets, and what is left over."""
+"""Files as tasks: the text that is sent, who writes the targets, and leftovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``batch``: results, failures, interruptions and what is left after them."""
+"""The command ``batch``: results, failures, interruptions and their remains."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def test_a_file_that_changes_while_it_is_read_fails(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("line", "status", "message"),
     [
-        ("in --summary s.txt", 2, "the name tells no format"),
+        ("in --summary s.txt", 2, "the name has no format"),
         ("in --reference no", 1, "no: there is no such folder"),
         ("in --quiet --verbose", 2, "--quiet: not allowed with argument --verbose"),
         ("in", 1, "a newer one may have written it"),

@@ -1,4 +1,4 @@
-"""``apply --memory``: the same samples as in memory, and a clear line for what cannot be."""
+"""``apply --memory``: the same samples as in memory, and a clear line for steps that cannot be."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def whole(info: bytes, body: bytes, table: bytes = b"", gap: int = 0) -> bytes:
 
 
 def rows(pixels: np.ndarray, bits: int) -> bytes:
-    """(height, width) numbers of so many bits, bottom row first, each row a multiple of 4 bytes."""
+    """(height, width) numbers of that depth, bottom row first, each row a multiple of 4 bytes."""
     lines = []
     for row in pixels[::-1]:
         if bits < 8:
@@ -61,7 +61,7 @@ def entries(palette: np.ndarray, size: int = 4) -> bytes:
 
 @pytest.fixture
 def numbers():
-    """Return a function that makes (height, width) random numbers of so many bits."""
+    """Return a function that makes (height, width) random numbers of that depth."""
     rng = np.random.default_rng(5)
     return lambda bits: rng.integers(0, 2**bits, (HEIGHT, WIDTH))
 

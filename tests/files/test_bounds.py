@@ -242,7 +242,7 @@ def test_loading_a_library_is_not_the_files_doing(
 DECLARED, SIDE = 64, 6000
 UNPACKED = SIDE * SIDE
 MOST_MEMORY = 16 * 2**20
-"""Less than half of the unpacked bytes, and room for what a codec takes at its first use."""
+"""Less than half of the unpacked bytes, and room for a codec at its first use."""
 
 ZEROS = np.zeros((SIDE, SIDE), np.uint8)
 

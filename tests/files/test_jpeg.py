@@ -20,7 +20,7 @@ from tests.files.makers import healthy
 
 @pytest.fixture
 def deep():
-    """Return a function that makes smooth samples of so many bits."""
+    """Return a function that makes smooth samples of that depth."""
 
     def make(bits: int, channels: int = 1) -> np.ndarray:
         ramp = np.add.outer(np.arange(33), np.arange(41))[:, :, np.newaxis] * np.arange(1, 4)

@@ -177,7 +177,7 @@ def test_too_little_memory_is_refused_with_the_least_amount() -> None:
     in_turn(tuple(filters.discover()), ("uint8", "uint16", "float32"), every=3),
 )
 def test_no_filter_takes_more_memory_than_its_blocks_claim(filter_id: str, dtype: str) -> None:
-    """By what NumPy allocates; the claim is the same for every filter, and for the largest."""
+    """By allocations of NumPy; the claim is the same for every filter, and for the largest."""
     spec = filters.get(filter_id)
     given: dict[str, Any] = {"search_radius": 3, "filter_sigma": 0.1} if filter_id == "nlm" else {}
     if spec.noise is not None:  # blocks refuse to look for its kind

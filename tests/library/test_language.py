@@ -16,13 +16,13 @@ import kernelscope
 from kernelscope.library.arguments import MODES
 from kernelscope.library.session import LibrarySession
 
-ks: Any = kernelscope  # tests also give what the stub refuses
+ks: Any = kernelscope  # tests also give arguments that the stub refuses
 
 TYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 
 
 def samples(dtype: str, shape: tuple[int, ...] = (20, 31), seed: int = 0) -> NDArray[Any]:
-    """Return samples over the whole range of a type, or what 64-bit floats hold of it."""
+    """Return samples over the whole range of a type, as far as 64-bit floats hold it."""
     random, kind = np.random.default_rng(seed), np.dtype(dtype)
     if kind.kind == "f":
         return random.normal(0, 100, shape).astype(dtype)

@@ -73,7 +73,7 @@ def batch(arguments: list[str]) -> int:
         parser.error("--gpu is for this machine: pin workers of --scheduler as they are started")
     if options.summary and not options.summary.name.lower().endswith((".json", ".csv")):
         raise UnknownName(
-            f"--summary {options.summary}: the name tells no format.", "Use .json or .csv."
+            f"--summary {options.summary}: the name has no format.", "Use .json or .csv."
         )
     given_levels(options.white, options.black)  # refuses a white that is not above black
     if options.quiet and options.verbose:

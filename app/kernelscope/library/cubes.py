@@ -140,7 +140,7 @@ def as_wide_floats(
 
 
 def check_whole(samples: NDArray[Any], bits: int) -> None:
-    """Refuse integers that floats of so many bits do not hold; 64 bits may not tell them apart."""
+    """Refuse integers that floats of `bits` do not hold; 64 bits may not distinguish them."""
     if samples.size and (int(samples.max()) > _WHOLE or int(samples.min()) < -_WHOLE):
         held = False
     else:

@@ -216,7 +216,7 @@ class _Call:
             sides = {
                 name: along_axes(name, value)
                 for name, value in own.items()
-                # A word that says what is so anyway, as footprint="square", does no harm.
+                # A word that is the default, as footprint="square", does no harm.
                 if name in names or not isinstance(value, str) or value != self.defaults[name]
             }
             values = checked(spec, sides)

@@ -205,7 +205,7 @@ def _axis(value: Any, ndim: int, name: str) -> int:
 
 
 def axes_of(axes: Any, ndim: int, count: int) -> list[int]:
-    """Return the numbers of so many axes, or raise `InvalidParameter`."""
+    """Return the numbers of `count` axes, or raise `InvalidParameter`."""
     try:
         found = [_axis(each, ndim, "axes") for each in axes]
     except TypeError:

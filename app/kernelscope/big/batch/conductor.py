@@ -335,7 +335,7 @@ class Batch:
 
 
 def check_target(item: Item, hints: Hints, *, overwrite: bool) -> None:
-    """Refuse to replace an input by its result, and any other file unless told to."""
+    """Refuse to replace an input by its result, and any other file unless the user wants it."""
     with explained(item.target):  # its name may be too long
         there = item.target.exists()
         own = there and any(map(item.target.samefile, filter(Path.exists, item.files)))

@@ -295,7 +295,7 @@ def _free(place: PurePath, taken: set[str]) -> PurePath:
 
 
 def _key(place: PurePath) -> str:
-    """Return the name by which systems that ignore case tell files from each other."""
+    """Return the name by which systems that ignore case distinguish files."""
     return str(place).casefold()
 
 

@@ -101,7 +101,7 @@ def filter_file(
     token = token or CancelToken()
     costs = costs or Costs()
     check_places(source, target)
-    here = options if workers is None else DEFAULT_OPTIONS  # workers may have what is not here
+    here = options if workers is None else DEFAULT_OPTIONS  # workers may have other devices
     if here.device is not Device.AUTO:
         usable(here.device, backends)
 

@@ -124,7 +124,7 @@ class Filtered:
         self.description = Request(stand_in, self.step, options).describe()
 
     def _survey(self, request: Request, cover: Cover, levels: Levels | None) -> None:
-        """Find out what the step needs of the whole source."""
+        """Find the facts about the whole source that the step needs."""
         raise NotImplementedError
 
     def read(self, box: Box) -> NDArray[Any]:

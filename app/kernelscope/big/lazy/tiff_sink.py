@@ -28,7 +28,7 @@ from kernelscope.schema.samples import Kind
 
 SUFFIXES = (".tif", ".tiff")
 
-_BIG = 2**32 - 2**25  # bytes of samples that an ordinary TIFF holds at most, besides its tags
+_BIG = 2**32 - 2**25  # bytes of samples that an ordinary TIFF holds at most, without its tags
 
 
 class TiffSink:

@@ -278,7 +278,7 @@ def _picture(file: OpenedFile, tiff: Any, count: int) -> TiffSource:
     first = int(page.dataoffsets[0]) if page.is_contiguous else None
     inverts = meaning == WHITE_IS_ZERO
     if inverts:
-        inverted(np.empty(0, page.dtype), 8)  # refuses what has no largest value
+        inverted(np.empty(0, page.dtype), 8)  # refuses a type without a largest value
     pages = [_Page(file, page, first, _Kept(KEPT_BYTES), inverts)]
     return TiffSource(file, pages, Kind.PICTURE, head)
 
@@ -291,7 +291,7 @@ def _stack(file: OpenedFile, tiff: Any, number: int | None) -> TiffSource:
     if keyframe.dtype not in VOLUME_DTYPES:
         raise _of_type(keyframe.dtype, "uint8, uint16, int16 or 32-bit float")
     if meaning == WHITE_IS_ZERO:
-        inverted(np.empty(0, keyframe.dtype), 8)  # refuses what has no largest value
+        inverted(np.empty(0, keyframe.dtype), 8)  # refuses a type without a largest value
         notices.append("White is 0 in the file: inverted.")
     if orientation_of(keyframe) != 1:
         raise Unreadable(*_TURNED)
