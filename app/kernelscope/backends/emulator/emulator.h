@@ -693,11 +693,9 @@ inline void dp4a_u32_s32(int& result, unsigned samples, int weights, int sum)
 namespace emulator {
 inline double half_of(unsigned bits)
 {
-    const int exponent = bits >> 10 & 31, digits = bits & 1023;
-    const double size = exponent == 31 ? (digits ? (double)NAN : (double)INFINITY)
-        : exponent                     ? ldexp(1024 + digits, exponent - 25)
-                                       : ldexp(digits, -24);
-    return bits & 0x8000 ? -size : size;
+    const unsigned size = (bits & 0x7fff) << 13;  // as a float's, whose exponent is 112 too small
+    const float value = size < 0x0f800000 ? bits_as<float>(size) * 0x1p112f : bits_as<float>(size | 0x7f800000);
+    return bits & 0x8000 ? -value : value;
 }
 // Rounded to the nearest half, ties to even.
 inline unsigned to_half(double value)
@@ -705,12 +703,13 @@ inline unsigned to_half(double value)
     const unsigned sign = signbit(value) ? 0x8000 : 0;
     const double size = fabs(value);
     if (size != size) return 0x7fff;
-    if (size == 0) return sign;  // it has no exponent
     if (size >= 65520) return sign | 0x7c00;
-    int exponent;
-    frexp(size, &exponent);
-    const int shift = max(exponent - 11, -24);  // of the last digit
-    return sign | ((unsigned)(shift + 24 << 10) + (unsigned)nearbyint(ldexp(size, -shift)));
+    // A number whose last digit is that of the half: sums with it are rounded there.
+    const uint64_t exponent = bits_as<uint64_t>(size) >> 52, least = 1023 - 14;
+    const double large = bits_as<double>((exponent < least ? least : exponent) + 42 << 52);
+    const double rounded = size + large - large;
+    if (rounded < 0x1p-14) return sign | (unsigned)(rounded * 0x1p24);
+    return sign | ((bits_as<unsigned>((float)rounded) >> 13) - (112 << 10));
 }
 template <typename Operation>
 inline void in_halves(unsigned& result, Operation operation)
@@ -764,24 +763,27 @@ inline void cvt_rn_f16_f32(unsigned short& bits, float value) { bits = emulator:
 namespace emulator {
 template <int K>
 struct Fragments {
-    unsigned a[K / 4], b[K / 8];
+    float a[K / 2], b[K / 4];
 };
 template <int K>
-inline void multiply(float* const (&d)[4], const Fragments<K>& own)
+inline void multiply(float* const (&d)[4], const unsigned (&a)[K / 4], const unsigned (&b)[K / 8])
 {
     const unsigned row = own_lane() / 4, pair = own_lane() % 4;
     struct Four {
         double of[4];
     };
+    Fragments<K> own;
+    for (int n = 0; n < K / 2; ++n) own.a[n] = half_of(a[n / 2] >> 16 * (n % 2));
+    for (int n = 0; n < K / 4; ++n) own.b[n] = half_of(b[n / 2] >> 16 * (n % 2));
     const Four sums = exchange(~0u, own, [=](auto of) {
         Four sums = {};
-        for (int k = 0; k < K; ++k) {
-            const Fragments<K> left = of(4 * row + k % 8 / 2);
+        for (unsigned t = 0; t < 4; ++t) {
+            const Fragments<K> left = of(4 * row + t);
             for (int n = 0; n < 2; ++n) {
-                const Fragments<K> right = of(4 * (2 * pair + n) + k % 8 / 2);
-                const double b = half_of(right.b[k / 8] >> 16 * (k % 2));
-                for (int m = 0; m < 2; ++m)
-                    sums.of[2 * m + n] += half_of(left.a[2 * (k / 8) + m] >> 16 * (k % 2)) * b;
+                const Fragments<K> right = of(4 * (2 * pair + n) + t);
+                for (int k = 0; k < K / 4; ++k)
+                    for (int m = 0; m < 2; ++m)
+                        sums.of[2 * m + n] += (double)left.a[2 * (k & ~1) + 2 * m + (k & 1)] * right.b[k];
             }
         }
         return sums;
@@ -792,12 +794,12 @@ inline void multiply(float* const (&d)[4], const Fragments<K>& own)
 inline void mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(float& d0, float& d1, float& d2, float& d3,
     unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1)
 {
-    emulator::multiply<16>({&d0, &d1, &d2, &d3}, {{a0, a1, a2, a3}, {b0, b1}});
+    emulator::multiply<16>({&d0, &d1, &d2, &d3}, {a0, a1, a2, a3}, {b0, b1});
 }
 inline void mma_sync_aligned_m16n8k8_row_col_f32_f16_f16_f32(
     float& d0, float& d1, float& d2, float& d3, unsigned a0, unsigned a1, unsigned b0)
 {
-    emulator::multiply<8>({&d0, &d1, &d2, &d3}, {{a0, a1}, {b0}});
+    emulator::multiply<8>({&d0, &d1, &d2, &d3}, {a0, a1}, {b0});
 }
 
 // The same of floats, whose 13 lowest bits do not count: A of 16 x 8, B of 8 x 8. The lane 4 g + t has every fourth
