@@ -128,7 +128,7 @@ class CheckedBackend(EmulatorBackend):
         self.findings: list[Finding] = []
         self._written: dict[int, NDArray[np.uint8]] = {}
         self._memory: Memory | None = None
-        self._code: dict[int, bytes] = {}
+        self._symbols: dict[int, Symbols] = {}
 
     @functools.cached_property
     def _cache(self) -> CubinCache:
@@ -142,7 +142,7 @@ class CheckedBackend(EmulatorBackend):
         if code not in self._libraries:
             library = load_library(code)
             self._libraries[code] = library
-            self._code[id(library)] = code
+            self._symbols[id(library)] = Symbols(code, library)
         return self._libraries[code]
 
     @property
@@ -164,7 +164,7 @@ class CheckedBackend(EmulatorBackend):
     ) -> None:
         if memory is not self._memory:
             self._memory, self._written = memory, {}
-        symbols = Symbols(self._code[id(library)], library)
+        symbols = self._symbols[id(library)]
         arrays: list[_Array] = []
 
         def watch(handed: Handed) -> None:
