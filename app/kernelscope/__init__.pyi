@@ -1102,7 +1102,7 @@ def maximum(
 
     References
     ----------
-    Gonzalez and Woods, Digital Image Processing, chapters 5 and 9; van Herk 1992.
+    Gonzalez and Woods, Digital Image Processing, chapters 5 and 9; Pecht 1985.
     """
 
 @overload
@@ -1462,7 +1462,7 @@ def minimum(
 
     References
     ----------
-    Gonzalez and Woods, Digital Image Processing, chapters 5 and 9; van Herk 1992.
+    Gonzalez and Woods, Digital Image Processing, chapters 5 and 9; Pecht 1985.
     """
 
 @overload

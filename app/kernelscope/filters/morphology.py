@@ -29,9 +29,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelscope.base.jit import Flag, Index, Like, Line, Number, Plane, inlined, kernel
+from kernelscope.base.jit import (
+    Flag,
+    Index,
+    Like,
+    Line,
+    Number,
+    Plane,
+    Record,
+    inlined,
+    kernel,
+)
 from kernelscope.filters.shared import uncompiled
-from kernelscope.filters.shared.extremes import cpu_passes, extremes_launch
+from kernelscope.filters.shared.border_kernels import border_index
+from kernelscope.filters.shared.extremes import (
+    Extremes,
+    areas_of,
+    extreme_rows,
+    extremes_at,
+    extremes_launch,
+    rows_of_block,
+    serial_pass,
+    sides_of,
+)
 from kernelscope.filters.shared.footprints import (
     FOOTPRINT,
     Table,
@@ -42,7 +62,7 @@ from kernelscope.filters.shared.footprints import (
     size_parameter,
     table_of,
 )
-from kernelscope.filters.shared.plain import no_simd
+from kernelscope.filters.shared.plain import cell, no_simd
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import BenchDefaults, Cpu, CpuKernel, CpuPass, CpuTask, FilterSpec
@@ -62,6 +82,9 @@ from kernelscope.schema.samples import Pixels
 OPENING, CLOSING, GRADIENT = "opening", "closing", "gradient"
 WHITE, BLACK = "white-top-hat", "black-top-hat"
 
+_OPERATIONS = (OPENING, CLOSING, GRADIENT, WHITE, BLACK)
+_OPENING, _CLOSING, _GRADIENT, _WHITE_TOP_HAT, _BLACK_TOP_HAT = range(5)
+
 _TOP_HATS = {WHITE: 1, BLACK: 2}
 """The macro ``TOP_HAT``."""
 
@@ -79,7 +102,7 @@ def radius(parameters: Mapping[str, Any]) -> int:
 def difference(a: Number, b: Number, like: Like) -> Any:
     """Return ``a - b``; of unsigned integers 0 where that is less."""
     zero = like.dtype.type(0)
-    return a - b if a > b or like.dtype.type(0.5) != zero else zero
+    return a - b if like.dtype.type(0.5) != zero or a > b else zero
 
 
 @kernel
@@ -105,37 +128,107 @@ def subtract_serial(
 
 
 @kernel
-def subtract_lines(first: Line, second: Line, results: Line) -> None:
-    for x in range(results.size):
-        results[x] = difference(first[x], second[x], results)
+def subtract(
+    work: Line, a: Index, b: Index, results: Line, place: Index, count: Index, like: Like
+) -> None:
+    for x in range(count):
+        results[np.uintp(place + x)] = difference(cell(work, a + x), cell(work, b + x), like)
 
 
 @kernel
-def subtract_parallel(
-    first: Plane,
-    second: Plane,
+def morphology_parallel(
+    source: Plane,
     output: Plane,
-    inset: Index,
-    reverse: Flag,
+    eroding: Record,
+    dilating: Record,
+    operation: Index,
     start: Index,
     stop: Index,
 ) -> None:
-    """As `subtract_serial`, row by row."""
-    length, channels = output[0].size, output.shape[2]
-    for y in range(start, stop):
-        own = first[y + inset].reshape(first[0].size)[inset * channels :][:length]
-        other, results = second[y].reshape(length), output[y].reshape(length)
-        if reverse:
-            subtract_lines(other, own, results)
-        else:
-            subtract_lines(own, other, results)
+    """A block of rows at a time, which stays in the cache from the first extremes to the last.
+
+    - `operation`: its place in `_OPERATIONS`.
+    """
+    height, _, channels = source.shape
+    size, pitch, length = eroding.size, source[0].size, output[0].size
+    sides = sides_of(source, eroding)
+    inset, padded = sides.size // 2, pitch + sides.size
+    most = rows_of_block(stop - start, padded, size, source.itemsize)
+    area = (most + 2 * size - 2) * padded
+    middle, kept, spare = area, 2 * area, 3 * area
+    work = np.empty(
+        (3 + max(areas_of(eroding), areas_of(dilating))) * area + 2 * padded, source.dtype
+    )
+    samples, results = source.reshape(source.size), output.reshape(output.size)
+    first, second = eroding, dilating
+    if operation in (_CLOSING, _BLACK_TOP_HAT):
+        first, second = dilating, eroding
+    # The picture between the two.
+    across = padded - (size - 1) * channels
+    down, wide = height - (0 if inset else size - 1), across + sides.size
+    for y in range(start, stop, most):
+        rows, target = min(most, stop - y), y * length
+        if operation == _GRADIENT:
+            extremes_at(source, y, rows, dilating, sides, work, spare, work, middle, length)
+            extremes_at(source, y, rows, eroding, sides, work, spare, work, kept, length)
+            subtract(work, middle, kept, results, target, rows * length, output)
+            continue
+        top = y - inset // channels
+        above, below = max(top, 0), min(top + rows + size - 1, down)
+        begin = middle + inset - top * wide  # of row 0
+        extremes_at(
+            source,
+            above,
+            below - above,
+            first,
+            sides,
+            work,
+            spare,
+            work,
+            begin + above * wide,
+            wide,
+        )
+        for i in range(top, top + rows + size - 1):
+            row, place = border_index(i, down, second.border), begin + i * wide
+            if above <= i < below:
+                continue
+            if row >= 0 and not above <= row < below:
+                extremes_at(source, row, 1, first, sides, work, spare, work, place, wide)
+                continue
+            for x in range(across):
+                work[place + x] = work[begin + row * wide + x] if row >= 0 else second.outside
+        is_last = operation in (_OPENING, _CLOSING)
+        extreme_rows(
+            work,
+            middle,
+            spare,
+            sides,
+            wide,
+            channels,
+            second,
+            y,
+            rows,
+            down,
+            results if is_last else work,
+            target if is_last else kept,
+            length,
+        )
+        if is_last:
+            continue
+        inside = (height - output.shape[0]) // 2  # from the source's edges
+        for i in range(rows):
+            own, other = (y + i + inside) * pitch + inside * channels, kept + i * length
+            for x in range(length):
+                work[x] = cell(samples, own + x)
+            a, b = (0, other) if operation == _WHITE_TOP_HAT else (other, 0)
+            subtract(work, a, b, results, target + i * length, length, output)
 
 
 class _Ways(NamedTuple):
     """How extremes are taken, and how pictures are subtracted."""
 
-    extremes: Callable[[CpuTask, Pixels, Pixels, Table, bool], list[CpuPass]]
-    """Maps a task, a source, an output, a mask and whether the lowest are wanted to passes."""
+    extremes: Callable[[CpuTask, Pixels, Pixels, Table, bool], CpuPass]
+    """Maps a task, a source, an output, a mask and whether the lowest are wanted to a pass."""
     subtract: CpuKernel
     """Gets the arguments of `subtract_serial`."""
 
@@ -147,8 +240,8 @@ def _passes(task: CpuTask, ways: _Ways) -> list[CpuPass]:
     if operation == GRADIENT:
         eroded = np.empty_like(output)
         return [
-            *ways.extremes(task, source, output, flipped(table), False),
-            *ways.extremes(task, source, eroded, table, True),
+            ways.extremes(task, source, output, flipped(table), False),
+            ways.extremes(task, source, eroded, table, True),
             CpuPass(ways.subtract, (output, eroded, output, 0, False), rows),
         ]
     height, width, channels = source.shape
@@ -156,8 +249,8 @@ def _passes(task: CpuTask, ways: _Ways) -> list[CpuPass]:
     erode = erodes_first(operation)
     masks = {True: table, False: flipped(table)}
     passes = [
-        *ways.extremes(task, source, middle, masks[erode], erode),
-        *ways.extremes(task, middle, output, masks[not erode], not erode),
+        ways.extremes(task, source, middle, masks[erode], erode),
+        ways.extremes(task, middle, output, masks[not erode], not erode),
     ]
     if operation in _TOP_HATS:
         arguments = (source, output, output, 2 * inset, operation == BLACK)
@@ -166,15 +259,25 @@ def _passes(task: CpuTask, ways: _Ways) -> list[CpuPass]:
 
 
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
-    subtraction = subtract_serial if task.level == SERIAL.id else subtract_parallel
-    return _passes(task, _Ways(cpu_passes, subtraction))
+    if task.level == SERIAL.id:
+        return _passes(task, _Ways(serial_pass, subtract_serial))
+    table, dtype = table_of(task.parameters), task.source.dtype
+    arguments = (
+        task.source,
+        task.output,
+        Extremes.of(table, True, task.border, dtype),
+        Extremes.of(flipped(table), False, task.border, dtype),
+        _OPERATIONS.index(task.parameters["operation"]),
+    )
+    return [CpuPass(morphology_parallel, arguments, task.output.shape[0])]
 
 
 def _extremes_by_numpy(
     task: CpuTask, source: Pixels, output: Pixels, table: Table, lowest: bool
-) -> list[CpuPass]:
+) -> CpuPass:
     part = replace(task, source=source, output=output)
-    return list(uncompiled.by_numpy(uncompiled.extreme_rows(lowest, table))(part))
+    (only,) = uncompiled.by_numpy(uncompiled.extreme_rows(lowest, table))(part)
+    return only
 
 
 def _subtract(

@@ -1,35 +1,44 @@
 """The smallest or the largest sample of a mask, for the filters minimum, maximum and morphology.
 
-Level *parallel* takes three comparisons for each sample down the columns, whatever the size (van
-Herk 1992, Gil and Werman 1993): of ``size`` rows that one result after another leaves, the extremes
-from each row to the last are written down, and those that join come one by one:
+Level *parallel* takes one or two steps along each axis for squares of up to 9 x 9, three up to 27.
+Of three neighbours each it makes the extremes of threes, of three of those that of nines, and so
+on; three that overlap make any size:
 
-    size 3, rows    a b c | d e          result 1    abc
-    written down    abc bc c             result 2    bc and d
-    joining         d  de                result 3    c and de
+    size 7, samples   a b c d e f g
+    threes            abc bcd cde def efg
+    result            abc     cde     efg
 
-Along the row, extremes of 1, 2, 4, 8... neighbours are combined, of which two that overlap make
-any size. Under ``reduce`` the cells that count are those of ``nearest``: a cell outside the image
-repeats one of them.
+A *block* of rows and the cells beside them is one line, along which a step is one loop, whichever
+axis it is for. The rows of other masks are cut into *spans*, runs of 1, 3, 9 or 27 cells.
 
-That is for squares. For other masks it combines whole rows, one for each cell that counts, and
-computes the windows that ``reduce`` cuts by themselves.
+Under ``reduce`` cells outside the image have a value that is never the extreme one.
 
-Sources: M. van Herk, Pattern Recognition Letters 13, 1992; J. Gil and M. Werman, IEEE Transactions
-on Pattern Analysis and Machine Intelligence 15, 1993.
+Source: J. Pecht, Speeding-up successive Minkowski operations with bit-plane computers, Pattern
+Recognition Letters 3, 1985, who combines two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kernelscope.base.jit import Array, Flag, Index, Line, Plane, inlined, kernel
+from kernelscope.base.jit import (
+    Array,
+    Flag,
+    Index,
+    Line,
+    Number,
+    Plane,
+    Record,
+    inlined,
+    kernel,
+)
 from kernelscope.filters.shared import uncompiled
-from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index, fetch_row
+from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index
 from kernelscope.filters.shared.footprints import (
     FOOTPRINT,
     Table,
@@ -41,6 +50,7 @@ from kernelscope.filters.shared.footprints import (
     size_parameter,
     table_of,
 )
+from kernelscope.filters.shared.groups import find_sides
 from kernelscope.filters.shared.plain import cell, interior, no_simd
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
@@ -57,7 +67,13 @@ from kernelscope.schema.levels import (
 )
 from kernelscope.schema.samples import Pixels
 
-SOURCE = "Gonzalez and Woods, Digital Image Processing, chapters 5 and 9; van Herk 1992"
+SOURCE = "Gonzalez and Woods, Digital Image Processing, chapters 5 and 9; Pecht 1985"
+
+_BLOCK = 1 << 16
+"""Bytes of a block: what is computed from it stays in the L2 cache."""
+
+_PART = 1 << 18
+"""Bytes of the part of a block whose columns are computed at a time, for the same reason."""
 
 
 @inlined
@@ -105,71 +121,301 @@ def extremes_serial(
                 output[y, x, c] = found
 
 
-@kernel
-def combine(some: Line, others: Line, results: Line, lowest: Flag) -> None:
-    """Write the smaller or the larger of each two samples; a loop for each, which vectorises.
+@inlined
+def lower(a: Number, b: Number) -> Any:
+    return a if a < b else b
 
-    Results that lie where samples do would be computed one by one.
-    """
-    if lowest:
-        for x in range(results.size):
-            results[x] = some[x] if some[x] < others[x] else others[x]
-    else:
-        for x in range(results.size):
-            results[x] = some[x] if some[x] > others[x] else others[x]
+
+@inlined
+def higher(a: Number, b: Number) -> Any:
+    return a if a > b else b
 
 
 @kernel
-def along_row(
-    columns: Line, spare: Line, size: Index, step: Index, lowest: Flag, results: Line
+def combine(
+    cells: Line,
+    a: Index,
+    b: Index,
+    c: Index,
+    pitch: Index,
+    lowest: Flag,
+    results: Line,
+    place: Index,
+    step: Index,
+    rows: Index,
+    count: Index,
 ) -> None:
-    """Write the extreme of `size` columns from each one on, `step` samples apart.
+    """Write the extremes of each three samples, from `a`, `b` and `c` on, to `place`.
 
-    `columns` and `spare` are overwritten.
+    Of `count` samples, or of several rows of these: cells `pitch` apart, and results `step`. There
+    is a loop for each kind, which vectorises. Slices would take longer to make than short rows.
     """
-    span, length = 1, columns.size
-    while 2 * span <= size:
-        length -= span * step
-        combine(columns[:length], columns[span * step :][:length], spare[:length], lowest)
-        columns, spare = spare, columns
-        span *= 2
-    rest = (size - span) * step
-    combine(columns[: results.size], columns[rest:][: results.size], results, lowest)
+    for i in range(rows):
+        if lowest:
+            for x in range(i * pitch, i * pitch + count):
+                pair = lower(cell(cells, a + x), cell(cells, b + x))
+                results[np.uintp(place + i * (step - pitch) + x)] = lower(pair, cell(cells, c + x))
+        else:
+            for x in range(i * pitch, i * pitch + count):
+                pair = higher(cell(cells, a + x), cell(cells, b + x))
+                results[np.uintp(place + i * (step - pitch) + x)] = higher(pair, cell(cells, c + x))
+
+
+class Extremes(NamedTuple):
+    """Which cells of a mask level *parallel* takes, and which of them wins."""
+
+    size: int
+    """Side of the mask."""
+    spans: NDArray[np.int64]
+    """Shape (spans, 3): the power of three of each, row and column of its first cell, from the
+    corner. None of a square; else an odd number, three at least, of which some may be alike."""
+    lowest: bool
+    border: int
+    outside: Any
+    """The value of cells outside the image, of the type of its samples."""
+
+    @classmethod
+    def of(cls, table: Table, lowest: bool, border: Border, dtype: np.dtype[Any]) -> Extremes:
+        spans = []
+        for row, cells in enumerate(table if not is_full(table) else ()):
+            ends = np.flatnonzero(np.diff(cells, prepend=False, append=False))
+            for first, end in ends.reshape(-1, 2).tolist():
+                power = max(k for k in range(4) if 3**k <= end - first)
+                last = end - 3**power
+                starts = {first, last}
+                if last - first > 3**power:
+                    starts.add((first + last) // 2)
+                spans += [(power, row, start) for start in sorted(starts)]
+        if spans:
+            spans += spans[-1:] * max(3 - len(spans), 1 - len(spans) % 2)
+        found = np.array(spans or np.empty((0, 3)), np.int64)
+        found.flags.writeable = False
+        outside: Any = 0
+        if border is Border.REDUCE and dtype.kind == "f":
+            outside = np.inf if lowest else -np.inf
+        elif border is Border.REDUCE:
+            outside = np.iinfo(dtype).max if lowest else np.iinfo(dtype).min
+        return cls(len(table), found, lowest, border.code, dtype.type(outside))
+
+
+@kernel
+def rows_of_block(rows: Index, padded: Index, size: Index, itemsize: Index) -> Any:
+    """Return how many of so many rows are computed at a time.
+
+    Twice as many as the mask has at least: there is work for those around them as well.
+    """
+    return max(1, min(rows, max(2 * size, _BLOCK // (padded * itemsize))))
+
+
+@kernel
+def sides_of(source: Plane, wanted: Record) -> Any:
+    """Return where the cells beside a row stand in it, see `find_sides`."""
+    margin = 0 if wanted.border == VALID else wanted.size // 2
+    sides = np.empty(2 * margin * source.shape[2], np.int64)
+    find_sides(source.shape[1], margin, source.shape[2], wanted.border, sides)
+    return sides
+
+
+@kernel
+def areas_of(wanted: Record) -> Any:
+    """Return how many areas as large as a block `extreme_rows` needs, with two rows behind them."""
+    highest = 1
+    for k in range(wanted.spans.shape[0]):
+        highest = max(highest, wanted.spans[k, 0])
+    return highest
+
+
+@kernel
+def square_rows(
+    work: Line,
+    block: Index,
+    spare: Index,
+    padded: Index,
+    channels: Index,
+    wanted: Record,
+    rows: Index,
+    results: Line,
+    target: Index,
+    step: Index,
+) -> None:
+    """As `extreme_rows`, of a square: down the columns, then along the rows."""
+    size, lowest, lines = wanted.size, wanted.lowest, rows + wanted.size - 1
+    part = _PART // (lines * work.itemsize)
+    here, other = block, spare
+    for left in range(0, padded, part):
+        here, other, span, left_over = block, spare, 1, lines
+        while span < size:
+            reach = min(3 * span, size)
+            left_over -= reach - span
+            a, b, c = here + left, (reach - span) // 2 * padded, (reach - span) * padded
+            many, count = left_over, min(part, padded - left)
+            if count == padded:
+                many, count = 1, left_over * padded
+            combine(work, a, a + b, a + c, padded, lowest, work, other + left, padded, many, count)
+            here, other, span = other, here, reach
+    count, span = rows * padded, 1
+    while 3 * span < size:
+        b, c = here + span * channels, here + 2 * span * channels
+        count -= c - here
+        combine(work, here, b, c, padded, lowest, work, other, padded, 1, count)
+        here, other, span = other, here, 3 * span
+    b, c = here + (size - span) // 2 * channels, here + (size - span) * channels
+    count = padded - (size - 1) * channels
+    combine(work, here, b, c, padded, lowest, results, target, step, rows, count)
+
+
+@kernel
+def masked_rows(
+    work: Line,
+    block: Index,
+    spare: Index,
+    padded: Index,
+    channels: Index,
+    wanted: Record,
+    rows: Index,
+    results: Line,
+    target: Index,
+    step: Index,
+) -> None:
+    """As `extreme_rows`, of spans: two at a time with those before."""
+    lowest, spans, areas = wanted.lowest, wanted.spans, areas_of(wanted)
+    length = padded - (wanted.size - 1) * channels
+    area = count = (rows + wanted.size - 1) * padded
+    here, other, apart = block, spare, channels
+    for _ in range(areas):
+        count -= 2 * apart
+        b, c = here + apart, here + 2 * apart
+        combine(work, here, b, c, padded, lowest, work, other, padded, 1, count)
+        here, other, apart = other, other + area, 3 * apart
+    places = np.empty(spans.shape[0], np.int64)
+    for k in range(places.size):
+        begin = block if spans[k, 0] == 0 else spare + (spans[k, 0] - 1) * area
+        places[k] = begin + spans[k, 1] * padded + spans[k, 2] * channels
+    for i in range(rows):
+        found, other = spare + areas * area, spare + areas * area + length
+        for k in range(1, places.size, 2):
+            a = found if k > 1 else places[0] + i * padded
+            b, c = places[k] + i * padded, places[k + 1] + i * padded
+            if k + 2 < places.size:
+                combine(work, a, b, c, padded, lowest, work, other, padded, 1, length)
+            else:
+                place = target + i * step
+                combine(work, a, b, c, padded, lowest, results, place, step, 1, length)
+            found, other = other, found
+
+
+@kernel
+def keep_uncounted(
+    work: Line,
+    block: Index,
+    padded: Index,
+    channels: Index,
+    wanted: Record,
+    y: Index,
+    rows: Index,
+    height: Index,
+    results: Line,
+    target: Index,
+    step: Index,
+) -> None:
+    """Write the pixels of a block from row `y` on of whose masks no cell is in the image."""
+    radius, spans = wanted.size // 2, wanted.spans
+    width = padded // channels - 2 * radius
+    for i in range(rows):
+        left, right = interior(y + i, radius, height, width, REDUCE)
+        for place in range(left + width - right):
+            x = place if place < left else place + right - left
+            counts = False
+            for k in range(spans.shape[0]):
+                row, column = y + i + spans[k, 1] - radius, x + spans[k, 2] - radius
+                counts |= 0 <= row < height and -(3 ** spans[k, 0]) < column < width
+            for c in range(0 if counts else channels):
+                own = block + (i + radius) * padded + (x + radius) * channels + c
+                results[target + i * step + x * channels + c] = work[own]
+
+
+@kernel
+def extreme_rows(
+    work: Line,
+    block: Index,
+    spare: Index,
+    sides: Line,
+    padded: Index,
+    channels: Index,
+    wanted: Record,
+    y: Index,
+    rows: Index,
+    height: Index,
+    results: Line,
+    target: Index,
+    step: Index,
+) -> None:
+    """Write the extremes of rows from `y` on, of a picture of some height, to places `step` apart.
+
+    - `work`: has the rows that masks reach at `block`, and `areas_of` areas at `spare`; both are
+      overwritten.
+    - `padded`: samples of a row of the block. The cells of `sides` at its ends are filled here.
+    """
+    inset, inputs = sides.size // 2, rows + wanted.size - 1
+    for i in range(inputs if inset else 0):
+        first = block + i * padded
+        row, end = first + inset, first + padded - inset
+        for k in range(inset):
+            left, right = sides[k], sides[inset + k]
+            work[first + k] = work[row + left] if left >= 0 else wanted.outside
+            work[end + k] = work[row + right] if right >= 0 else wanted.outside
+    if wanted.spans.size == 0:
+        square_rows(work, block, spare, padded, channels, wanted, rows, results, target, step)
+        return
+    masked_rows(work, block, spare, padded, channels, wanted, rows, results, target, step)
+    if wanted.border == REDUCE:
+        keep_uncounted(
+            work, block, padded, channels, wanted, y, rows, height, results, target, step
+        )
+
+
+@kernel
+def extremes_at(
+    source: Plane,
+    y: Index,
+    rows: Index,
+    wanted: Record,
+    sides: Line,
+    work: Line,
+    spare: Index,
+    results: Line,
+    target: Index,
+    step: Index,
+) -> None:
+    """As `extreme_rows`, of a source, with the beginning of `work` for the block."""
+    height, pitch, channels = source.shape[0], source[0].size, source.shape[2]
+    samples, inset = source.reshape(source.size), sides.size // 2
+    top, padded = y - inset // channels, pitch + sides.size
+    for i in range(rows + wanted.size - 1):
+        row = border_index(top + i, height, wanted.border) * pitch
+        first = i * padded + inset
+        for x in range(pitch):
+            found = cell(samples, row + x) if row >= 0 else wanted.outside
+            work[np.uintp(first + x)] = found
+    extreme_rows(
+        work, 0, spare, sides, padded, channels, wanted, y, rows, height, results, target, step
+    )
 
 
 @kernel
 def extremes_parallel(
-    source: Plane,
-    output: Plane,
-    size: Index,
-    lowest: Flag,
-    border: Index,
-    start: Index,
-    stop: Index,
+    source: Plane, output: Plane, wanted: Record, start: Index, stop: Index
 ) -> None:
-    """As described above, in groups of `size` rows."""
-    channels = source.shape[2]
-    length = output.shape[1] * channels
-    padded = length + (size - 1) * channels
-    leaving = np.empty((size, padded), source.dtype)
-    joining, joined = np.empty(padded, source.dtype), np.empty(padded, source.dtype)
-    row = np.empty(padded, source.dtype)
-    columns, spare = np.empty(padded, source.dtype), np.empty(padded, source.dtype)
-    for first in range(start, stop, size):
-        fetch_row(source, first + size - 1, size // 2, border, leaving[size - 1])
-        for s in range(size - 2, -1, -1):
-            fetch_row(source, first + s, size // 2, border, row)
-            combine(row, leaving[s + 1], leaving[s], lowest)
-        for y in range(first, min(first + size, stop)):
-            found = leaving[y - first]
-            if y == first:
-                combine(found, found, columns, lowest)
-            else:
-                fetch_row(source, y + size - 1, size // 2, border, row)
-                combine(row if y == first + 1 else joining, row, joined, lowest)
-                combine(found, joined, columns, lowest)
-                joining, joined = joined, joining
-            along_row(columns, spare, size, channels, lowest, output[y].reshape(length))
+    """As described above."""
+    sides = sides_of(source, wanted)
+    padded, length = source[0].size + sides.size, output[0].size
+    most = rows_of_block(stop - start, padded, wanted.size, source.itemsize)
+    area = (most + wanted.size - 1) * padded
+    work = np.empty((1 + areas_of(wanted)) * area + 2 * length, source.dtype)
+    results = output.reshape(output.size)
+    for y in range(start, stop, most):
+        rows = min(most, stop - y)
+        extremes_at(source, y, rows, wanted, sides, work, area, results, y * length, length)
 
 
 @kernel
@@ -241,77 +487,25 @@ def masked_serial(
         masked_rim(source, output, offsets, radius, lowest, border, y, last, output.shape[1])
 
 
-@kernel
-def masked_parallel(
-    source: Plane,
-    output: Plane,
-    offsets: Array,
-    radius: Index,
-    lowest: Flag,
-    border: Index,
-    start: Index,
-    stop: Index,
-) -> None:
-    """Combine a row for each cell that counts; offsets as for `masked_serial`."""
-    channels = source.shape[2]
-    side, length = 2 * radius + 1, output.shape[1] * channels
-    ring = np.empty((side, length + 2 * radius * channels), source.dtype)
-    found, joined = np.empty(length, source.dtype), np.empty(length, source.dtype)
-    for row in range(start, stop + side - 1):
-        fetch_row(source, row, radius, border, ring[row % side])
-        y = row - side + 1
-        if y < start:
-            continue
-        for k in range(offsets.shape[0]):
-            cells = ring[(y + radius + offsets[k, 0]) % side]
-            others = cells[(radius + offsets[k, 1]) * channels :][:length]
-            combine(others if k == 0 else found, others, joined, lowest)
-            found, joined = joined, found
-        output[y].reshape(length)[:] = found
-
-
-@kernel
-def masked_frame(
-    source: Plane,
-    output: Plane,
-    offsets: Array,
-    radius: Index,
-    lowest: Flag,
-    start: Index,
-    stop: Index,
-) -> None:
-    """Compute the pixels whose mask is reduced, at the edges of the image."""
-    height, width = output.shape[:2]
-    for y in range(start, stop):
-        left, right = interior(y, radius, height, width, REDUCE)
-        masked_rim(source, output, offsets, radius, lowest, REDUCE, y, 0, left)
-        masked_rim(source, output, offsets, radius, lowest, REDUCE, y, right, width)
-
-
-def cpu_passes(
+def serial_pass(
     task: CpuTask, source: Pixels, output: Pixels, table: Table, lowest: bool
-) -> list[CpuPass]:
-    """Return the passes that write the extremes of a mask's cells in `source` to `output`."""
+) -> CpuPass:
+    """Return the pass that writes the extremes of a mask's cells in `source` to `output`."""
     rows, radius, border = output.shape[0], len(table) // 2, task.border
-    is_serial = task.level == SERIAL.id
     if is_full(table):
         border = Border.NEAREST if border is Border.REDUCE else border
-        if is_serial:
-            return [CpuPass(extremes_serial, (source, output, radius, lowest, border.code), rows)]
-        square = (source, output, len(table), lowest, border.code)
-        return [CpuPass(extremes_parallel, square, rows)]
-    arguments = (source, output, offsets_of(table), radius, lowest)
-    if is_serial:
-        return [CpuPass(masked_serial, (*arguments, border.code), rows)]
-    passes = [CpuPass(masked_parallel, (*arguments, border.code), rows)]
-    if border is Border.REDUCE:
-        passes.append(CpuPass(masked_frame, arguments, rows))
-    return passes
+        return CpuPass(extremes_serial, (source, output, radius, lowest, border.code), rows)
+    arguments = (source, output, offsets_of(table), radius, lowest, border.code)
+    return CpuPass(masked_serial, arguments, rows)
 
 
 def _planner(lowest: bool) -> Callable[[CpuTask], Sequence[CpuPass]]:
     def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
-        return cpu_passes(task, task.source, task.output, table_of(task.parameters), lowest)
+        source, output, table = task.source, task.output, table_of(task.parameters)
+        if task.level == SERIAL.id:
+            return [serial_pass(task, source, output, table, lowest)]
+        wanted = Extremes.of(table, lowest, task.border, source.dtype)
+        return [CpuPass(extremes_parallel, (source, output, wanted), output.shape[0])]
 
     return plan_cpu
 
