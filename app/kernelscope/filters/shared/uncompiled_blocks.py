@@ -28,8 +28,8 @@ from kernelscope.schema.samples import colour_count, white_level
 
 Floats = NDArray[np.float32]
 
-_LAMBDA = 2.7
-"""Coefficients of up to so many sigma are noise."""
+_LAMBDA = {2: 2.7, 3: 3.0}
+"""Coefficients of up to so many sigma are noise, in pictures and in volumes."""
 
 _SIDE, _VOLUME_SIDE = 8, 4
 """Of a block."""
@@ -98,7 +98,7 @@ def without_noise(noisy: Floats, sigmas: Floats) -> Floats:
         np.multiply(spectra, weights[where], out=spectra)
         return _added_up(spectra, weights)
 
-    kept = np.abs(spectra) > np.float32(_LAMBDA) * sigmas
+    kept = np.abs(spectra) > np.float32(_LAMBDA[axes]) * sigmas
     kept[mean] = True
     spectra *= kept
     gains = _transformed(weighted(1 / kept.sum(frequencies, dtype=np.float32)), side)

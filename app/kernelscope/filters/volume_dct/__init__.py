@@ -3,7 +3,7 @@
 The noise is made one of sigma 1 first: voxels are divided by sigma, which may vary over the head,
 and Rician noise is made Gaussian. The block at every place is transformed by the discrete cosine
 transform. The noise is in all 64 coefficients alike, the volume in few. A first pass keeps those
-above 2.7 sigma, and the mean of the block:
+above 3 sigma, and the mean of the block:
 
     g = mean of all blocks that cover a voxel, weighted by 1 / the coefficients that were kept
 
@@ -44,7 +44,7 @@ SPEC = StabilisedSpec(
     synonyms=("denoise", "cosine", "frequency", "wiener", "odct3d", "rician", "brain", "volume"),
     source="Manjón et al., MRI denoising by sparseness and self-similarity, 2012 (ODCT3D)",
     radius=radius,
-    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=35.62),
+    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=35.79),
     implementations={
         "cpu": Cpu(plan_cpu, uncompiled=uncompiled_blocks.volume_dct),
         "gpu": Cuda(plan_cuda, (GLOBAL, SHARED), GAPS),
@@ -52,7 +52,7 @@ SPEC = StabilisedSpec(
     explanation=Explanation(
         formula=r"g = \sigma f^{-1}\left( \frac{\sum_B w_B\, T^{-1}(\gamma\, T v_B)}{\sum_B w_B}"
         r" \right), \quad v = f(u / \sigma), \quad"
-        r" \gamma_1 = [\,|T v_B| > 2.7\,], \quad \gamma_2 = \frac{b^2}{b^2 + 1}",
+        r" \gamma_1 = [\,|T v_B| > 3\,], \quad \gamma_2 = \frac{b^2}{b^2 + 1}",
         use="For scans of one volume, and as a quick preview: in real heads it is nearer to the "
         "one without noise than non-local means. Noise may be Rician and vary over the head.",
         avoid="Noise that interpolation has smoothed is not found by its sigma: set a larger one. "
