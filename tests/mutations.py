@@ -230,7 +230,7 @@ _LISTED = [
              "wrong unit"),
             ("history", "following = self._moments[self._place + 1 :]",
              "following = self._moments[self._place :]", "test_history.py", "off by one"),
-            ("history", "self.bytes <= MOST_BYTES", "self.bytes <= 2 * MOST_BYTES",
+            ("history", "self.bytes > MOST_BYTES", "self.bytes > 2 * MOST_BYTES",
              "test_history.py", "bound"),
             ("pipeline", "wanted = self.place - (place < self.place)", "wanted = self.place",
              "test_pipeline.py", "off by one"),

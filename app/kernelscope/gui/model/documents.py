@@ -102,12 +102,6 @@ class Document:
     def can_sleep(self) -> bool:
         return self.path is not None and not self.asleep
 
-    @property
-    def bytes(self) -> dict[int, int]:
-        return {
-            id(array): array.nbytes for moment in self.history.moments for array in moment.arrays()
-        }
-
     def wake(self, source: Opened) -> None:
         """Take the picture that was read, or read again."""
         self.history.push(Moment(source, f"Open {source.title}"))
@@ -228,7 +222,7 @@ class Documents:
     def bytes_behind(self) -> int:
         sizes: dict[int, int] = {}
         for each in self._behind:
-            sizes |= each.bytes
+            sizes |= each.history.sizes
         return sum(sizes.values())
 
     def _worth(self, document: Document) -> tuple[bool, int, int]:

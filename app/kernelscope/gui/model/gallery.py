@@ -10,10 +10,9 @@ oldest pictures are dropped, those with a star last; settings, times and thumbna
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from kernelscope.base import memory
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model.comparison import judge_both
+from kernelscope.gui.model.history import sizes_of
 from kernelscope.gui.model.runs import Run, Runs
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
@@ -118,31 +118,27 @@ class Gallery(Runs):
             if other.run_settings.step.filter is run.run_settings.step.filter
         ]
         texts = [{chip.name: chip.text for chip in other.chips} for other in alike]
-        varying = {name for each in texts for name in each if _varies(name, texts)}
+        names = {name for each in texts for name in each}
+        varying = {name for name in names if len({each.get(name) for each in texts}) > 1}
         chosen = (chip for chip in run.chips if chip.name in varying or not (varying or chip.usual))
         level = (run.level_name,) if self.has_others(run) else ()
         return (*(chip.text for chip in chosen), *level)
 
     @property
     def bytes(self) -> int:
-        return sum(_sizes(self).values())
+        return _bytes(self)
 
     def _drop(self) -> list[Run]:
         """Drop the oldest pictures until the rest fits; that of the newest run is kept."""
         newest, *others = [run for run in self if run.result is not None]
         dropped: list[Run] = []
-        while others and sum(_sizes([newest, *others]).values()) > self.limit:
+        while others and _bytes([newest, *others]) > self.limit:
             oldest = min(others, key=lambda run: (run.starred, run.number))
             others.remove(oldest)
             dropped.append(oldest)
         for run in dropped:
             run.result = None
         return dropped
-
-
-def _varies(name: str, texts: Sequence[Mapping[str, str]]) -> bool:
-    """Return whether a setting differs among runs, or only some have it."""
-    return len({each.get(name) for each in texts}) > 1
 
 
 def judge_run(result: Result, part: Image | Volume, reference: Image | Volume) -> Judgement | None:
@@ -192,15 +188,10 @@ def thumbnail(source: Source, side: int = THUMBNAIL_SIDE) -> NDArray[np.uint8]:
     return np.ascontiguousarray(np.broadcast_to(pixels, (*pixels.shape[:2], 3)))
 
 
-def _arrays(runs: Iterable[Run]) -> Iterator[NDArray[Any]]:
-    for run in runs:
-        if run.result is not None:
-            yield from run.result.request.source.arrays()
-            yield from run.result.output.arrays()
-
-
-def _sizes(runs: Iterable[Run]) -> dict[int, int]:
-    return {id(array): array.nbytes for array in _arrays(runs)}
+def _bytes(runs: Iterable[Run]) -> int:
+    results = [run.result for run in runs if run.result is not None]
+    sources = [each for result in results for each in (result.request.source, result.output)]
+    return sum(sizes_of(array for each in sources for array in each.arrays()).values())
 
 
 def _is_twin(other: Run, run: Run) -> bool:
@@ -208,9 +199,6 @@ def _is_twin(other: Run, run: Run) -> bool:
     kept, result = other.result, run.result
     if other.number >= run.number or other.work != run.work or kept is None or result is None:
         return False
-    return _equal(list(kept.output.arrays()), list(result.output.arrays()))
-
-
-def _equal(first: Sequence[NDArray[Any]], second: Sequence[NDArray[Any]]) -> bool:
+    first, second = list(kept.output.arrays()), list(result.output.arrays())
     pairs = zip(first, second, strict=False)
     return len(first) == len(second) and all(np.array_equal(a, b) for a, b in pairs)

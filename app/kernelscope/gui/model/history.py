@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -103,7 +103,8 @@ class Moment(Generic[Opened, Part]):
         for request in self.steps:
             yield from request.source.arrays()
         for reference in self.references.values():
-            yield from _arrays(reference.image)
+            image = reference.image
+            yield from image.arrays() if isinstance(image, Image) else [image.voxels]
         if self.result is not None:
             yield from self.result.output.arrays()
             for part in self.result.parts:
@@ -114,11 +115,9 @@ class Moment(Generic[Opened, Part]):
         return f"after {names}" if names else ""
 
 
-def _arrays(part: Image | Volume) -> Iterator[NDArray[Any]]:
-    if isinstance(part, Image):
-        yield from part.arrays()
-    else:
-        yield part.voxels
+def sizes_of(arrays: Iterable[NDArray[Any]]) -> dict[int, int]:
+    """Return the bytes of arrays by their identity: each counts once, however many share it."""
+    return {id(array): array.nbytes for array in arrays}
 
 
 class History(Generic[Opened, Part]):
@@ -248,7 +247,9 @@ class History(Generic[Opened, Part]):
 
     def _trim(self) -> None:
         """Forget the oldest moments, then the last ones to redo, until the rest is small."""
-        while len(self._moments) > 1 and not self._is_small():
+        while len(self._moments) > MOST_MOMENTS or (
+            len(self._moments) > 1 and self.bytes > MOST_BYTES
+        ):
             if self._place > 0:
                 del self._moments[0]
                 self._place -= 1
@@ -256,9 +257,9 @@ class History(Generic[Opened, Part]):
                 del self._moments[-1]
 
     @property
-    def bytes(self) -> int:
-        sizes = {id(array): array.nbytes for moment in self._moments for array in moment.arrays()}
-        return sum(sizes.values())
+    def sizes(self) -> dict[int, int]:
+        return sizes_of(array for moment in self._moments for array in moment.arrays())
 
-    def _is_small(self) -> bool:
-        return len(self._moments) <= MOST_MOMENTS and self.bytes <= MOST_BYTES
+    @property
+    def bytes(self) -> int:
+        return sum(self.sizes.values())

@@ -47,8 +47,9 @@ def kept_steps(pipeline: Pipeline, source: Source, axis: int) -> KeptSteps | Non
     lost = []
     for settings in pipeline.steps:
         settings = replace(settings, step=_fitted(settings, source, axis))
-        try:
-            _check(source, [*(each for each in steps if each.on and settings.on), settings])
+        try:  # whether it can work on the output of the one before
+            first, *then = *(each for each in steps if each.on and settings.on), settings
+            Request(source, first.step, first.options, then=tuple(then))
         except AppError as error:
             name = settings.step.filter.name
             lost.append((name, error.message.removeprefix(f"{name}, a later step: ")))
@@ -67,12 +68,6 @@ def _fitted(settings: RunSettings, source: Source, axis: int) -> Step:
     return replace(
         settings.step, axis=axis if settings.step.filter.kind is Kind.PICTURE else 0, grey=False
     )
-
-
-def _check(source: Source, steps: list[RunSettings]) -> None:
-    """Raise `AppError` if a step cannot work on the output of the one before."""
-    first, *others = steps
-    Request(source, first.step, first.options, then=tuple(others))
 
 
 @dataclass(frozen=True)
@@ -136,7 +131,8 @@ class Pipeline:
         if (settings.step, settings.options) == (self.present.step, self.present.options):
             return self
         present = replace(self.present, step=settings.step, options=settings.options)
-        return self._with(self.place, present)
+        steps = (*self.steps[: self.place], present, *self.steps[self.place + 1 :])
+        return replace(self, steps=steps)
 
     def switched(self, place: int) -> Pipeline:
         """Return the same with a step on or off.
@@ -199,9 +195,6 @@ class Pipeline:
         if then == self.then:
             return self
         return Pipeline((*self.steps[: self.place + 1], *then), self.place)
-
-    def _with(self, place: int, settings: RunSettings) -> Pipeline:
-        return replace(self, steps=(*self.steps[:place], settings, *self.steps[place + 1 :]))
 
     def _tidy(self) -> Pipeline:
         return self if self.after or not self.alone else replace(self, alone=False)

@@ -27,11 +27,10 @@ import math
 import os
 import sys
 import time
-import weakref
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TextIO
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -260,29 +259,21 @@ class Sketches:
     """The sketches of the last pictures, by filter and settings."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[int, _KeptSketches] = OrderedDict()
+        self._known: WeakKeyDictionary[Any, tuple[object, dict[Hashable, Sketch]]]
+        self._known = WeakKeyDictionary()
+        """By the anchor of a scene: its key, and the sketches."""
 
     def of(self, scene: ViewedPicture, step: Step) -> Sketch | None:
-        kept = self._known.get(id(scene.anchor))
-        if kept is None or kept.anchor() is not scene.anchor or kept.key != scene.key:
-            return None
-        return kept.sketches.get(settings_of(step, scene.image))
+        key, sketches = self._known.get(scene.anchor, (None, {}))
+        return sketches.get(settings_of(step, scene.image)) if key == scene.key else None
 
     def keep(self, scene: ViewedPicture, step: Step, sketch: Sketch) -> None:
-        kept = self._known.pop(id(scene.anchor), None)
-        if kept is None or kept.anchor() is not scene.anchor or kept.key != scene.key:
-            kept = _KeptSketches(weakref.ref(scene.anchor), scene.key, {})
-        kept.sketches[settings_of(step, scene.image)] = sketch
-        self._known[id(scene.anchor)] = kept
+        key, sketches = self._known.pop(scene.anchor, (None, {}))
+        sketches = sketches if key == scene.key else {}
+        sketches[settings_of(step, scene.image)] = sketch
+        self._known[scene.anchor] = scene.key, sketches
         while len(self._known) > _PICTURES:
-            self._known.popitem(last=False)
-
-
-@dataclass(frozen=True, eq=False)
-class _KeptSketches:
-    anchor: weakref.ref[Any]
-    key: tuple[str, tuple[int, int]]
-    sketches: dict[Hashable, Sketch]
+            del self._known[next(iter(self._known))]
 
 
 _NOISE_SIDE = 80

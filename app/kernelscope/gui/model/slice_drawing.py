@@ -43,7 +43,9 @@ def project(volume: Volume, axis: int, slices: range, projection: Projection) ->
 
     The mean is taken in double precision and returned as float32.
     """
-    part = _part(volume, axis, slices)
+    cut = [slice(None)] * 3
+    cut[axis] = slice(slices.start, slices.stop)
+    part: NDArray[Any] = volume.voxels[tuple(cut)]
     if projection is Projection.MAXIMUM:
         return np.asarray(part.max(axis=axis, keepdims=True))
     if projection is Projection.MINIMUM:
@@ -76,13 +78,6 @@ def project_change(
 
 def _across(axis: int, index: int) -> tuple[slice, ...]:
     return tuple(slice(index, index + 1) if each == axis else slice(None) for each in range(3))
-
-
-def _part(volume: Volume, axis: int, slices: range) -> NDArray[Any]:
-    cut = [slice(None)] * 3
-    cut[axis] = slice(slices.start, slices.stop)
-    part: NDArray[Any] = volume.voxels[tuple(cut)]
-    return part
 
 
 _FAINTEST = 64

@@ -45,7 +45,9 @@ class VolumeSeries:
         """Keep a volume that was read, in place of those that were not shown for longest."""
         self._kept[index] = volume
         self._kept.move_to_end(index)
-        while len(self._kept) > 1 and self._bytes() > MOST_BYTES:
+        while (
+            len(self._kept) > 1 and sum(v.voxels.nbytes for v in self._kept.values()) > MOST_BYTES
+        ):
             self._kept.popitem(last=False)
 
     def kept(self, index: int) -> Volume | None:
@@ -53,9 +55,6 @@ class VolumeSeries:
         if found is not None:
             self._kept.move_to_end(index)
         return found
-
-    def _bytes(self) -> int:
-        return sum(volume.voxels.nbytes for volume in self._kept.values())
 
 
 _ALONE = "Open it alone, then add the others."

@@ -14,10 +14,8 @@ With Live off, nothing is computed without Run, and thumbnails are not either.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QTimer
-from PySide6.QtGui import QImage
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.durations import about
@@ -56,14 +54,6 @@ _PROBLEM, _SLOW, _COMPILING, _WAITING = "–", "slow", "compiling…", "waiting�
 _ONCE = "Its code is compiled, which happens once on a computer and takes up to 20 s."
 _QUEUED = "Others come first."
 _FAILED = "There is no thumbnail: its code could not be prepared in the background."
-
-
-@dataclass(frozen=True, eq=False)
-class _Wanted:
-    """A thumbnail to be made."""
-
-    filter_id: str
-    step: Step
 
 
 class FilterShelf(QObject):
@@ -179,10 +169,10 @@ class FilterShelf(QObject):
         """Draw the thumbnails that are there with another level, gamma or colours."""
         scene = self._scene
         if scene is not None:
-            for wanted in self._all():
-                known = self._sketches.of(scene, wanted.step)
+            for step in self._all():
+                known = self._sketches.of(scene, step)
                 if known is not None:
-                    self._show(scene, wanted, known)
+                    self._show(scene, step, known)
 
     # --- one after the other ---
 
@@ -207,40 +197,40 @@ class FilterShelf(QObject):
         scene = self._scene = subject.scene()
         if scene is None:
             return
-        missing: list[_Wanted] = []
-        for wanted in self._all():
-            known = self._sketches.of(scene, wanted.step)
+        missing: list[Step] = []
+        for step in self._all():
+            known = self._sketches.of(scene, step)
             if known is not None:
-                self._show(scene, wanted, known)
-            elif kind_of_sketch(scene, wanted.step) in self._compiled:
-                self._draw(scene, wanted)
+                self._show(scene, step, known)
+            elif kind_of_sketch(scene, step) in self._compiled:
+                self._draw(scene, step)
                 return
             else:
-                missing.append(wanted)
+                missing.append(step)
         self._compile(scene, missing)
 
-    def _all(self) -> list[_Wanted]:
+    def _all(self) -> list[Step]:
         """Return the filters with their settings, those in view first."""
         listed, seen = self.browser.listed, set(self.browser.in_view)
         found = []
         for filter_id in sorted(listed, key=lambda id_: id_ not in seen):
             try:
-                found.append(_Wanted(filter_id, self._session.step_of(filter_id)))
+                found.append(self._session.step_of(filter_id))
             except AppError as error:  # its form has something else than a value
                 self.browser.show_sketch(filter_id, None, _PROBLEM, error.message)
         return found
 
-    def _draw(self, scene: ViewedPicture, wanted: _Wanted) -> None:
+    def _draw(self, scene: ViewedPicture, step: Step) -> None:
         def work(_: object, token: CancelToken, report: Callable[[Sketch], None]) -> None:
             backend = CpuBackend(threads=1)
             try:
-                report(sketch(scene, wanted.step, backend, token))
+                report(sketch(scene, step, backend, token))
             finally:
                 backend.close()
 
         def keep(made: Sketch) -> None:
-            self._sketches.keep(scene, wanted.step, made)
-            self._show(scene, wanted, made)
+            self._sketches.keep(scene, step, made)
+            self._show(scene, step, made)
 
         def failed(error: Exception) -> None:
             keep(Sketch(problem=str(error)))
@@ -257,31 +247,28 @@ class FilterShelf(QObject):
         self._task = None
         self._look()
 
-    def _show(self, scene: ViewedPicture, wanted: _Wanted, made: Sketch) -> None:
+    def _show(self, scene: ViewedPicture, step: Step, made: Sketch) -> None:
         if made.planes is not None:
-            image = self._image_of(scene, made)
-            self.browser.show_sketch(wanted.filter_id, image, "", f"Shown: {made.place}.")
+            display = self._session.subject.display_of(scene.image)
+            image = as_qimage(made.planes, display)
+            self.browser.show_sketch(step.filter.id, image, "", f"Shown: {made.place}.")
             return
         if made.cost is None:
-            self.browser.show_sketch(wanted.filter_id, None, _PROBLEM, made.problem)
+            self.browser.show_sketch(step.filter.id, None, _PROBLEM, made.problem)
             return
         cost = f"≈ {about(made.cost)}"
         tip = f"{made.problem} The whole picture should take {cost} on this CPU."
-        self.browser.show_sketch(wanted.filter_id, None, f"{_SLOW}\n{cost}", tip)
-
-    def _image_of(self, scene: ViewedPicture, made: Sketch) -> QImage:
-        assert made.planes is not None
-        return as_qimage(made.planes, self._session.subject.display_of(scene.image))
+        self.browser.show_sketch(step.filter.id, None, f"{_SLOW}\n{cost}", tip)
 
     # --- code that is not compiled yet ---
 
-    def _compile(self, scene: ViewedPicture, missing: list[_Wanted]) -> None:
+    def _compile(self, scene: ViewedPicture, missing: list[Step]) -> None:
         """Let the helper compile for thumbnails; each is asked for once."""
         orders: dict[str, str] = {}
-        for wanted in missing:
-            kind = kind_of_sketch(scene, wanted.step)
+        for step in missing:
+            kind = kind_of_sketch(scene, step)
             if kind not in self._tried:
-                orders.setdefault(kind, sketches.order(scene, wanted.step))
+                orders.setdefault(kind, sketches.order(scene, step))
         if orders and not self.helper.busy:
             self._tried.update(orders)
             self._orders = list(orders)
@@ -295,13 +282,13 @@ class FilterShelf(QObject):
         if scene is None or not self._orders:
             return
         compiles = not self.compiles.isActive()
-        for wanted in self._all():
-            kind = kind_of_sketch(scene, wanted.step)
-            if kind in self._compiled or self.browser.image(wanted.filter_id) is not None:
+        for step in self._all():
+            kind = kind_of_sketch(scene, step)
+            if kind in self._compiled or self.browser.image(step.filter.id) is not None:
                 continue
             first = compiles and kind == self._orders[0]
             note, tip = (_COMPILING, _ONCE) if first else (_WAITING, _QUEUED)
-            self.browser.show_sketch(wanted.filter_id, None, note, tip)
+            self.browser.show_sketch(step.filter.id, None, note, tip)
 
     def _on_compiled(self, kind: str) -> None:
         self._compiled.add(kind)
@@ -315,8 +302,8 @@ class FilterShelf(QObject):
         """Ask for the rest: settings may have changed meanwhile."""
         scene, failed, self._orders = self._scene, self._orders, []
         self.compiles.stop()
-        for wanted in self._all() if failed else ():
-            if scene is not None and kind_of_sketch(scene, wanted.step) in failed:
-                self.browser.show_sketch(wanted.filter_id, None, _PROBLEM, _FAILED)
+        for step in self._all() if failed else ():
+            if scene is not None and kind_of_sketch(scene, step) in failed:
+                self.browser.show_sketch(step.filter.id, None, _PROBLEM, _FAILED)
         if not self._quiet.isActive():
             self._look()

@@ -18,14 +18,13 @@ from kernelscope.base.errors import AppError
 from kernelscope.base.text import one_line
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import RunSettings
-from kernelscope.files import SAMPLES
 from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.gui.session.session import OF_SETTINGS, Session
 from kernelscope.gui.session.subject import INPUT, MOMENT, Fields
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.window.open_pictures import OpenPictures
+from kernelscope.gui.window.open_pictures import SAMPLE_PATHS, OpenPictures
 
 _KEY = "session"
 
@@ -33,8 +32,6 @@ _DELAY = 500
 """Milliseconds after the last change: dragging a slider or an edge writes one file at its end."""
 
 _LAYOUT = (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.Hide)
-
-_SAMPLES = {sample.path for sample in SAMPLES}
 
 
 class Kept(NamedTuple):
@@ -111,7 +108,7 @@ class LastSession(QObject):
         front = documents.current
         ordered = sorted(documents, key=lambda each: each is not front)
         files = (each.locate() for each in ordered)
-        own = (each.absolute() for each in files if each and each not in _SAMPLES)
+        own = (each.absolute() for each in files if each and each not in SAMPLE_PATHS)
         paths = tuple(dict.fromkeys(own))
         if not paths:
             return

@@ -42,7 +42,7 @@ _SIDE = 96
 _MOST_PROBLEMS = 12
 """Files that a message explains."""
 
-_SAMPLES = {sample.path for sample in SAMPLES}
+SAMPLE_PATHS = {sample.path for sample in SAMPLES}
 
 _Read = tuple[Image, NDArray[np.uint8]]
 
@@ -119,7 +119,7 @@ class OpenPictures(QObject):
                 self._volumes.append(path)
             else:
                 image, small = answer
-                if path not in _SAMPLES:
+                if path not in SAMPLE_PATHS:
                     self._settings.add_recent(path)
                 self._add(image, small, front=self._shows_next)
                 self._shows_next = False
@@ -334,4 +334,4 @@ class OpenPictures(QObject):
 def _is_sample(document: Document) -> bool:
     history = document.history
     first = path_of(history.moments[0].source) if history.moments else None
-    return first in _SAMPLES and document.work < 2 and len(history.moments) == 1
+    return first in SAMPLE_PATHS and document.work < 2 and len(history.moments) == 1
