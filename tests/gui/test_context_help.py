@@ -55,8 +55,7 @@ def test_docks_have_a_page(dock) -> None:
     check(dock.help)
 
 
-def test_every_control_of_every_filter_opens_a_page(open_window: Opener) -> None:
-    window = open_window()
+def test_every_control_of_every_filter_opens_a_page(window: MainWindow) -> None:
     seen = set()
     for kind in Kind:
         window.session.bring_to_front(
@@ -80,8 +79,7 @@ def test_every_control_of_every_filter_opens_a_page(open_window: Opener) -> None
     assert len(seen) > 60
 
 
-def test_lines_of_lists_open_their_page(qtbot: QtBot, open_window: Opener) -> None:
-    window = open_window()
+def test_lines_of_lists_open_their_page(qtbot: QtBot, window: MainWindow) -> None:
     load(qtbot, window, PICTURE)
     rungs = window.levels.ladder.rungs
     qtbot.waitUntil(lambda: rungs.count() > 2)
@@ -97,8 +95,7 @@ def test_lines_of_lists_open_their_page(qtbot: QtBot, open_window: Opener) -> No
                 check(place)
 
 
-def test_f1_opens_the_page_of_the_focus(qtbot: QtBot, open_window: Opener) -> None:
-    window = open_window()
+def test_f1_opens_the_page_of_the_focus(qtbot: QtBot, window: MainWindow) -> None:
     window.session.set_filter("median")
     box = window.findChild(QWidget, "medianForm").findChild(QWidget, "sizeBox")
     window.activateWindow()
@@ -112,9 +109,8 @@ def test_f1_opens_the_page_of_the_focus(qtbot: QtBot, open_window: Opener) -> No
 
 
 def test_the_mouse_counts_once_it_moved(
-    open_window: Opener, monkeypatch: pytest.MonkeyPatch
+    window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window = open_window()
     help_ = window.companions.context_help
     window.session.set_filter("mean")
     box = window.findChild(QWidget, "meanForm").findChild(QWidget, "sizeBox")
@@ -130,8 +126,7 @@ def test_the_mouse_counts_once_it_moved(
     assert help_.place() == "filter-mean#mask-size"
 
 
-def test_f1_in_the_open_list_of_filters(qtbot: QtBot, open_window: Opener) -> None:
-    window = open_window()
+def test_f1_in_the_open_list_of_filters(qtbot: QtBot, window: MainWindow) -> None:
     box: QComboBox = window.panel.filter_box
     box.showPopup()
     qtbot.waitUntil(box.view().isVisible)
@@ -168,8 +163,7 @@ def test_f1_in_dialogs_that_block_the_window(qtbot: QtBot, open_window: Opener) 
         qtbot.waitUntil(lambda: QApplication.activeModalWidget() is None)
 
 
-def test_other_windows_have_a_page(open_window: Opener) -> None:
-    window = open_window()
+def test_other_windows_have_a_page(window: MainWindow) -> None:
     window.companions.show_kernel()
     window.companions.show_bench()
     for other in (window.companions.kernel_viewer, window.companions.bench):
@@ -179,8 +173,7 @@ def test_other_windows_have_a_page(open_window: Opener) -> None:
         other.close()
 
 
-def test_the_dialog_of_a_level_shows_its_drawing(qtbot: QtBot, open_window: Opener) -> None:
-    window = open_window()
+def test_the_dialog_of_a_level_shows_its_drawing(qtbot: QtBot, window: MainWindow) -> None:
     load(qtbot, window, PICTURE)
     rungs = window.levels.ladder.rungs
     qtbot.waitUntil(lambda: rungs.count() > 2)
@@ -208,8 +201,7 @@ def test_a_place_holds_for_everything_inside(qtbot: QtBot) -> None:
     assert place_of(outer) == "window"
 
 
-def test_every_entry_of_the_menus_has_a_page(open_window: Opener) -> None:
-    window = open_window()
+def test_every_entry_of_the_menus_has_a_page(window: MainWindow) -> None:
     places = set()
     for menu in window.menuBar().findChildren(QMenu):
         for action in menu.actions():
@@ -222,8 +214,7 @@ def test_every_entry_of_the_menus_has_a_page(open_window: Opener) -> None:
     assert {filter_page(spec) for spec in filters.discover().values()} < places
 
 
-def test_f1_in_an_open_menu_opens_the_page_of_the_entry(qtbot: QtBot, open_window: Opener) -> None:
-    window = open_window()
+def test_f1_in_an_open_menu_opens_the_page_of_the_entry(qtbot: QtBot, window: MainWindow) -> None:
     for way, page in (
         (("File", "New Phantom…"), "volumes"),
         (("View", "Several Volumes", "Play Volumes"), "volumes"),

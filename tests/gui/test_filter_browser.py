@@ -442,8 +442,7 @@ def test_a_helper_that_cannot_start_ends(qtbot: QtBot, caplog: pytest.LogCapture
     assert "no_such_module failed" in caplog.text
 
 
-def test_the_dock_opens_when_it_is_asked_for(open_window: Opener) -> None:
-    window = open_window()
+def test_the_dock_opens_when_it_is_asked_for(window: MainWindow) -> None:
     assert not window.docks[DockName.FILTERS].isVisible()
     press_ = window.actions_["findFilter"]
     press_.trigger()

@@ -18,6 +18,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.base.errors import AppError
 from kernelscope.gui.tools import lecture_window
 from kernelscope.gui.tools.lecture_window import WAITING, LectureWindow
+from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.teach.lecture.page import (
@@ -29,7 +30,6 @@ from kernelscope.teach.lecture.page import (
     Shown,
 )
 from kernelscope.teach.lecture.pages import PAGES
-from tests.gui.helpers import Opener
 from tests.patience import PATIENCE
 
 STRIPES = Image.from_array(np.tile(np.arange(0, 250, 10, dtype=np.uint8), (40, 2)), "stripes")
@@ -164,8 +164,7 @@ def test_a_folder_that_is_missing_is_reported(
     lecture.findChild(QDialog, "errorDialog").close()
 
 
-def test_the_menu_opens_the_lecture(qtbot: QtBot, open_window: Opener) -> None:
-    window = open_window()
+def test_the_menu_opens_the_lecture(qtbot: QtBot, window: MainWindow) -> None:
     window.actions_["lecture"].trigger()
     lecture = window.companions.lecture
     assert lecture is not None

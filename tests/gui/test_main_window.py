@@ -457,8 +457,7 @@ def test_unavailable_gpu_is_shown_disabled_with_the_reason(
     dialog(qtbot, window, GpuDialog).reject()
 
 
-def test_manual_is_one_window_that_keeps_its_page(qtbot: QtBot, open_window: Opener) -> None:
-    window = open_window()
+def test_manual_is_one_window_that_keeps_its_page(qtbot: QtBot, window: MainWindow) -> None:
     action = window.findChild(QAction, "manual")
     action.trigger()
     guide = dialog(qtbot, window, ManualWindow)

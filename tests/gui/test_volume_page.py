@@ -53,7 +53,6 @@ from tests.files.test_volumes_dicom import OTHER, pixels
 from tests.files.test_volumes_dicom import write as write_slice
 from tests.gui.helpers import (
     FakeCpu,
-    Opener,
     answer,
     child,
     choose_files,
@@ -723,8 +722,7 @@ def test_drawn_volumes_are_not_kept_alive(
     qtbot.waitUntil(gone)
 
 
-def test_a_volume_on_the_command_line(qtbot: QtBot, open_window: Opener, scan: Path) -> None:
-    window = open_window()
+def test_a_volume_on_the_command_line(qtbot: QtBot, window: MainWindow, scan: Path) -> None:
     window.open_first(scan)
     qtbot.waitUntil(lambda: titles(window) == ["T1.nii.gz"])
     assert isinstance(window.session.volumes.source.volumes[0], Volume)
