@@ -28,9 +28,8 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.run import execute
-from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.comparison import View
-from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.display import ColourMap, Display
 from kernelscope.gui.model.figure import (
     Figure,
     FigureStyle,

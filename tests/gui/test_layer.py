@@ -9,8 +9,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.region import Region
-from kernelscope.gui.model.colour_maps import ColourMap, table
-from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.display import ColourMap, Display, table
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.viewer.layer import Layer, is_smooth
 from kernelscope.images import reduction

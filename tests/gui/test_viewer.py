@@ -22,9 +22,8 @@ from pytestqt.qtbot import QtBot
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.comparison import View
-from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.display import ColourMap, Display
 from kernelscope.gui.model.displays import Arrangement, PaneSide, Units
 from kernelscope.gui.model.drawn_view import draw
 from kernelscope.gui.viewer import marks

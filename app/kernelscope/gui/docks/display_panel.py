@@ -9,8 +9,7 @@ from PySide6.QtCore import QPoint, QSignalBlocker, Qt
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QCheckBox, QFrame, QGridLayout, QWidget
 
-from kernelscope.gui.model.colour_maps import ColourMap
-from kernelscope.gui.model.display import GAMMAS, Display
+from kernelscope.gui.model.display import GAMMAS, ColourMap, Display
 from kernelscope.gui.model.displays import PaneSide, dtype_of
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.session.session import KIND, Session

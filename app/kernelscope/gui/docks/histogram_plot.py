@@ -29,8 +29,7 @@ from kernelscope.gui.docks.picture_inks import (
     picture_colour,
 )
 from kernelscope.gui.model import histogram_plot as model
-from kernelscope.gui.model.colour_maps import ColourMap, table
-from kernelscope.gui.model.display import Display, short
+from kernelscope.gui.model.display import ColourMap, Display, short, table
 from kernelscope.gui.model.histogram_plot import Curve, Handle, HistogramCurves, ValueAxis
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import dressed, in_column, look_at_every_item

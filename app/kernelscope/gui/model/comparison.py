@@ -1,16 +1,21 @@
-"""Results compared with their input and reference: figures, and the reference of the next run."""
+"""Results compared with their input and reference, and the moments that their outputs lead to."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from kernelscope.base.errors import Incomparable
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.costs import Costs
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Judgement, Result
+from kernelscope.engine.steps import run_steps
 from kernelscope.files.depth import to_grey
 from kernelscope.gui.model.histogram_plot import fine_histogram
 from kernelscope.gui.model.history import Moment, Opened, Part, Reference, ReferenceOrigin, parts_of
@@ -175,3 +180,57 @@ def _judge(image: Image, reference: Image) -> Quality | str:
         return judge(colours(image.planes), colours(reference.planes), levels=reference.levels)
     except Incomparable as error:
         return str(error)
+
+
+class StepProgress(NamedTuple):
+    step: str  # its number and name, to put before the stage; empty if there is only one
+    stage: str
+    fraction: float
+
+
+class StepDone(NamedTuple):
+    result: Result
+    next: Moment[Any, Any] | None
+    """The moment with its output as the input; None after the last step."""
+
+
+class RecipeRun:
+    """Runs a recipe from a moment on.
+
+    `request`: of all steps; see `recipe_request`.
+    """
+
+    def __init__(self, request: Request, moment: Moment[Any, Any], costs: Costs) -> None:
+        self._request, self._moment, self._costs = request, moment, costs
+        self.left = False
+        """Whether the run ends after the present step: another input is shown."""
+
+    def run(
+        self,
+        backends: Mapping[str, Backend],
+        token: CancelToken,
+        report: Callable[[StepProgress | StepDone], None],
+    ) -> None:
+        request, moment = self._request, self._moment
+        last = 1 + len(request.then)
+
+        def refer(each: Request) -> Request:
+            return with_reference(each, moment.references.get(each.source))
+
+        def progress_of(number: int) -> Progress:
+            prefix = request.prefix(number)
+            step = prefix.replace(",", f" of {last},", 1)
+            return lambda stage, fraction: report(StepProgress(step, stage, fraction))
+
+        results = run_steps(
+            request, backends, token, costs=self._costs, report=progress_of, refer=refer
+        )
+        for number, result in enumerate(results, 1):
+            if number == last:
+                report(StepDone(result, None))
+                return
+            done = replace(moment, result=result, settings=RunSettings.of(result.request))
+            moment = following(done)
+            report(StepDone(result, moment))
+            if self.left:
+                return

@@ -9,8 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from kernelscope.gui.model.colour_maps import map_of
-from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.display import Display, map_of
 from kernelscope.images.image import Image
 from kernelscope.images.planes import sampled
 from kernelscope.images.volume import Volume

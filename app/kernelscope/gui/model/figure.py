@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 from kernelscope.bench.statistics import short
 from kernelscope.engine.region import Region
 from kernelscope.engine.result import Judgement, Result
-from kernelscope.gui.model.colour_maps import ColourMap
 from kernelscope.gui.model.comparison import View, like_output, offset_of
-from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.display import ColourMap, Display
 from kernelscope.gui.model.regions import Interest
 from kernelscope.gui.model.times import NOT_TIMED, Timing, duration
 from kernelscope.images.image import Image

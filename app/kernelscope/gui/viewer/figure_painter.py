@@ -18,7 +18,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtSvg import QSvgGenerator
 
-from kernelscope.gui.model.colour_maps import STEPS, table
+from kernelscope.gui.model.display import STEPS, table
 from kernelscope.gui.model.figure import (
     Figure,
     FigureArea,

@@ -19,8 +19,7 @@ from PySide6.QtCore import QPointF, QRect, QRectF, QSizeF, Qt
 from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPixmap
 
 from kernelscope.engine.region import Region
-from kernelscope.gui.model.colour_maps import ColourMap, table
-from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.display import ColourMap, Display, table
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.model.slice_drawing import Look, Projection, project, project_change, slab

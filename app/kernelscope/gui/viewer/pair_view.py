@@ -23,8 +23,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope.engine.region import Region
 from kernelscope.gui.model.camera import Point, Room
-from kernelscope.gui.model.colour_maps import ColourMap
-from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.display import ColourMap, Display
 from kernelscope.gui.model.displays import Arrangement, PaneSide, Shown, dtype_of
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.measurements import white_of

@@ -22,7 +22,7 @@ from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Result
 from kernelscope.engine.steps import estimate, recipe_request
 from kernelscope.engine.worker import Job
-from kernelscope.gui.model.recipe_run import RecipeRun, StepDone, StepProgress
+from kernelscope.gui.model.comparison import RecipeRun, StepDone, StepProgress
 from kernelscope.gui.model.runs import describe_result
 from kernelscope.gui.session.canvas_view import SLICES
 from kernelscope.gui.session.session import KIND, OF_SETTINGS, Session

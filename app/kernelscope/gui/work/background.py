@@ -10,7 +10,7 @@ from typing import Any
 import shiboken6
 from PySide6.QtCore import QObject, Signal
 
-from kernelscope.gui.work.relay import Relay
+from kernelscope.gui.work.later import Relay
 
 _PATIENCE = 1.0
 """Seconds that closing the window waits for work that may be given up (a hanging file)."""
