@@ -10,7 +10,7 @@ benchmarks come first: the sheet waits until they end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt, QTimer, Signal
@@ -199,14 +199,6 @@ _COMPILING_MS = 1000
 _NO_SCORES = "No dB: there is no reference, and {}. Edit > Reference > Choose Reference sets one."
 
 
-@dataclass(frozen=True)
-class _Begun:
-    """The stage that a cell begins; empty before the first one."""
-
-    index: int
-    stage: str
-
-
 class ContactSheet(ToolWindow):
     """A grid of results that follows the window's input, view and settings.
 
@@ -316,7 +308,7 @@ class ContactSheet(ToolWindow):
         def work(
             backends: Mapping[str, Backend], token: CancelToken, report: Callable[[Any], None]
         ) -> None:
-            sweep(cells, backends, token, report, lambda index, stage: report(_Begun(index, stage)))
+            sweep(cells, backends, token, report, lambda *begun: report(begun))
 
         if self._task is not None:
             self._task.mute()
@@ -373,12 +365,13 @@ class ContactSheet(ToolWindow):
             task.mute()
             task.cancel()
 
-    def _on_reported(self, value: Cell | _Begun) -> None:
+    def _on_reported(self, value: Cell | tuple[int, str]) -> None:
+        """Show a cell, or the stage that the cell with a number begins; empty before the first."""
         self._compiling.stop()
-        if isinstance(value, _Begun):
-            self._running = value.index
-            self.tiles[value.index].wait_for("computing…")
-            if value.stage == "compile":
+        if not isinstance(value, Cell):
+            self._running, stage = value
+            self.tiles[self._running].wait_for("computing…")
+            if stage == "compile":
                 self._compiling.start(_COMPILING_MS)
             return
         request = value.variant.request or self._shown
