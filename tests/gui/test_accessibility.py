@@ -43,12 +43,12 @@ from kernelscope.engine.step import Step
 from kernelscope.gui.model.volume_files import FoundFile
 from kernelscope.gui.tools.batch_window import BatchWindow
 from kernelscope.gui.tools.command_palette import Command, CommandPalette, ShortcutDialog
+from kernelscope.gui.tools.file_dialogs import TogetherDialog
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog
 from kernelscope.gui.tools.preferences import Preferences
 from kernelscope.gui.tools.space_window import SpaceWindow
-from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.widgets.appearance import SCALES, Appearance, Scheme, Stylist
 from kernelscope.gui.widgets.messages import AboutDialog, ErrorDialog, bug_dialog, crash_dialog
 from kernelscope.gui.widgets.parts import push_button, switch

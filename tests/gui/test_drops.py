@@ -10,8 +10,7 @@ from PySide6.QtGui import QDropEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.tools.file_dialogs import folder_for
-from kernelscope.gui.tools.together_dialog import TogetherDialog
+from kernelscope.gui.tools.file_dialogs import TogetherDialog, folder_for
 from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import dialog, entering, press, run, shown, write_picture

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.base.errors import NotANumber
 from kernelscope.files.volumes import read_volume
 from kernelscope.gui.model.volume_files import FoundFile, misfit, read_together
-from kernelscope.gui.tools.together_dialog import TogetherDialog
+from kernelscope.gui.tools.file_dialogs import TogetherDialog
 from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.scan import MAX_COMPONENTS

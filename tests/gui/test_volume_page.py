@@ -37,8 +37,8 @@ from kernelscope.filters.shared.mri_sigma_map import estimate_smooth
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
+from kernelscope.gui.tools.file_dialogs import TogetherDialog
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog
-from kernelscope.gui.tools.together_dialog import TogetherDialog
 from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.widgets.form import LineEditor, ListEditor
 from kernelscope.gui.widgets.messages import ErrorDialog

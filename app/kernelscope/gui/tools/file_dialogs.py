@@ -2,27 +2,78 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QMimeData, QObject, QSignalBlocker, QStandardPaths, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QImage, QKeyEvent, QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QDialogButtonBox, QFileDialog, QInputDialog, QListWidget, QListWidgetItem, QMessageBox, QPushButton, QWidget
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from kernelscope.base.errors import AppError, ImageWriteError, LossyFormat, NotANumber, SeveralVolumes
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QMimeData, QObject, QSignalBlocker, QStandardPaths, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QImage, QKeyEvent, QShowEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialogButtonBox,
+    QFileDialog,
+    QInputDialog,
+    QListWidget,
+    QListWidgetItem,
+    QMessageBox,
+    QPushButton,
+    QWidget,
+)
+
+from kernelscope.base.errors import (
+    AppError,
+    ImageWriteError,
+    LossyFormat,
+    NotANumber,
+    SeveralVolumes,
+)
 from kernelscope.base.text import printable
 from kernelscope.big.lazy.hints import blocks_mentioned
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
-from kernelscope.files import Format, READABLE, RECIPE_SUFFIX, SAMPLES, WRITABLE, read_image, read_recipe, write_image, write_recipe
+from kernelscope.files import (
+    READABLE,
+    RECIPE_SUFFIX,
+    SAMPLES,
+    WRITABLE,
+    Format,
+    read_image,
+    read_recipe,
+    write_image,
+    write_recipe,
+)
 from kernelscope.files.names import stem, targets_of, with_suffix
-from kernelscope.files.volumes import READABLE_VOLUMES, WRITABLE_VOLUMES, is_volume, read_volume, write_volume
+from kernelscope.files.volumes import (
+    READABLE_VOLUMES,
+    WRITABLE_VOLUMES,
+    is_volume,
+    read_volume,
+    write_volume,
+)
 from kernelscope.files.volumes.writing import record_of
 from kernelscope.gui.model.volume_files import FoundFile, VolumeSeries, misfit, read_together
 from kernelscope.gui.tools.preferences import jpeg_quality
 from kernelscope.gui.viewer.rendering import from_clipboard, to_clipboard
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.widgets.messages import add_button, choose_paths, choose_text_to_open, choose_text_to_save, open_dialog, show_error, show_notice
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row, plain_tip, push_button, text_label
+from kernelscope.gui.widgets.messages import (
+    add_button,
+    choose_paths,
+    choose_text_to_open,
+    choose_text_to_save,
+    open_dialog,
+    show_error,
+    show_notice,
+)
+from kernelscope.gui.widgets.parts import (
+    dressed,
+    in_column,
+    in_row,
+    plain_tip,
+    push_button,
+    text_label,
+)
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
@@ -31,9 +82,6 @@ from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
 from kernelscope.schema.parameters import read_number
 from kernelscope.schema.samples import Kind
-from pathlib import Path
-from typing import Any
-
 
 _FOUND = Qt.ItemDataRole.UserRole
 
