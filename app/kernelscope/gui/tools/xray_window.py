@@ -419,14 +419,12 @@ class XrayWindow(ToolWindow):
             scene = xray.scene
             which = f" (launch {scene.launch} of {scene.launches})" if scene.launches > 1 else ""
             whose = f"{VERSION} of " if self._version is not None else ""
-            self._title.setText(
+            title = (
                 f"{whose}{scene.kernel}{which}: block {block}, warp {xray.warp}, lane {xray.lane}, "
                 f"{len(steps):,} steps{cut}"
             )
-            if xray.scene.notice:
-                self._title.setText(f"{self._title.text()}\n{xray.scene.notice}")
-            if self._second is not None:
-                self._title.setText(f"{self._title.text()}\n{compare(xray, self._second)}")
+            compared = compare(xray, self._second) if self._second is not None else ""
+            self._title.setText("\n".join(filter(None, (title, scene.notice, compared))))
         self._show_steps(len(steps))
 
     def _grey(self) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
