@@ -494,6 +494,7 @@ class XrayWindow(ToolWindow):
 
     def _on_play(self, playing: bool) -> None:
         self._play.setText("&Pause" if playing else "&Play")
+        self._play.setAccessibleName("Pause" if playing else "Play")
         if not playing:
             self._timer.stop()
             return
