@@ -13,7 +13,15 @@ from PIL import Image as Pillow
 from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer
 from PySide6.QtGui import QColor, QDragEnterEvent, QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel, QMessageBox, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QDialog,
+    QFileDialog,
+    QLabel,
+    QMessageBox,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.backend import Availability, Fact, FactGroup
@@ -205,6 +213,14 @@ def run(qtbot: QtBot, window: MainWindow) -> None:
     before = window.pictures.canvas.output.shown
     press(qtbot, window, "F5")
     qtbot.waitUntil(lambda: window.pictures.canvas.output.shown not in (before, None))
+
+
+def click(qtbot: QtBot, window: QWidget, name: str) -> None:
+    """Click on a button, which has a name or a text for screen readers."""
+    button = window.findChild(QAbstractButton, name)
+    assert button is not None, name
+    assert button.accessibleName() or button.text(), name
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
 def child(window: QWidget, kind: type, name: str):

@@ -74,7 +74,7 @@ from kernelscope.images.image import Image
 from kernelscope.schema.levels import colour
 from tests.bench.made_up import row
 from tests.bench.stand_in import StandIn
-from tests.gui.helpers import FakeCpu, choose_files, press
+from tests.gui.helpers import FakeCpu, choose_files, click, press
 from tests.gui.helpers import load as load_picture
 from tests.patience import PATIENCE
 
@@ -184,10 +184,6 @@ def child(bench: QWidget, kind: type, name: str) -> Any:
     found = bench.findChild(kind, name)
     assert found is not None, name
     return found
-
-
-def click(qtbot: QtBot, bench: BenchWindow, name: str) -> None:
-    qtbot.mouseClick(child(bench, QAbstractButton, name), Qt.MouseButton.LeftButton)
 
 
 def state(bench: BenchWindow) -> str:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt, qVersion
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QFileDialog, QLabel, QPlainTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope import __version__
 from kernelscope.base.errors import AppError
 from kernelscope.gui.widgets import messages as dialogs
-from tests.gui.helpers import choose_files
+from tests.gui.helpers import choose_files, click
 
 
 @pytest.fixture
@@ -25,12 +25,6 @@ def window(qtbot: QtBot) -> QWidget:
     qtbot.addWidget(window)
     window.show()
     return window
-
-
-def click(qtbot: QtBot, dialog: QWidget, name: str) -> None:
-    button = dialog.findChild(QAbstractButton, name)
-    assert button.accessibleName()
-    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
 
 
 def failure() -> ValueError:

@@ -13,8 +13,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.gui.tools.file_dialogs import TogetherDialog, folder_for
 from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import dialog, entering, press, run, shown, write_picture
-from tests.gui.test_together import click
+from tests.gui.helpers import click, dialog, entering, press, run, shown, write_picture
 from tests.gui.test_volume_page import titles, voxels, write
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")

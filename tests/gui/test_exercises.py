@@ -21,7 +21,7 @@ from kernelscope.gui.tools.code_view import CodeEditor, CodeView
 from kernelscope.gui.tools.exercise_window import ExerciseWindow
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.work.background import Background
-from tests.gui.helpers import Opener
+from tests.gui.helpers import Opener, click
 
 
 @pytest.fixture
@@ -53,10 +53,6 @@ def titles(window: ExerciseWindow) -> list[str]:
 
 def text(window: ExerciseWindow) -> str:
     return window.findChild(QTextBrowser, "exerciseText").toPlainText()
-
-
-def click(qtbot: QtBot, window: ExerciseWindow, name: str) -> None:
-    qtbot.mouseClick(window.findChild(QAbstractButton, name), Qt.MouseButton.LeftButton)
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ from kernelscope.gui.widgets.tables import FactTable
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from tests.backends.emulated import needs_compiler
-from tests.gui.helpers import choose_files, dialog, due_timers
+from tests.gui.helpers import choose_files, click, dialog, due_timers
 
 pytestmark = needs_compiler
 
@@ -106,10 +106,6 @@ def put(editor: CodeEditor, text: str) -> None:
     cursor = editor.textCursor()
     cursor.select(QTextCursor.SelectionType.Document)
     cursor.insertText(text)
-
-
-def click(qtbot: QtBot, viewer: KernelViewer, name: str) -> None:
-    qtbot.mouseClick(viewer.findChild(QAbstractButton, name), Qt.MouseButton.LeftButton)
 
 
 def state(viewer: KernelViewer) -> str:

@@ -48,7 +48,7 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import GPU_LEVELS, Level
-from tests.gui.helpers import contrast
+from tests.gui.helpers import click, contrast
 from tests.patience import PATIENCE
 
 RESOURCES = Resources(40, 8, 16, 1024, 372)
@@ -92,10 +92,6 @@ def current(viewer: KernelViewer) -> CodeView:
     view = viewer.findChild(QTabWidget, "kernelFiles").currentWidget()
     assert isinstance(view, CodeView)
     return view
-
-
-def click(qtbot: QtBot, viewer: KernelViewer, name: str) -> None:
-    qtbot.mouseClick(viewer.findChild(QAbstractButton, name), Qt.MouseButton.LeftButton)
 
 
 # Contents -----------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
 from tests.files.test_volumes_dicom import pixels
 from tests.files.test_volumes_dicom import write as write_slice
-from tests.gui.helpers import dialog, wait_until
+from tests.gui.helpers import click, dialog, wait_until
 from tests.gui.test_volume_page import titles, voxels, write
 
 
@@ -31,10 +31,6 @@ def volume(name: str, seed: int = 0, *, less: int = 0) -> Volume:
 
 def found(*volumes: Volume) -> list[FoundFile]:
     return [FoundFile(Path(f"/{each.title}"), each) for each in volumes]
-
-
-def click(qtbot: QtBot, dialog: QDialog, name: str) -> None:
-    qtbot.mouseClick(dialog.findChild(QPushButton, name), Qt.MouseButton.LeftButton)
 
 
 def button(dialog: QDialog, name: str) -> QPushButton:
