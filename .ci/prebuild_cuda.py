@@ -63,7 +63,7 @@ def compile_one(
     wanted: Specialisation, out: Path, architectures: Sequence[str], least: float
 ) -> tuple[str, float, int]:
     """Compile a kernel for all architectures if it takes long; return what was written."""
-    from kernelscope.backends.cuda import cubins
+    from kernelscope.backends.cuda import compiler as compiling
     from kernelscope.backends.cuda.compiler import Nvrtc
     from kernelscope.backends.cuda.sources import read_source
 
@@ -76,8 +76,8 @@ def compile_one(
             seconds = time.process_time() - start
             if seconds < least:
                 break
-        path = cubins.packaged_path(out, filter_id, source, architecture, defines)
-        cubins.package(path, cubin, compiler)
+        path = compiling.packaged_path(out, filter_id, source, architecture, defines)
+        compiling.package(path, cubin, compiler)
         size += len(cubin.code)
     return filter_id, seconds, size
 
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--usual", action="store_true", help="usual values, bytes and one volume")
     options = parser.parse_args()
     from kernelscope import filters
-    from kernelscope.backends.cuda.cubins import PACKAGED
+    from kernelscope.backends.cuda.compiler import PACKAGED
 
     chosen = options.only or [
         each for each in filters.discover() if filters.get(each).levels("gpu")

@@ -23,8 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelscope.backends.cuda.compiler import choose_compiler
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import CubinCache, choose_compiler
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.bench import Plan, load, presets, summarise
 from kernelscope.bench.cases import subjects

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from kernelscope.backends.cuda import compiler as compiler_module
-from kernelscope.backends.cuda.compiler import CompileError, Cubin, Nvrtc
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import CompileError, Cubin, CubinCache, Nvrtc
 from kernelscope.backends.emulator import EmulatorBackend
 from tests import builds
 from tests.backends.fake_card import FakeCard

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from kernelscope import filters
-from kernelscope.backends.cuda import backend, cubins
-from kernelscope.backends.cuda.compiler import Cubin, Nvrtc, resources
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda import backend
+from kernelscope.backends.cuda import compiler as compiling
+from kernelscope.backends.cuda.compiler import Cubin, CubinCache, Nvrtc, resources
 from kernelscope.backends.cuda.inspection import plans
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.base import compiled
@@ -174,7 +174,7 @@ def packaged(folder: Path, version: str = "nvrtc 13.2") -> Cubin:
     """Put a kernel into a package, and return it."""
     compiler = Counting(version)
     cubin = Cubin(b"packaged \n\0 code", "its log\nof ptxas")
-    cubins.package(cubins.packaged_path(folder, *SOURCE), cubin, compiler)
+    compiling.package(compiling.packaged_path(folder, *SOURCE), cubin, compiler)
     return cubin
 
 

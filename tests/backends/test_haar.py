@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda.compiler import resources
+from kernelscope.backends.cuda.compiler import CubinCache, resources
 from kernelscope.backends.cuda.components import PASSES, SEARCH_BYTES
-from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.filters.shared.mri_sigma import FLATTEST, estimate_component, estimate_global
 from kernelscope.schema.samples import Components, NoiseMedians

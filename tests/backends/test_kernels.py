@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from kernelscope import filters
-from kernelscope.backends.cuda.compiler import CompileError, Nvrtc, resources
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import CompileError, CubinCache, Nvrtc, resources
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.base.paths import KERNELS
 from kernelscope.schema.borders import Border

@@ -11,13 +11,13 @@ import pytest
 
 from kernelscope.backends.cuda.compiler import (
     CompileError,
+    CubinCache,
     Nvcc,
     Nvrtc,
     choose_compiler,
     resources,
     title,
 )
-from kernelscope.backends.cuda.cubins import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.schema.filter import FilterSpec
 from tests.backends import pycuda_compiler

@@ -8,8 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda.compiler import resources
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import CubinCache, resources
 from kernelscope.backends.cuda.memory import Resident
 from kernelscope.backends.cuda.reduction import THREADS, is_finite, mean_squared_error
 from kernelscope.backends.cuda.sources import read_source

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda.compiler import resources
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import CubinCache, resources
 from kernelscope.backends.cuda.reduction import BLOCK, ReducedView
 from kernelscope.backends.cuda.sources import read_source
 from tests.backends.emulated import build, launch, needs_compiler

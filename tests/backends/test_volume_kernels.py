@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda.compiler import resources
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import CubinCache, resources
 from kernelscope.backends.cuda.executor import _prepare
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.filters import volume_collaborative, volume_dct

@@ -14,8 +14,7 @@ from skimage.metrics import peak_signal_noise_ratio
 
 import kernelscope
 from kernelscope.filters.shared.cosine import SQUARES
-from kernelscope.filters.sliding_dct import SPEC
-from kernelscope.filters.sliding_dct.cpu import estimate_sigma
+from kernelscope.filters.sliding_dct import SPEC, estimate_sigma
 from kernelscope.library.session import session
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.fft import dctn, idctn
 
-from kernelscope.filters.volume_collaborative import SPEC
-from kernelscope.filters.volume_collaborative.cpu import (
+from kernelscope.filters.volume_collaborative import (
+    SPEC,
     Part,
     divide,
     filter_squares,

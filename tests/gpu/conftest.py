@@ -14,8 +14,7 @@ from typing import Protocol
 import pytest
 
 from kernelscope.backends.cuda import CudaBackend
-from kernelscope.backends.cuda.compiler import Nvrtc
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import CubinCache, Nvrtc
 from kernelscope.backends.cuda.sources import read_source
 from tests.backends.specialisations import defines, gpu_filters
 from tests.paths import ROOT

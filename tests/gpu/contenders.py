@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cuda.arguments import Texture
-from kernelscope.backends.cuda.compiler import CompileError, Nvrtc
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import CompileError, CubinCache, Nvrtc
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import HARDWARE_BORDERS, Cuda, CudaPlan, CudaTask, Launch

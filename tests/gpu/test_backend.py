@@ -17,8 +17,7 @@ from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend, device_run, executor, kernel, sources
 from kernelscope.backends.cuda.card import GpuContext
-from kernelscope.backends.cuda.compiler import CompileError, Nvcc, Nvrtc
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import CompileError, CubinCache, Nvcc, Nvrtc
 from kernelscope.base.errors import Cancelled, DeviceUnavailable, OutOfMemory
 from kernelscope.bench.runner import planned_work
 from kernelscope.engine.control import CancelToken

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda import components, executor, info, reduction, slabs
-from kernelscope.backends.cuda.compiler import Compiler, choose_compiler
-from kernelscope.backends.cuda.cubins import PACKAGED, CubinCache
+from kernelscope.backends.cuda.compiler import PACKAGED, Compiler, CubinCache, choose_compiler
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter, metrics
 from kernelscope.backends.cuda.kernel import hold_cubin
 from kernelscope.backends.cuda.probe import probe

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda.card import GpuContext
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.engine.context import RunLog
 from kernelscope.images.source import Source

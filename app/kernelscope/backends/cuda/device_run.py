@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernelscope.backends.cuda.card import GpuContext
-from kernelscope.backends.cuda.compiler import Cubin, resources
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import Cubin, CubinCache, resources
 from kernelscope.engine.context import RunLog
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.launch_report import LaunchReport

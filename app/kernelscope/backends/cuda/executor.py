@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from kernelscope.backends.cuda.arguments import geometry, set_constants, upload_tables
 from kernelscope.backends.cuda.card import GpuContext
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun, Pacer, PreparedFilter, RowPlace
 from kernelscope.backends.cuda.kernel import Kernel, Ready, Surroundings, Timed, block_of, evictor
 from kernelscope.backends.cuda.rim import with_rim

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
-from kernelscope.backends.cuda.compiler import Compiler, Nvrtc, resources, title
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import Compiler, CubinCache, Nvrtc, resources, title
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.base.errors import AppError
 from kernelscope.base.installed import pip_command

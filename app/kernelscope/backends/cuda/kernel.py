@@ -36,8 +36,7 @@ from kernelscope.backends.cuda.arguments import (
     upload_tables,
 )
 from kernelscope.backends.cuda.card import GpuContext
-from kernelscope.backends.cuda.compiler import Cubin
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import Cubin, CubinCache
 from kernelscope.backends.cuda.device_run import (
     LAUNCH_SECONDS,
     DeviceRun,

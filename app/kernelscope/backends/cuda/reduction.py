@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda.card import GpuContext
-from kernelscope.backends.cuda.compiler import Cubin
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import Cubin, CubinCache
 from kernelscope.backends.cuda.sources import read_source
 
 BLOCK = (32, 8)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import CubinCache
 from kernelscope.backends.cuda.rim import with_rim
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator.compiler import (

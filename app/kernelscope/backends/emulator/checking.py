@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import CubinCache
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator.backend import EmulatorBackend
 from kernelscope.backends.emulator.compiler import HostCompiler, library_cache

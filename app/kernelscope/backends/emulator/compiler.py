@@ -17,8 +17,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from kernelscope.backends.cuda.compiler import CompileError, Cubin
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import CompileError, Cubin, CubinCache
 from kernelscope.base import compiled
 from kernelscope.base.compiled import load_library
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from kernelscope import filters
 from kernelscope.backends.cuda.card import GpuContext
-from kernelscope.backends.cuda.compiler import CompileError, Cubin, Nvrtc
-from kernelscope.backends.cuda.cubins import CubinCache
+from kernelscope.backends.cuda.compiler import CompileError, Cubin, CubinCache, Nvrtc
 from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
 from kernelscope.backends.cuda.executor import filter_rows
 from kernelscope.backends.cuda.kernel import hold_cubin

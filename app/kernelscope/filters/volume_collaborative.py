@@ -1,34 +1,56 @@
-"""Collaborative filtering of volumes on the CPU.
+"""Collaborative filtering of volumes: cubes that are alike are filtered together.
 
-A row of reference cubes is compared with all places around at once: for each offset, the squared
-differences of `PITCH` columns. Level *serial* has the same loops without vectors: `plain` is None
-for level *parallel*.
+The noise is made one of sigma 1 first: voxels are divided by sigma, which may vary over the head,
+and Rician noise is made Gaussian. Reference cubes of 4×4×4 voxels lie 3 voxels apart, and around
+each one up to 32 that are most alike are found in a window of 11×11×11 places. They become a group:
+each is transformed by the discrete cosine transform, and the group by Haar's, so that the parts
+that all share are in few coefficients. A first stage keeps those above 3.2 sigma; a second one
+finds the groups in the first result, and multiplies the coefficients of the noisy volume by
+b² / (b² + sigma²), where b are those of the first result (Wiener's filter):
 
-Groups add to sums that they share with their neighbours. References are cut into squares of 4 x 4
-rows, which are four passes like the colours of a chessboard: squares of a pass never meet.
+    g = mean of all cubes that cover a voxel, weighted by 1 / the coefficients that were kept, or
+        1 / the sum of the squares of the factors, and by a window that is less at their rims
+
+The result gets its sigma back, and its mean as it would be without Rician noise. Several volumes
+are filtered one by one.
+
+Cubes are added up as whole numbers, of 1 / 2^26 sigma, so that their order does not matter: all
+levels have the same bytes.
+
+Sources: Maggioni, Katkovnik, Egiazarian and Foi, "Nonlocal transform-domain filter for volumetric
+data denoising and reconstruction", IEEE Transactions on Image Processing 22, 2013 (BM4D); Rician
+noise after Foi, "Noise estimation and removal in MR imaging: the variance-stabilization approach",
+ISBI 2011.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Flag, Index, Line, Number, Record, kernel
+from kernelscope.filters.shared import uncompiled_blocks
 from kernelscope.filters.shared.plain import no_simd
 from kernelscope.filters.shared.volume_noise import (
+    RIM,
+    Ends,
+    StabilisedSpec,
     copy_slices,
     extend_stabilised,
     noise_model,
     removed_sigma,
     restore,
 )
-from kernelscope.schema.filter import CpuPass, CpuTask
-from kernelscope.schema.levels import SERIAL
+from kernelscope.schema.explanation import Explanation
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Disturbance, Remedy
+from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch, Scratch
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 
-# The numbers of collaborative filtering of volumes that all levels share ---------------
+# The numbers that all levels share -----------------------------------------------------
 #
 # Places, of cubes and of voxels, are those of the volume; the *domain* is the volume and `PAD`
 # voxels around it, which mirror it. All cubes lie in the domain.
@@ -94,6 +116,15 @@ def references(size: int) -> int:
     """
     return -(-(size + PAD) // STEP) + 1
 
+
+# On the CPU ----------------------------------------------------------------------------
+#
+# A row of reference cubes is compared with all places around at once: for each offset, the squared
+# differences of `PITCH` columns. Level *serial* has the same loops without vectors: `plain` is None
+# for level *parallel*.
+#
+# Groups add to sums that they share with their neighbours. References are cut into squares of 4 x 4
+# rows, which are four passes like the colours of a chessboard: squares of a pass never meet.
 
 PITCH = 64
 """Columns that are compared at once: the compiler knows it."""
@@ -552,3 +583,148 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     stage(basic, result, True, filtered, (0, 0, 0))
     passes.append(CpuPass(restore, (filtered, output, first, model, plain), sides[0], cost=0.02))
     return passes
+
+
+# On the GPU ----------------------------------------------------------------------------
+
+GAPS = {
+    SINGLE_BLOCK.id: "One multiprocessor would take minutes where all of them take a second.",
+    CONSTANT.id: "There is no mask: the factors of the transform are numbers in the code.",
+    TEXTURE.id: "The volume is extended once, so that no cube meets a border.",
+}
+
+_WARPS = 8
+"""References of a block: macro ``WARPS``."""
+
+_SHARED_BYTES = 4 * (SIDE + 2 * SEARCH) * ((SIDE + 2 * SEARCH) * (32 + 2 * SEARCH + 1) + 31)
+"""The structure ``Memory``."""
+
+_DEEP = 4
+"""Voxels of a thread that divides, one behind the other: the macro ``DEEP``."""
+
+_TUNED_WARPS = 14
+"""The same of those that filter at level *tuned*: macro ``GROUP_WARPS``."""
+
+_WIDE, _TALL = STEP * (_WARPS - 1) + SIDE + 2 * SEARCH, SIDE + 2 * SEARCH
+_PLACES = 2 * SEARCH + 1
+
+_MATCH_BYTES = 4 * (2 * _TALL**2 * _WIDE + 32 * _PLACES**2 + _WARPS * (_PLACES**3 + 4))
+"""The structure ``MatchMemory``."""
+
+_GROUPS = (7, 4)
+"""References of a block at level *tuned*: macros ``GROUPS_WIDE`` and ``GROUPS_TALL``."""
+
+_CELLS = _TALL * (STEP * (_GROUPS[1] - 1) + _TALL) * 32
+_GROUP_BYTES = 4 * (3 * _CELLS + _TUNED_WARPS * SIDE**3 // 2 * 36 + 1)
+"""The structure ``GroupMemory``."""
+
+_FILTERING = 1000
+_OPERATIONS = 11**3 * SIDE**3 * 3 / STEP**3 + _FILTERING
+"""Of a stage and voxel, about: squared differences, transforms and adding up."""
+
+
+def plan_cuda(task: CudaTask) -> CudaPlan:
+    """Return the launches of a level; ``volume_collaborative.cu`` explains them."""
+    constants = {"numbers": numbers(task.parameters), "window": window()}
+    ends = Ends(task, "volume_collaborative", constants)
+    if not removed_sigma(task.parameters):
+        return CudaPlan((ends.copy,))
+    tuned = task.level == TUNED.id
+
+    def stage(name: str, *scratch: str) -> Launch:
+        launch = ends.launch(
+            f"{task.level}_{name}", *scratch, block=(32, _WARPS, 1), operations=_OPERATIONS
+        )
+        return replace(
+            launch,
+            tile=(_WARPS * STEP, STEP, STEP),
+            shared_bytes=_SHARED_BYTES if task.level == SHARED.id else 0,
+            steps=2,  # to clear the sums, and to add to them
+            steps_at_once=1,
+        )
+
+    def means(name: str, target: str) -> Launch:
+        launch = ends.launch(name, "sums", "weights", target, operations=200.0)
+        return replace(launch, tile=(*launch.block[:2], _DEEP))
+
+    def match(name: str, compared: str) -> Launch:
+        launch = ends.launch(
+            f"tuned_match_{name}",
+            compared,
+            "places",
+            block=(32, _WARPS, 1),
+            operations=_OPERATIONS - _FILTERING,
+        )
+        return replace(launch, tile=(_WARPS * STEP, STEP, STEP), shared_bytes=_MATCH_BYTES)
+
+    def groups(name: str, *compared: str) -> Launch:
+        launch = stage(name, *compared, "places", "sums", "weights")
+        return replace(
+            launch,
+            operations_per_sample=float(_FILTERING),
+            block=(32, _TUNED_WARPS, 1),
+            tile=(_GROUPS[0] * STEP, _GROUPS[1] * STEP, STEP),
+            shared_bytes=_GROUP_BYTES + 4 * _CELLS * (len(compared) - 1),
+        )
+
+    if tuned:
+        first: tuple[Launch, ...] = match("hard", "extended"), groups("hard", "extended")
+        second: tuple[Launch, ...] = (
+            match("wiener", "basic"),
+            groups("wiener", "extended", "basic"),
+        )
+    else:
+        first = (stage("hard", "extended", "sums", "weights"),)
+        second = (stage("wiener", "extended", "basic", "sums", "weights"),)
+    launches = (
+        ends.before,
+        *first,
+        means("first", "basic"),
+        *second,
+        means("second", "filtered"),
+        ends.after,
+    )
+    floats, wholes = (ends.around(PAD, 2 * REACH, values=values) for values in (1, 2))
+    scratch = {
+        "extended": floats,
+        "basic": floats,
+        "sums": wholes,
+        "weights": wholes,
+        "filtered": ends.around(0),
+    }
+    if not tuned:
+        return CudaPlan(launches, scratch)
+    launches = tuple(replace(each, defines={**each.defines, "TUNED": "1"}) for each in launches)
+    # Of the references of a slice; and of those of slices before and behind.
+    _, height, width, components = task.shape
+    bytes_ = 2 * GROUP * components * references(height) * references(width)
+    scratch["places"] = Scratch(-(-bytes_ // STEP), (2 * 2 * REACH // STEP + 4) * bytes_)
+    notice = "This GPU has too little shared memory for level tuned: level shared is used."
+    smaller = replace(plan_cuda(replace(task, level=SHARED.id)), notice=notice)
+    return CudaPlan(launches, scratch, smaller=smaller)
+
+
+SPEC = StabilisedSpec(
+    id="volume_collaborative",
+    name="Volume collaborative",
+    summary="Filters cubes that are alike together: keeps most of real heads, and takes longest.",
+    synonyms=("denoise", "block matching", "bm4d", "wiener", "rician", "brain", "volume"),
+    source="Maggioni et al., IEEE Transactions on Image Processing 22, 2013 (BM4D)",
+    radius=radius,
+    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=36.86),
+    implementations={
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled_blocks.volume_dct, stand_in="volume DCT"),
+        "gpu": Cuda(plan_cuda, (GLOBAL, SHARED, TUNED), GAPS),
+    },
+    explanation=Explanation(
+        formula=r"g = \sigma f^{-1}\left( \frac{\sum_G w_G\, T^{-1}(\gamma\, T v_G)}{\sum_G w_G}"
+        r" \right), \quad v = f(u / \sigma), \quad"
+        r" \gamma_1 = [\,|T v_G| > 3.2\,], \quad \gamma_2 = \frac{b^2}{b^2 + 1}",
+        use="For the cleanest result of one volume, where some seconds do not matter. Noise may be "
+        "Rician and vary over the head.",
+        avoid="Noise that interpolation has smoothed is not found by its sigma: set a larger one. "
+        "*Volume DCT* is the quick one.",
+        example=RIM,
+        sample="",
+    ),
+)

@@ -1,20 +1,44 @@
-"""The sliding DCT on the CPU.
+"""Sliding DCT: every pixel becomes the mean of all blocks around it, noise removed from each.
 
-A pass goes down a strip of columns, from one row of blocks to the next. All of its loops are over
-columns, which the compiler turns into vectors; rows of sums and of coefficients are used again as
-soon as they are finished with. Level *serial* has the same loops without vectors: `plain` is None
-for level *parallel*, where the compiler then leaves out the call that forbids them.
+The 8×8 block at every place of the picture is transformed by the discrete cosine transform. The
+noise of sigma is in all 64 coefficients alike, the picture in few. A first pass keeps those above
+2.7 sigma, and the mean of the block:
+
+    g = mean of all blocks that cover a pixel, weighted by 1 / the coefficients that were kept
+
+A second pass multiplies each coefficient of the noisy picture by b² / (b² + sigma²), where b is
+that of the first result (Wiener's filter), with weights of 1 / the sum of the squares of these
+factors. With sigma 10, a coefficient of 26 is noise to the first pass, one of 30 is not; to the
+second, one whose b is 30 has the factor 900 / 1000 = 0.9.
+
+Colours are filtered as (R + G + B) / √3, (R - B) / √2 and (R - 2G + B) / √6: the noise in these is
+as large as in R, G and B, and hardly any of the picture is in the last two. `chroma` multiplies
+sigma in these.
+
+Correlated noise has a sigma for each frequency, and camera noise is made white first
+(`shared.noise_model`, `shared.stabilise`).
+
+All levels compute the same floats in the same order, without multiply-adds that round once: blocks
+are transformed along x, then along y; those that cover a pixel are added from the top one to the
+bottom one, and these sums from left to right. Results are equal to the last bit.
+
+Sources: Yu and Sapiro, "DCT image denoising: a simple and effective image denoising algorithm",
+Image Processing On Line 1, 2011; the second pass after Dabov, Foi, Katkovnik and Egiazarian, "Image
+denoising by sparse 3-D transform-domain collaborative filtering", IEEE Transactions on Image
+Processing 16, 2007.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Flag, Index, Line, Plane, Record, kernel
+from kernelscope.filters.shared import uncompiled_blocks
 from kernelscope.filters.shared.border_kernels import VALID, border_index
 from kernelscope.filters.shared.correlation import Finish, settle
 from kernelscope.filters.shared.cosine import (
@@ -28,10 +52,13 @@ from kernelscope.filters.shared.cosine import (
     put,
 )
 from kernelscope.filters.shared.plain import no_simd
-from kernelscope.filters.shared.sigma_parameters import shares_of
-from kernelscope.filters.shared.stabilise import estimated_sigma
-from kernelscope.schema.filter import CpuPass, CpuTask
-from kernelscope.schema.levels import SERIAL
+from kernelscope.filters.shared.sigma_parameters import CHROMA, STRENGTH, shares_of, sigma_parameter
+from kernelscope.filters.shared.stabilise import NOISE, NOISE_STEPS, estimated_sigma, with_spectra
+from kernelscope.schema.borders import Border
+from kernelscope.schema.explanation import EDGE, Example, Explanation
+from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Disturbance, FilterSpec, Remedy, Unit
+from kernelscope.schema.launch import BLOCK, Cuda, CudaPlan, CudaTask, Launch, Scratch
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.schema.samples import Pixels, colour_count, white_level
 
 SIDE = 8
@@ -76,6 +103,13 @@ def noise(dtype: np.dtype[Any], parameters: Mapping[str, Any]) -> NDArray[np.flo
     numbers[:, 0] = np.minimum(_LAMBDA * sigmas, _LARGEST)
     return numbers
 
+
+# On the CPU ----------------------------------------------------------------------------
+#
+# A pass goes down a strip of columns, from one row of blocks to the next. All of its loops are over
+# columns, which the compiler turns into vectors; rows of sums and of coefficients are used again as
+# soon as they are finished with. Level *serial* has the same loops without vectors: `plain` is None
+# for level *parallel*, where the compiler then leaves out the call that forbids them.
 
 STRIP = 248
 """Columns of the result in a strip: with its blocks' other columns it stays in the cache."""
@@ -220,7 +254,7 @@ def filter_planes(
       `REACH` rows and columns before the guide in the second pass, and there the
       first result.
     - `output`: float32. `REACH` rows and columns less on each side.
-    - `noise`: see `model.noise`.
+    - `noise`: see the function of that name.
     """
     if plain is not None:
         no_simd()
@@ -333,3 +367,107 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
         CpuPass(filter_planes, (picture, first, second, numbers, True, plain), height, cost=1.7),
         CpuPass(finish_rows, (second, output, finish, plain), height, cost=0),
     ]
+
+
+# On the GPU ----------------------------------------------------------------------------
+
+GAPS = {
+    SINGLE_BLOCK.id: "One multiprocessor would take seconds where all of them take milliseconds.",
+    CONSTANT.id: "There is no mask: the factors of the transform are numbers in the code.",
+    TEXTURE.id: "The picture is padded once, so that no pass treats a border.",
+    TUNED.id: "This filter has no tuned kernel yet.",
+}
+
+ROWS = 57
+"""Rows of a tile of level *shared*: macro ``TILE_ROWS``. Its blocks go down 64 rows of blocks."""
+
+COLUMNS = 32 - REACH
+"""Columns of such a tile: a warp has a row of 32 blocks."""
+
+_SHARED_BYTES = 4 * 32 * (SIDE * (BLOCK[1] + REACH) + (SIDE + 1) * 16)
+"""The structure ``Memory``."""
+
+_OPERATIONS = 2 * 18 * 42 + 64 * 12
+"""Of both passes, about: 18 transforms of eight numbers a place, shrinking and adding up."""
+
+
+def plan_cuda(task: CudaTask) -> CudaPlan:
+    """Return the launches of a level; ``sliding_dct.cu`` explains them."""
+    numbers = noise(task.dtype, task.parameters)
+    colours = colour_count(task.shape[2])
+    width = task.output_shape[1]
+
+    def plane(margin: int, values: int = 1) -> Scratch:
+        pitch = 4 * values * colours * (width + 2 * margin)
+        return Scratch(pitch, 2 * margin * pitch)
+
+    def launch(kernel: str, *scratch: str, operations: float = 1.0) -> Launch:
+        return Launch(
+            kernel=f"sliding_dct_{kernel}",
+            defines=replace(task, border=Border.REFLECT).defines(),
+            block=BLOCK,
+            constants={"noise": numbers},
+            scratch=scratch,
+            bytes_per_sample=8.0,
+            operations_per_sample=operations,
+        )
+
+    pad = replace(launch("pad", "padded"), defines=task.defines())
+    scratch = {"padded": plane(MARGIN), "first": plane(REACH)}
+    last: Launch
+    passes: tuple[Launch, ...]
+    if task.level == SHARED.id:
+        hard = launch("shared_hard", "padded", "first", operations=_OPERATIONS / 3)
+        wiener = launch("shared_wiener", "padded", "first", "second", operations=_OPERATIONS / 1.5)
+        tile = (COLUMNS, ROWS)
+        passes = (replace(hard, tile=tile, shared_bytes=_SHARED_BYTES),)
+        last = replace(wiener, tile=tile, shared_bytes=_SHARED_BYTES)
+        scratch["second"] = plane(0)
+    else:
+        # A thread goes down eight rows, and begins seven rows of blocks above them.
+        hard = launch("global_hard", "padded", "sums", operations=_OPERATIONS)
+        wiener = launch("global_wiener", "padded", "first", "sums", operations=2 * _OPERATIONS)
+        column = (BLOCK[0], BLOCK[1] * SIDE)
+        passes = (
+            replace(hard, tile=column, layers=colours),
+            launch("global_first", "sums", "first"),
+            replace(wiener, tile=column, layers=colours),
+        )
+        last = launch("global_second", "sums")
+        scratch["sums"] = plane(MARGIN, SIDE + 1)
+    # Those in between do not depend on the border: they share their code.
+    return CudaPlan((pad, *passes, replace(last, defines=task.defines())), scratch)
+
+
+SPEC = FilterSpec(
+    id="sliding_dct",
+    name="Sliding DCT",
+    category="Denoising",
+    summary="Keeps the frequencies of all 8×8 blocks that are stronger than the noise.",
+    synonyms=("denoise", "cosine", "frequency", "wiener", "shrinkage"),
+    source="Yu and Sapiro, DCT image denoising, IPOL 2011; second pass after Dabov et al. 2007",
+    parameters=(sigma_parameter(estimate_sigma), NOISE, STRENGTH, CHROMA),
+    radius=radius,
+    restores=True,
+    unit=Unit.WHITE,
+    resolve=with_spectra,
+    noise=NOISE_STEPS,
+    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=30.42),
+    # A block is transformed as a whole: none has fewer cells.
+    borders=tuple(border for border in Border if border is not Border.REDUCE),
+    implementations={
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled_blocks.sliding_dct),
+        "gpu": Cuda(plan_cuda, (GLOBAL, SHARED), GAPS),
+    },
+    explanation=Explanation(
+        formula=r"g = \frac{\sum_B w_B\, T^{-1}(\gamma\, T u_B)}{\sum_B w_B}, \quad"
+        r" \gamma_1 = [\,|T u_B| > 2.7 \sigma\,], \quad"
+        r" \gamma_2 = \frac{b^2}{b^2 + \sigma^2}",
+        use="For Gaussian noise: quick enough to be watched, and in most pictures closer to the "
+        "one without noise than non-local means. *Estimate* finds sigma.",
+        avoid="Specks are no Gaussian noise: use the median. Texture as fine as noise is taken "
+        "for it where sigma is estimated: set it, or lower the strength.",
+        example=Example(patch=EDGE, parameters={"sigma": 4.0}, radius=3),
+        sample="camera-gaussian.png",
+    ),
+)
