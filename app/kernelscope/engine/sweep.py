@@ -25,8 +25,7 @@ from kernelscope.engine.run import execute
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
 from kernelscope.images.judging.metrics import judge
-from kernelscope.images.judging.noise import gaussian_sigma, is_clipped
-from kernelscope.images.judging.sure import estimate_risk
+from kernelscope.images.judging.noise import estimate_risk, gaussian_sigma, is_clipped
 from kernelscope.schema.parameters import Parameter
 from kernelscope.schema.samples import UNIT
 

@@ -1,4 +1,4 @@
-"""Errors estimated without a reference, against the real ones."""
+"""Noise and errors estimated without a reference, against the real ones."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernelscope.images.judging.noise import gaussian_sigma
-from kernelscope.images.judging.sure import estimate_risk, probe
+from kernelscope.images.judging.noise import estimate_risk, gaussian_sigma, probe
 
 Floats = NDArray[np.float32]
 

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as stn
 from kernelscope.base import parallel
 from kernelscope.base.errors import Incomparable
 from kernelscope.images.judging.pictures import difference, histogram, suggest_gain
-from tests.judging.test_metrics import each_type, pair
+from tests.images.test_metrics import each_type, pair
 from tests.oracle import WHITES
 
 
