@@ -33,12 +33,12 @@ class FakeBackend:
         self.name = id.upper()
         self.body = body
         self.closed = 0
-        self._availability = Availability(available, f"fake {self.name}")
+        self.state = Availability(available, f"fake {self.name}")
         self._levels = levels
         self._mse = mse
 
     def availability(self) -> Availability:
-        return self._availability
+        return self.state
 
     def facts(self) -> Iterator[FactGroup]:
         return iter(())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 from kernelscope.base.errors import AppError, DeviceUnavailable, OutOfMemory
 from kernelscope.engine import costs as costs_module
-from kernelscope.engine.backend import Availability, Fact, FactGroup
+from kernelscope.engine.backend import Availability
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.costs import KEPT_POINTS, Costs, line
 from kernelscope.engine.measuring import measure
@@ -29,48 +28,24 @@ from kernelscope.engine.timing import Stage
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import CPU_LEVELS, GPU_LEVELS, Level
+from tests.engine.fakes import FakeBackend
 from tests.foreign import FOREIGN, make_foreign, posix
 
 
-class Machine:
+class Machine(FakeBackend):
     """A device that takes `overhead` + `slope` × samples seconds, or says so."""
 
     def __init__(self, id: str, overhead: float, slope: float) -> None:
-        self.id, self.name = id, id.upper()
+        super().__init__(id, levels=CPU_LEVELS if id == "cpu" else GPU_LEVELS)
         self.overhead, self.slope = overhead, slope
-        self.state = Availability(True, f"fake {self.name}")
         self.error: Exception | None = None
 
-    def availability(self) -> Availability:
-        return self.state
-
-    def facts(self) -> Iterator[FactGroup]:
-        yield from ()
-
-    def load(self) -> tuple[Fact, ...]:
-        return ()
-
-    def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
-        return CPU_LEVELS if self.id == "cpu" else GPU_LEVELS
-
-    def run(
-        self,
-        request: Request,
-        level: Level,
-        context: RunContext,
-    ) -> Image:
+    def run(self, request: Request, level: Level, context: RunContext) -> Image:
         if self.error:
             raise self.error
         context.log.add("compute", self.overhead + self.slope * request.image.pixels.size)
         return request.image
-
-    def mean_squared_error(self, first: Image, second: Image) -> float | None:
-        return None
-
-    def close(self) -> None:
-        pass
 
 
 @pytest.fixture
