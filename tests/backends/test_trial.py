@@ -30,7 +30,7 @@ from kernelscope.backends.trial.protocol import (
 from kernelscope.base.errors import AppError
 from kernelscope.base.paths import KERNELS
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.launch_report import Resources
+from kernelscope.engine.timing import Resources
 from tests.patience import PATIENCE
 
 MEAN = (KERNELS / "mean.cu").read_text(encoding="utf-8")

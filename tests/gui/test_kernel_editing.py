@@ -39,8 +39,8 @@ from kernelscope.backends.trial.protocol import (
     Work,
 )
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.launch_report import Resources
 from kernelscope.engine.request import Request
+from kernelscope.engine.timing import Resources
 from kernelscope.gui.model import trials
 from kernelscope.gui.model.kernel_edits import FIRST, Edits
 from kernelscope.gui.model.trials import Version

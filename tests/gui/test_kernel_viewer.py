@@ -29,9 +29,9 @@ from kernelscope.backends.cuda.sources import source_files
 from kernelscope.base.paths import KERNELS
 from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
-from kernelscope.engine.launch_report import LaunchReport, Resources
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
+from kernelscope.engine.timing import LaunchReport, Resources
 from kernelscope.gui.model.kernel_difference import GONE, HEADING, NEW, SAME
 from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.rungs import RungPlace

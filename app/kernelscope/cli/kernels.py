@@ -30,8 +30,8 @@ from kernelscope.teach.manual import filter_name
 if TYPE_CHECKING:
     from kernelscope.backends.cuda.inspection import PlannedLaunch
     from kernelscope.backends.cuda.sources import FunctionPlace
-    from kernelscope.engine.launch_report import Resources
     from kernelscope.engine.request import Request
+    from kernelscope.engine.timing import Resources
     from kernelscope.schema.filter import FilterSpec
     from kernelscope.schema.launch import Launch
     from kernelscope.schema.levels import Level

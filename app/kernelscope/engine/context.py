@@ -13,8 +13,7 @@ from typing import Any
 
 from kernelscope.base import jit
 from kernelscope.engine.control import CancelToken, Progress, no_progress
-from kernelscope.engine.launch_report import LaunchReport
-from kernelscope.engine.timing import KernelTime, Metric, Stage, StagePart
+from kernelscope.engine.timing import KernelTime, LaunchReport, Metric, Stage, StagePart
 
 _logger = logging.getLogger(__name__)
 

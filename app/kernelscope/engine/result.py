@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from kernelscope.engine.launch_report import LaunchReport
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
-from kernelscope.engine.timing import Metric, Repeats, Stage
+from kernelscope.engine.timing import LaunchReport, Metric, Repeats, Stage
 from kernelscope.images.image import Image
 from kernelscope.images.judging.metrics import Quality
 from kernelscope.images.scan import Scan

@@ -1,4 +1,4 @@
-"""Stages of a run, their durations, and the time left."""
+"""Stages of a run, their durations, the time left, and how a GPU launched its kernel."""
 
 from __future__ import annotations
 
@@ -128,3 +128,28 @@ def left(seconds: float) -> str:
     if seconds < 90:
         return f"{max(1, round(seconds))} s left"
     return f"{round(seconds / 60)} min left"
+
+
+@dataclass(frozen=True)
+class Resources:
+    registers: int  # for each thread
+    spill_bytes: int  # stores and loads of registers that did not fit, for each thread
+    stack_bytes: int  # local memory of each thread
+    # Static shared memory of a block, constant bank of the module.
+    shared_bytes: int
+    constant_bytes: int
+
+
+@dataclass(frozen=True)
+class LaunchReport:
+    filter_id: str
+    kernel: str
+    # Blocks and threads of a block, in x and y (and z).
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared_bytes: int  # dynamic shared memory of a block
+    resources: Resources | None  # None if the compiler's log does not state them
+    occupancy: float | None
+    """Theoretical: resident warps / maximum of warps of a multiprocessor. None if the driver does
+    not report it."""
+    compiler: str = ""  # compiler of the kernel: ``nvcc 13.0 through PyCUDA``

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from kernelscope.base import compiled, jit
 from kernelscope.base.errors import AppError
 from kernelscope.base.installed import install_command
-from kernelscope.engine.launch_report import Resources
+from kernelscope.engine.timing import Resources
 
 _logger = logging.getLogger(__name__)
 

@@ -23,8 +23,7 @@ from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.compiler import Cubin, CubinCache, resources
 from kernelscope.engine.context import RunLog
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.launch_report import LaunchReport
-from kernelscope.engine.timing import NOTABLE_EXCESS, KernelTime, Metric
+from kernelscope.engine.timing import NOTABLE_EXCESS, KernelTime, LaunchReport, Metric
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
 

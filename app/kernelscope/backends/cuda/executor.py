@@ -23,7 +23,7 @@ from kernelscope.backends.cuda.rim import with_rim
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.strips import Strip
 from kernelscope.base.errors import DeviceUnavailable
-from kernelscope.engine.launch_report import LaunchReport
+from kernelscope.engine.timing import LaunchReport
 from kernelscope.schema import launch as launches
 from kernelscope.schema.blocks import block_name
 from kernelscope.schema.filter import FilterSpec

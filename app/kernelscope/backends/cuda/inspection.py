@@ -10,8 +10,8 @@ from kernelscope.backends.cuda.compiler import Compiler, CubinCache, Nvrtc, reso
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.base.errors import AppError
 from kernelscope.base.installed import pip_command
-from kernelscope.engine.launch_report import Resources
 from kernelscope.engine.request import Request
+from kernelscope.engine.timing import Resources
 from kernelscope.schema.launch import Launch, planned
 from kernelscope.schema.levels import Level
 

@@ -47,7 +47,7 @@ from kernelscope.backends.cuda.device_run import (
     launch_report,
 )
 from kernelscope.backends.cuda.sources import read_source
-from kernelscope.engine.launch_report import LaunchReport
+from kernelscope.engine.timing import LaunchReport
 from kernelscope.schema.launch import Launch
 
 HOLD_SECONDS = 40e-6

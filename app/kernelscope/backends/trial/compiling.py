@@ -18,7 +18,7 @@ from kernelscope.backends.trial.protocol import (
     parse,
 )
 from kernelscope.base.paths import KERNELS, RESOURCES
-from kernelscope.engine.launch_report import Resources
+from kernelscope.engine.timing import Resources
 
 _ENDIF = re.compile(r"^\s*#\s*(?:endif|else|elif)\b")
 _FOLDERS = (KERNELS, RESOURCES / "exercises")

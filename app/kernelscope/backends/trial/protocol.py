@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from kernelscope.backends.cuda.rim import with_rim
 from kernelscope.base import json_fields
 from kernelscope.base.errors import AppError
-from kernelscope.engine.launch_report import Resources
 from kernelscope.engine.request import Request
+from kernelscope.engine.timing import Resources
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import CudaPlan, CudaTask, Launch, Scratch, planned
 from kernelscope.schema.levels import Level

@@ -22,8 +22,8 @@ from kernelscope.backends.cuda.sources import SourceFile, active_lines, find_ker
 from kernelscope.backends.trial.protocol import CompilerMessage
 from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Fact, FactGroup
-from kernelscope.engine.launch_report import LaunchReport, Resources
 from kernelscope.engine.request import Request
+from kernelscope.engine.timing import LaunchReport, Resources
 from kernelscope.gui.model.kernel_difference import (
     GONE,
     HEADING,

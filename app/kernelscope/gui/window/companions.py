@@ -18,8 +18,8 @@ from kernelscope.base.errors import AppError
 from kernelscope.bench.recorded import Recorded, RecordedTime, Wanted, with_cpu
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.costs import Costs
-from kernelscope.engine.launch_report import LaunchReport
 from kernelscope.engine.result import Result
+from kernelscope.engine.timing import LaunchReport
 from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.ladder import KnownRung
 from kernelscope.gui.model.rungs import RungPlace, without_gpu
