@@ -28,10 +28,7 @@ from kernelscope.schema.crop import Crop
 class Region:
     """Rows and columns of a result, in its own pixels; at least one of each.
 
-    Raises
-    ------
-    InvalidParameter
-        If it is empty, or begins outside of every picture.
+    Raises `InvalidParameter` if it is empty, or begins outside of every picture.
     """
 
     top: int
@@ -74,19 +71,12 @@ class Region:
 
 @dataclass(frozen=True)
 class NeededPart:
-    """The part of a source that a region needs.
+    """The part of a source that a region needs."""
 
-    Attributes
-    ----------
-    rows, columns : range
-        Of the source; for border ``wrap`` they may lie outside of it, on its other side.
-    inside : Region
-        Where the region lies in the result of this part.
-    """
-
+    # Of the source; for border ``wrap`` they may lie outside of it, on its other side.
     rows: range
     columns: range
-    inside: Region
+    inside: Region  # where the region lies in the result of this part
 
     def take(self, planes: NDArray[Any]) -> NDArray[Any]:
         """Return this part of `planes`, shape (height, width, channels), C-contiguous."""
@@ -110,14 +100,9 @@ def window(
 ) -> NeededPart:
     """Return the part of a source of `shape` that `region` of its result needs.
 
-    Parameters
-    ----------
-    radius : int
-        Halo of the filter.
-    crop : Crop
-        Its other needs.
-    more : int
-        How far steps around the filter look.
+    - `radius`: halo of the filter.
+    - `crop`: its other needs.
+    - `more`: how far steps around the filter look.
     """
     # A transparent pixel takes its colour from as far beyond (`engine.transparency`).
     more += radius if len(shape) == 3 and shape[2] in (2, 4) else 0

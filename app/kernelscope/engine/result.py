@@ -22,69 +22,39 @@ from kernelscope.schema.parameters import rounded
 
 @dataclass(frozen=True)
 class Judgement:
-    """How close the input and the result are to a reference.
+    """How close the input and the result are to a reference."""
 
-    Attributes
-    ----------
-    before : Quality or None
-        Of the input; None if it cannot be compared, for example in colour with a grey reference.
-    after : Quality
-        Of the result.
-    """
-
-    before: Quality | None
+    before: Quality | None  # None if it cannot be compared: in colour with a grey reference
     after: Quality
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The output of a request, and how the run went.
-
-    Attributes
-    ----------
-    device, level : str
-        Where it really ran (names of a backend and of one of its levels).
-    stages : tuple of Stage
-        In the order in which they happened.
-    notices : tuple of str
-        For the user to know, for example why Auto did not use the GPU.
-    metrics : tuple of Metric
-        Other measurements; only a GPU has any.
-    launch : LaunchReport, optional
-        The kernel that did the work; only a GPU has one.
-    quality : Judgement, optional
-        None without a reference, or if the result cannot be compared, as a notice then explains.
-    estimates : mapping
-        Parameters that were estimated from the data, by name; notices have them in words.
-    first : bool
-        The process had not run this code before: it was compiled or loaded for this run, and
-        found caches, clocks and page tables cold. A later run may well be faster.
-    repeats : Repeats, optional
-        Of a measured run, see `kernelscope.engine.measuring`; the stages are then those of its
-        median repeat.
-    correlation : float, optional
-        Of neighbours in the part that a denoiser removed: near 0 if that was white noise alone.
-    parts : tuple of Result
-        The result of each step, where a request has several.
-    uncompiled : bool
-        NumPy computed it, because the code of the filter is still being compiled.
-    """
+    """The output of a request, and how the run went."""
 
     request: Request
     output: Source
+    # Where it really ran: names of a backend and of one of its levels.
     device: str
     level: str
-    stages: tuple[Stage, ...]
-    notices: tuple[str, ...] = ()
-    metrics: tuple[Metric, ...] = ()
-    launch: LaunchReport | None = None
+    stages: tuple[Stage, ...]  # in the order in which they happened
+    notices: tuple[str, ...] = ()  # for the user to know: why Auto did not use the GPU
+    metrics: tuple[Metric, ...] = ()  # other measurements; only a GPU has any
+    launch: LaunchReport | None = None  # the kernel that did the work; only a GPU has one
     quality: Judgement | None = None
+    """None without a reference, or if the result cannot be compared, as a notice then explains."""
     estimates: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters that were estimated from the data, by name; notices have them in words."""
     first: bool = False
+    """The process had not run this code before: it was compiled or loaded for this run, and found
+    caches, clocks and page tables cold. A later run may well be faster."""
     repeats: Repeats | None = None
+    """Of a measured run, see `kernelscope.engine.measuring`; the stages are then those of its
+    median repeat."""
     correlation: float | None = None
-    parts: tuple[Result, ...] = ()
-    uncompiled: bool = False
+    """Of neighbours in the part that a denoiser removed: near 0 if that was white noise alone."""
+    parts: tuple[Result, ...] = ()  # the result of each step, where a request has several
+    uncompiled: bool = False  # NumPy computed it: the code of the filter is still being compiled
 
     @property
     def image(self) -> Image:
