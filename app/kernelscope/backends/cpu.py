@@ -37,8 +37,7 @@ from kernelscope.schema.levels import Level
 _BAND_SECONDS = 0.05
 """Intended duration of a band: a small part of the second in which Cancel has to work."""
 
-_POLL_SECONDS = 0.05
-"""How often the cancel token is checked while the compiler runs."""
+_POLL_SECONDS = 0.05  # how often the cancel token is checked while the compiler runs
 
 
 _logger = logging.getLogger(__name__)

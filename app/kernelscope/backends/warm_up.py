@@ -81,8 +81,7 @@ class Done(NamedTuple):
     number: int
     of: int
     next: str
-    left: float
-    """Seconds that the rest should take."""
+    left: float  # seconds that the rest should take
 
 
 def pieces(first: Sequence[str] = ()) -> list[Piece]:

@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.region import Region
 
-Corner: TypeAlias = tuple[int, int]
-"""Edges of pixels to the right and down."""
+Corner: TypeAlias = tuple[int, int]  # edges of pixels to the right and down
 
-FARTHEST = 1 << 20
-"""Largest coordinate: further away no picture has pixels."""
+FARTHEST = 1 << 20  # largest coordinate: further away no picture has pixels
 
 _MOST_CORNERS = 1000
 

@@ -33,15 +33,13 @@ REACH = 8
 """Predictions reach from 1/8 of the smallest measured size to 8 times the largest: small pictures
 say little about the cost of a sample, large ones little about the overhead."""
 
-OVERHEAD_SECONDS = 1e-4
-"""Overhead that is assumed until two sizes have been measured, in seconds."""
+OVERHEAD_SECONDS = 1e-4  # overhead that is assumed until two sizes have been measured, in seconds
 
 _SAVE_SECONDS = 10.0
 """Runs of known kinds are written this often, and at the end: writing a file takes milliseconds, a
 small picture a tenth of one."""
 
-_MOST_BYTES = 1 << 22
-"""Largest size of the file; real ones stay far below."""
+_MOST_BYTES = 1 << 22  # largest size of the file; real ones stay far below
 
 Point = tuple[Annotated[int, (1, 1 << 50)], Annotated[float, (1e-12, 1e9)]]
 """(samples of the input, seconds). In an edited file values may be beyond these limits."""

@@ -30,8 +30,7 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute, remember
 from kernelscope.engine.timing import Repeats, Stage
 
-ENOUGH_SECONDS = 0.05
-"""Measured time after which more repeats would not change the median by much."""
+ENOUGH_SECONDS = 0.05  # measured time after which more repeats would not change the median by much
 
 FEWEST_REPEATS, MOST_REPEATS = 3, 5
 """With fewer repeats the spread means nothing, however long they took."""

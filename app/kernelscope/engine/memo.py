@@ -28,8 +28,7 @@ _MOST_OF_SOURCE = 3
 """Results on one input: while a slider moves, those it leaves behind are dropped at once."""
 
 
-MOST_RESULTS = 100
-"""Results of all inputs: those of small pictures never reach the limit of bytes."""
+MOST_RESULTS = 100  # results of all inputs: those of small pictures never reach the limit of bytes
 
 
 @dataclass(eq=False)
@@ -38,8 +37,7 @@ class Facts:
 
     cost_key: str
     where: str
-    seconds: float | None
-    """None if it was emulated."""
+    seconds: float | None  # None if it was emulated
     measured: bool
     """The time is that of a measured run, see `kernelscope.engine.measuring`; otherwise, of one
     live run."""

@@ -102,8 +102,7 @@ def _recipe(content: Field, name: str) -> Recipe:
     return Recipe(tuple(_step(step, version) for step in steps))
 
 
-_NEWEST = 1000
-"""Upper limit of version numbers; a larger one is not a version."""
+_NEWEST = 1000  # upper limit of version numbers; a larger one is not a version
 
 
 def _step(content: Field, version: int) -> Step:

@@ -31,8 +31,7 @@ from kernelscope.schema.crop import Box
 from kernelscope.schema.filter import SIGN, Unit
 from kernelscope.schema.samples import UNIT, Levels, is_bytes
 
-STAGE = "slices"
-"""Name of the stage in progress reports."""
+STAGE = "slices"  # name of the stage in progress reports
 
 
 def filter_slices(

@@ -20,8 +20,7 @@ from kernelscope.schema.filter import Chip, FilterSpec
 from kernelscope.schema.parameters import Parameter
 from kernelscope.schema.samples import Kind
 
-ESTIMATE = "estimate"
-"""In place of a number: estimate it from the source, once that is there."""
+ESTIMATE = "estimate"  # in place of a number: estimate it from the source, once that is there
 
 
 def default_text(parameter: Parameter) -> str:
@@ -46,8 +45,7 @@ class Step:
     """A filter and all of its settings. `create` and `of_numbers` validate."""
 
     filter: FilterSpec
-    parameters: Mapping[str, Any]
-    """A value for each parameter of the filter."""
+    parameters: Mapping[str, Any]  # a value for each parameter of the filter
     border: Border = Border.REFLECT
     grey: bool = False  # convert to greyscale first (ITU-R 601)
     axis: int = 0

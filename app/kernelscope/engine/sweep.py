@@ -29,8 +29,7 @@ from kernelscope.images.judging.noise import estimate_risk, gaussian_sigma, is_c
 from kernelscope.schema.parameters import Parameter
 from kernelscope.schema.samples import UNIT
 
-CELLS = 9
-"""Values on a contact sheet."""
+CELLS = 9  # values on a contact sheet
 
 Run = Callable[[Request], Result]
 
@@ -57,8 +56,7 @@ class Cell:
     result: Result | None = None
     score: Score | None = None  # where there is a reference, or noise that looks Gaussian
     problem: str = ""
-    same: Variant | None = None
-    """An earlier variant whose result is the same, sample by sample."""
+    same: Variant | None = None  # an earlier variant whose result is the same, sample by sample
 
 
 def sweepable(request: Request) -> tuple[Parameter, ...]:

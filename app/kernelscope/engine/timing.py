@@ -7,12 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-_STEADY = 2.0
-"""No estimate is shown before a stage has lasted this many seconds."""
+_STEADY = 2.0  # no estimate is shown before a stage has lasted this many seconds
 
 
-NOTABLE_EXCESS = 0.05
-"""Share of a time from which on it is an upper bound: repeats differ by less."""
+NOTABLE_EXCESS = 0.05  # share of a time from which on it is an upper bound: repeats differ by less
 
 
 @dataclass(frozen=True)

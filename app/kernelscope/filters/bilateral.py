@@ -50,24 +50,19 @@ _MOST = 65534
 """The largest factor of a weight of integers: 32 bits hold a product of two, and half a unit of 14
 bits."""
 
-_BYTES, _FINE = 256, 1025
-"""Entries of the table of differences: for bytes one for each, and else."""
+_BYTES, _FINE = 256, 1025  # entries of the table of differences: for bytes one for each, and else
 
-_NOTHING = 5.0
-"""Differences of so many sigmas have no weight: 16 bits round it to 0."""
+_NOTHING = 5.0  # differences of so many sigmas have no weight: 16 bits round it to 0
 
 
 class Tables(NamedTuple):
     """The factors of weights; of integers all are whole."""
 
-    space: NDArray[np.float64]
-    """For each cell of the mask, row by row."""
+    space: NDArray[np.float64]  # for each cell of the mask, row by row
     range: NDArray[np.float64]
     """For differences of 0, 1, 2 ... steps."""
-    scale: float
-    """Steps for a difference of 1; of integers a power of two."""
-    fraction: float
-    """What makes weights of so many bits out of products of factors; 0 for floats."""
+    scale: float  # steps for a difference of 1; of integers a power of two
+    fraction: float  # what makes weights of so many bits out of products of factors; 0 for floats
 
 
 def tables_of(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> Tables:
@@ -315,8 +310,7 @@ def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
     return uncompiled.finished(task, total / weights)
 
 
-_OPERATIONS = 8
-"""For each cell, about."""
+_OPERATIONS = 8  # for each cell, about
 
 
 def plan_cuda(task: CudaTask) -> Launch:

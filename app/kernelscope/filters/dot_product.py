@@ -28,8 +28,7 @@ from kernelscope.schema.launch import Cuda, CudaTask, Launch
 from kernelscope.schema.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED
 from kernelscope.schema.samples import white_level
 
-THREADS = 256
-"""Of the block that shares a row; a power of two, for the tree of sums."""
+THREADS = 256  # of the block that shares a row; a power of two, for the tree of sums
 
 
 @kernel

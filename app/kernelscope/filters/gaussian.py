@@ -97,8 +97,7 @@ def _plan_cubes(task: CpuTask) -> Sequence[CpuPass]:
 _BLOCKS = ((32, 1, 8), (32, 8, 1), (32, 4, 2))
 """Threads of the passes along z, y and x: at level *shared* tiles are longest along their axis."""
 
-_SHARED_BYTES = 48 * 1024
-"""Shared memory of a block on every GPU."""
+_SHARED_BYTES = 48 * 1024  # shared memory of a block on every GPU
 
 _NOTICE = (
     "Tiles for such a wide mask do not fit into shared memory: the kernels of level constant ran."

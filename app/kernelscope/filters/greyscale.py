@@ -24,8 +24,7 @@ from kernelscope.schema.launch import Cuda, CudaTask, Launch, level_launch
 from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.schema.parameters import Choice, ChoiceParameter
 
-_PIXELS = 32
-"""Pixels of a step of `grey_bytes`: a vector of results (AVX2)."""
+_PIXELS = 32  # pixels of a step of `grey_bytes`: a vector of results (AVX2)
 
 _THREAD_BYTES = 16
 """Of each channel, of a thread of the tuned kernel: the most that is read and written at once."""

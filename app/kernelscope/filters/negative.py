@@ -48,11 +48,9 @@ LOCAL = Level(
     access="local",
 )
 
-BLOCK = (32, 8)
-"""Threads of a block: a warp a row."""
+BLOCK = (32, 8)  # threads of a block: a warp a row
 
-CELLS = 16
-"""Samples of each thread."""
+CELLS = 16  # samples of each thread
 
 
 @kernel

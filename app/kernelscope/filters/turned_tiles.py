@@ -37,8 +37,7 @@ NO_BARRIER = Level(
     source="Source V, chapter 3.",
 )
 
-TILE = 16
-"""Side of a tile, in pixels: one block of threads."""
+TILE = 16  # side of a tile, in pixels: one block of threads
 
 
 @kernel

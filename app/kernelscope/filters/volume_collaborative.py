@@ -55,20 +55,15 @@ from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_B
 # Places, of cubes and of voxels, are those of the volume; the *domain* is the volume and `PAD`
 # voxels around it, which mirror it. All cubes lie in the domain.
 
-SIDE = 4
-"""Of a cube."""
+SIDE = 4  # of a cube
 
-STEP = 3
-"""From one reference cube to the next."""
+STEP = 3  # from one reference cube to the next
 
-SEARCH = 5
-"""How far from the reference cube similar ones are looked for, along each axis."""
+SEARCH = 5  # how far from the reference cube similar ones are looked for, along each axis
 
-GROUP = 32
-"""Cubes of a group, at most."""
+GROUP = 32  # cubes of a group, at most
 
-PAD = 4
-"""Voxels of the domain beyond the volume: those at its rim are in as many cubes as others."""
+PAD = 4  # voxels of the domain beyond the volume: those at its rim are in as many cubes as others
 
 REACH = 2 * SEARCH + SIDE - 1
 """How far a stage looks: from a voxel to its reference cubes, and from there to similar ones."""
@@ -80,8 +75,7 @@ SCALE = 2.0**26
 """Of the whole numbers that are added up. Voxels are at most 1e6 sigma, a cube's weight is at most
 1, and less than 2^13 cubes cover a voxel: sums stay below 2^62."""
 
-_HARD = 3.2
-"""Coefficients of up to so many sigma are noise in the first stage."""
+_HARD = 3.2  # coefficients of up to so many sigma are noise in the first stage
 
 _ALIKE = (8.0, 6.0)
 """Mean squared differences, over sigma², up to which cubes are alike: in the first stage noise
@@ -126,18 +120,15 @@ def references(size: int) -> int:
 # Groups add to sums that they share with their neighbours. References are cut into squares of 4 x 4
 # rows, which are four passes like the colours of a chessboard: squares of a pass never meet.
 
-PITCH = 64
-"""Columns that are compared at once: the compiler knows it."""
+PITCH = 64  # columns that are compared at once: the compiler knows it
 
-ROW = 21
-"""Reference cubes in them."""
+ROW = 21  # reference cubes in them
 
 SQUARE = 4
 """Rows of references of a square along z and y: those of a colour are 24 voxels apart, and
 the sums that they add to are 23 high."""
 
-CELLS = 64
-"""Of a cube."""
+CELLS = 64  # of a cube
 
 C1 = np.float32(0.65328148)
 C3 = np.float32(0.27059805)
@@ -593,17 +584,14 @@ GAPS = {
     TEXTURE.id: "The volume is extended once, so that no cube meets a border.",
 }
 
-_WARPS = 8
-"""References of a block: macro ``WARPS``."""
+_WARPS = 8  # references of a block: macro ``WARPS``
 
 _SHARED_BYTES = 4 * (SIDE + 2 * SEARCH) * ((SIDE + 2 * SEARCH) * (32 + 2 * SEARCH + 1) + 31)
 """The structure ``Memory``."""
 
-_DEEP = 4
-"""Voxels of a thread that divides, one behind the other: the macro ``DEEP``."""
+_DEEP = 4  # voxels of a thread that divides, one behind the other: the macro ``DEEP``
 
-_TUNED_WARPS = 14
-"""The same of those that filter at level *tuned*: macro ``GROUP_WARPS``."""
+_TUNED_WARPS = 14  # the same of those that filter at level *tuned*: macro ``GROUP_WARPS``
 
 _WIDE, _TALL = STEP * (_WARPS - 1) + SIDE + 2 * SEARCH, SIDE + 2 * SEARCH
 _PLACES = 2 * SEARCH + 1

@@ -23,8 +23,7 @@ _MOST_UNCOMPILED = 1 << 22
 """Samples that NumPy reduces sooner than code for it is loaded: 30 ms for each million."""
 
 
-_FRAME = 1 << 18
-"""Samples that NumPy reduces within a frame."""
+_FRAME = 1 << 18  # samples that NumPy reduces within a frame
 
 
 def is_quick(planes: NDArray[Any]) -> bool:

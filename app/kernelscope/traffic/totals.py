@@ -364,8 +364,7 @@ def intensity(found: Counts) -> float | None:
 @dataclass(frozen=True)
 class TableRow:
     title: str
-    values: tuple[float | None, ...]
-    """One a level; None where the level does not use that memory."""
+    values: tuple[float | None, ...]  # one a level; None where the level does not use that memory
     digits: int = 2  # behind the point
     note: str = ""  # the meaning of the figure
 

@@ -66,8 +66,7 @@ def _value(answer: tuple[Any, ...]) -> Any:
 
 _Value = TypeVar("_Value")
 
-NON_BLOCKING = 1
-"""CU_STREAM_NON_BLOCKING: no implicit order with the legacy stream."""
+NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: no implicit order with the legacy stream
 
 MOST_KEPT = 192
 """Plans, the steps of requests, and launches that a device keeps: about four of them a setting."""

@@ -44,19 +44,15 @@ class Cubin:
     """Machine code of one specialised source, and the assembler's report on it."""
 
     code: bytes
-    log: str
-    """ptxas's resource report: registers, shared and constant memory, spills."""
-    compiler: str = ""
-    """Title of another compiler than that of this computer, if one made it."""
+    log: str  # ptxas's resource report: registers, shared and constant memory, spills
+    compiler: str = ""  # title of another compiler than that of this computer, if one made it
 
 
 class Compiler(Protocol):
     """Turns CUDA C++ into a cubin."""
 
-    name: str
-    """Of the program or library."""
-    through: str
-    """The library that calls it; empty if we do."""
+    name: str  # of the program or library
+    through: str  # the library that calls it; empty if we do
 
     def version(self) -> str:
         """Return the version, as part of a cache key."""

@@ -190,11 +190,9 @@ def _launch(
     )
 
 
-PASSES = 6
-"""Launches of ``haar_digit``: three digits of edges, and three of details and means."""
+PASSES = 6  # launches of ``haar_digit``: three digits of edges, and three of details and means
 
-SEARCH_BYTES = 32824
-"""Size of ``Search`` in haar.cu, which checks it."""
+SEARCH_BYTES = 32824  # size of ``Search`` in haar.cu, which checks it
 
 
 class ScanMedians:

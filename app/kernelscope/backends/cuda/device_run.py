@@ -27,14 +27,12 @@ from kernelscope.engine.timing import NOTABLE_EXCESS, KernelTime, LaunchReport, 
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
 
-LAUNCH_SECONDS = 0.05
-"""No launch should take longer: the display's watchdog and Cancel wait for it."""
+LAUNCH_SECONDS = 0.05  # no launch should take longer: the display's watchdog and Cancel wait for it
 
 PILOT_OPERATIONS = 2e9
 """Work of a launch that takes well under `LAUNCH_SECONDS` on any supported card."""
 
-MOST_BLOCKS = 65_535
-"""Of a grid along y or z, on every card."""
+MOST_BLOCKS = 65_535  # of a grid along y or z, on every card
 
 
 @dataclass(frozen=True)
@@ -138,16 +136,12 @@ class PreparedFilter:
 
     spec: FilterSpec
     task: CudaTask
-    radius: int
-    """Rows that it needs above and below; all of them if `whole`."""
+    radius: int  # rows that it needs above and below; all of them if `whole`
     whole: bool
     plan: CudaPlan
-    cubins: tuple[Cubin, ...]
-    """One for each launch of the plan."""
-    is_new: bool = False
-    """The device had not loaded all of them before."""
-    is_kept: bool = False
-    """The device keeps it for later runs."""
+    cubins: tuple[Cubin, ...]  # one for each launch of the plan
+    is_new: bool = False  # the device had not loaded all of them before
+    is_kept: bool = False  # the device keeps it for later runs
 
     def done(self, number: int, fraction: float) -> float:
         """Return how much of the work is done when a part of launch `number` is."""
@@ -168,8 +162,7 @@ class DeviceRun:
     steps: Sequence[PreparedFilter]
     repeat: int = 1
     cold: bool = False
-    timed: bool = False
-    """It is one of several repeats that are runs of their own."""
+    timed: bool = False  # it is one of several repeats that are runs of their own
     token: CancelToken = field(default_factory=CancelToken)
     report_progress: Callable[[float], None] = lambda fraction: None
     """Progress callback: fraction of the kernels' work on the current rows that is done."""
@@ -180,14 +173,12 @@ class DeviceRun:
     """Most seconds for which the card may have waited for the host while kernels were timed."""
     busy_seconds: float = 0.0
     """How long the card ran timed kernels, every repeat and every launch of a batch."""
-    is_finite: bool = False
-    """All floats of the slabs were looked at and are finite."""
+    is_finite: bool = False  # all floats of the slabs were looked at and are finite
     may_read_later: bool = False
     """Times of short launches may be read after the download that is waited for behind them."""
     unread: list[Callable[[], None]] = field(default_factory=list)
     """For each step whose times were not read: notes them once its launches are over."""
-    batch: int = 1
-    """Launches between two events of the kernel that did the most."""
+    batch: int = 1  # launches between two events of the kernel that did the most
     kernel_seconds: float = 0.0
     kernel_bytes: float = 0.0
     kernel_operations: float = 0.0

@@ -58,8 +58,7 @@ class ShortStep:
     launches: tuple[_Short, ...]
     """None of them if the step is not short: if one may take longer than `SHORT_STEP_SECONDS`, or
     if the host has a part in it."""
-    scratch: tuple[tuple[str, int], ...] = ()
-    """Names and bytes of the buffers."""
+    scratch: tuple[tuple[str, int], ...] = ()  # names and bytes of the buffers
 
     @classmethod
     def of(cls, step: PreparedFilter, device: GpuContext) -> ShortStep | None:

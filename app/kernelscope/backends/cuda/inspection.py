@@ -28,10 +28,8 @@ class PlannedLaunch:
     """How a filter is going to be launched."""
 
     launch: Launch
-    grid: tuple[int, ...]
-    """Blocks in x and y (and z) over the whole output."""
-    notice: str = ""
-    """How this differs from the request, where it does."""
+    grid: tuple[int, ...]  # blocks in x and y (and z) over the whole output
+    notice: str = ""  # how this differs from the request, where it does
 
 
 def plans(request: Request, level: Level) -> tuple[PlannedLaunch, ...]:

@@ -59,39 +59,30 @@ SHORT_SECONDS = 50e-6
 BATCH_SECONDS = 200e-6
 """How long a batch takes at least, unless that takes too many launches or too much memory."""
 
-LONG_SECONDS = 5e-3
-"""Kernels that take longer warm up once."""
+LONG_SECONDS = 5e-3  # kernels that take longer warm up once
 
-WARM_UPS = 3
-"""Launches before a measurement, of kernels that are quick."""
+WARM_UPS = 3  # launches before a measurement, of kernels that are quick
 
-TRIES = 4
-"""Most attempts until the host queues a measured launch in time, each with twice the hold."""
+TRIES = 4  # most attempts until the host queues a measured launch in time, each with twice the hold
 
-MOST_LAUNCHES = 128
-"""Of a batch; the driver queues many times as many."""
+MOST_LAUNCHES = 128  # of a batch; the driver queues many times as many
 
-QUEUE_SECONDS = 10e-6
-"""How much longer the card is kept busy for each further launch of a batch."""
+QUEUE_SECONDS = 10e-6  # how much longer the card is kept busy for each further launch of a batch
 
-ALIGNMENT = 512
-"""Bytes to which the driver's own allocations are aligned."""
+ALIGNMENT = 512  # bytes to which the driver's own allocations are aligned
 
 
 @dataclass(frozen=True)
 class Ready:
     """The needs of a launch of a plan, whatever rows it is for."""
 
-    step: PreparedFilter
-    """Its plan has the launch."""
+    step: PreparedFilter  # its plan has the launch
     # Of PyCUDA; the function knows the types of its arguments.
     module: Any
     function: Any
     block: tuple[int, int, int]
-    reports: dict[tuple[int, ...], LaunchReport]
-    """The report of the launch, by its grid."""
-    number: int
-    """Index of the launch in the plan."""
+    reports: dict[tuple[int, ...], LaunchReport]  # the report of the launch, by its grid
+    number: int  # index of the launch in the plan
 
     @classmethod
     def of(cls, step: PreparedFilter, number: int, device: GpuContext) -> Ready:
@@ -141,8 +132,7 @@ class Surroundings:
     run: DeviceRun
     scratch: Mapping[str, int]
     """Addresses of the buffers by which kernels hand on intermediate results."""
-    evict: Callable[[], None]
-    """Empties the card's cache, of a run that is cold."""
+    evict: Callable[[], None]  # empties the card's cache, of a run that is cold
     # Textures for whoever made this to free: those of the launches, and those of measuring only.
     textures: list[Texture] = field(default_factory=list)
     spares: list[Texture] = field(default_factory=list)

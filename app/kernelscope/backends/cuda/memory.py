@@ -265,8 +265,7 @@ class Staging:
     and so share the page faults of a new array, while this thread keeps the link busy.
     """
 
-    piece_bytes = CHUNK_BYTES
-    """Of an upload: see `upload_piece_bytes`."""
+    piece_bytes = CHUNK_BYTES  # of an upload: see `upload_piece_bytes`
 
     def __init__(self, stream: Any, copiers: Sequence[OwnerThread]) -> None:
         import pycuda.driver as cuda

@@ -30,20 +30,16 @@ from kernelscope.base import memory
 
 _logger = logging.getLogger(__name__)
 
-LEAST_BYTES = 256 << 10
-"""Smaller results are copied by the driver in less time than this is worth."""
+LEAST_BYTES = 256 << 10  # smaller results are copied by the driver in less time than this is worth
 
-_STEP = 2 << 20
-"""Sizes of blocks are multiples of this, a huge page."""
+_STEP = 2 << 20  # sizes of blocks are multiples of this, a huge page
 
-_SURPLUS = 1.5
-"""A block may be larger than the result by this factor."""
+_SURPLUS = 1.5  # a block may be larger than the result by this factor
 
 _MOST_BYTES, _SHARE = 4 << 30, 1 / 8
 """Most bytes of the blocks of a card, and their share of the memory that is free."""
 
-PORTABLE = 1
-"""CU_MEMHOSTREGISTER_PORTABLE: for all cards."""
+PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE: for all cards
 
 _leased: dict[int, int] = {}
 """Sizes of the blocks of all cards that have been handed out, by address."""

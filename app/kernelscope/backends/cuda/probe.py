@@ -17,11 +17,9 @@ from kernelscope.base.errors import AppError
 from kernelscope.base.installed import install_command, pip_command
 from kernelscope.engine.backend import Availability
 
-OLDEST = (7, 5)
-"""Compute capability of the first generation that the kernels are made for: Turing."""
+OLDEST = (7, 5)  # compute capability of the first generation that the kernels are made for: Turing
 
-_CAPABILITY = (75, 76)
-"""CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR."""
+_CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
 
 _REBUILD = ("--force-reinstall", "--no-cache-dir", "--no-binary", "pycuda", "pycuda")
 

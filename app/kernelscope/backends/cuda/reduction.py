@@ -14,16 +14,14 @@ from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.compiler import Cubin, CubinCache
 from kernelscope.backends.cuda.sources import read_source
 
-BLOCK = (32, 8)
-"""Threads in x and y."""
+BLOCK = (32, 8)  # threads in x and y
 
 
 @dataclass(frozen=True)
 class ReducedView:
     """The reduction of a picture of this shape and type by a factor."""
 
-    shape: tuple[int, ...]
-    """(height, width, channels) of the picture, without alpha."""
+    shape: tuple[int, ...]  # (height, width, channels) of the picture, without alpha
     dtype: np.dtype[Any]
     factor: int
     cubin: Cubin
@@ -74,8 +72,7 @@ THREADS = 256
 LOOK_BYTES = 1 << 20
 """From here on the card looks for values that are not finite: the host takes 0.1 ms a MB."""
 
-_INFINITE = 0x7F800000
-"""The bits of the smallest magnitude that is no finite number."""
+_INFINITE = 0x7F800000  # the bits of the smallest magnitude that is no finite number
 
 
 def mean_squared_error(

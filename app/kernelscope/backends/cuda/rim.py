@@ -11,13 +11,11 @@ from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
 from kernelscope.schema.samples import Kind
 
-SOURCE = "rim"
-"""The ``.cu`` that has the kernel."""
+SOURCE = "rim"  # the ``.cu`` that has the kernel
 
 KERNEL = "rim_keep"
 
-_BLOCK, _TILE = (256, 4), (2048, 32)
-"""Few blocks: most pixels are not touched."""
+_BLOCK, _TILE = (256, 4), (2048, 32)  # few blocks: most pixels are not touched
 
 
 def keep_rim(task: CudaTask, radius: int) -> Launch:

@@ -138,15 +138,12 @@ class Share:
 class _Slab(NamedTuple):
     """Rows that are on their way to the card, or there."""
 
-    part: Strip
-    """Which rows."""
+    part: Strip  # which rows
     # Addresses on the card.
     source: int
     target: int
-    upload: Future[tuple[float, float]] | None
-    """None if the source is there."""
-    launch: StepLaunch | None
-    """The kernels, if they could be made before."""
+    upload: Future[tuple[float, float]] | None  # None if the source is there
+    launch: StepLaunch | None  # the kernels, if they could be made before
 
 
 class Conveyor:
@@ -373,11 +370,9 @@ def _record(log: RunLog, runs: Sequence[DeviceRun], begun: float, seconds: float
     log.add("slabs", max(0.0, seconds), begun=begun)
 
 
-BUFFERS = 2
-"""For source rows, and for result rows: one in use by the kernels, one by a copy."""
+BUFFERS = 2  # for source rows, and for result rows: one in use by the kernels, one by a copy
 
-MOST_SAMPLES = 2**31
-"""Kernels of pictures count the samples of a buffer with 32 bits."""
+MOST_SAMPLES = 2**31  # kernels of pictures count the samples of a buffer with 32 bits
 
 SLAB_BYTES = 44 << 20
 """Size of a slab of a large result: short waits at both ends, and enough to keep the card busy. In

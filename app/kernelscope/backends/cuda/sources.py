@@ -87,8 +87,7 @@ _COMMENT = re.compile(r"//.*|/\*.*?\*/")
 _DEFINITION = re.compile(r"(\w+)(\(?)\s*(.*)")
 _TOKEN = re.compile(r"\s*(0[xX][0-9a-fA-F]+|\d+(?![\w.])|\w+|&&|\|\||[=!<>]=|<<|>>|[-+*/%!<>()?:])")
 
-_DEEPEST = 32
-"""Macros within macros; more is a macro that names itself."""
+_DEEPEST = 32  # macros within macros; more is a macro that names itself
 
 _OPERATORS: tuple[Mapping[str, Callable[[int, int], int]], ...] = (
     {"||": lambda a, b: int(bool(a or b))},
@@ -210,8 +209,7 @@ class _Reader:
 class _Branches:
     """An ``#if`` and the rest of it."""
 
-    outer: bool
-    """Whether the lines around it are compiled."""
+    outer: bool  # whether the lines around it are compiled
     # Whether the branch being read is; whether one was for certain, so that no other will be.
     taken: bool = False
     done: bool = False

@@ -15,10 +15,8 @@ class Strip:
     # Output rows ``first <= y < last``.
     first: int
     last: int
-    source_first: int
-    """First source row; rows go on at 0 after the last one (needed for ``wrap``)."""
-    source_rows: int
-    """Number of source rows."""
+    source_first: int  # first source row; rows go on at 0 after the last one (needed for ``wrap``)
+    source_rows: int  # number of source rows
 
     def source_pieces(self, height: int) -> Iterator[tuple[int, int, int]]:
         """Yield (row in the strip, first source row, number of rows) without wrapping."""

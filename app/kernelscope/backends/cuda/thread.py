@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 _Value = TypeVar("_Value")
 _Call = tuple["Future[Any] | _Answer", Callable[..., Any], tuple[Any, ...]]
 
-_SIGNAL_SECONDS = 0.1
-"""How long Ctrl+C may wait for a thread that waits for a call."""
+_SIGNAL_SECONDS = 0.1  # how long Ctrl+C may wait for a thread that waits for a call
 
 
 def wait_for(future: Future[Any]) -> None:

@@ -193,8 +193,7 @@ class Grade:
     loads: float = 0.0  # cells read from global memory for each pixel of the largest case
     goal: float | None = None  # most of those that are allowed
     titles: tuple[str, ...] = ()  # of the cases; there may be none, or empty ones
-    memory: str = ""
-    """The fault of its accesses to memory, in a sentence; empty if none was found."""
+    memory: str = ""  # the fault of its accesses to memory, in a sentence; empty if none was found
     device: str = ""  # the card that it ran on; empty for the emulated GPU
 
     @property

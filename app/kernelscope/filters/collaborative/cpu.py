@@ -69,8 +69,7 @@ WHOLE, WHOLE_BITS = np.float32(3 * 2**22), np.int32(0x4B400000)
 """Floats, and their bits, to which a number is added to have its whole number in the last bits: one
 that is not negative, and any."""
 
-PITCH = SIDE * WIENER
-"""From a line of a group to the next: there are eight lanes for each block."""
+PITCH = SIDE * WIENER  # from a line of a group to the next: there are eight lanes for each block
 
 
 @inlined

@@ -32,11 +32,9 @@ TILE = (16, 8)
 MEAN = (32, 32)
 """Pixels of a block of threads of *guide* and *finish*: the second is macro ``MEAN_ROWS``."""
 
-WARPS = 4
-"""Of a block of threads of *groups*: the macro."""
+WARPS = 4  # of a block of threads of *groups*: the macro
 
-_GROUP_WARPS = 8
-"""The same at level *tuned*: two such blocks share a multiprocessor."""
+_GROUP_WARPS = 8  # the same at level *tuned*: two such blocks share a multiprocessor
 
 _SUM_PITCH, _STACK_PITCH = 104, 36
 """Of the tile's sums and of a stack's coefficients at level *tuned*: see the kernel."""

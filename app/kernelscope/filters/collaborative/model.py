@@ -15,8 +15,7 @@ from kernelscope.filters.shared.stabilise import estimated_sigma
 from kernelscope.schema.parameters import Choice, ChoiceParameter
 from kernelscope.schema.samples import Pixels, colour_count, white_level
 
-SIDE = 8
-"""Of a block."""
+SIDE = 8  # of a block
 
 MARGIN = SIDE
 """Pixels around the picture that blocks may have: no block has fewer cells, and corners have as
@@ -25,23 +24,17 @@ many blocks as other pixels."""
 HARD, WIENER = 16, 32
 """Most blocks of a group in the first stage, and in the second; both 32 in strong noise."""
 
-LIMIT = 64
-"""Most that a stage takes off a pixel, in units of `Numbers.unit`."""
+LIMIT = 64  # most that a stage takes off a pixel, in units of `Numbers.unit`
 
-STEPS = 4096
-"""Of a unit, in the integers that are added up: see `Numbers`."""
+STEPS = 4096  # of a unit, in the integers that are added up: see `Numbers`
 
-WEIGHT_STEPS = 2**23
-"""Of a weight of 1, in the integers that are added up."""
+WEIGHT_STEPS = 2**23  # of a weight of 1, in the integers that are added up
 
-SHARES = np.float32(65526)
-"""Steps of a factor, which fit into 16 bits, see `cpu.share_of`."""
+SHARES = np.float32(65526)  # steps of a factor, which fit into 16 bits, see `cpu.share_of`
 
-ONE = 255**2
-"""What a factor of 1 adds to the sum of squared factors, see `cpu.shrink_wiener`."""
+ONE = 255**2  # what a factor of 1 adds to the sum of squared factors, see `cpu.shrink_wiener`
 
-LARGEST = np.float32(2.0**100)
-"""Above all squared coefficients that have noise."""
+LARGEST = np.float32(2.0**100)  # above all squared coefficients that have noise
 
 UPDATE = np.float32(0.171875)
 """Of the wavelet bior1.5, by lifting: Haar's, whose first sums get so much of a difference of
@@ -98,14 +91,10 @@ class _Setting(NamedTuple):
     thresholds: tuple[_Levels, ...]
     """Coefficients of the first stage of up to this many sigma are noise. Of each plane; the last
     one is of those that follow, too."""
-    variances: tuple[_Levels, ...]
-    """Likewise those of the second stage, in units of sigma squared."""
-    tolerance: float
-    """Largest mean squared difference of blocks of the guide, where white is 255."""
-    beta: float
-    """Of Kaiser's window: the larger, the less rims of blocks count."""
-    most: int = HARD
-    """Blocks of a group in the first stage."""
+    variances: tuple[_Levels, ...]  # likewise those of the second stage, in units of sigma squared
+    tolerance: float  # largest mean squared difference of blocks of the guide, where white is 255
+    beta: float  # of Kaiser's window: the larger, the less rims of blocks count
+    most: int = HARD  # blocks of a group in the first stage
 
 
 _LIGHT_GREY = _Setting(((2.7,) * 6,), ((0.7, 0.7, 0.8, 0.9, 1, 1),), 400, 2.0)
@@ -140,17 +129,14 @@ def _setting(part: float, colours: int) -> _Setting:
     return settings[max(least for least in settings if least == 0 or part > least)]
 
 
-_LEAST = 1e-12
-"""Of white: less noise than that is none."""
+_LEAST = 1e-12  # of white: less noise than that is none
 
 
 class BlockSearch(NamedTuple):
     """Where blocks are, and where those like them are looked for."""
 
-    step: int
-    """Pixels from one block that a group is formed for to the next."""
-    reach: int
-    """How far around it blocks are compared with it."""
+    step: int  # pixels from one block that a group is formed for to the next
+    reach: int  # how far around it blocks are compared with it
 
     @property
     def radius(self) -> int:
@@ -163,8 +149,7 @@ class BlockSearch(NamedTuple):
         return -(-(side - SIDE) // self.step) + 1
 
 
-GRID = 12
-"""A part of a picture that begins at a multiple of this has the same blocks as the whole."""
+GRID = 12  # a part of a picture that begins at a multiple of this has the same blocks as the whole
 
 SEARCHES = {"full": BlockSearch(3, 19), "fast": BlockSearch(4, 12)}
 
@@ -205,20 +190,17 @@ class Numbers(NamedTuple):
     belongs to at most 14 x 14 groups: 196 x 2^23 = 1.65e9 < 2^31.
     """
 
-    most: int
-    """Blocks of a group in the first stage."""
+    most: int  # blocks of a group in the first stage
     tolerances: tuple[np.float32, np.float32]
     """Largest sum of squared differences of blocks that are alike, in each stage."""
     thresholds: NDArray[np.float32]
     """Of the first stage, for each plane, and for coefficients of which as many as 2 to the power
     of the index were added up."""
-    variances: NDArray[np.float32]
-    """Likewise the squared sigma of the second stage."""
+    variances: NDArray[np.float32]  # likewise the squared sigma of the second stage
     norms: tuple[NDArray[np.float32], NDArray[np.float32]]
     """Noise in the coefficients of a block, in units of sigma and as computed: the deviations of
     the first stage, the variances of the second. Number 8 k + q is k along x, q along y."""
-    unit: np.float32
-    """Sigma, or a quarter of white if that is less."""
+    unit: np.float32  # sigma, or a quarter of white if that is less
     window: NDArray[np.float32]
     """Kaiser's: pixels in the middle of a block count more than those at its rim."""
 

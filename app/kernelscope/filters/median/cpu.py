@@ -25,8 +25,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import PARALLEL, SERIAL, Level
 
-LEVEL_1 = 24_576
-"""Bytes of level-1 cache for the intermediate rows of a network."""
+LEVEL_1 = 24_576  # bytes of level-1 cache for the intermediate rows of a network
 
 SHORTEST = 256
 """Fewest samples to run a network on: for fewer, starting its loops would take longer than the

@@ -38,8 +38,7 @@ SELECTION = Level(
 )
 LEVELS = (SINGLE_BLOCK, GLOBAL, SELECTION, CONSTANT, SHARED, TEXTURE, TUNED)
 
-_WINDOWS = 48 * 1024
-"""Bytes of shared memory for the windows of a block, which every GPU has."""
+_WINDOWS = 48 * 1024  # bytes of shared memory for the windows of a block, which every GPU has
 
 _BLOCKS = ((32, 4), (32, 2), (32, 1), (16, 1), (8, 1))
 """Blocks, largest first. Threads that keep a window of 9 x 9 in registers fill a multiprocessor
@@ -52,8 +51,7 @@ _NETWORK_OPERATIONS = {3: 17, 5: 53, 7: 109, 9: 183, 11: 276, 13: 600, 15: 824}
 _LARGEST_NETWORK_OF_BYTES = 13
 """A larger network has no room in registers, which pays off only for samples of more bits."""
 
-_THRESHOLDS_FROM = 13
-"""The smallest mask of bytes that is counted with thresholds."""
+_THRESHOLDS_FROM = 13  # the smallest mask of bytes that is counted with thresholds
 
 _SMALL_THRESHOLDS = 2**20
 """Pixels from which on that is faster than networks and bit planes; measured on an H100 for masks
@@ -72,11 +70,9 @@ _THRESHOLD_BLOCK, _STRIP_COLUMNS = (32, 4), 8
 _COLUMNS_FROM, _COLUMNS_UP_TO = 5, 11
 """The masks for which neighbouring threads share sorted columns: macros of the same names."""
 
-_ALWAYS_UP_TO = 9
-"""The largest of them for which small pictures were measured."""
+_ALWAYS_UP_TO = 9  # the largest of them for which small pictures were measured
 
-_COLUMNS_THREADS = 128
-"""Of a block that shares columns, four to a thread."""
+_COLUMNS_THREADS = 128  # of a block that shares columns, four to a thread
 
 _SMALL_WORK, _SMALL_WORK_CUT = 40e6, 50e6
 """Comparisons by a level that searches bit by bit, for one channel of a whole picture, from which
@@ -111,11 +107,9 @@ _ROWS_OPERATIONS, _WIDE_ROWS_OPERATIONS = 15.5, 13.0
 """Minima, maxima, byte moves and additions for each byte of a 3x3 mask that goes down the rows, and
 the same where a thread has several words, two of which share the columns between them."""
 
-_ROWS_AT_ONCE = 2
-"""Rows of a thread in small pictures, of which all cells are read at once."""
+_ROWS_AT_ONCE = 2  # rows of a thread in small pictures, of which all cells are read at once
 
-_SMALL_ROWS = 2**20
-"""Bytes of a grey picture from which on going down the rows is faster."""
+_SMALL_ROWS = 2**20  # bytes of a grey picture from which on going down the rows is faster
 
 _WIDE_ROWS = (2**27, 4, 24, 1), (2**25, 4, 12, 1), (2**25, 2, 12, 2), (2**23, 2, 8, 2)
 """Bytes of a grey picture from which on a thread goes down several words of four; how many words,

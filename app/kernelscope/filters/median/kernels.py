@@ -334,20 +334,16 @@ def median_huang(
 #
 # Source: S. Perreault and P. Hébert, Median filtering in constant time, 2007.
 
-_BITS = 4
-"""Bits of a place in a segment."""
+_BITS = 4  # bits of a place in a segment
 
-SEGMENT = 1 << _BITS
-"""Counts of a segment, and segments."""
+SEGMENT = 1 << _BITS  # counts of a segment, and segments
 
 _HALVES = (0, SEGMENT // 2)
 """Where the two vectors of a segment begin: registers of 16 bytes, which every processor has."""
 
-_COLUMN = SEGMENT + SEGMENT * SEGMENT
-"""Counts of a column: the coarse ones and then the fine ones."""
+_COLUMN = SEGMENT + SEGMENT * SEGMENT  # counts of a column: the coarse ones and then the fine ones
 
-_STRIPE = 512
-"""Columns of the result in a stripe, whose counts take 145 KiB."""
+_STRIPE = 512  # columns of the result in a stripe, whose counts take 145 KiB
 
 # Level *parallel*: the networks of `networks.py` as loops over vectors, row after row --
 #
@@ -361,8 +357,7 @@ _STRIPE = 512
 #             row 2 |#####|.....|.....|        the next group of output rows reuses the ring:
 #             row 3 |#####|.....|.....|        only the rows that it has not seen are fetched
 
-_BLOCK = 32
-"""Columns that each loop goes over."""
+_BLOCK = 32  # columns that each loop goes over
 
 
 def _load(builder: Any, start: Any, place: Any, bits: int) -> tuple[Any, Any]:
@@ -683,8 +678,7 @@ class Medians(NamedTuple):
                 step.store(comparer.median(shared, cells[k + 3]), k + 1)
 
 
-VECTOR = 32
-"""Bytes of a vector register (AVX2)."""
+VECTOR = 32  # bytes of a vector register (AVX2)
 
 
 @intrinsic

@@ -81,14 +81,10 @@ class Operation(NamedTuple):
 class RowLoop(NamedTuple):
     """One loop over a row."""
 
-    operations: dict[int, Operation]
-    """The operations, by node and in order."""
-    reads: tuple[ShiftedValue, ...]
-    """Lanes that are loaded from memory."""
-    writes: tuple[int, ...]
-    """The nodes that go to memory."""
-    reach: int
-    """How many pixels beyond the last output pixel the loop has to go."""
+    operations: dict[int, Operation]  # the operations, by node and in order
+    reads: tuple[ShiftedValue, ...]  # lanes that are loaded from memory
+    writes: tuple[int, ...]  # the nodes that go to memory
+    reach: int  # how many pixels beyond the last output pixel the loop has to go
 
 
 @dataclass(frozen=True)
@@ -99,8 +95,7 @@ class Program:
     """The loops, in order. No loop reads its own results."""
     places: dict[int, int]
     """Place in memory, from 0, of each node that needs one; the input rows come first."""
-    results: tuple[int, ...]
-    """Places of the results."""
+    results: tuple[int, ...]  # places of the results
 
 
 class Network:

@@ -20,23 +20,19 @@ _COLUMNS, _CHUNK = 128, 32
 """Columns of a warp, and offsets for which those that it reads suffice: macros ``WARP_COLUMNS`` and
 ``CHUNK_OFFSETS``."""
 
-_BAND = _COLUMNS + _CHUNK
-"""Columns that a warp reads for a row of candidates."""
+_BAND = _COLUMNS + _CHUNK  # columns that a warp reads for a row of candidates
 
-_SHARED = 48 * 1024
-"""Bytes of shared memory that a block has on every card."""
+_SHARED = 48 * 1024  # bytes of shared memory that a block has on every card
 
 _PRODUCT_TILES = {3: 4, 5: 4, 7: 2, 9: 2, 11: 2}
 """Groups of 16 pixels for which a warp keeps the patches, by the size of the patch: ``TILES``."""
 
-_PRODUCT_WARPS = 4
-"""Warps of a block that multiplies matrices: macro ``WARPS``."""
+_PRODUCT_WARPS = 4  # warps of a block that multiplies matrices: macro ``WARPS``
 
 _STEPS = {3: 1, 5: 2, 7: 4, 9: 6, 11: 8}
 """Products of 16 cells for a candidate of the whole image, by the size of the patch: ``STEPS``."""
 
-_WINDOW_SIDE = 16
-"""Pixels of a block that multiplies matrices in a window, in x and y."""
+_WINDOW_SIDE = 16  # pixels of a block that multiplies matrices in a window, in x and y
 
 _WINDOW_SHAPE = {
     "WINDOW_TILES": 2,
@@ -46,8 +42,7 @@ _WINDOW_SHAPE = {
 }
 """Such a block, and how many of them a multiprocessor has: macros of ``kernels/nlm_window.cuh``."""
 
-_WINDOW_SHARED = 64 * 1024
-"""Bytes of shared memory that a block can ask for on every card."""
+_WINDOW_SHARED = 64 * 1024  # bytes of shared memory that a block can ask for on every card
 
 _UNROLLED = (10,)
 """Search radii whose code is unrolled, in a window: the default, whose code comes with the package.
@@ -65,11 +60,9 @@ _NORM_TILE = (4 * BLOCK[0], 10 * BLOCK[1])
 ten rows. It also reads the rows of a patch but one, so that longer strips have less to do, but a
 megapixel too few blocks."""
 
-_WARPS_WANTED = 2048
-"""Enough to occupy the largest cards."""
+_WARPS_WANTED = 2048  # enough to occupy the largest cards
 
-_MOST_LAYERS = 32
-"""With more layers, adding up their sums takes as long as computing them."""
+_MOST_LAYERS = 32  # with more layers, adding up their sums takes as long as computing them
 
 _LARGEST_NORM, _COUNTS = 4096.0, 10.0
 """Up to this exponent of a weight, rounding to halves changes no byte by a level: where pairs count
@@ -357,8 +350,7 @@ GAPS = {
 }
 """Why the other levels are not offered."""
 
-PART = 32
-"""Side of the parts into which a search of the whole image is cut: macro ``PART``."""
+PART = 32  # side of the parts into which a search of the whole image is cut: macro ``PART``
 
 
 class _Sizes(NamedTuple):

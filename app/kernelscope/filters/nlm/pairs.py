@@ -42,16 +42,12 @@ LONGEST = 11
 class PatchMetric(NamedTuple):
     """How patches are compared."""
 
-    group: int
-    """Channels that share a distance: all of them, or one."""
+    group: int  # channels that share a distance: all of them, or one
     profile: Any
     """float32, shape (patch,). See `patch_profile`; at level *parallel* a tuple of `LONGEST`."""
-    side: int
-    """Of a patch."""
-    scale: np.float32
-    """Makes a distance, in squared samples, the binary logarithm of its weight."""
-    floor: np.float32
-    """Subtracted from distances first, down to 0."""
+    side: int  # of a patch
+    scale: np.float32  # makes a distance, in squared samples, the binary logarithm of its weight
+    floor: np.float32  # subtracted from distances first, down to 0
 
 
 class Sums(NamedTuple):
@@ -59,8 +55,7 @@ class Sums(NamedTuple):
 
     samples: NDArray[np.float32]
     """Shape (colours, height', width'). Weights times samples."""
-    weights: NDArray[np.float32]
-    """Shape (colours / group, height', width')."""
+    weights: NDArray[np.float32]  # shape (colours / group, height', width')
 
 
 @kernel
@@ -120,12 +115,9 @@ def divide_sums(sums: Record, output: Plane, finish: Record, start: Index, stop:
 class PatchSearch(NamedTuple):
     """Where candidates lie, in extended coordinates."""
 
-    margin: int
-    """Row and column of the first pixel of the result."""
-    reach: int
-    """Largest distance from the pixel along an axis."""
-    edge: int
-    """No candidate is closer than this to the edge of the extended image."""
+    margin: int  # row and column of the first pixel of the result
+    reach: int  # largest distance from the pixel along an axis
+    edge: int  # no candidate is closer than this to the edge of the extended image
 
 
 class Rectangle(NamedTuple):
@@ -170,8 +162,7 @@ def radius(parameters: Mapping[str, Any]) -> int:
 VECTOR = 32
 """Samples that rows are rounded up to: a few vector registers, so that no loop has a remainder."""
 
-WIDEST = 512
-"""Columns of a tile: the overhead of starting a loop is spread over many samples."""
+WIDEST = 512  # columns of a tile: the overhead of starting a loop is spread over many samples
 
 PITCH = 640
 """Row pitch of the squares: `WIDEST`, the largest search radius and a patch, rounded up.

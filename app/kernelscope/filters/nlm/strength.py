@@ -44,8 +44,7 @@ _MOST_CELLS = 81
 """Sizes among which a patch is chosen, where the part of a distance that noise adds does not
 count."""
 
-_WORK = 1e8
-"""About how many operations are spent: some hundredths of a second."""
+_WORK = 1e8  # about how many operations are spent: some hundredths of a second
 
 _CHOICE, _MOST_NOISE, _LIGHT = 3, 4, 20 / 255
 """So many times as many for each patch where one is chosen, as their errors differ less. In noise
@@ -59,11 +58,9 @@ On text with sigma 30, 5 is 0.1 dB better than 7, whose estimated error is 1 % l
 _PARTS = 8
 """Into which pixels are divided, for several cores; always as many, so that sums are the same."""
 
-_PIXELS, _FEWEST = 2**15, 128
-"""Pixels at which the risk is estimated, at most and at least."""
+_PIXELS, _FEWEST = 2**15, 128  # pixels at which the risk is estimated, at most and at least
 
-_CANDIDATES = 2**14
-"""Of a search of the whole image, about as many are drawn for each pixel."""
+_CANDIDATES = 2**14  # of a search of the whole image, about as many are drawn for each pixel
 
 _FAR = np.float32(1e30)
 
@@ -229,12 +226,9 @@ class _Drawn(NamedTuple):
     """Int, shape (pixels, 2). Rows and columns."""
     lines: NDArray[np.int64]
     """Int, shape (pixels, lines, 2). Row and column of the first candidate of each line."""
-    length: int
-    """Candidates of a line."""
-    margin: int
-    """How far candidates and their patches lie beyond the picture."""
-    share: np.float32
-    """Which share of all candidates the lines have."""
+    length: int  # candidates of a line
+    margin: int  # how far candidates and their patches lie beyond the picture
+    share: np.float32  # which share of all candidates the lines have
 
 
 def _draw(

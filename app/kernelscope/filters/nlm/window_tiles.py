@@ -67,8 +67,7 @@ SHARED = 12
 """Most offsets of a step. Fastest of 5, 8, 11, 12 and 21 on a Zen processor: its lines still fit
 into the level-1 cache, two sweeps over six of them add up the samples (`window_tiles.TAPS`)."""
 
-VECTOR = 16
-"""Samples that rows are rounded up to: a vector register of up to 512 bits."""
+VECTOR = 16  # samples that rows are rounded up to: a vector register of up to 512 bits
 
 
 def _borrow(context: Any, builder: Any, types: Any, array: Any) -> Any:
@@ -198,8 +197,7 @@ def weigh_row(
 LOWEST, HIGHEST = 32, 128
 """Rows of a tile. A lower one shares fewer weights; with higher ones there are too few tiles."""
 
-OFFSETS = 256
-"""Most offsets in a unit of work, which has to end well within a second."""
+OFFSETS = 256  # most offsets in a unit of work, which has to end well within a second
 
 TAPS = 6
 """Offsets that are added up in a sweep. Fastest of 4 to 8; more need too many registers."""

@@ -35,8 +35,7 @@ from kernelscope.schema.borders import Border
 LARGEST_SHORT, _LARGEST_MIDDLE, _LARGEST = 5, 9, 15
 """Largest masks with totals of 16 bits, with columns of 16 bits, and at all."""
 
-_BITS = 15
-"""Bits of a column that are not dropped."""
+_BITS = 15  # bits of a column that are not dropped
 
 _FIRST = [lane // 2 + LANES * (lane % 2) + (lane & 8) // 2 for lane in range(LANES)]
 """Lanes of two vectors in turn: of each half of them, the first half. Registers have halves that

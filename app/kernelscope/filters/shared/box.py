@@ -64,8 +64,7 @@ from kernelscope.schema.launch import CudaTask, Launch
 # of (n + d // 2) * multiplier, shifted; see `scale_of`. For larger ones it is n times 1 / d in
 # float32, at most 255.5 / 2**23 wrong: less than the 1 / 2d that lie between n / d and a tie.
 
-_LARGEST_16_BIT = 15
-"""Largest mask whose 8-bit samples add up to 16 bits: 15 * 15 * 255 = 57375."""
+_LARGEST_16_BIT = 15  # largest mask whose 8-bit samples add up to 16 bits: 15 * 15 * 255 = 57375
 
 
 @kernel
@@ -258,29 +257,23 @@ def sum_types(dtype: np.dtype[Any], size: int) -> tuple[NDArray[Any], Work]:
     return np.empty(0, np.uint16 if size <= _LARGEST_16_BIT else np.int32), np.float32
 
 
-LARGEST_OF_16_BITS = 15
-"""Largest mask whose bytes add up to 16 bits: 15 * 15 * 255 = 57375."""
+LARGEST_OF_16_BITS = 15  # largest mask whose bytes add up to 16 bits: 15 * 15 * 255 = 57375
 
 LARGEST_OF_GROUPS = 7
 """Largest mask that `Means` computes: a row of sums for each of its rows stays in a register."""
 
-_STEP = 2 * LANES
-"""Samples of a step where sums have 16 bits; rows are at least as long."""
+_STEP = 2 * LANES  # samples of a step where sums have 16 bits; rows are at least as long
 
-_PART = 4
-"""Lanes of the smallest registers, for 32 bits."""
+_PART = 4  # lanes of the smallest registers, for 32 bits
 
 
 class MeanScale(NamedTuple):
     """How sums become means."""
 
-    half: int
-    """Added to a sum before it is multiplied: half of the cells, rounded down."""
-    multiplier: int
-    """2**(16 + shift) / cells, rounded up."""
+    half: int  # added to a sum before it is multiplied: half of the cells, rounded down
+    multiplier: int  # 2**(16 + shift) / cells, rounded up
     shift: int
-    factor: np.float32
-    """1 / cells."""
+    factor: np.float32  # 1 / cells
 
 
 def scale_of(size: int) -> MeanScale:
@@ -478,11 +471,9 @@ def mean_bytes(
 _HALF_BLOCK = 128
 """Threads that walk down from the middle of a tile, and that walk up: ``BOX_HALF_BLOCK``."""
 
-_COLUMNS = 8
-"""Columns (samples of a row) of a thread: macro ``BOX_COLUMNS``."""
+_COLUMNS = 8  # columns (samples of a row) of a thread: macro ``BOX_COLUMNS``
 
-_LOADED = _COLUMNS * _HALF_BLOCK
-"""Columns that a block reads."""
+_LOADED = _COLUMNS * _HALF_BLOCK  # columns that a block reads
 
 _RUN = _LOADED // 32
 """Neighbouring results that a thread computes, of the 32 of a warp: macro ``BOX_RUN``."""
@@ -490,8 +481,7 @@ _RUN = _LOADED // 32
 _STEPS = {8: 8, 16: 4, 32: 4}
 """Rows that half a block computes at a time, by the bits of a sample: macro ``BOX_STEP``."""
 
-_TILE_STEP = 2 * max(_STEPS.values())
-"""Rows of which the height of a tile is a multiple."""
+_TILE_STEP = 2 * max(_STEPS.values())  # rows of which the height of a tile is a multiple
 
 _SAMPLES_A_ROW = 340_000
 """Output samples for each row of a tile: smaller images need low tiles to occupy the whole card."""

@@ -39,17 +39,14 @@ from kernelscope.schema.filter import CpuPass, CpuTask, Unit
 from kernelscope.schema.levels import SERIAL
 from kernelscope.schema.parameters import Choice, ChoiceParameter, Mask
 
-Work = type[np.float32] | type[np.float64]
-"""The type that a parallel kernel computes in."""
+Work = type[np.float32] | type[np.float64]  # the type that a parallel kernel computes in
 
 NEGLIGIBLE = 1e-9
 """A sum of weights is taken for zero up to this share of the sum of their magnitudes."""
 
-_TILE = 1024
-"""Samples summed at a time: totals and the rows they come from stay in the L1 cache."""
+_TILE = 1024  # samples summed at a time: totals and the rows they come from stay in the L1 cache
 
-_GROUP = 3
-"""Taps summed in one sweep over a tile: divides the 9 of the smallest mask."""
+_GROUP = 3  # taps summed in one sweep over a tile: divides the 9 of the smallest mask
 
 
 # User-defined masks default to clipping: most have a positive sum and sharpen or soften, and where
@@ -86,8 +83,7 @@ class Divisor(NamedTuple):
     table: NDArray[np.float64]
     """float64, shape (side + 1, side + 1). Sums of all parts above and to the left, so that any
     rectangle takes four look-ups."""
-    negligible: float
-    """Sums up to this magnitude are zero but for rounding."""
+    negligible: float  # sums up to this magnitude are zero but for rounding
 
     @classmethod
     def of(cls, parts: NDArray[Any]) -> Divisor:

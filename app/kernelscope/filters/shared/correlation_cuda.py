@@ -20,8 +20,7 @@ from kernelscope.schema.launch import BLOCK, CudaTask, Launch, is_small, level_l
 from kernelscope.schema.levels import TUNED
 from kernelscope.schema.parameters import Mask
 
-SIXTEEN = 16
-"""Samples that are copied at once where rows consist of as many."""
+SIXTEEN = 16  # samples that are copied at once where rows consist of as many
 
 _CELLS, _LANES, _RESULTS = 32, 32, 16
 """Of an instruction; `_RESULTS` are those that share the cells."""
@@ -37,8 +36,7 @@ pictures fewer, so that there are enough warps. Measured on an H100 with 4 to 25
 
 _MOST_ROWS, _MOST_ROWS_OF_LARGE, _MOST_ROWS_OF_LARGE_SEPARABLE = 32, 64, 128
 _MOST_ROWS_OF_SMALLEST_SEPARABLE = 16
-_LARGE_MASK, _LARGE_SEPARABLE = 11, 9
-"""The more rows a mask has, the more lie around a tile."""
+_LARGE_MASK, _LARGE_SEPARABLE = 11, 9  # the more rows a mask has, the more lie around a tile
 
 LEAST_SAMPLES = 2**20
 """Of bytes in the output, from which on these kernels are used: smaller pictures were not timed.

@@ -45,11 +45,9 @@ BORDERS = tuple(border for border in Border if border is not Border.VALID)
 CubeSpec = partial(FilterSpec, kind=Kind.VOLUME, borders=BORDERS, crop=Crop(boxes=True))
 """A `FilterSpec` with the fields that all filters with a cube as their mask share."""
 
-Sides = tuple[int, int, int]
-"""Along z, y and x."""
+Sides = tuple[int, int, int]  # along z, y and x
 
-ROWS = 16
-"""Rows of a unit of work of level *parallel*: a slice of a preview keeps all cores busy."""
+ROWS = 16  # rows of a unit of work of level *parallel*: a slice of a preview keeps all cores busy
 
 
 def radii_of(sides: int | tuple[int, int, int]) -> Sides:
@@ -72,8 +70,7 @@ class Places(NamedTuple):
     z: NDArray[np.int64]
     y: NDArray[np.int64]
     x: NDArray[np.int64]
-    straight: tuple[int, int]
-    """From where to where the places along x count up by one."""
+    straight: tuple[int, int]  # from where to where the places along x count up by one
     fits: tuple[int, ...]
     """Slices, rows and columns of the result, from and up to, whose mask fits, where that matters:
     the others stay as they are for border ``keep``."""
@@ -383,8 +380,7 @@ GAPS_IN_3D = {
 _BLOCKS = ((32, 4, 2), (32, 4, 1), (32, 2, 1), (32, 1, 1))
 """Threads along x, y and z: the first whose tile fits into shared memory is taken."""
 
-_SHARED_BYTES = 48 * 1024
-"""Shared memory of a block on every GPU."""
+_SHARED_BYTES = 48 * 1024  # shared memory of a block on every GPU
 
 _NEGATIVE = ("keep", "absolute", "offset", "clip")
 
@@ -543,5 +539,4 @@ def weigh(
         put(output, block, settled(totals[0] / quotient, finish), cells, places, radii)
 
 
-AVERAGES: Mapping[JitKernel, Callable[..., None]] = {weigh_cubes_parallel: weigh}
-"""For `instead`."""
+AVERAGES: Mapping[JitKernel, Callable[..., None]] = {weigh_cubes_parallel: weigh}  # for `instead`

@@ -20,8 +20,7 @@ from kernelscope.schema.samples import Pixels, white_level
 _SIDE, _MOST, _FEWEST = 8, 2**15, 64
 """Of the blocks whose spectra are looked at; their number at most, and at least."""
 
-_MIDDLE, _HIGH = 4, 10
-"""Sums of both frequencies from which on they are middle ones, and high ones."""
+_MIDDLE, _HIGH = 4, 10  # sums of both frequencies from which on they are middle ones, and high ones
 
 _GROUPS, _QUIET = 20, 8
 """The blocks, in order of their middle frequencies, form equal groups; the quietest are used."""
@@ -31,11 +30,9 @@ _ERROR = 0.04
 larger one here would leave s to chance."""
 
 _EXPONENTS = np.arange(0.5, 1.101, 0.05)
-_USUAL, _SPREAD = 0.7, 0.1
-"""The exponent in pictures without noise, and how much it varies."""
+_USUAL, _SPREAD = 0.7, 0.1  # the exponent in pictures without noise, and how much it varies
 
-_CLIPPED = 0.005
-"""Share of equal samples at an end of floats from which on they are clipped."""
+_CLIPPED = 0.005  # share of equal samples at an end of floats from which on they are clipped
 
 _SHARES = np.linspace(0.02, 1.1, 109)
 """Noise as a share of the high frequencies of the quietest group."""
@@ -178,8 +175,7 @@ def _floor(high: NDArray[np.float64], middle: NDArray[np.float64]) -> float:
 _CALMER = 11
 """Groups that are used: as half of the frequencies choose them, they differ less than others."""
 
-_STEPS = np.linspace(0.05, 1.03, 99)
-"""Noise as a share of the quietest group's high frequencies."""
+_STEPS = np.linspace(0.05, 1.03, 99)  # noise as a share of the quietest group's high frequencies
 
 _SLOPES, _SLOPE, _SLOPES_VARY = np.array([0.4, 0.6, 0.8, 1, 1.2]), 0.82, 0.25
 """Exponents that are tried, the usual one, and how much it varies."""
@@ -188,8 +184,7 @@ _DEVIATIONS = np.linspace(-2.5, 2.5, 21)
 _RATIOS = 0.14 * np.exp(0.97 * _DEVIATIONS)
 """High over middle frequencies in pictures, as multiples of their standard deviation of 0.97."""
 
-_LOW = 1.01**2
-"""The mean over the floors is so much too low, in pictures with flat blocks."""
+_LOW = 1.01**2  # the mean over the floors is so much too low, in pictures with flat blocks
 
 _STATISTICS, _BEND = 3.7, 0.06
 """Errors of a group's mean: so many times that of independent blocks, which overlap, and this share

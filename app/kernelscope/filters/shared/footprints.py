@@ -29,11 +29,9 @@ from kernelscope.schema.parameters import Choice, FootprintParameter, OddParamet
 
 SQUARE, DISK, CROSS = "square", "disk", "cross"
 
-LARGEST = 31
-"""Cells of a row of a mask: kernels keep a row in a word."""
+LARGEST = 31  # cells of a row of a mask: kernels keep a row in a word
 
-Table = NDArray[np.bool_]
-"""The cells of a mask, an odd square."""
+Table = NDArray[np.bool_]  # the cells of a mask, an odd square
 
 
 def size_parameter(help: str, slider: tuple[int, int]) -> OddParameter:
@@ -124,8 +122,7 @@ def masked(launch: Launch, task: CudaTask) -> Launch:
     return replace(launch, kernel=f"{launch.kernel}_masked")
 
 
-STRIP = 4
-"""Rows of a thread at level *tuned*: the macro of the same name."""
+STRIP = 4  # rows of a thread at level *tuned*: the macro of the same name
 
 
 def footprint_launch(

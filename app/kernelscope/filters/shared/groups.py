@@ -26,11 +26,9 @@ from kernelscope.filters.shared.border_kernels import VALID, border_index
 from kernelscope.filters.shared.vectors import Loops, make_ring
 from kernelscope.schema.borders import Border
 
-GROUP = 8
-"""Rows of results in a sweep."""
+GROUP = 8  # rows of results in a sweep
 
-LANES = 32
-"""Samples of a step: a register of AVX2, or two for sums of 16 bits."""
+LANES = 32  # samples of a step: a register of AVX2, or two for sums of 16 bits
 
 
 class Step(NamedTuple):
@@ -38,14 +36,11 @@ class Step(NamedTuple):
 
     loops: Loops
     builder: Any
-    size: int
-    """Side of the mask."""
-    field: Callable[[int], Any]
-    """Returns a field of the operation, which is known when it runs."""
+    size: int  # side of the mask
+    field: Callable[[int], Any]  # returns a field of the operation, which is known when it runs
     load: Callable[[int, int, int], Any]
     """Returns the cells of a row for a tap, widened to so many bits."""
-    store: Callable[[Any, int], None]
-    """Writes one of the `GROUP` rows of results."""
+    store: Callable[[Any, int], None]  # writes one of the `GROUP` rows of results
 
 
 def taps(size: int) -> tuple[int, ...]:

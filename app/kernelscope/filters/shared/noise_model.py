@@ -40,8 +40,7 @@ from kernelscope.schema.samples import Pixels, white_level
 
 Numbers = NDArray[np.float64]
 
-SIDE = 8
-"""Of a block."""
+SIDE = 8  # of a block
 
 
 class NoiseKind(StrEnum):
@@ -63,8 +62,7 @@ class NoiseModel:
     spectra: Numbers | None = None
     """Shape (planes, 8, 8). Of correlated noise: its power in each frequency (y, x) of a block,
     divided by the mean of these. Three channels have their opponent planes, see `opponents`."""
-    sure: bool = True
-    """Whether another kind is unlikely."""
+    sure: bool = True  # whether another kind is unlikely
 
     @property
     def sigma(self) -> float:
@@ -119,16 +117,14 @@ class NoiseModel:
         return f"{self.kind} noise: sigma {numbers}, {sure}"
 
 
-_ALIKE = 1.1
-"""Sigmas of channels that differ by less than this factor are taken for one."""
+_ALIKE = 1.1  # sigmas of channels that differ by less than this factor are taken for one
 
 
 _NEXT_TO_NONE, _SEVERAL = 0.03, 5
 """Of the mean power; noise that was blurred by 0.7 pixels has up to 4 frequencies below that, by 1
 pixel 15 to 25, and demosaiced noise 5 to 17."""
 
-_SMALL = 2.0**-20
-"""Floats whose largest is between this and its inverse are looked at as they are."""
+_SMALL = 2.0**-20  # floats whose largest is between this and its inverse are looked at as they are
 
 # Blocks -------------------------------------------------------------------------------
 
@@ -238,8 +234,7 @@ even in flat blocks: that may be texture, or noise that scaling or demosaicing m
 _ENOUGH, _FEW_CLIPPED = 256, 0.1
 """With fewer blocks of which no sample is clipped, blocks count of which this share is."""
 
-_NORMAL_POWER = 0.4549
-"""Median of the square of a normal random number."""
+_NORMAL_POWER = 0.4549  # median of the square of a normal random number
 
 _STEEPEST = 1.5
 """The power of the lowest two frequencies, in which slopes of the picture are, is at most this many

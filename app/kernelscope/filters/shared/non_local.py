@@ -26,8 +26,7 @@ NORMAL_MEDIAN = 0.6744897501960817
 _LEAST, _MOST = 1e-14, 1e9
 """Limits of distances, where white is 1: float32 holds them, and sums of them, in any unit."""
 
-_FLAT = 1e-9
-"""Details up to this share of white are rounding: the place is flat and shows no noise."""
+_FLAT = 1e-9  # details up to this share of white are rounding: the place is flat and shows no noise
 
 
 fused = functools.partial(JitKernel, fastmath=frozenset({"contract"}))

@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import BLOCK, CudaTask, Launch, level_launch
 
-THREADS = 128
-"""Of a block: macro ``TUNED_THREADS``."""
+THREADS = 128  # of a block: macro ``TUNED_THREADS``
 
-QUAD = 4
-"""Samples side by side of a thread: macro ``QUAD``."""
+QUAD = 4  # samples side by side of a thread: macro ``QUAD``
 
 _LEAST_ROWS, _MOST_ROWS = 2, 64
 _SAMPLES_A_ROW = 2**21
@@ -36,15 +34,13 @@ words of 4 bytes even a copy takes a fifth longer than with words of 8; rows of 
 together in memory. Measured on an H100, 2 to 64 rows for 3x3 and 5x5 cells, at 512 to 16384
 pixels squared."""
 
-_COLOUR_SIZE = 5
-"""Least size that counts for the rows of colour pictures."""
+_COLOUR_SIZE = 5  # least size that counts for the rows of colour pictures
 
 SMALL = 900_000
 """Output samples from which on these kernels are quicker than other levels: of two rows each, that
 is 850 threads for each multiprocessor of an H100."""
 
-LATE = 4 * SMALL
-"""The same for cases that pay later, in colour."""
+LATE = 4 * SMALL  # the same for cases that pay later, in colour
 
 
 def rows_pay_from(task: CudaTask) -> float:

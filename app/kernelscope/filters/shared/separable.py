@@ -51,8 +51,7 @@ from kernelscope.schema.parameters import AxesParameter, FloatParameter
 Sharpening = tuple[float, float]
 """Amount, and the least difference that counts, in the unit of the samples."""
 
-_TILE = 4096
-"""Samples summed at a time: totals and the lines they come from stay in the L1 cache."""
+_TILE = 4096  # samples summed at a time: totals and the lines they come from stay in the L1 cache
 
 _GROUP = 8192
 """Samples of rows that are summed as one line: narrow rows take as long to begin as to sum up."""
@@ -75,8 +74,7 @@ SIGMA = FloatParameter(
     unit="px",
 )
 
-SIGMAS = AxesParameter(**vars(SIGMA))
-"""As `SIGMA`, or one for each axis."""
+SIGMAS = AxesParameter(**vars(SIGMA))  # as `SIGMA`, or one for each axis
 
 TRUNCATE = FloatParameter(
     name="truncate",

@@ -13,15 +13,13 @@ from kernelscope.filters.shared.separable import MOST_RADIUS, radius, weights_of
 from kernelscope.schema.launch import CudaPlan, CudaTask, Launch, Scratch, level_launch
 from kernelscope.schema.levels import SHARED, TEXTURE, TUNED
 
-RUN = 8
-"""Neighbouring results of a thread at level *tuned*: macro ``RUN``."""
+RUN = 8  # neighbouring results of a thread at level *tuned*: macro ``RUN``
 
 _TILE_SAMPLES, _TILE_ROWS = 256, 16
 """Of a block at level *tuned*: macros ``TILE_SAMPLES`` and ``TILE_ROWS``. A warp has a row of
 `_TILE_SAMPLES` / `RUN` threads."""
 
-_THREADS = 256
-"""Of such a block."""
+_THREADS = 256  # of such a block
 
 _FUSED_HALO = 48
 """Samples on each side of a tile up to which level *tuned* takes one launch. A block adds up the

@@ -65,8 +65,7 @@ from kernelscope.schema.samples import Pixels, colour_count, white_level
 
 _ROOTS = np.sqrt(np.array([3, 2, 6], np.float32))
 
-_WEAKEST = 0.01
-"""Of the mean power: frequencies with less noise than that are not raised further."""
+_WEAKEST = 0.01  # of the mean power: frequencies with less noise than that are not raised further
 
 
 def _colours(grey: Pixels, across: Pixels, green: Pixels) -> list[Pixels]:
@@ -135,8 +134,7 @@ def convolve_rows(
 class Whitener:
     """Steps before and after a denoiser of white noise, for noise of a spectrum."""
 
-    reach = SIDE
-    """How far around a pixel each step looks."""
+    reach = SIDE  # how far around a pixel each step looks
 
     def __init__(self, model: NoiseModel, dtype: np.dtype[Any]) -> None:
         assert model.spectra is not None
@@ -189,14 +187,11 @@ the distribution is normal to 3e-4 of sigma."""
 _MOST = 1000.0
 """Photons up to which a table goes where nothing is clipped: f is inverted by its series there."""
 
-_ENTRIES = 4096
-"""Of a table of the inverse."""
+_ENTRIES = 4096  # of a table of the inverse
 
-_ROWS = 16
-"""That are restored at a time."""
+_ROWS = 16  # that are restored at a time
 
-_NODES = np.linspace(-6, 6, 241)
-"""Of the normal distribution, in units of its sigma."""
+_NODES = np.linspace(-6, 6, 241)  # of the normal distribution, in units of its sigma
 
 _WEIGHTS = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()
 

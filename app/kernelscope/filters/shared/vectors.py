@@ -25,8 +25,7 @@ import numpy as np
 from kernelscope.base.jit import Index, Line, Plane, kernel
 from kernelscope.filters.shared.border_kernels import VALID, border_index
 
-LANES = 16
-"""Samples of a step; rows are at least as long."""
+LANES = 16  # samples of a step; rows are at least as long
 
 
 class Loops:

@@ -181,8 +181,7 @@ def copy_slices(
                     output[z, y, x, c] = source[first[0] + z, first[1] + y, first[2] + x, c]
 
 
-BLOCK = (32, 8, 1)
-"""Threads of the kernels that have one for each voxel."""
+BLOCK = (32, 8, 1)  # threads of the kernels that have one for each voxel
 
 
 class Ends:

@@ -38,8 +38,7 @@ class Quality:
     mse: Number
     mae: Number
     psnr: Number  # peak signal-to-noise ratio in decibels; infinite for equal pictures
-    ssim: Number | None
-    """Structural similarity, at most 1; None for pictures under 7 pixels a side."""
+    ssim: Number | None  # structural similarity, at most 1; None for pictures under 7 pixels a side
     peak: Number | None = None
     """The range that PSNR and SSIM are relative to, where it is not that of the type."""
     black: Number = 0.0  # where that range begins; it ends at white

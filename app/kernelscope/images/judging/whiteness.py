@@ -70,11 +70,9 @@ def _middle(shape: tuple[int, ...]) -> tuple[slice, ...]:
     )
 
 
-_FEWEST = 1000
-"""Pairs of neighbours."""
+_FEWEST = 1000  # pairs of neighbours
 
-_FLAT = 1e-12
-"""Of the largest value removed: differences below are rounding."""
+_FLAT = 1e-12  # of the largest value removed: differences below are rounding
 
 
 def _along_axes(removed: NDArray[np.float64], inside: NDArray[np.bool_]) -> list[float]:

@@ -64,8 +64,7 @@ from kernelscope.teach.lecture.parts import (
 )
 from kernelscope.traffic.gpus import Gpu
 
-PAGES: dict[str, LecturePage] = {}
-"""The pages in their order, by id."""
+PAGES: dict[str, LecturePage] = {}  # the pages in their order, by id
 
 _Show = Callable[[LectureSubject, Mapping[str, Any]], Shown]
 
