@@ -3,7 +3,7 @@
     request (median 5) -> variants("size", 9) -> median 3, 5, 7 ... 19 -> evaluated results
 
 Each result is judged: against the reference where there is one, or else, if the noise of the
-source looks Gaussian, by an estimate of its error from the noisy picture alone (`judging.sure`).
+source looks Gaussian, by an estimate of its error from the noisy picture alone (`judging.noise`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """NVIDIA GPUs through PyCUDA; the only package that imports it.
 
-`slabs` or `lent` decides how an image is filtered; the result has the same bytes either way::
+`backend` and `slabs` decide how an image is filtered; the result has the same bytes either way::
 
     way          when                                    why                           test
     one piece    it fits, and one GPU is enough          it stays for the next filter  slabs

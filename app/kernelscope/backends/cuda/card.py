@@ -125,7 +125,7 @@ class GpuContext:
     closes the device; otherwise the process aborts on exit.
 
     `batches` are the launches timed together, of each kernel measured so far, and `paces` the units
-    of a piece of each kernel that was launched before (see `pacer`).
+    of a piece of each kernel that was launched before (see `Pacer`).
     """
 
     def __init__(self, ordinal: int) -> None:
