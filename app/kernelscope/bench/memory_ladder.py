@@ -113,7 +113,6 @@ def _load_clocks(totals: dict[Key, Totals], card: Gpu) -> float:
 
 
 SMALL = 64  # side of a picture whose accesses can be counted for every filter
-
 SIDES = (SMALL, 512, 1024, 4096)  # of square pictures that are offered next to the open one
 
 SHORT = 20e-6

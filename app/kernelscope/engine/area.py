@@ -19,7 +19,6 @@ from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.region import Region
 
 Corner: TypeAlias = tuple[int, int]  # edges of pixels to the right and down
-
 FARTHEST = 1 << 20  # largest coordinate: further away no picture has pixels
 
 _MOST_CORNERS = 1000

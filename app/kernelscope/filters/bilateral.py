@@ -51,7 +51,6 @@ _MOST = 65534
 bits."""
 
 _BYTES, _FINE = 256, 1025  # entries of the table of differences: for bytes one for each, and else
-
 _NOTHING = 5.0  # differences of so many sigmas have no weight: 16 bits round it to 0
 
 

@@ -49,7 +49,6 @@ LOCAL = Level(
 )
 
 BLOCK = (32, 8)  # threads of a block: a warp a row
-
 CELLS = 16  # samples of each thread
 
 

@@ -62,11 +62,8 @@ from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_B
 from kernelscope.schema.samples import Pixels, colour_count, white_level
 
 SIDE = 8  # of a block
-
 REACH = SIDE - 1  # how far a pass looks: a pixel's blocks reach so far on each side of it
-
 MARGIN = 2 * REACH  # the second pass looks at the result of the first one
-
 _LAMBDA = 2.7  # coefficients of up to so many sigma are noise
 
 _LARGEST = 3e38
@@ -378,7 +375,6 @@ ROWS = 57
 """Rows of a tile of level *shared*: macro ``TILE_ROWS``. Its blocks go down 64 rows of blocks."""
 
 COLUMNS = 32 - REACH  # columns of such a tile: a warp has a row of 32 blocks
-
 _SHARED_BYTES = 4 * 32 * (SIDE * (BLOCK[1] + REACH) + (SIDE + 1) * 16)  # the structure ``Memory``
 
 _OPERATIONS = 2 * 18 * 42 + 64 * 12

@@ -56,13 +56,9 @@ from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_B
 # voxels around it, which mirror it. All cubes lie in the domain.
 
 SIDE = 4  # of a cube
-
 STEP = 3  # from one reference cube to the next
-
 SEARCH = 5  # how far from the reference cube similar ones are looked for, along each axis
-
 GROUP = 32  # cubes of a group, at most
-
 PAD = 4  # voxels of the domain beyond the volume: those at its rim are in as many cubes as others
 
 REACH = 2 * SEARCH + SIDE - 1
@@ -121,7 +117,6 @@ def references(size: int) -> int:
 # rows, which are four passes like the colours of a chessboard: squares of a pass never meet.
 
 PITCH = 64  # columns that are compared at once: the compiler knows it
-
 ROW = 21  # reference cubes in them
 
 SQUARE = 4
@@ -590,7 +585,6 @@ _SHARED_BYTES = 4 * (SIDE + 2 * SEARCH) * ((SIDE + 2 * SEARCH) * (32 + 2 * SEARC
 """The structure ``Memory``."""
 
 _DEEP = 4  # voxels of a thread that divides, one behind the other: the macro ``DEEP``
-
 _TUNED_WARPS = 14  # the same of those that filter at level *tuned*: macro ``GROUP_WARPS``
 
 _WIDE, _TALL = STEP * (_WARPS - 1) + SIDE + 2 * SEARCH, SIDE + 2 * SEARCH

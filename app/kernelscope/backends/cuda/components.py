@@ -191,7 +191,6 @@ def _launch(
 
 
 PASSES = 6  # launches of ``haar_digit``: three digits of edges, and three of details and means
-
 SEARCH_BYTES = 32824  # size of ``Search`` in haar.cu, which checks it
 
 

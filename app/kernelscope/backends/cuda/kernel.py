@@ -60,15 +60,10 @@ BATCH_SECONDS = 200e-6
 """How long a batch takes at least, unless that takes too many launches or too much memory."""
 
 LONG_SECONDS = 5e-3  # kernels that take longer warm up once
-
 WARM_UPS = 3  # launches before a measurement, of kernels that are quick
-
 TRIES = 4  # most attempts until the host queues a measured launch in time, each with twice the hold
-
 MOST_LAUNCHES = 128  # of a batch; the driver queues many times as many
-
 QUEUE_SECONDS = 10e-6  # how much longer the card is kept busy for each further launch of a batch
-
 ALIGNMENT = 512  # bytes to which the driver's own allocations are aligned
 
 

@@ -31,9 +31,7 @@ from kernelscope.base import memory
 _logger = logging.getLogger(__name__)
 
 LEAST_BYTES = 256 << 10  # smaller results are copied by the driver in less time than this is worth
-
 _STEP = 2 << 20  # sizes of blocks are multiples of this, a huge page
-
 _SURPLUS = 1.5  # a block may be larger than the result by this factor
 
 _MOST_BYTES, _SHARE = 4 << 30, 1 / 8

@@ -18,7 +18,6 @@ from kernelscope.base.installed import install_command, pip_command
 from kernelscope.engine.backend import Availability
 
 OLDEST = (7, 5)  # compute capability of the first generation that the kernels are made for: Turing
-
 _CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
 
 _REBUILD = ("--force-reinstall", "--no-cache-dir", "--no-binary", "pycuda", "pycuda")

@@ -371,7 +371,6 @@ def _record(log: RunLog, runs: Sequence[DeviceRun], begun: float, seconds: float
 
 
 BUFFERS = 2  # for source rows, and for result rows: one in use by the kernels, one by a copy
-
 MOST_SAMPLES = 2**31  # kernels of pictures count the samples of a buffer with 32 bits
 
 SLAB_BYTES = 44 << 20

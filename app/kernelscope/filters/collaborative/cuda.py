@@ -33,7 +33,6 @@ MEAN = (32, 32)
 """Pixels of a block of threads of *guide* and *finish*: the second is macro ``MEAN_ROWS``."""
 
 WARPS = 4  # of a block of threads of *groups*: the macro
-
 _GROUP_WARPS = 8  # the same at level *tuned*: two such blocks share a multiprocessor
 
 _SUM_PITCH, _STACK_PITCH = 104, 36

@@ -71,7 +71,6 @@ _COLUMNS_FROM, _COLUMNS_UP_TO = 5, 11
 """The masks for which neighbouring threads share sorted columns: macros of the same names."""
 
 _ALWAYS_UP_TO = 9  # the largest of them for which small pictures were measured
-
 _COLUMNS_THREADS = 128  # of a block that shares columns, four to a thread
 
 _SMALL_WORK, _SMALL_WORK_CUT = 40e6, 50e6
@@ -108,7 +107,6 @@ _ROWS_OPERATIONS, _WIDE_ROWS_OPERATIONS = 15.5, 13.0
 the same where a thread has several words, two of which share the columns between them."""
 
 _ROWS_AT_ONCE = 2  # rows of a thread in small pictures, of which all cells are read at once
-
 _SMALL_ROWS = 2**20  # bytes of a grey picture from which on going down the rows is faster
 
 _WIDE_ROWS = (2**27, 4, 24, 1), (2**25, 4, 12, 1), (2**25, 2, 12, 2), (2**23, 2, 8, 2)

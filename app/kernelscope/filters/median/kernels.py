@@ -335,14 +335,12 @@ def median_huang(
 # Source: S. Perreault and P. Hébert, Median filtering in constant time, 2007.
 
 _BITS = 4  # bits of a place in a segment
-
 SEGMENT = 1 << _BITS  # counts of a segment, and segments
 
 _HALVES = (0, SEGMENT // 2)
 """Where the two vectors of a segment begin: registers of 16 bytes, which every processor has."""
 
 _COLUMN = SEGMENT + SEGMENT * SEGMENT  # counts of a column: the coarse ones and then the fine ones
-
 _STRIPE = 512  # columns of the result in a stripe, whose counts take 145 KiB
 
 # Level *parallel*: the networks of `networks.py` as loops over vectors, row after row --

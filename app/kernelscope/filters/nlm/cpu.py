@@ -158,7 +158,6 @@ def nlm_serial(
 # Each tile meets one tile in a turn, which may be itself, and all of them in as many turns.
 
 ROWS = 16  # rows of a tile
-
 SHARES = 4  # units of work for each meeting of two tiles, so that a run can be cancelled soon
 
 

@@ -21,7 +21,6 @@ _COLUMNS, _CHUNK = 128, 32
 ``CHUNK_OFFSETS``."""
 
 _BAND = _COLUMNS + _CHUNK  # columns that a warp reads for a row of candidates
-
 _SHARED = 48 * 1024  # bytes of shared memory that a block has on every card
 
 _PRODUCT_TILES = {3: 4, 5: 4, 7: 2, 9: 2, 11: 2}
@@ -61,7 +60,6 @@ ten rows. It also reads the rows of a patch but one, so that longer strips have 
 megapixel too few blocks."""
 
 _WARPS_WANTED = 2048  # enough to occupy the largest cards
-
 _MOST_LAYERS = 32  # with more layers, adding up their sums takes as long as computing them
 
 _LARGEST_NORM, _COUNTS = 4096.0, 10.0

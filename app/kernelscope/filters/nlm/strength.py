@@ -59,7 +59,6 @@ _PARTS = 8
 """Into which pixels are divided, for several cores; always as many, so that sums are the same."""
 
 _PIXELS, _FEWEST = 2**15, 128  # pixels at which the risk is estimated, at most and at least
-
 _CANDIDATES = 2**14  # of a search of the whole image, about as many are drawn for each pixel
 
 _FAR = np.float32(1e30)

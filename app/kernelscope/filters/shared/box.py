@@ -263,7 +263,6 @@ LARGEST_OF_GROUPS = 7
 """Largest mask that `Means` computes: a row of sums for each of its rows stays in a register."""
 
 _STEP = 2 * LANES  # samples of a step where sums have 16 bits; rows are at least as long
-
 _PART = 4  # lanes of the smallest registers, for 32 bits
 
 
@@ -472,7 +471,6 @@ _HALF_BLOCK = 128
 """Threads that walk down from the middle of a tile, and that walk up: ``BOX_HALF_BLOCK``."""
 
 _COLUMNS = 8  # columns (samples of a row) of a thread: macro ``BOX_COLUMNS``
-
 _LOADED = _COLUMNS * _HALF_BLOCK  # columns that a block reads
 
 _RUN = _LOADED // 32

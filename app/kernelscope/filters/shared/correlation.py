@@ -45,7 +45,6 @@ NEGLIGIBLE = 1e-9
 """A sum of weights is taken for zero up to this share of the sum of their magnitudes."""
 
 _TILE = 1024  # samples summed at a time: totals and the rows they come from stay in the L1 cache
-
 _GROUP = 3  # taps summed in one sweep over a tile: divides the 9 of the smallest mask
 
 

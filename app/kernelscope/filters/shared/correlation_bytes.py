@@ -47,13 +47,9 @@ from kernelscope.schema.levels import PARALLEL
 from kernelscope.schema.parameters import Mask
 
 _LANES = 32  # samples of a step
-
 _ROWS = 2  # rows of results that are computed together
-
 _MOST = 32767 // 255  # sum of the positive, and of the negative weights that sums of 16 bits hold
-
 _NARROW, _WIDE = 127, 32767  # largest weights of steps of 8 and of 16 bits
-
 _LARGEST_DIVISOR, _QUOTIENTS = 2**13, 2**22  # see `factor_of`
 
 _STEP, _GROUP, _WIDE_STEP, _FLOAT, _FLOAT_REST = 1.0, 1.7, 1.8, 1.6, 10.0

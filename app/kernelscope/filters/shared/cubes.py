@@ -46,7 +46,6 @@ CubeSpec = partial(FilterSpec, kind=Kind.VOLUME, borders=BORDERS, crop=Crop(boxe
 """A `FilterSpec` with the fields that all filters with a cube as their mask share."""
 
 Sides = tuple[int, int, int]  # along z, y and x
-
 ROWS = 16  # rows of a unit of work of level *parallel*: a slice of a preview keeps all cores busy
 
 

@@ -31,7 +31,6 @@ larger one here would leave s to chance."""
 
 _EXPONENTS = np.arange(0.5, 1.101, 0.05)
 _USUAL, _SPREAD = 0.7, 0.1  # the exponent in pictures without noise, and how much it varies
-
 _CLIPPED = 0.005  # share of equal samples at an end of floats from which on they are clipped
 
 _SHARES = np.linspace(0.02, 1.1, 109)

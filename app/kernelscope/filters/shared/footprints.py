@@ -30,7 +30,6 @@ from kernelscope.schema.parameters import Choice, FootprintParameter, OddParamet
 SQUARE, DISK, CROSS = "square", "disk", "cross"
 
 LARGEST = 31  # cells of a row of a mask: kernels keep a row in a word
-
 Table = NDArray[np.bool_]  # the cells of a mask, an odd square
 
 

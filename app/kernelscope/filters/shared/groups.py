@@ -27,7 +27,6 @@ from kernelscope.filters.shared.vectors import Loops, make_ring
 from kernelscope.schema.borders import Border
 
 GROUP = 8  # rows of results in a sweep
-
 LANES = 32  # samples of a step: a register of AVX2, or two for sums of 16 bits
 
 

@@ -29,9 +29,7 @@ from kernelscope.base.jit import Number, Record, kernel
 from kernelscope.base.once import once
 
 STEPS = 128  # entries of the tables from one sigma to the next
-
 _TOP = 16  # magnitude, in sigmas, from which on the transform has a closed form
-
 _WIDE = 8  # how far beyond it densities are integrated: the rest is below 1e-13 of them
 
 _ROUNDS = 40
@@ -39,7 +37,6 @@ _STRENGTH = 0.7
 """How often the slope of f is divided by the standard deviation, and by which power of it."""
 
 _SMOOTH = 20  # entries that a change of the slope is averaged over, so that f has no ripples
-
 _GAUSSIAN = np.zeros(1, np.float32)  # in place of tables: noise is Gaussian already
 
 

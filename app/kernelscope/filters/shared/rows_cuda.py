@@ -12,7 +12,6 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import BLOCK, CudaTask, Launch, level_launch
 
 THREADS = 128  # of a block: macro ``TUNED_THREADS``
-
 QUAD = 4  # samples side by side of a thread: macro ``QUAD``
 
 _LEAST_ROWS, _MOST_ROWS = 2, 64

@@ -188,9 +188,7 @@ _MOST = 1000.0
 """Photons up to which a table goes where nothing is clipped: f is inverted by its series there."""
 
 _ENTRIES = 4096  # of a table of the inverse
-
 _ROWS = 16  # that are restored at a time
-
 _NODES = np.linspace(-6, 6, 241)  # of the normal distribution, in units of its sigma
 
 _WEIGHTS = np.exp(-(_NODES**2) / 2) / np.exp(-(_NODES**2) / 2).sum()

@@ -71,7 +71,6 @@ def _middle(shape: tuple[int, ...]) -> tuple[slice, ...]:
 
 
 _FEWEST = 1000  # pairs of neighbours
-
 _FLAT = 1e-12  # of the largest value removed: differences below are rounding
 
 
