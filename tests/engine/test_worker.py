@@ -133,8 +133,13 @@ def test_the_latest_request_wins(start, listener) -> None:
     assert events[-1].request is last
 
 
-def test_a_run_that_was_cancelled_before_the_next_is_not_logged_as_replaced(
-    start, listener, caplog
+@pytest.mark.parametrize(
+    ("cancels", "is_followed"),
+    [((False,), False), ((True, True), True)],
+    ids=["cancelled before the next", "the next is prepared for longer than the last one takes"],
+)
+def test_only_a_run_that_was_to_follow_is_logged_as_such(
+    start, listener, caplog, cancels: tuple[bool, ...], is_followed: bool
 ) -> None:
     caplog.set_level(logging.INFO, "kernelscope.engine.worker")
     go_on = threading.Event()
@@ -142,32 +147,14 @@ def test_a_run_that_was_cancelled_before_the_next_is_not_logged_as_replaced(
     first, later = request(), request()
     worker.submit(first)
     listener.begins(first)
-    worker.cancel()
+    for followed in cancels:
+        worker.cancel(followed=followed)
     worker.submit(later)
     go_on.set()
     listener.next(Stopped, first)
     listener.begins(later)
     (message,) = (record.message for record in caplog.records if "Cancelled" in record.message)
-    assert "later" not in message
-
-
-def test_a_run_that_is_prepared_longer_than_the_last_one_ends_is_still_its_follower(
-    start, listener, caplog
-) -> None:
-    caplog.set_level(logging.INFO, "kernelscope.engine.worker")
-    go_on = threading.Event()
-    worker = start(FakeBackend(body=lambda *_: go_on.wait(PATIENCE)))
-    first, later = request(), request()
-    worker.submit(first)
-    listener.begins(first)
-    worker.cancel(followed=True)
-    worker.cancel(followed=True)
-    worker.submit(later)
-    go_on.set()
-    listener.next(Stopped, first)
-    listener.begins(later)
-    (message,) = (record.message for record in caplog.records if "Cancelled" in record.message)
-    assert ", for a later run: " in message
+    assert (", for a later run: " in message) == is_followed
 
 
 def test_what_is_cancelled_is_logged(start, listener, caplog) -> None:
