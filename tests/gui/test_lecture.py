@@ -18,6 +18,8 @@ from pytestqt.qtbot import QtBot
 from kernelscope.base.errors import AppError
 from kernelscope.gui.tools import lecture_window
 from kernelscope.gui.tools.lecture_window import WAITING, LectureWindow
+from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -30,6 +32,7 @@ from kernelscope.teach.lecture.page import (
     Shown,
 )
 from kernelscope.teach.lecture.pages import PAGES
+from tests.gui.helpers import wait_until
 from tests.patience import PATIENCE
 
 STRIPES = Image.from_array(np.tile(np.arange(0, 250, 10, dtype=np.uint8), (40, 2)), "stripes")
@@ -145,6 +148,24 @@ def test_the_projector_has_large_type_and_ends_with_escape(
     assert not lecture.isFullScreen()
     assert lecture.isVisible()
     qtbot.waitUntil(lambda: label.fontInfo().pixelSize() == usual)
+
+
+def test_it_follows_the_size_of_text_and_the_colours(
+    qtbot: QtBot, lecture: LectureWindow, stylist: Stylist
+) -> None:
+    stylist.apply(Appearance())
+    go(qtbot, lecture, "tiles")
+    heading, facts = (lecture.findChild(QLabel, name) for name in ("lectureTitle", "lectureFacts"))
+    assert heading is not None
+    assert facts is not None
+    size, dark = heading.fontInfo().pointSizeF(), theme.quiet_text(lecture.palette()).name()
+    wait_until(qtbot, lambda: dark in facts.text())
+    stylist.apply(Appearance(Scheme.LIGHT, 1.5))
+    wait_until(qtbot, lambda: heading.fontInfo().pointSizeF() > 1.4 * size)
+    light = theme.quiet_text(lecture.palette()).name()
+    assert light != dark
+    assert light in facts.text()
+    assert dark not in facts.text()
 
 
 def test_the_pdf_has_all_pages(qtbot: QtBot, lecture: LectureWindow, tmp_path: Path) -> None:

@@ -15,12 +15,14 @@ from typing import Any, NamedTuple
 from PySide6.QtCore import (
     QBuffer,
     QByteArray,
+    QEvent,
     QIODevice,
     QMarginsF,
     QRectF,
     QSize,
     QSizeF,
     Qt,
+    QTimer,
     Signal,
 )
 from PySide6.QtGui import (
@@ -40,7 +42,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtPrintSupport import QPrintDialog, QPrinter
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QSizePolicy, QWidget
 
 from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.files.write_errors import replace_file
@@ -289,13 +291,31 @@ class LectureWindow(ToolWindow):
         self._values = {page.id: page.defaults() for page in _PAGES}
         self._facts_shown: tuple[NamedNumber, ...] = ()
         self._busy = self._late = False
-        self._usual_size = self.font().pointSizeF()
-        self.setStyleSheet(_type(_USUAL * self._usual_size))
+        self._size = _USUAL
+        """Of its text, as a multiple of the window's."""
+        self._restyle()
         self._make_text()
         self._lay_out()
         self._make_keys()
         self.take_size(1180, 660)
         self._open_page()
+
+    def _restyle(self) -> None:
+        sheet = _type(self._size * QApplication.font().pointSizeF())
+        if sheet != self.styleSheet():
+            self.setStyleSheet(sheet)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        kinds = (QEvent.Type.FontChange, QEvent.Type.StyleChange, QEvent.Type.PaletteChange)
+        if event.type() in kinds and hasattr(self, "_facts"):
+            # Not now: Qt goes through all widgets meanwhile, after it has set font and colours.
+            QTimer.singleShot(0, self, self._follow)
+
+    def _follow(self) -> None:
+        """Take another size of text and other colours."""
+        self._restyle()
+        self._show_facts(self._facts_shown)
 
     # --- layout ---
 
@@ -483,7 +503,8 @@ class LectureWindow(ToolWindow):
     # --- projector ---
 
     def _project(self, on: bool) -> None:
-        self.setStyleSheet(_type((_LARGE if on else _USUAL) * self._usual_size))
+        self._size = _LARGE if on else _USUAL
+        self._restyle()
         if on:
             self.showFullScreen()
         else:
