@@ -210,12 +210,12 @@ class LevelRunner(QObject):
         if self._closed:
             return
         request = self._session.subject.next_request()
-        race = self.race
-        if race is not None and race.request is not None:
-            current = request is not None and self._key(request) == self._key(race.request)
-            if not current:
-                self._stop_race()
-        if self.race is None and self._remarks_of != self._key(request):
+        race, key = self.race, self._key(request)
+        if race is not None and race.request is not None and key != self._key(race.request):
+            self._end_race()
+            if race.running is not None:
+                self._runner.cancel()
+        if self.race is None and self._remarks_of != key:
             self._note = ""
         if self._recorded is None and any(rung.obstacle for rung in self._session.rungs):
             self._read()
@@ -403,12 +403,6 @@ class LevelRunner(QObject):
         """End the race if a run of it was stopped, unless for `limit`."""
         if self.race is not None and (self.race.running is not None or self.race.request is None):
             self._end_race()
-
-    def _stop_race(self) -> None:
-        running = self.race is not None and self.race.running is not None
-        self._end_race()
-        if running:
-            self._runner.cancel()
 
     def _end_race(self) -> None:
         self._limit.stop()

@@ -88,7 +88,7 @@ class Runner(QObject):
         if fields & {MOMENT, KIND} and self._recipe is not None:
             self._recipe.left = True
         if fields & (OF_SETTINGS | {MOMENT}):
-            self.forget_end()
+            self._ended = ""  # it is of other settings
         if fields & _STATE:
             self.show_state()
 
@@ -245,10 +245,6 @@ class Runner(QObject):
         if task is not None:  # a recipe, whose last reports are still to come
             self._on_stopped(task)
 
-    def forget_end(self) -> None:
-        """Show no longer that the last run failed or was cancelled."""
-        self._ended = ""
-
     def run_recipe(self, recipe: Recipe) -> None:
         """Run a recipe from a file on the input, in place of the steps from the form on."""
         subject = self._session.subject
@@ -311,14 +307,10 @@ class Runner(QObject):
         if result is not None and not recipe and task.priority is Priority.STARTED:
             self._show_estimates(result.request)
         self._task = self._recipe = self._last = None
-        if result is None:  # another input was shown meanwhile
-            self.changed.emit()
-            self.show_state()
-            return
-        if task.priority is Priority.ASIDE:
+        if result is not None and task.priority is Priority.ASIDE:
             self.finished.emit(result, RunSettings.of(result.request))
             self.aside_finished.emit()
-        elif self._list(result):
+        elif result is not None and self._list(result):  # None: another input was shown meanwhile
             settings = RunSettings.of(result.request)
             if recipe:
                 self._session.show(settings)
@@ -332,13 +324,12 @@ class Runner(QObject):
         if task is not self._task:
             return
         self._task = self._recipe = None
-        if task.priority is Priority.ASIDE:
-            self.changed.emit()
-            self.show_state()
-            return
-        self._end("Failed.")
+        if task.priority is not Priority.ASIDE:
+            self._end("Failed.")
         self.changed.emit()
-        self.failed.emit(error)
+        self.show_state()
+        if task.priority is not Priority.ASIDE:
+            self.failed.emit(error)
 
     def _on_stopped(self, task: Task) -> None:
         if task is not self._task:

@@ -357,12 +357,16 @@ class VolumeSteps(QObject):
         self._wanted = index
         self._follow()
 
+        def replace_nan(number: float) -> None:
+            series.nan = number
+            self._go(index)
+
         def failed(error: Exception) -> None:
             self._wanted = None
             self.bar.set_playing(False)
             self._follow()
             if isinstance(error, NotANumber):
-                self._ask_nan(error, lambda number: self._go_with(series, number, index))
+                self._ask_nan(error, replace_nan)
             else:
                 self._background.report(error)
 
@@ -372,10 +376,6 @@ class VolumeSteps(QObject):
             lambda read: self._show(series, index, read),
             failed,
         )
-
-    def _go_with(self, series: VolumeSeries, nan: float, index: int) -> None:
-        series.nan = nan
-        self._go(index)
 
     def _show(self, series: VolumeSeries, index: int, volume: Volume) -> None:
         self._wanted = None

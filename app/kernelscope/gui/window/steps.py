@@ -85,21 +85,17 @@ class StepCommands(QObject):
     def refresh(self) -> None:
         self._soon.stop()
         subject = self._subject
-        pipeline = subject.pipeline
+        pipeline, count, later = subject.pipeline, 0, False
         if pipeline is None:
             self._panel.show_rows(())
-            self._actions.apply(replace(self._actions.state, steps=0, later=False))
-            self._actions.tick(self)
-            return
-        shown = self._shown(pipeline)
-        rows = rows_of(pipeline, shown, self._last)
-        self._panel.show_rows(rows, self._problem(pipeline))
-        self._actions.apply(
-            replace(self._actions.state, steps=len(pipeline.steps), later=bool(pipeline.after))
-        )
+        else:
+            shown = self._shown(pipeline)
+            self._panel.show_rows(rows_of(pipeline, shown, self._last), self._problem(pipeline))
+            count, later = len(pipeline.steps), bool(pipeline.after)
+            if self._live.resting and not self._runner.busy and not subject.is_behind:
+                self._examine(shown)
+        self._actions.apply(replace(self._actions.state, steps=count, later=later))
         self._actions.tick(self)
-        if self._live.resting and not self._runner.busy and not subject.is_behind:
-            self._examine(shown)
 
     def _shown(self, pipeline: Pipeline) -> list[ShownStep]:
         """Return the step, the result and the facts of each step that is on."""
