@@ -21,6 +21,7 @@ from kernelscope.backends.emulator.checking import CheckedBackend, Finding, Mist
 from kernelscope.backends.emulator.compiler import HostCompiler, library_cache
 from kernelscope.backends.emulator.launch import Memory, run_launch
 from kernelscope.backends.emulator.spans import EmulatedLaunches
+from kernelscope.backends.emulator.symbols import Symbols
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.backends.emulator.translation import CHECKS, translate
 from kernelscope.backends.trial import compiling
@@ -363,7 +364,7 @@ class _Checks(CheckedBackend):
     def _library(self, file: str, launch: Launch, context: RunContext) -> ctypes.CDLL:
         text = read_source(file) if file else self._edited
         library, code = self._kernels.load(launch, text, own=not file)
-        self._code[id(library)] = code
+        self._symbols[id(library)] = Symbols(code, library)
         return library
 
 
