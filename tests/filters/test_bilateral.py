@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,13 +15,16 @@ from numpy.typing import NDArray
 from skimage.restoration import denoise_bilateral
 
 from kernelscope.backends import create_backends
+from kernelscope.base.jit import BASELINE
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.filters.bilateral import SPEC
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
+from kernelscope.schema.levels import SERIAL
 from tests.filters import apply
 from tests.oracle import WHITES, windows
+from tests.test_jit import can_run_baseline
 
 CASES: list[dict[str, Any]] = [
     {"size": 5},
@@ -103,6 +109,22 @@ def test_is_near_opencv() -> None:
     assert np.abs(found.astype(int) - wanted).max() <= 1
 
 
+BYTES = np.random.default_rng(7).integers(0, 256, (23, 70, 1)).astype(np.uint8)
+"""In rows of a step and a part of one."""
+
+
+@pytest.mark.skipif(not can_run_baseline(), reason="has no code of that kind")
+def test_processors_without_tables_in_registers_have_the_same_bytes() -> None:
+    code = (
+        "from tests.filters.test_bilateral import BYTES, SPEC, apply\n"
+        "print(apply(SPEC, BYTES, {'size': 5}).tobytes().hex())"
+    )
+    older = {"NUMBA_CPU_NAME": BASELINE, "NUMBA_CPU_FEATURES": ""}
+    command, environment = [sys.executable, "-c", code], {**os.environ, **older}
+    made = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert bytes.fromhex(made.stdout) == apply(SPEC, BYTES, {"size": 5}, level=SERIAL.id).tobytes()
+
+
 def test_an_edge_stays_and_noise_goes() -> None:
     source = np.rint(noisy_edges((40, 50))).astype(np.uint8)
     found = apply(SPEC, source[..., None], {"size": 9, "sigma_space": 3.0})[..., 0].astype(float)
@@ -137,7 +159,9 @@ def test_bytes_have_the_result_of_plain_loops(size: int, border: Border) -> None
     random = np.random.default_rng(size)
     for source in (
         random.integers(0, 256, (40, 37, 3), np.uint8),
-        np.full((35, 34, 1), 255, np.uint8),
+        np.full((35, 66, 1), 255, np.uint8),
+        random.integers(0, 256, (35, 64, 1), np.uint8),
+        random.integers(0, 256, (35, 63, 1), np.uint8),
     ):
         for case in ({"sigma_range": 7.0}, {"sigma_space": 100.0, "sigma_range": 1000.0}):
             values = {"size": size, **case}

@@ -19,18 +19,29 @@ Source: Tomasi and Manduchi, ICCV 1998.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.base.jit import Index, Like, Line, Number, Plane, Record, inlined, kernel
+from kernelscope.base.jit import (
+    Index,
+    Like,
+    Line,
+    Number,
+    Plane,
+    Record,
+    inlined,
+    intrinsic,
+    kernel,
+)
 from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index, fetch_row
 from kernelscope.filters.shared.footprints import in_strips
 from kernelscope.filters.shared.plain import interior, no_simd
+from kernelscope.filters.shared.vectors import Loops, make_ring
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec, Unit
@@ -204,86 +215,198 @@ def bilateral_parallel(
             results[x] = mean_of(totals[x], weights[x], output)
 
 
-@kernel
-def add_bytes(cells: Line, centres: Line, by_difference: Line, totals: Line, weights: Line) -> None:
-    """As `add_cells`, with the weights of all differences in a table: whole numbers, 32 bits."""
-    for x in range(totals.size):
-        cell, centre = np.int32(cells[x]), np.int32(centres[x])
-        weight = by_difference[np.uintp(abs(cell - centre))]
-        totals[x] += weight * np.uint32(cell)
-        weights[x] += weight
+_LANES = 64
+"""Samples of a step over a row of bytes: 64 bytes of a table are a register of AVX-512."""
+
+
+@intrinsic
+def weigh_bytes(
+    context: Any,
+    builder: Any,
+    types: Any,
+    ring: Any,
+    inside: Any,
+    centre: Any,
+    places: Any,
+    space: Any,
+    factors: Any,
+    shift: Any,
+    means: Any,
+) -> None:
+    """Write the weighted means of a row, of sums that stay in registers.
+
+    - `ring`: of padded rows; the one of the pixels begins at `centre`.
+    - `inside`: 255 for each cell of a padded row that counts, and 0 for the others.
+    - `places`: two for each cell of the mask: in `ring`, and in `inside`.
+    - `space`: of `tables_of`, of 32 bits, for the same cells.
+    - `factors`: of `tables_of`, for differences; of 16 bits.
+    - `shift`: bits of products that weights do without.
+    """
+    from llvmlite import ir  # type: ignore[import-untyped]
+
+    loops = Loops(context, builder, _LANES)
+    intp, count = centre.type, builder.extract_value(means, 2)
+    cells = builder.extract_value(space, 2)
+    ring, inside, places, space, factors, means = (
+        loops.start(kind, value)
+        for kind, value in zip(
+            (types[0], types[1], types[3], types[4], types[5], types[7]),
+            (ring, inside, places, space, factors, means),
+            strict=True,
+        )
+    )
+    factor_of = _factors_in_registers if _can_permute(context) else _factors_in_memory
+    look_up = factor_of(loops, builder, factors)
+    drop = loops.spread(shift, 32)
+    half = builder.lshr(builder.shl(loops.all(1, 32), drop), loops.all(1, 32))
+    with loops.steps(count) as x:
+        centres = loops.load(ring, builder.add(x, centre), 8)
+
+        def term(number: Any) -> list[Any]:
+            first = builder.mul(number, intp(2))
+            place, beside = (loops.item(places, builder.add(first, intp(k))) for k in range(2))
+            cell = loops.load(ring, builder.add(x, place), 8)
+            higher = builder.icmp_unsigned(">", cell, centres)
+            difference = builder.select(
+                higher, builder.sub(cell, centres), builder.sub(centres, cell)
+            )
+            counted = builder.sext(loops.load(inside, builder.add(x, beside), 8), loops.all(0).type)
+            factor = builder.zext(builder.and_(look_up(difference), counted), half.type)
+            product = builder.mul(factor, loops.spread(loops.item(space, number), 32))
+            weight = builder.lshr(builder.add(product, half), drop)
+            return [builder.mul(weight, builder.zext(cell, half.type)), weight]
+
+        total, weights = loops.sums(cells, [loops.all(0, 32)] * 2, term)
+        wide = ir.VectorType(ir.DoubleType(), _LANES)
+        mean = builder.fdiv(builder.uitofp(total, wide), builder.uitofp(weights, wide))
+        # From 2**52 on floats are whole: this rounds, and leaves the mean in the lowest byte.
+        mean = builder.fadd(mean, ir.Constant(wide, [2.0**52] * _LANES))
+        loops.store(builder.bitcast(mean, loops.all(0, 64).type), means, x)
+
+
+def _can_permute(context: Any) -> bool:
+    """Return whether the processor that code is for looks up bytes in registers."""
+    _, _, features = context.codegen().magic_tuple()
+    return "+avx512vbmi," in f"{features},"
+
+
+def _factors_in_registers(loops: Loops, builder: Any, factors: Any) -> Callable[[Any], Any]:
+    """Return a function that looks up 16 bits for each byte: the lower and the higher ones."""
+    from llvmlite import ir
+
+    kind = loops.all(0, 8).type
+    parts = [
+        builder.bitcast(
+            loops.load(factors, ir.IntType(64)(first)), ir.VectorType(kind.element, 2 * _LANES)
+        )
+        for first in range(0, _BYTES, _LANES)
+    ]
+    tables = [
+        [loops.chosen(part, part, range(byte, 2 * _LANES, 2)) for part in parts]
+        for byte in range(2)
+    ]
+    name, function = "llvm.x86.avx512.vpermi2var.qi.512", ir.FunctionType(kind, [kind] * 3)
+    permute = builder.module.globals.get(name) or ir.Function(builder.module, function, name)
+
+    def look_up(places: Any) -> Any:
+        is_high = builder.icmp_signed("<", places, loops.all(0, 8))
+        low, high = (
+            builder.zext(
+                builder.select(
+                    is_high,
+                    builder.call(permute, [table[2], places, table[3]]),
+                    builder.call(permute, [table[0], places, table[1]]),
+                ),
+                loops.all(0).type,
+            )
+            for table in tables
+        )
+        return builder.or_(low, builder.shl(high, loops.all(8)))
+
+    return look_up
+
+
+def _factors_in_memory(loops: Loops, builder: Any, factors: Any) -> Callable[[Any], Any]:
+    from llvmlite import ir
+
+    def look_up(places: Any) -> Any:
+        found = ir.Constant(loops.all(0).type, ir.Undefined)
+        for lane in map(ir.IntType(32), range(_LANES)):
+            place = builder.zext(builder.extract_element(places, lane), ir.IntType(64))
+            found = builder.insert_element(found, loops.item(factors, place), lane)
+        return found
+
+    return look_up
 
 
 @kernel
 def bilateral_bytes(
     source: Plane,
     output: Plane,
-    by_difference: Line,
+    space: Line,
+    factors: Line,
+    shift: Index,
     radius: Index,
     border: Index,
     start: Index,
     stop: Index,
 ) -> None:
-    """As `bilateral_parallel`, for bytes.
-
-    - `by_difference`: of `byte_weights`, flat.
-    """
+    """As `bilateral_parallel`, for rows of `_LANES` bytes at least, and integers of 32 bits."""
     channels = source.shape[2]
     side, length = 2 * radius + 1, output.shape[1] * channels
-    ring = np.empty((side, length + 2 * radius * channels), np.uint8)
-    totals, weights = np.empty(length, np.uint32), np.empty(length, np.uint32)
+    margin = radius * channels
+    padded = length + 2 * margin
+    ring, pitch = make_ring(side, padded)
+    inside = np.full(padded, 255, np.uint8)
+    if border == REDUCE:
+        inside[:margin] = 0
+        inside[length + margin :] = 0
+    places, counted = np.empty(2 * side * side, np.int64), np.empty(side * side, np.uint32)
     for row in range(start, stop + side - 1):
-        fetch_row(source, row, radius, border, ring[row % side])
+        slot = row % side * pitch
+        fetch_row(source, row, radius, border, ring[slot : slot + padded])
         y = row - side + 1
         if y < start:
             continue
-        totals[:] = 0
-        weights[:] = 0
-        centres = ring[(y + radius) % side][radius * channels :][:length]
+        cells = 0
         for s in range(side):
             if border == REDUCE and not 0 <= y + s - radius < source.shape[0]:
                 continue
             for t in range(side):
-                first, last = 0, length
-                if border == REDUCE:  # cells inside the picture alone
-                    first = min(max(0, (radius - t) * channels), length)
-                    last = max(first, min(length, length - (t - radius) * channels))
-                add_bytes(
-                    ring[(y + s) % side][t * channels :][first:last],
-                    centres[first:last],
-                    by_difference[(s * side + t) * 256 :][:256],
-                    totals[first:last],
-                    weights[first:last],
-                )
-        results = output[y].reshape(length)
-        for x in range(length):
-            results[x] = np.rint(np.float64(totals[x]) / np.float64(weights[x]))
+                places[2 * cells] = (y + s) % side * pitch + t * channels
+                places[2 * cells + 1] = t * channels
+                counted[cells] = space[s * side + t]
+                cells += 1
+        centre = (y + radius) % side * pitch + margin
+        weigh_bytes(
+            ring,
+            inside,
+            centre,
+            places,
+            counted[:cells],
+            factors,
+            shift,
+            output[y].reshape(length),
+        )
 
 
 def radius(parameters: Mapping[str, Any]) -> int:
     return int(parameters["size"]) // 2
 
 
-def byte_weights(tables: Tables) -> NDArray[np.uint32]:
-    """Return the weights of each cell for differences from 0 to 255, as `weight_of` has them.
-
-    Sums of 255 times these are below 2**32.
-    """
-    products = np.outer(tables.space, tables.range[:_BYTES])
-    found = np.floor(products * tables.fraction + 0.5).astype(np.uint32).ravel()
-    found.flags.writeable = False
-    return found
-
-
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
-    tables = tables_of(task.parameters, task.source.dtype)
-    if task.source.dtype == np.uint8 and task.level != SERIAL.id:
-        reach, border = radius(task.parameters), task.border.code
-        of_bytes = (task.source, task.output, byte_weights(tables), reach, border)
-        return [CpuPass(bilateral_bytes, of_bytes, task.output.shape[0])]
-    sweep = bilateral_serial if task.level == SERIAL.id else bilateral_parallel
-    arguments = (task.source, task.output, tables, radius(task.parameters), task.border.code)
-    return [CpuPass(sweep, arguments, task.output.shape[0])]
+    source, output, is_serial = task.source, task.output, task.level == SERIAL.id
+    tables = tables_of(task.parameters, source.dtype)
+    reach, border = radius(task.parameters), task.border.code
+    if source.dtype == np.uint8 and not is_serial and output[0].size >= _LANES:
+        numbers = tables.space.astype(np.uint32), tables.range[:_BYTES].astype(np.uint16)
+        for each in numbers:
+            each.flags.writeable = False
+        shift = -int(math.log2(tables.fraction))
+        arguments = (source, output, *numbers, shift, reach, border)
+        return [CpuPass(bilateral_bytes, arguments, len(output))]
+    sweep = bilateral_serial if is_serial else bilateral_parallel
+    return [CpuPass(sweep, (source, output, tables, reach, border), len(output))]
 
 
 def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
