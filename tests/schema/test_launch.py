@@ -56,13 +56,20 @@ def test_tuned_keeps_blocks_of_its_own(filter_id: str) -> None:
     assert own.kernel == f"{filter_id}_tuned"
 
 
-def plan_at(filter_id: str, level: str, side: int, parameters: Mapping[str, Any]) -> CudaPlan:
-    """Return the plan for a square grey picture of bytes."""
+def plan_at(
+    filter_id: str,
+    level: str,
+    side: int,
+    parameters: Mapping[str, Any],
+    channels: int = 1,
+    dtype: str = "u1",
+    border: Border = Border.REFLECT,
+) -> CudaPlan:
+    """Return the plan for a square picture."""
     spec = filters.get(filter_id)
-    values = spec.validate(parameters)
-    task = CudaTask(
-        (side, side, 1), (side, side, 1), np.dtype(np.uint8), values, Border.REFLECT, level
-    )
+    values, shape = spec.validate(parameters), (side, side, channels)
+    result = spec.output_shape(shape, values, border)
+    task = CudaTask(shape, result, np.dtype(dtype), values, border, level)
     return CudaPlan.of(spec.implementation(Cuda).plan(task))
 
 
@@ -133,20 +140,10 @@ def test_from_which_size_on_the_tuned_kernel_runs(
     assert not after.notice
 
 
-def planned(
-    filter_id: str,
-    side: int,
-    channels: int,
-    dtype: str,
-    border: Border,
-    parameters: dict[str, Any],
-) -> Launch:
-    """Return the only launch of level *tuned*."""
-    spec = filters.get(filter_id)
-    values, shape = spec.validate(parameters), (side, side, channels)
-    result = spec.output_shape(shape, values, border)
-    task = CudaTask(shape, result, np.dtype(dtype), values, border, "tuned")
-    (launch,) = CudaPlan.of(spec.implementation(Cuda).plan(task)).launches
+def planned(filter_id: str, side: int, *case: Any) -> Launch:
+    """Return the only launch of level *tuned*; `case` is as that of `plan_at`."""
+    channels, dtype, border, parameters = case
+    (launch,) = plan_at(filter_id, "tuned", side, parameters, channels, dtype, border).launches
     return launch
 
 
@@ -164,6 +161,7 @@ def planned(
         ("rotating_mask", {}, Border.REDUCE, "global"),
         ("median", {"size": 11}, Border.VALID, "global"),
         ("median", {"size": 9}, Border.REDUCE, "global"),
+        ("median", {"size": 11}, Border.REDUCE, "global"),
         ("median", {"size": 11}, Border.KEEP, "shared"),
     ],
 )
@@ -251,16 +249,17 @@ def test_large_masks_of_bytes_do_without_a_tile_in_large_pictures() -> None:
     assert kernels == ["mask_shared", "mask_constant"]
 
 
-def test_slow_sums_need_larger_pictures() -> None:
-    spec = filters.get("mean")
-    kernels = {}
-    floats = ("f4", Border.REFLECT), ("f4", Border.REDUCE)
-    for dtype, border in (("u2", Border.REFLECT), ("u2", Border.REDUCE), *floats):
-        shape = (1500, 1500, 1)
-        task = CudaTask(shape, shape, np.dtype(dtype), spec.defaults(), border, "tuned")
-        (launch,) = CudaPlan.of(spec.implementation(Cuda).plan(task)).launches
-        kernels[dtype, border] = launch.kernel
-    assert list(kernels.values()) == ["mean_tuned", "mean_global", "mean_global", "mean_global"]
+@pytest.mark.parametrize(
+    ("dtype", "border", "level"),
+    [
+        ("u2", Border.REFLECT, "tuned"),
+        ("u2", Border.REDUCE, "global"),
+        ("f4", Border.REFLECT, "global"),
+        ("f4", Border.REDUCE, "global"),
+    ],
+)
+def test_slow_sums_need_larger_pictures(dtype: str, border: Border, level: str) -> None:
+    assert planned("mean", 1500, 1, dtype, border, {}).kernel == f"mean_{level}"
 
 
 def test_small_medians_have_a_shape_of_their_own() -> None:
@@ -279,15 +278,6 @@ def test_small_medians_have_a_shape_of_their_own() -> None:
     tiles = [plan_at("median", "tuned", side, {"size": 5}).launches[0].tile for side in sides]
     assert tiles == [(504, 4), (504, 8), (504, 16)]
     assert not small.notice
-
-
-@pytest.mark.parametrize("border", [Border.REDUCE, Border.REFLECT])
-def test_a_median_of_cut_windows_stays_in_global_memory(border: Border) -> None:
-    spec = filters.get("median")
-    shape = (64, 64, 1)
-    task = CudaTask(shape, shape, np.dtype(np.uint8), spec.validate({"size": 11}), border, "tuned")
-    (launch,) = CudaPlan.of(spec.implementation(Cuda).plan(task)).launches
-    assert launch.kernel == ("median_global" if border is Border.REDUCE else "median_shared")
 
 
 def rows_at(filter_id: str, side: int, parameters: Mapping[str, Any]) -> int:
