@@ -135,3 +135,13 @@ def test_a_process_that_ends_is_not_asked_again(monkeypatch: pytest.MonkeyPatch)
     other(MODULE, "divide_round", ())
     assert len(starts) == 2
     other.close()
+
+
+@pytest.mark.slow
+def test_a_call_that_would_wait_is_known_before(asked: list[tuple[str, str, Any]]) -> None:
+    values = np.zeros((2, 3), np.float16)  # of a type that nothing has compiled
+    assert divide_round.would_wait(values, 2)
+    assert not jit.kernel(lambda value: value).would_wait(7), "another process does not find it"
+    assert asked == []
+    jit.compile_elsewhere(None)
+    assert not divide_round.would_wait(values, 2)

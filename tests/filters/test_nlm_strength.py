@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from skimage import data
 
+from kernelscope.base.jit import JitKernel
 from kernelscope.engine.request import Request
 from kernelscope.engine.steps import estimate
 from kernelscope.filters.gaussian_noise import SPEC as NOISE
@@ -80,6 +81,30 @@ def test_errors_are_known_without_the_clean_picture(
     np.testing.assert_allclose(
         found + noise_power - sigma**2, actual, rtol=0.06, atol=0.03 * sigma**2
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"weights": "gaussian", "patch": 5},
+        {"patch": 9, "search_radius": 2},  # less than half a patch
+        {"colour": "separate", "patch": 3},
+    ],
+)
+@pytest.mark.parametrize("colours", [1, 3])
+def test_numpy_finds_the_same_errors_while_there_is_no_code(
+    parameters: dict[str, Any], colours: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noisy = add_noise(NOISE, middle("astronaut", 64)[:, :, :colours], variance=0.004)
+    values = SPEC.validate(parameters)
+    strengths = np.array([0.02, 0.05, 0.1])
+    wanted = estimated_errors(noisy, values, 0.063, strengths, 1e7)
+    monkeypatch.setattr(JitKernel, "would_wait", lambda *_: True)
+    monkeypatch.setattr(nlm_strength, "risks", JitKernel(lambda *_: pytest.fail("no code")))
+    found = estimated_errors(noisy, values, 0.063, strengths, 1e7)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-7)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"search": "image", "patch": 3, "weights": "gaussian"}])

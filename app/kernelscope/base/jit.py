@@ -181,6 +181,13 @@ class JitKernel:
         dispatcher.compile(types)
         return is_new
 
+    def would_wait(self, *arguments: Any) -> bool:
+        """Return whether a call would wait until another process has compiled."""
+        if _elsewhere is None or not self._is_importable:
+            return False
+        types = self.types_of(*arguments)
+        return types not in self.dispatcher.overloads and not self._is_kept(types)
+
     def entry(self, *arguments: Any) -> Callable[..., Any]:
         """Return the code that was compiled for the types of `arguments`, for those types only.
 

@@ -63,6 +63,9 @@ _CANDIDATES = 2**14  # of a search of the whole image, about as many are drawn f
 
 _FAR = np.float32(1e30)
 
+_AT_ONCE = 64
+"""Pixels that are computed together without compiled code: more would not fit into a cache."""
+
 
 @kernel
 def compare_lines(
@@ -157,6 +160,54 @@ def risks(
                 slope = (moments[3] - mean * moments[2]) / weights
                 totals[0, k] += mean * mean
                 totals[1, k] += 1 / weights + 2 * math.log(2) * scales[k] * slope
+
+
+def risks_by_numpy(
+    wide: NDArray[np.float32],
+    places: NDArray[np.int64],
+    share: np.float32,
+    profile: NDArray[np.float32],
+    floor: np.float32,
+    scales: NDArray[np.float32],
+    reach: int,
+    totals: NDArray[np.float64],
+) -> None:
+    """As `risks`, of candidates up to `reach` away, in twice its time."""
+    half, count, span = len(profile) // 2, 2 * reach + 1, reach + len(profile) // 2
+    offsets, weights = np.arange(-span, span + 1), np.outer(profile, profile)
+    near = min(half, reach)  # candidates whose patch has the pixel in it, too
+    cells = slice(half - near, half + near + 1)
+    around = slice(reach - near, reach + near + 1)
+    mirrored = slice(span - near, span + near + 1)
+    for first in range(0, len(places), _AT_ONCE):
+        y, x = places[first : first + _AT_ONCE].T
+        block = wide[:, y + offsets[:, None, None], x + offsets[:, None]]  # pixels are last
+        apart = np.zeros((count, count, len(y)), np.float32)
+        for s, t in product(range(len(profile)), repeat=2):
+            for plane in block:
+                squares = plane[s : s + count, t : t + count] - plane[reach + s, reach + t]
+                squares *= squares
+                if weights[s, t] != 1:
+                    squares *= weights[s, t]
+                apart += squares
+        own = block[:, span, span][:, None, None]
+        values = block[:, half : half + count, half : half + count] - own
+        slopes = -weights[half, half] * values
+        beyond = block[:, mirrored, mirrored][:, ::-1, ::-1]
+        slopes[:, around, around] += weights[cells, cells, None] * (own - beyond)
+        apart -= floor
+        slopes *= apart >= 0
+        np.maximum(apart, 0, out=apart)
+        apart[reach, reach] = _FAR
+        of_all = np.exp2(scales[:, None] * apart.reshape(-1, len(y)).T[:, None])
+        sums = 1 + of_all.sum(-1) / np.float64(share)
+        for value, slope in zip(values, slopes, strict=True):
+            three = np.stack((value, slope, value * slope)).reshape(3, -1, len(y))
+            means, leaning, products = np.moveaxis(of_all @ three.transpose(2, 1, 0), -1, 0) / share
+            means /= sums
+            totals[0] += (means * means).sum(0)
+            slope_of_mean = (products - means * leaning) / sums
+            totals[1] += (1 / sums + 2 * math.log(2) * scales * slope_of_mean).sum(0)
 
 
 def estimate_strength(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
@@ -295,7 +346,12 @@ def estimated_errors(
             np.empty((together, *shape), np.float32),
         )
         group, at = wide[first : first + together], places[part] + margin
-        risks(group, at, lines[part] + margin, share, profile, floor, scales, buffers, totals)
+        given = (group, at, lines[part] + margin, share, profile, floor, scales, buffers, totals)
+        if parameters["search"] == "window" and risks.would_wait(*given):
+            reach = parameters["search_radius"]
+            risks_by_numpy(group, at, share, profile, floor, scales, reach, totals)
+        else:
+            risks(*given)
         return totals
 
     parts = [slice(part, None, _PARTS) for part in range(_PARTS)]
