@@ -179,6 +179,12 @@ def test_defaults_are_offered_once_a_value_differs(qtbot: QtBot, window: MainWin
     assert shown(window, "reset")
     window.session.reset()
     assert not shown(window, "reset")
+    window.session.set_filter("sliding_dct")
+    assert not shown(window, "reset")
+    window.session.set_estimates("sliding_dct", {"sigma": 7.25})
+    assert not shown(window, "reset"), "the picture's number, and no choice of the user"
+    window.session.set_values("sliding_dct", {"sigma": 7.25})
+    assert shown(window, "reset")
 
 
 def test_steps_come_with_the_second_and_go_with_it(

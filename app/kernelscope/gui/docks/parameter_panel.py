@@ -559,8 +559,11 @@ class ParameterPanel(QScrollArea):
         self._write()  # an editor may have rounded a number
         spec, values = self._session.spec, self._session.values
         estimated = {each.name for each in spec.parameters if each.is_estimated}
-        changed = values.numbers != spec.defaults() or {*values.automatic} != estimated
-        self._reset.setVisible(changed or values.problem is not None)
+        unusual = {
+            name for name, each in spec.defaults().items() if values.numbers[name] != each
+        }  # numbers that are estimated differ for each picture
+        changed = unusual - {*values.automatic} or {*values.automatic} != estimated
+        self._reset.setVisible(bool(changed) or values.problem is not None)
 
     def _write(self) -> None:
         if not self._shows:

@@ -665,7 +665,7 @@ class Pictures(QObject):
                 "olderResult",
                 "The settings have changed since this result was computed.",
                 f"The file would hold the result of: {printable(older)}.\n"
-                "Run (F5) computes that of the settings as they are.",
+                "Run (F5) computes the result of the present settings.",
                 ["Save This Result…"],
                 lambda _: self.save(images, name),
             )
