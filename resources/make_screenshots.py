@@ -193,6 +193,7 @@ class Studio:
         VIEWS.mkdir(parents=True, exist_ok=True)
         for look in LOOKS:
             stylist().apply(Appearance(look.scheme, look.scale))
+            self.settle()  # docks take the width that the text needs
             screen = QSize(look.width, look.height)
             shown = widget or self.window
             shown.resize(QSize(width, height).boundedTo(screen) if widget else screen)

@@ -33,8 +33,7 @@ class FoldingRow(QWidget):
         self._groups = [QWidget(self), QWidget(self)]
         for group, widgets in zip(self._groups, (first, second), strict=True):
             row = in_row(*widgets, of=group, margins=0, spacing=spacing)
-            if not apart:
-                row.addStretch(1)
+            row.addStretch(1)  # or lists would take the whole of a row that is folded
             self._box.addWidget(group, int(not apart and group is self._groups[1]))
         if apart:
             self._box.insertStretch(1, 1)
