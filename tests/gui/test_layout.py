@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QApplication,
     QLabel,
     QMainWindow,
+    QPushButton,
     QTabBar,
     QToolButton,
     QVBoxLayout,
@@ -21,7 +22,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
-from kernelscope.gui.widgets.layouts import Boundary
+from kernelscope.gui.widgets.layouts import Boundary, FoldingRow
 from kernelscope.gui.window import last_session
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
@@ -182,3 +183,17 @@ def test_a_window_at_rest_lays_out_nothing(qtbot: QtBot, window: MainWindow) -> 
             timer.timeout.emit()
     QApplication.processEvents()
     assert [each.count for each in requests] == [0, 0]
+
+
+def test_controls_of_a_folded_row_keep_their_width(qtbot: QtBot) -> None:
+    first, second = QPushButton("Slice"), QPushButton("Slice")
+    window = QWidget()
+    qtbot.addWidget(window)
+    row = FoldingRow([first], [second], window, apart=True)
+    window.show()
+    own = first.sizeHint().width()
+    for width, folded in ((4 * own, False), (own * 3 // 2, True)):
+        row.resize(width, 80)
+        QApplication.processEvents()
+        assert first.width() == second.width() == own
+        assert (second.mapTo(row, QPoint()).x() == 0) is folded
