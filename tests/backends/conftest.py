@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kernelscope.backends.cuda import compiler as compiler_module
-from kernelscope.backends.cuda.compiler import CompileError, Cubin, CubinCache, Nvrtc
+from kernelscope.backends.cuda.compiler import CompileError, Cubin, CubinCache, Nvcc, Nvrtc
 from kernelscope.backends.emulator import EmulatorBackend
 from tests import builds
 from tests.backends.fake_card import FakeCard
@@ -52,13 +52,13 @@ class QuickNvrtc(Nvrtc):
             return Nvrtc().compile(*arguments)
 
 
-def kept_by(nvrtc: Nvrtc) -> CubinCache:
-    """Return NVRTC with the kernels that it compiled in earlier sessions, by the same code.
+def kept_by(compiler: Nvrtc | Nvcc) -> CubinCache:
+    """Return a compiler with the kernels that it compiled in earlier sessions, by the same code.
 
-    Cubins are found by the text, the macros and the version of NVRTC, and kept with their log.
+    Cubins are found by the text, the macros and the compiler's version, and kept with their log.
     """
     code = Path(compiler_module.__file__).read_bytes()
-    return CubinCache(nvrtc, builds.kept(f"cubins-{hashlib.sha256(code).hexdigest()[:16]}"))
+    return CubinCache(compiler, builds.kept(f"cubins-{hashlib.sha256(code).hexdigest()[:16]}"))
 
 
 @pytest.fixture(scope="session")

@@ -72,9 +72,9 @@ def test_compiles_at_all_pairs_of_choices(
 
 
 @each_filter
-def test_compiles_on_its_own(spec: FilterSpec, compiler: CubinCache) -> None:
+def test_compiles_on_its_own(spec: FilterSpec, quick_nvrtc: CubinCache) -> None:
     """The defaults of all macros make a whole program of it."""
-    assert compiler.get(spec.id, read_source(spec.id), "sm_75", {}).code
+    assert quick_nvrtc.get(spec.id, read_source(spec.id), "sm_75", {}).code
 
 
 @each_filter

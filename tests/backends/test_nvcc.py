@@ -21,6 +21,7 @@ from kernelscope.backends.cuda.compiler import (
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.schema.filter import FilterSpec
 from tests.backends import pycuda_compiler
+from tests.backends.conftest import kept_by
 from tests.backends.specialisations import gpu_filters
 from tests.pairs import in_turn
 
@@ -40,7 +41,7 @@ def nvcc(monkeypatch: pytest.MonkeyPatch) -> Nvcc:
 @pytest.mark.filterwarnings("ignore:an aside")
 @pytest.mark.parametrize("spec", in_turn(gpu_filters(), every=4), ids=lambda spec: spec.id)
 def test_compiles(spec: FilterSpec, nvcc: Nvcc) -> None:
-    cubin = nvcc.compile(spec.id, read_source(spec.id), "sm_75", {})
+    cubin = kept_by(nvcc).get(spec.id, read_source(spec.id), "sm_75", {})
     assert cubin.code.startswith(b"\x7fELF")
     assert "warning" not in cubin.log
 

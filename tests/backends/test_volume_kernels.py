@@ -272,6 +272,6 @@ def test_levels_that_are_missing_are_explained() -> None:
     assert set(SPEC.gaps("gpu")) == {level.id for level in GPU_LEVELS if level not in LEVELS}
 
 
-def test_compiles_on_its_own(compiler: CubinCache) -> None:
+def test_compiles_on_its_own(quick_nvrtc: CubinCache) -> None:
     """The defaults of all macros make a whole program of it."""
-    assert compiler.get("mri_nlm", read_source("mri_nlm"), "sm_75", {}).code
+    assert quick_nvrtc.get("mri_nlm", read_source("mri_nlm"), "sm_75", {}).code
