@@ -120,7 +120,7 @@ def test_border_keep_has_the_kernel_that_puts_the_rim_back() -> None:
 # Kernels that do harm -----------------------------------------------------------------
 
 HOSTILE = {
-    "endless loop": ("volatile int n = 1; while (n) {}", Ending.TIME, "more than 1.5 s"),
+    "endless loop": ("volatile int n = 1; while (n) {}", Ending.TIME, "more than 0.2 s"),
     "write behind": ("output[g.width * g.height + 5] = 3;", Ending.FAULT, "behind the output: 1 b"),
     "write in front": ("((Sample*)output)[-7] = 3;", Ending.FAULT, "nearest 7 bytes before"),
     "write to the source": ("((Sample*)source)[0] = 250;", Ending.FAULT, "into the source"),
@@ -146,7 +146,7 @@ HOSTILE = {
 def test_harm_is_stopped_and_named(name: str) -> None:
     code, ending, text = HOSTILE[name]
     # A long limit for what ends by itself: loading may take as long as a busy machine likes.
-    report = tried(with_code(code), run=1.5 if ending is Ending.TIME else PATIENCE).report
+    report = tried(with_code(code), run=0.2 if ending is Ending.TIME else PATIENCE).report
     assert (report.ending, text in report.text) == (ending, True), report
     assert report.hint
 
