@@ -15,6 +15,7 @@ import pytest
 
 from kernelscope.base import memory
 from kernelscope.base.errors import OutOfMemory
+from kernelscope.big.lazy.hints import blocks_mentioned
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
@@ -82,6 +83,20 @@ def test_a_result_or_one_line(words: str, megabytes: int, pictures: Path, tmp_pa
         assert "memory" in lines[0]
     made = {each.name for each in tmp_path.iterdir()}
     assert not any(name.startswith(".") for name in made)
+
+
+def test_blocks_help_unless_it_is_the_compiler_that_lacks_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source = tmp_path / "small.tif"
+    source.touch()
+    with pytest.raises(OutOfMemory) as caught, blocks_mentioned(source, "--memory 2G"):
+        raise OutOfMemory("There is none.", "Close other programs.")
+    assert caught.value.hint == "Close other programs. Or filter it in blocks: --memory 2G."
+    monkeypatch.setattr(memory, "addresses_left", lambda: 0)
+    with pytest.raises(OutOfMemory) as caught, blocks_mentioned(source, "--memory 2G"):
+        memory.require_compiling()
+    assert caught.value.hint == "Raise the limit (ulimit -v)."
 
 
 def large(side: int) -> Request:

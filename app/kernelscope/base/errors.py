@@ -102,5 +102,9 @@ class OutOfMemory(AppError):
     """The host or the device has too little memory for the request."""
 
 
+class NoRoomToCompile(OutOfMemory):
+    """The process may not use as many addresses as the compiler takes, whatever the picture."""
+
+
 class Cancelled(Exception):
     """Raised inside a run when its `CancelToken` was set; never shown as a failure."""

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from pathlib import Path
 
-from kernelscope.base.errors import OutOfMemory
+from kernelscope.base.errors import NoRoomToCompile, OutOfMemory
 from kernelscope.base.parallel import core_count
 
 try:
@@ -96,10 +96,10 @@ def require_compiling() -> None:
 def _require_addresses(needed: float, what: str) -> None:
     left = addresses_left()
     if needed > left:
-        raise OutOfMemory(
+        raise NoRoomToCompile(
             f"There is not enough memory {what}: it takes {_size(needed)} of address space, and "
             f"this process may use no more than {_size(max(left, 0))}.",
-            "Raise the limit (ulimit -v), or use a smaller image.",
+            "Raise the limit (ulimit -v).",
         )
 
 

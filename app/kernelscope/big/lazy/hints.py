@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from kernelscope.base.errors import AppError, OutOfMemory
+from kernelscope.base.errors import AppError, NoRoomToCompile, OutOfMemory
 
 _LARGE = 2**30  # bytes of a file that may be too large for memory, or have too many samples
 
@@ -20,8 +20,8 @@ def blocks_mentioned(source: Path, way: str) -> Iterator[None]:
         from kernelscope.big.lazy.zarr_source import is_zarr
 
         with suppress(OSError, ValueError):
-            large = isinstance(error, OutOfMemory) or source.stat().st_size >= _LARGE
-            if large or is_zarr(source):
+            lacks = isinstance(error, OutOfMemory) and not isinstance(error, NoRoomToCompile)
+            if lacks or source.stat().st_size >= _LARGE or is_zarr(source):
                 other = f"{error.hint} Or f" if error.hint else "F"
                 error.hint = f"{other}ilter it in blocks: {way}."
         raise
