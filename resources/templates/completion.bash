@@ -19,8 +19,15 @@ _@PROGRAM@() {
         fi
         key="apply ${COMP_WORDS[step]}"
     fi
+    case "$key ${COMP_WORDS[COMP_CWORD - 1]}" in
+@VALUES@
+    esac
+    if [ -n "$words" ]; then
+        COMPREPLY=($(compgen -W "$words" -- "$word"))
+        return
+    fi
     case "$key" in
-@CASES@
+@OPTIONS@
     esac
     case "$word" in
         -*) COMPREPLY=($(compgen -W "$words" -- "$word")) ;;

@@ -13,6 +13,8 @@ from kernelscope.cli.main import COMMANDS
 from kernelscope.cli.setting_up import script
 from tests.cli.running import refused, run
 
+OPERATIONS = ("opening", "closing", "gradient", "white-top-hat", "black-top-hat")
+
 BASH = shutil.which("bash")
 
 pytestmark = pytest.mark.skipif(BASH is None, reason="bash is not installed")
@@ -49,6 +51,14 @@ def test_words_are_completed(completing: Path, here: Path) -> None:
     assert found("kernelscope apply median photo.png out.png : sobel --fo") == {"--form"}
     assert found("kernelscope apply median ph") == {"photo.png"}
     assert {"--jobs"} <= found("kernelscope batch --")
+    assert found("kernelscope apply median photo.png out.png --border re") == {"reflect", "reduce"}
+    assert found("kernelscope apply morphology --operation ") == set(OPERATIONS)
+    assert found("kernelscope apply median photo.png out.png : morphology --footprint d") == {
+        "disk"
+    }
+    assert found("kernelscope apply median --size ph") == {"photo.png"}
+    assert found("kernelscope denoise --devi") == {"--device"}
+    assert found("kernelscope denoise photo.png out.png --device e") == {"emulated"}
     assert {"--save-recipe", "--repeat"} <= found("kernelscope apply mean --")
 
 

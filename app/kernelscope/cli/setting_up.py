@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kernelscope.base import jit
 from kernelscope.base.durations import about
@@ -29,26 +29,55 @@ def completion(arguments: list[str]) -> int:
     return 0
 
 
+_Options = dict[str, str]
+"""The options of a command, each with the words that may follow it, if these are known."""
+
+
 def script() -> str:
     from kernelscope.cli.main import COMMANDS, command_of
 
     keys = {name: _options(command_of(name), "--help") for name in COMMANDS if name != "apply"}
-    apply, names = command_of("apply"), list(map(filter_name, every_filter().values()))
-    for name in names:
-        keys[f"apply {name}"] = _options(apply, name, "--help-all")
+    apply = command_of("apply")
+    specs = {filter_name(spec): spec for spec in every_filter().values()}
+    filters = {name: _options(apply, name, "--help-all") for name in specs}
+    keys["denoise"] |= {
+        option: words
+        for option, words in filters["mean"].items()
+        if all(words == others.get(option) for others in filters.values())
+    }
+    for name, spec in specs.items():
+        for each in spec.parameters:
+            if choices := getattr(each, "choices", ()):
+                words = " ".join(choice.value for choice in choices)
+                filters[name]["--" + each.name.replace("_", "-")] = words
+        keys[f"apply {name}"] = filters[name]
     keys["apply --recipe"] = _options(apply, "--help")
-    cases = "\n".join(f'        "{key}") words="{words}" ;;' for key, words in keys.items())
+    options = {key: " ".join(found) for key, found in keys.items()}
+    values = {
+        f"{key} {option}": words
+        for key, found in keys.items()
+        for option, words in found.items()
+        if words
+    }
     text = (RESOURCES / "templates" / "completion.bash").read_text(encoding="utf-8")
     text = text.replace("@PROGRAM@", PROGRAM).replace("@COMMANDS@", " ".join(COMMANDS))
-    return text.replace("@FILTERS@", " ".join(names)).replace("@CASES@", cases)
+    text = text.replace("@FILTERS@", " ".join(specs))
+    return text.replace("@OPTIONS@", _cases(options)).replace("@VALUES@", _cases(values))
 
 
-def _options(command: Callable[[list[str]], int], *arguments: str) -> str:
+def _cases(words: Mapping[str, str]) -> str:
+    return "\n".join(f'        "{key}") words="{each}" ;;' for key, each in words.items())
+
+
+def _options(command: Callable[[list[str]], int], *arguments: str) -> _Options:
     text = io.StringIO()
     with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
         command(list(arguments))
-    found = re.findall(r"^  (?:-\w, )?(--[\w-]+)(?:, (--[\w-]+))?", text.getvalue(), re.MULTILINE)
-    return " ".join(dict.fromkeys(word for pair in found for word in pair if word))
+    option = r"^  (?:-\w, )?(--[\w-]+)"
+    pairs = re.findall(option + r"(?:, (--[\w-]+))?", text.getvalue(), re.MULTILINE)
+    values = re.findall(option + r" \{([\w,-]+)\}", text.getvalue(), re.MULTILINE)
+    found = dict.fromkeys((word for pair in pairs for word in pair if word), "")
+    return found | {name: words.replace(",", " ") for name, words in values}
 
 
 def warm_up(arguments: list[str]) -> int:
