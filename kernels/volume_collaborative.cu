@@ -1,6 +1,6 @@
 // Collaborative filtering of volumes: cubes of 4 x 4 x 4 voxels that are alike are filtered together, in two stages.
 //
-//   match    for each reference cube, 3 voxels apart, the up to 32 most alike of 11 x 11 x 11 places around it
+//   match    for each reference cube, 3 voxels apart, the 32 most alike of 11 x 11 x 11 places around it
 //   filter   cosines in each cube, Haar's transform along the group; keep the large coefficients (stage 1), or
 //            multiply by b^2 / (b^2 + sigma^2), b of the same group in stage 1's result (stage 2)
 //   add      every cube to the sums of its voxels, as whole numbers: their order does not matter
@@ -45,7 +45,7 @@
 
 typedef unsigned long long Whole;
 
-__constant__ float numbers[4];     // bounds of both stages' distances, the threshold, and 1 / sigma
+__constant__ float numbers[2];     // the threshold, and 1 / sigma
 __constant__ float window[CELLS];  // weights of the cells of a cube
 
 extern "C" __global__ void volume_collaborative_extend(
@@ -84,7 +84,7 @@ struct Cells {
 // A lane's one of the cubes that are most alike, in their order.
 struct Best {
     float distance;
-    int place, count;  // the number of its offset; and how many there are
+    int place;  // the number of its offset
 
     // Take a place that all lanes know.
     __device__ inline void insert(float other, int other_place)
@@ -101,7 +101,6 @@ struct Best {
             distance = other;
             place = other_place;
         }
-        count = min(count + 1, GROUP);
     }
 };
 
@@ -114,7 +113,7 @@ struct Box {
     }
 };
 
-__device__ inline Best match(const Cells& cells, const Box& box, float alike)
+__device__ inline Best match(const Cells& cells, const Box& box)
 {
     const int lane = threadIdx.x, own = (PLACES * PLACES * PLACES) / 2;
     Real reference[CELLS];
@@ -122,7 +121,7 @@ __device__ inline Best match(const Cells& cells, const Box& box, float alike)
     for (int k = 0; k < CELLS; ++k)
         reference[k] = {cells.first[(k >> 4) * cells.slice + (k >> 2 & 3) * cells.row + (k & 3)]};
     const float far = __int_as_float(0x7f800000);
-    Best best = {lane ? far : -1.0f, own, 1};
+    Best best = {lane ? far : -1.0f, own};
 #pragma unroll 1
     for (int begin = 0; begin < PLACES * PLACES * PLACES; begin += 32) {
         const int number = begin + lane;
@@ -143,7 +142,7 @@ __device__ inline Best match(const Cells& cells, const Box& box, float alike)
             distance = (columns[0] + columns[1] + columns[2] + columns[3]).value;
         }
         const float worst = __shfl_sync(ALL, best.distance, GROUP - 1);
-        unsigned found = __ballot_sync(ALL, distance <= alike && distance < worst);
+        unsigned found = __ballot_sync(ALL, distance < worst);
         for (; found; found &= found - 1) {
             const int from = __ffs((int)found) - 1;
             best.insert(__shfl_sync(ALL, distance, from), begin + from);
@@ -158,13 +157,13 @@ __device__ inline Best match(const Cells& cells, const Box& box, float alike)
 struct Cube {
     Real values[CELLS];
 
-    __device__ inline void load(const Around<const float*>& volume, int z, int c, int y, int x, bool is_one)
+    __device__ inline void load(const Around<const float*>& volume, int z, int c, int y, int x)
     {
         const float* first = volume.row(z, c, y) + x;
         const size_t slice = (size_t)volume.components * volume.rows * volume.columns;
 #pragma unroll
         for (int k = 0; k < CELLS; ++k)
-            values[k] = {is_one ? first[(k >> 4) * slice + (k >> 2 & 3) * volume.columns + (k & 3)] : 0.0f};
+            values[k] = {first[(k >> 4) * slice + (k >> 2 & 3) * volume.columns + (k & 3)]};
     }
 
     __device__ inline void transform()
@@ -201,16 +200,16 @@ struct Cube {
         }
     }
 
-    __device__ inline void haar(int count)
+    __device__ inline void haar()
     {
 #pragma unroll 1
-        for (int step = 1; step < count; step *= 2) pair_up(step);
+        for (int step = 1; step < GROUP; step *= 2) pair_up(step);
     }
 
-    __device__ inline void haar_back(int count)
+    __device__ inline void haar_back()
     {
 #pragma unroll 1
-        for (int step = count / 2; step > 0; step /= 2) pair_up(step);
+        for (int step = GROUP / 2; step > 0; step /= 2) pair_up(step);
     }
 };
 
@@ -226,7 +225,7 @@ __device__ inline Real keep_large(Cube& cube)
     int kept = 0;
 #pragma unroll
     for (int k = 0; k < CELLS; ++k) {
-        const bool keep = fabsf(cube.values[k].value) > numbers[2];
+        const bool keep = fabsf(cube.values[k].value) > numbers[0];
         if (!keep) cube.values[k] = {0.0f};
         kept += keep;
     }
@@ -240,7 +239,7 @@ __device__ inline Real multiply(Cube& cube, const Cube& guide)
     int total = 0;
 #pragma unroll
     for (int k = 0; k < CELLS; ++k) {
-        const Real ratio = guide.values[k] * numbers[3];
+        const Real ratio = guide.values[k] * numbers[1];
         const Real sum = ratio * ratio + one;
         const Real gain = one - (sum.value > 1e30f ? Real{0.0f} : near_quotient(one, sum));
         cube.values[k] = cube.values[k] * gain;
@@ -260,29 +259,25 @@ __device__ inline void filter_group(
     const Best& best, const Around<const float*>& volume, const Around<const float*>& guide,
     const Around<Whole*>& sums, const Around<Whole*>& weights, int z, int c, int y, int x)
 {
-    int count = 1;
-    while (2 * count <= best.count) count *= 2;
-    const bool is_one = (int)threadIdx.x < count;
     z += best.place / (PLACES * PLACES) - SEARCH;
     y += best.place / PLACES % PLACES - SEARCH;
     x += best.place % PLACES - SEARCH;
     Cube cube;
-    cube.load(volume, z, c, y, x, is_one);
+    cube.load(volume, z, c, y, x);
     cube.transform();
-    cube.haar(count);
+    cube.haar();
     Real weight;
     if (WIENER) {
         Cube basic;
-        basic.load(guide, z, c, y, x, is_one);
+        basic.load(guide, z, c, y, x);
         basic.transform();
-        basic.haar(count);
+        basic.haar();
         weight = multiply(cube, basic);
     } else {
         weight = keep_large(cube);
     }
-    cube.haar_back(count);
+    cube.haar_back();
     cube.transform_back();
-    if (!is_one) return;
     add_whole(weights.row(z, c, y) + x, (weight * UNITS).value);
     Whole* first = sums.row(z, c, y) + x;
     const size_t slice = (size_t)sums.components * sums.rows * sums.columns;
@@ -395,7 +390,7 @@ __device__ inline void stage(
                     const Box box = {max(-SEARCH, -PAD - z), min(SEARCH, g.depth - z),
                                      max(-SEARCH, -PAD - y), min(SEARCH, g.height - y),
                                      max(-SEARCH, -PAD - x), min(SEARCH, g.width - x)};
-                    const Best best = match(cells, box, numbers[WIENER]);
+                    const Best best = match(cells, box);
                     filter_group<WIENER>(best, volume, guide, sums, weights, z, c, y, x);
                 }
 }

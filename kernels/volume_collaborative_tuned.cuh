@@ -20,7 +20,6 @@ namespace tuned {
 constexpr int WIDE = STEP * (WARPS - 1) + SIDE + 2 * SEARCH;  // of a tile, in voxels along x
 constexpr int TALL = SIDE + 2 * SEARCH;
 constexpr int ALL_PLACES = PLACES * PLACES * PLACES, OWN = ALL_PLACES / 2;
-constexpr unsigned short NOWHERE = 0xffff;  // the place of a cube that a group does not have
 
 // The references of a launch, and where their places are.
 struct References {
@@ -236,16 +235,16 @@ __device__ inline Key merged(Key first, Key second)
 
 // The largest key that one of the 32 best may have. Triangles: |a - b| of the cubes is that of the rounded ones and at
 // most what both lose, a 2048th of their norms; sums lose a little more.
-__device__ inline float largest_key(float best, float norm, float alike)
+__device__ inline float largest_key(float best, float norm)
 {
-    const float root = sqrtf(norm) * 1.001f, bound = sqrtf(alike) * 1.0001f;
-    const float apart = fminf(1.01f * sqrtf(fmaxf(best + norm, 0.0f)) + 0.01f * root, bound);
+    const float root = sqrtf(norm) * 1.001f;
+    const float apart = 1.01f * sqrtf(fmaxf(best + norm, 0.0f)) + 0.01f * root;
     const float both = root + apart, more = 3e-5f * both * both, lost = 0.0005f * (root + both);
-    const float real = fminf((sqrtf(fmaxf(best + norm, 0.0f) + more) + lost) * 1.0001f, bound) + lost;
+    const float real = (sqrtf(fmaxf(best + norm, 0.0f) + more) + lost) * 1.0001f + lost;
     return fminf((real * real + more) * 1.0001f - norm, 3e38f);
 }
 
-__device__ inline int match(MatchMemory& memory, const Box& box, float alike, int number, int column)
+__device__ inline int match(MatchMemory& memory, const Box& box, int number, int column)
 {
     const int lane = threadIdx.x;
     float* keys = memory.keys + number * KEYS;
@@ -270,7 +269,7 @@ __device__ inline int match(MatchMemory& memory, const Box& box, float alike, in
     float best = fminf(sorted(first), __shfl_sync(ALL, sorted(second), 31 - lane));
     for (int step = 16; step > 0; step /= 2) best = fmaxf(best, __shfl_xor_sync(ALL, best, step));
     const float norm = memory.norms[SEARCH * (PLACES + 1) * LINE + SEARCH + column];
-    const float limit = largest_key(best, norm, alike);
+    const float limit = largest_key(best, norm);
     unsigned near[2] = {};
 #pragma unroll
     for (int k = 0; k < MINE; ++k)
@@ -315,12 +314,11 @@ __device__ inline int match(MatchMemory& memory, const Box& box, float alike, in
             for (int k = 0; k < SIDE; ++k) columns[k] = {__shfl_sync(ALL, sum.value, quad + k)};
             if (lane >> 3 == part >> 3) distance = (columns[0] + columns[1] + columns[2] + columns[3]).value;
         }
-        const bool is_one = lane < many && distance <= alike;
-        const Key key = sorted(is_one ? (Key)__float_as_uint(distance) << 32 | (unsigned)n : ~(Key)0, many);
+        const Key key = sorted(lane < many ? (Key)__float_as_uint(distance) << 32 | (unsigned)n : ~(Key)0, many);
         group = begin ? merged(group, key) : key;
     }
     const Key before = __shfl_up_sync(ALL, group, 1);
-    return lane == 0 ? OWN : before == ~(Key)0 ? NOWHERE : (int)(unsigned)before;
+    return lane == 0 ? OWN : (int)(unsigned)before;
 }
 
 template <bool WIENER>
@@ -345,7 +343,7 @@ __device__ inline void match_all(const float* compared, unsigned short* places, 
                                      max(-SEARCH, -PAD - y), min(SEARCH, g.height - y),
                                      max(-SEARCH, -PAD - x), min(SEARCH, g.width - x)};
                     places[all.places(kz, c, ky, kx) + threadIdx.x] =
-                        (unsigned short)match(memory, box, numbers[WIENER], threadIdx.y, x - left);
+                        (unsigned short)match(memory, box, threadIdx.y, x - left);
                 }
 }
 
@@ -379,23 +377,22 @@ __device__ inline void pair_up(Real (&a)[GROUP])
     }
 }
 
-// Behind `count` cubes there are zeros, and stay.
-__device__ inline void add_up(Real (&a)[GROUP], int count)
+__device__ inline void add_up(Real (&a)[GROUP])
 {
-    if (count > 1) pair_up<1>(a);
-    if (count > 2) pair_up<2>(a);
-    if (count > 4) pair_up<4>(a);
-    if (count > 8) pair_up<8>(a);
-    if (count > 16) pair_up<16>(a);
+    pair_up<1>(a);
+    pair_up<2>(a);
+    pair_up<4>(a);
+    pair_up<8>(a);
+    pair_up<16>(a);
 }
 
-__device__ inline void take_apart(Real (&a)[GROUP], int count)
+__device__ inline void take_apart(Real (&a)[GROUP])
 {
-    if (count > 16) pair_up<16>(a);
-    if (count > 8) pair_up<8>(a);
-    if (count > 4) pair_up<4>(a);
-    if (count > 2) pair_up<2>(a);
-    if (count > 1) pair_up<1>(a);
+    pair_up<16>(a);
+    pair_up<8>(a);
+    pair_up<4>(a);
+    pair_up<2>(a);
+    pair_up<1>(a);
 }
 
 // Half a cube goes to the stack, and a coefficient of all cubes comes back.
@@ -429,10 +426,10 @@ __device__ inline void take(Real* half, float* stack, const Real (&a)[GROUP])
 }
 
 // A slice's coefficients along x and y.
-__device__ inline void read_slice(const float* cells, bool is_one, Real (&slice)[16])
+__device__ inline void read_slice(const float* cells, Real (&slice)[16])
 {
 #pragma unroll
-    for (int k = 0; k < 16; ++k) slice[k] = {is_one ? cells[(k >> 2) * SUMS_WIDE + (k & 3)] : 0.0f};
+    for (int k = 0; k < 16; ++k) slice[k] = {cells[(k >> 2) * SUMS_WIDE + (k & 3)]};
 #pragma unroll
     for (int n = 0; n < SIDE; ++n) forward_dct<1>(slice + SIDE * n);
 #pragma unroll
@@ -451,26 +448,26 @@ __device__ inline void along_z(const Real (&outer)[16], const Real (&inner)[16],
 }
 
 template <bool ODD>
-__device__ inline void read_half(const float* cells, bool is_one, Real (&half)[HALF])
+__device__ inline void read_half(const float* cells, Real (&half)[HALF])
 {
     Real pairs[2][16], other[16];
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
-        read_slice(cells + n * SLICE, is_one, pairs[n]);
-        read_slice(cells + (3 - n) * SLICE, is_one, other);
+        read_slice(cells + n * SLICE, pairs[n]);
+        read_slice(cells + (3 - n) * SLICE, other);
 #pragma unroll
         for (int k = 0; k < 16; ++k) pairs[n][k] = ODD ? pairs[n][k] - other[k] : pairs[n][k] + other[k];
     }
     along_z<ODD>(pairs[0], pairs[1], half);
 }
 
-__device__ inline void read_cube(const float* cells, bool is_one, Real (&even)[HALF], Real (&odd)[HALF])
+__device__ inline void read_cube(const float* cells, Real (&even)[HALF], Real (&odd)[HALF])
 {
     Real sums[2][16], differences[2][16], other[16];
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
-        read_slice(cells + n * SLICE, is_one, sums[n]);
-        read_slice(cells + (3 - n) * SLICE, is_one, other);
+        read_slice(cells + n * SLICE, sums[n]);
+        read_slice(cells + (3 - n) * SLICE, other);
 #pragma unroll
         for (int k = 0; k < 16; ++k) {
             differences[n][k] = sums[n][k] - other[k];
@@ -486,7 +483,7 @@ __device__ inline int keep_large(Real (&a)[GROUP])
     int kept = 0;
 #pragma unroll
     for (int m = 0; m < GROUP; ++m) {
-        const bool keep = fabsf(a[m].value) > numbers[2];
+        const bool keep = fabsf(a[m].value) > numbers[0];
         if (!keep) a[m] = {0.0f};
         kept += keep;
     }
@@ -510,7 +507,7 @@ __device__ inline int find_gains(Real (&a)[GROUP])
     int total = 0;
 #pragma unroll
     for (int m = 0; m < GROUP; ++m) {
-        const Real ratio = a[m] * numbers[3];
+        const Real ratio = a[m] * numbers[1];
         const Real sum = ratio * ratio + one;
         const Real gain = one - (sum.value > 1e30f ? Real{0.0f} : near_quotient(one, sum));
         a[m] = gain;
@@ -520,33 +517,32 @@ __device__ inline int find_gains(Real (&a)[GROUP])
 }
 
 template <bool ODD>
-__device__ inline int multiply_half(
-    const float* guide, bool is_one, int count, float* stack, Real (&half)[HALF])
+__device__ inline int multiply_half(const float* guide, float* stack, Real (&half)[HALF])
 {
     Real gains[GROUP], a[GROUP];
     {
         Real of_guide[HALF];
-        read_half<ODD>(guide, is_one, of_guide);
+        read_half<ODD>(guide, of_guide);
         give(of_guide, stack, gains);
     }
-    add_up(gains, count);
+    add_up(gains);
     const int total = find_gains(gains);
     give(half, stack, a);
-    add_up(a, count);
+    add_up(a);
 #pragma unroll
     for (int m = 0; m < GROUP; ++m) a[m] = a[m] * gains[m];
-    take_apart(a, count);
+    take_apart(a);
     take(half, stack, a);
     return total;
 }
 
-__device__ inline int keep_half(int count, float* stack, Real (&half)[HALF])
+__device__ inline int keep_half(float* stack, Real (&half)[HALF])
 {
     Real a[GROUP];
     give(half, stack, a);
-    add_up(a, count);
+    add_up(a);
     const int kept = keep_large(a);
-    take_apart(a, count);
+    take_apart(a);
     take(half, stack, a);
     return kept;
 }
@@ -566,26 +562,22 @@ __device__ inline void filter_stack(
     GroupMemory& memory, int place, const Around<Whole*>& sums, const Around<Whole*>& weights, int z, int c, int y,
     int x, int corner_z, int corner_y, int corner_x)
 {
-    const int lane = threadIdx.x;
-    const int many = __popc(__ballot_sync(ALL, place != NOWHERE)), count = 1 << (31 - __clz(many));
-    const bool is_one = lane < count;
-    if (!is_one) place = OWN;
     z += place / (PLACES * PLACES) - SEARCH;
     y += place / PLACES % PLACES - SEARCH;
     x += place % PLACES - SEARCH;
     const int at = ((z - corner_z) * SUMS_TALL + y - corner_y) * SUMS_WIDE + x - corner_x;
     float* stack = memory.stacks[threadIdx.y];
     Real even[HALF], odd[HALF];
-    read_cube(memory.cells[0] + at, is_one, even, odd);
+    read_cube(memory.cells[0] + at, even, odd);
     Real weight;
     if (WIENER) {
-        int total = multiply_half<false>(memory.cells[1] + at, is_one, count, stack, even);
-        total += multiply_half<true>(memory.cells[1] + at, is_one, count, stack, odd);
+        int total = multiply_half<false>(memory.cells[1] + at, stack, even);
+        total += multiply_half<true>(memory.cells[1] + at, stack, odd);
         const Real sum = Real{(float)warp_sum(total)} / Real{SHARES};
         weight = Real{1.0f} / Real{fmaxf(sum.value, 1.0f)};
     } else {
-        int kept = keep_half(count, stack, even);
-        kept += keep_half(count, stack, odd);
+        int kept = keep_half(stack, even);
+        kept += keep_half(stack, odd);
         weight = Real{1.0f} / Real{(float)max(warp_sum(kept), 1)};
     }
     Real cube[CELLS];
@@ -602,7 +594,6 @@ __device__ inline void filter_stack(
     for (int n = 0; n < 16; ++n) backward_dct<4>(cube + 16 * (n >> 2) + (n & 3));
 #pragma unroll
     for (int n = 0; n < 16; ++n) backward_dct<1>(cube + SIDE * n);
-    if (!is_one) return;
     ::add_whole(weights.row(z, c, y) + x, (weight * UNITS).value);
     if (memory.is_large) {
         Whole* first = sums.row(z, c, y) + x;

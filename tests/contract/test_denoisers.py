@@ -95,10 +95,12 @@ def test_smaller_than_a_block(name: str, sides: tuple[int, int, int], dtype: str
 
 @pytest.mark.parametrize("name", ALL)
 def test_sigma_0_changes_nothing(name: str) -> None:
+    """But for rounding: a sum of 32 cubes has five steps more than one of a cube."""
+    tolerance = 1e-5 if name == "volume_collaborative" else 2e-6
     for factor in (1.0, 2.0**-66, 2.0**66):
         array = (noisy(name) * factor).astype(F)
         found = run(name, array, **without_noise(name))
-        np.testing.assert_allclose(found, array, rtol=2e-6)
+        np.testing.assert_allclose(found, array, rtol=tolerance)
     if name in PICTURES:
         array = np.rint(noisy(name) * 255).astype(np.uint8)
         np.testing.assert_array_equal(run(name, array, **without_noise(name)), array)
