@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any
 
 from kernelscope import filters
@@ -69,17 +69,10 @@ class Plan:
         return replace(self, sweeps=tuple(sweeps), repeat=1, cold=False)
 
     def to_json(self) -> dict[str, Any]:
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {
-            "name": self.name,
+            **{name: list(v) if isinstance(v, tuple) else v for name, v in values.items()},
             "sweeps": [_sweep_to_json(sweep) for sweep in self.sweeps],
-            "devices": list(self.devices),
-            "levels": list(self.levels),
-            "peers": self.peers,
-            "libraries": list(self.libraries),
-            "repeat": self.repeat,
-            "cold": self.cold,
-            "longest": self.longest,
-            "gpus": list(self.gpus),
             "blocks": [f"{width}x{height}" for width, height in self.blocks],
         }
 
