@@ -429,6 +429,45 @@ def test_torch() -> None:
     np.testing.assert_array_equal(found.numpy(), medians(samples("int16"), 3))
 
 
+def test_tensors_that_numpy_cannot_read_are_refused() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ks.InvalidImage, match="the tensor is no array of NumPy"):
+        ks.median(torch.eye(5).to_sparse())
+
+
+def test_volumes_come_back_in_the_container_that_they_came_in() -> None:
+    first: Any = Labelled(samples("float32", (5, 20, 31)), ("z", "y", "x"), {"z": [1, 2, 3, 4, 5]})
+    second = np.ma.array(samples("float32", (5, 20, 31)), mask=False)
+    second[2, 3, 4] = np.ma.masked
+    how: Any = {"search_radius": 1, "sigma": 0.1, "nan": 0}
+    expected = ks.mri_nlm(first.data, components=[second.filled(0)], **how)
+    with pytest.raises(ks.InvalidImage, match=r"components\[0\]: some elements .* are masked"):
+        ks.mri_nlm(first, components=[second], **{**how, "nan": None})
+    for call in (ks.mri_nlm, ks.Recipe(ks.mri_nlm(search_radius=1, sigma=0.1))):
+        named = how if call is ks.mri_nlm else {"nan": 0}
+        labelled, masked = call(first, components=[second], **named)
+        assert (labelled.dims, labelled.coords) == (first.dims, first.coords)
+        np.testing.assert_array_equal(labelled.data, expected[0])
+        np.testing.assert_array_equal(masked.mask, second.mask)
+        np.testing.assert_array_equal(masked.data, expected[1])
+
+
+def test_a_table_is_no_array() -> None:
+    class Table:
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            raise TypeError("cannot convert a Dataset")
+
+    with pytest.raises(ks.InvalidImage, match=r"this is no array \(cannot convert a Dataset\)"):
+        ks.median(Table())  # type: ignore[arg-type]
+
+
+def test_a_dask_array_of_unknown_shape_is_refused() -> None:
+    array = pytest.importorskip("dask.array")
+    image = array.from_array(samples("uint8", (50, 61)), chunks=(17, 20))
+    with pytest.raises(ks.InvalidImage, match=r"not known yet\. Call image\.compute_chunk_sizes"):
+        ks.median(image[image[:, 0] > 100])
+
+
 @pytest.mark.parametrize("border", ["reflect", "mirror", "nearest", "constant", "wrap", "keep"])
 def test_dask_is_filtered_in_chunks(border: str) -> None:
     array = pytest.importorskip("dask.array")

@@ -172,7 +172,7 @@ def host_array(values: ArrayLike, name: str) -> NDArray[Any]:
         )
     try:
         array = _converted(values)
-    except ValueError as error:  # rows of different lengths
+    except (TypeError, ValueError) as error:  # a table, or rows of different lengths
         raise InvalidImage(f"{name}: this is no array ({error}).") from error
     if array.dtype.kind not in "biuf":
         raise InvalidImage(

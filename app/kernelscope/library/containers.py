@@ -6,6 +6,7 @@ Those of Dask are filtered when they are computed, in chunks with the halo of th
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -35,14 +36,23 @@ def unwrapped(values: Any, name: str, nan: Any) -> tuple[Any, Wrap]:
                 f"Give {name}.cpu().",
             )
         check_tensor(torch, values, name)
-        return values.numpy(), torch.from_numpy
+        try:
+            return values.numpy(), torch.from_numpy
+        except (TypeError, RuntimeError) as error:  # a sparse one, or a type that NumPy lacks
+            raise InvalidImage(f"{name}: the tensor is no array of NumPy's ({error}).") from error
     if isinstance(values, np.ma.MaskedArray):
         return _of_masked(values, name, nan)
     if isinstance(values, list | tuple) and any(np.ma.is_masked(each) for each in values):
         return _of_masked(np.ma.stack(values), name, nan)
-    if is_labelled(values):
-        return values.data, _labels(values)
-    return values, lambda made: made
+    labels = _labels(values) if is_labelled(values) else None
+    if labels is not None:
+        values = values.data
+    if is_lazy(values) and any(math.isnan(side) for side in values.shape):
+        raise InvalidImage(
+            f"{name}: the shape of the Dask array is not known yet.",
+            f"Call {name}.compute_chunk_sizes() first.",
+        )
+    return values, labels or (lambda made: made)
 
 
 def _of_masked(values: Any, name: str, nan: Any) -> tuple[Any, Wrap]:

@@ -200,13 +200,12 @@ class _Call:
     def _run(self, step: Step, given: Mapping[str, Any]) -> Any:
         """Return the result as an array, or as arrays if there are components."""
         from kernelscope.library import pictures  # with all of the engine
-        from kernelscope.library.session import components_of, run_steps
+        from kernelscope.library.session import components_of, filtered_volumes
 
         if self.spec.kind is Kind.PICTURE:
             return pictures.filtered(Recipe((step,)), given)
         listed = components_of("volume", given["volume"], given["components"])
-        made = run_steps(Recipe((step,)), listed, given, as_volumes=True)
-        return made if len(listed) > 1 else made[0]
+        return filtered_volumes(Recipe((step,)), listed, given)
 
     def step(self, own: Mapping[str, Any], given: Mapping[str, Any]) -> Step:
         """Return the step of the arguments that were given."""

@@ -20,7 +20,7 @@ from kernelscope.images.levels import given_levels
 from kernelscope.library import pictures
 from kernelscope.library.arguments import check_common, reporter
 from kernelscope.library.functions import named_errors
-from kernelscope.library.session import PolledToken, components_of, run_steps, session
+from kernelscope.library.session import PolledToken, components_of, filtered_volumes, session
 from kernelscope.schema.samples import Kind
 
 if TYPE_CHECKING:  # its readers are imported when a file is filtered
@@ -178,13 +178,11 @@ class Recipe:
         kinds = {step.filter.kind for step in self._recipe.steps}
         with named_errors("Recipe"):
             listed = components_of("image", image, components)
-            as_volumes = volume or len(listed) > 1 or Kind.VOLUME in kinds
-            if not as_volumes:
-                given |= {"image": image, "axis": None, "alpha": alpha, "out": out}
-                given |= {"channel_axis": channel_axis, "axes": axes}
-                return pictures.filtered(self._recipe, given)
-            made = run_steps(self._recipe, listed, given, as_volumes=as_volumes)
-        return made if len(made) > 1 else made[0]
+            if volume or len(listed) > 1 or Kind.VOLUME in kinds:
+                return filtered_volumes(self._recipe, listed, given)
+            given |= {"image": image, "axis": None, "alpha": alpha, "out": out}
+            given |= {"channel_axis": channel_axis, "axes": axes}
+            return pictures.filtered(self._recipe, given)
 
     __call__ = apply
 

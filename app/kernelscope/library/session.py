@@ -37,6 +37,7 @@ from kernelscope.images.volume import Volume
 from kernelscope.library import arrays
 from kernelscope.library.arguments import check_common
 from kernelscope.library.arrays import device_array
+from kernelscope.library.containers import unwrapped
 from kernelscope.schema.levels import Level
 
 if TYPE_CHECKING:
@@ -240,6 +241,22 @@ def run_steps(
             return (result,)
     made = _run_on_host(recipe, listed, given, as_volumes=as_volumes)
     return on_device.stored(made, there[0])
+
+
+def filtered_volumes(
+    recipe: Recipe, listed: Sequence[tuple[str, ArrayLike]], given: Mapping[str, Any]
+) -> Any:
+    """Return the result of a recipe for a volume; a tuple of results if it has components."""
+    check_common(given)
+    plain, wraps = zip(*(unwrapped(each, name, given["nan"]) for name, each in listed), strict=True)
+    named = [(name, each) for (name, _), each in zip(listed, plain, strict=True)]
+    made = run_steps(recipe, named, given, as_volumes=True)
+    # Beside a volume on a GPU all results lie there.
+    wrapped = tuple(
+        wrap(each) if isinstance(each, np.ndarray) else each
+        for wrap, each in zip(wraps, made, strict=True)
+    )
+    return wrapped if len(wrapped) > 1 else wrapped[0]
 
 
 def _run_on_host(
