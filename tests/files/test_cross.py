@@ -164,7 +164,7 @@ def test_the_record_of_volumes(
     record = json.loads(capsys.readouterr().out)["record"]
     keeps = "kept" if target in ("b.ome.tif", "b.tif", "b.nii") else "lost"
     assert ("the distance of voxels" in record[keeps]) == (source != "a.npy")
-    assert ("drawn as cubes" in " ".join(record["changed"])) == (source == "a.npy")
+    assert ("they are taken for cubes" in " ".join(record["changed"])) == (source == "a.npy")
 
 
 def test_orientation_and_position(tmp_path: Path):

@@ -90,7 +90,8 @@ class Volume:
     """Shape (depth, height, width). C-ordered, native byte order, read-only; uint8, uint16, int16
     or finite float32. Real values: a file's slope and intercept are applied."""
     spacing: Spacing = (1.0, 1.0, 1.0)
-    """Distance between voxels along z, y and x in millimetres; assumed where it is not stated."""
+    """Distance between voxels along z, y and x: in millimetres along axes that are `stated`, else
+    1, or as along the others."""
     affine: NDArray[np.float64] | None = None
     """Shape (4, 4). Takes (x, y, z, 1), indices of a voxel, to millimetres towards the patient's
     right, anterior and superior, as NIfTI has it; None if the file does not say."""

@@ -14,7 +14,7 @@ from kernelscope.files.formats import Unreadable
 from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.volume import Among, Spacing
 
-UNKNOWN_SPACING = "The file does not state the distance of voxels: they are drawn as cubes."
+UNKNOWN_SPACING = "The file does not state the distance of voxels: they are taken for cubes."
 UNKNOWN_DEPTH = "The file does not state the distance of slices: that of their pixels is assumed."
 
 
