@@ -3741,7 +3741,7 @@ def volume_dct(
 ) -> NDArray[Any]:
     """Return the result of the filter Volume DCT.
 
-    Removes what is weaker than noise from the frequencies of all 4×4×4 blocks.
+    Keeps the frequencies of all 4×4×4 blocks that are stronger than the noise.
 
     For scans of one volume, and as a quick preview: in real heads it is nearer to the one
     without noise than non-local means. Noise may be Rician and vary over the head.
@@ -3817,7 +3817,7 @@ def volume_dct(
 ) -> tuple[NDArray[Any], ...]:
     """Return the result of the filter Volume DCT.
 
-    Removes what is weaker than noise from the frequencies of all 4×4×4 blocks.
+    Keeps the frequencies of all 4×4×4 blocks that are stronger than the noise.
 
     For scans of one volume, and as a quick preview: in real heads it is nearer to the one
     without noise than non-local means. Noise may be Rician and vary over the head.
