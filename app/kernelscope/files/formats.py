@@ -196,6 +196,12 @@ def damage_explained(name: str) -> Iterator[None]:
             raise MemoryError from error
         if isinstance(error, OSError) and error.errno is not None:
             raise unreadable(error) from error
+        # The latter is a ValueError of tifffile.
+        if isinstance(error, ImportError) or "requires the 'imagecodecs' package" in str(error):
+            raise Unreadable(
+                f"the decoder of these {name} data is not installed ({_detail(error)}).",
+                "Install it: pip install imagecodecs.",
+            ) from error
         raise Unreadable(
             f"the {name} data are damaged or cut off ({_detail(error)}).", AGAIN
         ) from error
