@@ -195,6 +195,27 @@ def test_floats_are_rounded_to_halves_and_back() -> None:
     np.testing.assert_array_equal(back.view(np.int32), expected.view(np.int32))
 
 
+def test_products_of_matrices_take_floats_of_11_bits() -> None:
+    """As PTX has them: each lane holds cells of rows and columns by its number."""
+    body = f"""{INDEX}
+    const int n = threadIdx.x / 4, t = threadIdx.x % 4;
+    const auto bits = [](int value) {{ return __float_as_uint(value) | 0x1fff; }};
+    const auto a = [&](int y, int x) {{ return bits(8 * y + x * 37 % 11 - 50); }};
+    const auto b = [&](int y, int x) {{ return bits(y * 29 % 53 - x); }};
+    float d[] = {{1, 2, 3, 4}};
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+        "{{%0, %1, %2, %3}}, {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a(n, t)), "r"(a(n + 8, t)), "r"(a(n, t + 4)), "r"(a(n + 8, t + 4)), "r"(b(t, n)),
+          "r"(b(t + 4, n)));
+    output[i] = (int)d[blockIdx.x];"""
+    found = run(body, np.zeros(128), (32, 1)).reshape(2, 2, 8, 4)  # below, beside, n, t
+    (y, x), (v, u) = np.mgrid[:16, :8], np.mgrid[:8, :8]
+    product = (8 * y + x * 37 % 11 - 50) @ (v * 29 % 53 - u)
+    wanted = product.reshape(2, 8, 4, 2).transpose(0, 3, 1, 2)
+    np.testing.assert_array_equal(found, wanted + np.array([1, 2, 3, 4]).reshape(2, 2, 1, 1))
+
+
 def test_a_run_is_cancelled() -> None:
     token = CancelToken()
     token.cancel()
