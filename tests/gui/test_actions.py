@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtGui import QAction, QKeySequence
@@ -102,6 +103,18 @@ def test_a_tick_follows_the_state_of_its_owner(window: MainWindow) -> None:
         "magnifier",
         "drawEllipse",
     }
+
+
+def test_groups_of_a_menu_are_divided_by_lines(window: MainWindow) -> None:
+    def name(action: QAction) -> str:
+        menu: Any = action.menu()
+        return menu.objectName() if menu else "" if action.isSeparator() else action.objectName()
+
+    for menu in (each for top in menus.MENUS for each in submenus(top)):
+        ids = [[each.id if isinstance(each, Menu) else each for each in g] for g in menu.groups]
+        wanted = [each for group in ids for each in ("", *group)][1:]
+        actions = window.findChild(QMenu, menu.id).actions()
+        assert [name(each) for each in actions][: len(wanted)] == wanted, menu.id
 
 
 def test_tooltips_end_in_the_first_key(window: MainWindow) -> None:

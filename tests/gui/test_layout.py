@@ -43,6 +43,13 @@ def test_a_layout_of_an_earlier_version_is_not_restored(window: MainWindow) -> N
         assert quality.isHidden() is hidden
 
 
+def test_run_stands_at_the_bottom_of_a_high_column(window: MainWindow) -> None:
+    column, bar = window._settings_column, window._run_bar
+    column.resize(column.width(), 3 * column.sizeHint().height())
+    assert bar.geometry().bottom() == column.rect().bottom()
+    assert window.ladder.geometry().bottom() < bar.geometry().top() - 100
+
+
 def test_damaged_layouts_are_ignored(window: MainWindow) -> None:
     window.settings.set_text("state", "0 not base64")
     window.settings.set_blob("geometry", QByteArray(b"not a geometry"))

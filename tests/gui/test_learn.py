@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -98,6 +100,20 @@ def test_windows_open_there(qtbot: QtBot, front: MainWindow) -> None:
         ):
             if each is not None:
                 each.close()
+
+
+def test_other_windows_end_with_the_main_window(
+    window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    windows = {"batch": "leave", "kernel_viewer": "leave", "exercises": "leave", "xray": "leave"}
+    windows |= {"memory_ladder": "leave", "contact_sheet": "close", "lecture": "close"}
+    ended: list[str] = []
+    with monkeypatch.context() as patched:
+        for name, method in windows.items():
+            opened = SimpleNamespace(**{method: partial(ended.append, name)})
+            patched.setitem(vars(window.companions), name, opened)
+        window.companions.close()
+    assert sorted(ended) == sorted(windows)
 
 
 def test_the_benchmark_opens_with_the_levels_on_kernel_time(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -395,7 +396,8 @@ def test_residuals_are_laid_over_the_input(qtbot: QtBot, looked: Looked) -> None
     assert colour(canvas, x, y) == over
     threshold.setValue(size + 1)
     assert grey(canvas, x, y) == looked.step(looked.before, x, y)
-    child(window, QToolButton, "overlay").click()
+    looked.view.choose_look(replace(looked.view.look, overlaid=False, opacity=0.3))
+    assert (opacity.value(), opacity.isEnabled()) == (30, False)
     assert colour(canvas, x, y) == alone
     press(qtbot, window, "F2")
     qtbot.waitUntil(lambda: not looked.viewer.overlay.isVisible())

@@ -150,8 +150,10 @@ def test_an_impossible_filter_says_why(backend: CpuBackend) -> None:
 def test_sketches_are_kept_for_a_picture_until_the_view_moves() -> None:
     kept, made = Sketches(), Sketch(problem="a")
     scene, step = scene_of(10, 10), Step.create("median")
+    mean = Step.create("mean")
     kept.keep(scene, step, made)
-    assert kept.of(scene, step) is made
+    kept.keep(scene, mean, made)
+    assert kept.of(scene, step) is kept.of(scene, mean) is made
     assert (
         kept.of(ViewedPicture(scene.image, scene.centre, scene.image), Step.create("median"))
         is made
@@ -161,6 +163,7 @@ def test_sketches_are_kept_for_a_picture_until_the_view_moves() -> None:
     assert kept.of(moved, step) is None
     kept.keep(moved, step, Sketch(problem="b"))
     assert kept.of(scene, step) is None
+    assert kept.of(moved, mean) is None
 
 
 def test_sketches_of_the_last_four_pictures_are_kept() -> None:

@@ -200,12 +200,11 @@ def test_thumbnails_that_hear_nothing_hold_up_neither_runs_nor_the_next_but_wait
     assert (names, drawn) == (["stopped"], ["first", "second"])
 
 
-def test_nobody_hears_a_task_that_was_muted(qtbot: QtBot, tasks: Tasks) -> None:
+def test_nobody_hears_a_task_that_was_dropped(qtbot: QtBot, tasks: Tasks) -> None:
     task = tasks.submit(request(), LIVE)
     names = heard(task)
-    task.mute()
     with qtbot.waitSignal(tasks.ended):
-        task.cancel()
+        task.drop()
     assert names == []
 
 
