@@ -89,7 +89,7 @@ def test_blocks_help_unless_it_is_the_compiler_that_lacks_memory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     source = tmp_path / "small.tif"
-    source.touch()
+    source.write_bytes(b"II*\0")
     with pytest.raises(OutOfMemory) as caught, blocks_mentioned(source, "--memory 2G"):
         raise OutOfMemory("There is none.", "Close other programs.")
     assert caught.value.hint == "Close other programs. Or filter it in blocks: --memory 2G."
@@ -97,6 +97,19 @@ def test_blocks_help_unless_it_is_the_compiler_that_lacks_memory(
     with pytest.raises(OutOfMemory) as caught, blocks_mentioned(source, "--memory 2G"):
         memory.require_compiling()
     assert caught.value.hint == "Raise the limit (ulimit -v)."
+
+
+@linux
+@pytest.mark.parametrize("megabytes", [40, 80, 111, 140, 180, 220])
+def test_one_line_where_numpy_can_hardly_be_imported(megabytes: int, tmp_path: Path) -> None:
+    run = limited(megabytes, "apply", "median", "in.png", str(tmp_path / "out.png"))
+    assert run.returncode == 1
+    (line,) = run.stderr.splitlines()
+    needs = "Kernelscope takes 117 MB of address space at least. Raise the limit (ulimit -v)."
+    if megabytes < 112:
+        assert line == f"error: There is not enough memory: {needs}"
+    else:
+        assert line.startswith("error: in.png: ")
 
 
 def large(side: int) -> Request:

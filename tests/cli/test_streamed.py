@@ -15,9 +15,12 @@ import pytest
 import tifffile
 
 from kernelscope.base import memory
+from kernelscope.base.errors import OutOfMemory
 from kernelscope.big.lazy import blocks, files, streaming
-from kernelscope.files import read_image, read_recipe
+from kernelscope.big.lazy.hints import blocks_mentioned
+from kernelscope.files import read_image, read_recipe, write_image
 from kernelscope.files.volumes import read_volume
+from kernelscope.images.image import Image
 from tests.cli import running
 from tests.cli.running import run
 
@@ -180,6 +183,16 @@ def test_a_large_file_mentions_the_option() -> None:
     error = running.refused("apply mean huge.tif out.tif")
     assert "too many. Crop or scale" in error
     assert error.endswith("Or filter it in blocks: --memory 2G.")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("a.png", "Use less."), ("a.tif", "Use less. Or filter it in blocks: HOW.")]
+)
+def test_only_files_that_are_read_in_blocks_mention_the_option(name: str, hint: str) -> None:
+    write_image(Image.from_array(np.zeros((8, 8), np.uint8)), Path(name))
+    with pytest.raises(OutOfMemory) as caught, blocks_mentioned(Path(name), "HOW"):
+        raise OutOfMemory("There is not enough memory.", "Use less.")
+    assert caught.value.hint == hint
 
 
 def run_apply(line: str) -> subprocess.CompletedProcess[str]:

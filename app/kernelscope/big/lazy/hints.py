@@ -13,15 +13,17 @@ _LARGE = 2**30  # bytes of a file that may be too large for memory, or have too 
 
 @contextmanager
 def blocks_mentioned(source: Path, way: str) -> Iterator[None]:
-    """Add `way` to the hint of an `AppError`: how a large file or an OME-Zarr is filtered."""
+    """Add `way` to the hint of an `AppError`: how a large TIFF or an OME-Zarr is filtered."""
     try:
         yield
     except AppError as error:
+        from kernelscope.big.lazy.opening import is_tiff
         from kernelscope.big.lazy.zarr_source import is_zarr
 
         with suppress(OSError, ValueError):
             lacks = isinstance(error, OutOfMemory) and not isinstance(error, NoRoomToCompile)
-            if lacks or source.stat().st_size >= _LARGE or is_zarr(source):
+            large = lacks or source.stat().st_size >= _LARGE
+            if (large and is_tiff(source)) or is_zarr(source):
                 other = f"{error.hint} Or f" if error.hint else "F"
                 error.hint = f"{other}ilter it in blocks: {way}."
         raise

@@ -18,7 +18,7 @@ def open_source(path: Path, number: int | None = None) -> TiffSource | ZarrSourc
     if is_zarr(path):
         return open_zarr(path, number)
     kind = Kind.VOLUME if is_volume(path) else Kind.PICTURE
-    if path.is_file() and not _is_tiff(path):
+    if path.is_file() and not is_tiff(path):
         raise ImageReadError(
             f"{path.name}: only TIFF files and OME-Zarr folders are read in blocks.",
             "Convert it, or filter it as a whole.",
@@ -26,7 +26,7 @@ def open_source(path: Path, number: int | None = None) -> TiffSource | ZarrSourc
     return open_tiff(path, kind, number)
 
 
-def _is_tiff(path: Path) -> bool:
+def is_tiff(path: Path) -> bool:
     try:
         with path.open("rb") as handle:
             return re.match(MAGIC, handle.read(4)) is not None
