@@ -24,6 +24,7 @@ import kernelscope
 from kernelscope import filters
 from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.base import installed
+from kernelscope.base.installed import pip_command
 from kernelscope.cli import catalogue
 from kernelscope.cli.common import every_filter, open_backends
 from kernelscope.cli.main import main
@@ -480,6 +481,16 @@ def test_bug_is_owned_up_to(monkeypatch: pytest.MonkeyPatch) -> None:
     error = run("list", status=70).err
     assert "RuntimeError: odd" in error
     assert "bug in Kernelscope" in error
+
+
+def test_a_package_that_is_not_installed_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(arguments: list[str]) -> int:
+        raise ModuleNotFoundError("No module named 'imagecodecs'", name="imagecodecs")
+
+    monkeypatch.setattr(catalogue, "list_filters", broken)
+    hint = f"Install it: {pip_command('imagecodecs')}"
+    expected = f"error: The package imagecodecs is not installed. {hint}\n"
+    assert run("list", status=1).err == expected
 
 
 @pytest.mark.slow

@@ -20,8 +20,9 @@ import pytest
 import tifffile
 
 from kernelscope.base.errors import ImageReadError, OutOfMemory
+from kernelscope.base.installed import pip_command
 from kernelscope.files import READABLE, read_image
-from kernelscope.files.formats import MAX_PIXELS, Unreadable, check_size
+from kernelscope.files.formats import MAX_PIXELS, Unreadable, check_size, damage_explained
 from tests.files.makers import bmp, claims, healthy, png_chunk, png_header
 
 SHAPE = (11, 13)
@@ -573,3 +574,31 @@ def test_importing_is_cheap():
         "assert not {'PIL', 'tifffile', 'imagecodecs'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "package"),
+    [
+        (ModuleNotFoundError("No module named 'imagecodecs'", name="imagecodecs"), "imagecodecs"),
+        (ValueError("<COMPRESSION.LZW: 5> requires the 'imagecodecs' package"), "imagecodecs"),
+        (ModuleNotFoundError("No module named 'compression'"), "imagecodecs"),
+        (RuntimeError("all available plugins:\n imagecodecs: No module named 'PIL.x'"), "pillow"),
+    ],
+)
+def test_intact_data_without_their_decoder_are_not_called_damaged(
+    error: Exception, package: str
+) -> None:
+    with pytest.raises(Unreadable) as caught, damage_explained("PNG"):
+        raise error
+    need = f"the PNG data need the package {package}, which is not installed."
+    assert caught.value.cause == need
+    assert caught.value.hint == f"Install it: {pip_command(package)}"
+
+
+def test_a_decoder_that_was_left_out_of_imagecodecs_is_named() -> None:
+    why = "could not import 'jpegxl_decode'"
+    with pytest.raises(Unreadable, match=why) as caught, damage_explained("TIFF"):
+        raise ImportError(why)
+    assert caught.value.hint.endswith(" --upgrade imagecodecs")
+    with pytest.raises(Unreadable, match="damaged or cut off"), damage_explained("TIFF"):
+        raise ValueError("bad data")

@@ -66,6 +66,20 @@ def install_command(extra: str) -> str:
     return pip_command(f"{NAME}[{extra}]")
 
 
+_MISSING = re.compile(r"requires the '(\w+)' package|No module named '(\w+)")
+"""How tifffile asks for a package, and how pydicom repeats an error of Python."""
+
+
+def missing_package(error: Exception) -> str | None:
+    """Return the package that is not installed, if that caused an error of a library."""
+    found = _MISSING.search(str(error))
+    name = found and (found[1] or found[2])
+    if not name or name == NAME:
+        return None
+    # Without imagecodecs tifffile looks for decoders in modules of later versions of Python.
+    return {"PIL": "pillow", "compression": "imagecodecs"}.get(name, name)
+
+
 def pip_command(*arguments: str) -> str:
     """Return the command that installs packages where this program finds them.
 

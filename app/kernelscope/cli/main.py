@@ -22,6 +22,7 @@ from pathlib import Path
 import kernelscope
 from kernelscope.base import memory
 from kernelscope.base.errors import AppError, Cancelled, ImageReadError, UnknownName
+from kernelscope.base.installed import missing_package, pip_command
 from kernelscope.base.text import PROGRAM, one_line
 from kernelscope.cli.common import (
     STATUS,
@@ -67,6 +68,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if memory.is_shortage(error):
             print("error: There is not enough memory. Close other programs.", file=sys.stderr)
+            return 1
+        package = missing_package(error) if isinstance(error, ModuleNotFoundError) else None
+        if package is not None:
+            hint = f"Install it: {pip_command(package)}"
+            print(f"error: The package {package} is not installed. {hint}", file=sys.stderr)
             return 1
         traceback.print_exc()
         print(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kernelscope.base import memory
 from kernelscope.base.errors import AppError, ImageReadError, ImageWriteError, OutOfMemory
+from kernelscope.base.installed import missing_package, pip_command
 from kernelscope.images.image import MAX_SAMPLES, NOTHING, Metadata
 
 _logger = logging.getLogger(__name__)
@@ -196,15 +197,27 @@ def damage_explained(name: str) -> Iterator[None]:
             raise MemoryError from error
         if isinstance(error, OSError) and error.errno is not None:
             raise unreadable(error) from error
-        # The latter is a ValueError of tifffile.
-        if isinstance(error, ImportError) or "requires the 'imagecodecs' package" in str(error):
-            raise Unreadable(
-                f"the decoder of these {name} data is not installed ({_detail(error)}).",
-                "Install it: pip install imagecodecs.",
-            ) from error
+        if lacking := _lacking(error, name):
+            raise lacking from error
         raise Unreadable(
             f"the {name} data are damaged or cut off ({_detail(error)}).", AGAIN
         ) from error
+
+
+def _lacking(error: Exception, name: str) -> Unreadable | None:
+    """Return the error for intact data whose decoder is not installed; None for other causes."""
+    package = missing_package(error)
+    if package is not None:
+        return Unreadable(
+            f"the {name} data need the package {package}, which is not installed.",
+            f"Install it: {pip_command(package)}",
+        )
+    if isinstance(error, ImportError):  # imagecodecs leaves out what its maker could not build
+        return Unreadable(
+            f"the {name} data need a decoder that the installed imagecodecs lacks ({error}).",
+            f"Install all of it: {pip_command('--upgrade', 'imagecodecs')}",
+        )
+    return None
 
 
 def unreadable(error: OSError | ValueError) -> Unreadable:
