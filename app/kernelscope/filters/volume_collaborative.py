@@ -311,7 +311,7 @@ def differences(volume: Line, own: Index, other: Index, pitch: Record, line: Lin
 def insert(best: Line, places: Line, distance: Number, place: Index) -> None:
     """Put a place where its distance belongs, behind equal ones; the last one falls out."""
     m = GROUP - 1
-    while best[m - 1] > distance:  # the reference, at -1, stays first
+    while m > 1 and best[m - 1] > distance:  # best[0] is -1: m > 1 spares tests of signs
         best[m], places[m] = best[m - 1], places[m - 1]
         m -= 1
     best[m], places[m] = distance, place
