@@ -19,6 +19,15 @@ _@PROGRAM@() {
         fi
         key="apply ${COMP_WORDS[step]}"
     fi
+    case "$key" in
+        @KERNEL_COMMANDS@)
+            if [ "$COMP_CWORD" -eq 2 ]; then
+                COMPREPLY=($(compgen -W "@WITH_KERNEL@" -- "$word"))
+                return
+            fi
+            key="$key ${COMP_WORDS[2]}"
+            ;;
+    esac
     case "$key ${COMP_WORDS[COMP_CWORD - 1]}" in
 @VALUES@
     esac

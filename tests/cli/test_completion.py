@@ -59,6 +59,12 @@ def test_words_are_completed(completing: Path, here: Path) -> None:
     assert found("kernelscope apply median --size ph") == {"photo.png"}
     assert found("kernelscope denoise --devi") == {"--device"}
     assert found("kernelscope denoise photo.png out.png --device e") == {"emulated"}
+    assert found("kernelscope trace mea") == {"mean"}
+    assert found("kernelscope trace gaussian-n") == set()
+    assert found("kernelscope kernel mean --re") == {"--report-only"}
+    assert found("kernelscope trace mean --level si") == {"single-block"}
+    assert found("kernelscope apply mean photo.png out.png --level se") == {"serial"}
+    assert found("kernelscope completion ") == {"bash", "zsh"}
     assert {"--save-recipe", "--repeat"} <= found("kernelscope apply mean --")
 
 

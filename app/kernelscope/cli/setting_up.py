@@ -13,6 +13,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.base.paths import RESOURCES
 from kernelscope.base.text import PROGRAM
 from kernelscope.cli.common import Parser, every_filter, show
+from kernelscope.schema.devices import Device
 from kernelscope.teach.manual import filter_name
 
 
@@ -23,11 +24,14 @@ def completion(arguments: list[str]) -> int:
         description="Prints a script that completes commands, filters and options in a shell.",
         epilog=f'bash: eval "$({PROGRAM} completion bash)"',
     )
-    parser.add_argument("shell", choices=("bash", "zsh"), help="the shell that reads the script")
+    parser.add_argument("shell", choices=_SHELLS, help="the shell that reads the script")
     parser.parse_args(arguments)
     print(script(), end="")
     return 0
 
+
+_SHELLS = ("bash", "zsh")
+_ON_KERNELS = ("kernel", "trace")  # the commands that take a filter with a kernel
 
 _Options = dict[str, str]
 """The options of a command, each with the words that may follow it, if these are known."""
@@ -45,12 +49,19 @@ def script() -> str:
         for option, words in filters["mean"].items()
         if all(words == others.get(option) for others in filters.values())
     }
+    with_kernel = [name for name, spec in specs.items() if spec.levels(Device.GPU)]
     for name, spec in specs.items():
-        for each in spec.parameters:
-            if choices := getattr(each, "choices", ()):
-                words = " ".join(choice.value for choice in choices)
-                filters[name]["--" + each.name.replace("_", "-")] = words
-        keys[f"apply {name}"] = filters[name]
+        choices = {
+            "--" + each.name.replace("_", "-"): " ".join(choice.value for choice in offered)
+            for each in spec.parameters
+            if (offered := getattr(each, "choices", ()))
+        }
+        levels = [(*spec.levels(Device.CPU), *spec.levels(Device.GPU)), spec.levels(Device.GPU)]
+        everywhere, of_gpu = (" ".join(dict.fromkeys(each.id for each in one)) for one in levels)
+        keys[f"apply {name}"] = filters[name] | choices | {"--level": everywhere}
+        for command in _ON_KERNELS if name in with_kernel else ():
+            own = _options(command_of(command), name, "--help")
+            keys[f"{command} {name}"] = own | choices | {"--level": of_gpu}
     keys["apply --recipe"] = _options(apply, "--help")
     options = {key: " ".join(found) for key, found in keys.items()}
     values = {
@@ -59,9 +70,12 @@ def script() -> str:
         for option, words in found.items()
         if words
     }
+    values["completion completion"] = " ".join(_SHELLS)
     text = (RESOURCES / "templates" / "completion.bash").read_text(encoding="utf-8")
     text = text.replace("@PROGRAM@", PROGRAM).replace("@COMMANDS@", " ".join(COMMANDS))
     text = text.replace("@FILTERS@", " ".join(specs))
+    text = text.replace("@KERNEL_COMMANDS@", "|".join(_ON_KERNELS))
+    text = text.replace("@WITH_KERNEL@", " ".join(with_kernel))
     return text.replace("@OPTIONS@", _cases(options)).replace("@VALUES@", _cases(values))
 
 
