@@ -87,6 +87,26 @@ def test_the_residual_is_reported() -> None:
     assert "residual" not in json.loads(run("apply negative a.png b.png --json").out)
 
 
+def test_device_seconds_and_quality_are_reported() -> None:
+    picture = np.random.default_rng(2).integers(0, 256, (40, 50), np.uint8)
+    Image.fromarray(picture).save("a.png")
+    line = "apply median a.png b.png --json --device cpu --level serial --reference input"
+    (found,) = json.loads(run(line).out)["results"]
+    error = np.asarray(Image.open("b.png")) - picture.astype(float)
+    after = found["quality"]["after"]
+    assert found["device"] == "CPU serial"
+    assert 0 < found["seconds"] < 60
+    assert after["mse"] == pytest.approx((error**2).mean())
+    assert after["mae"] == pytest.approx(np.abs(error).mean())
+    assert after["psnr"] == pytest.approx(10 * np.log10(255**2 / (error**2).mean()))
+    Image.fromarray(np.full_like(picture, 7)).save("a.png")
+    (found,) = json.loads(run(line).out, parse_constant=pytest.fail)["results"]
+    assert found["quality"]["after"]["mse"] == 0
+    assert found["quality"]["after"]["psnr"] is None  # it is infinite
+    (found,) = json.loads(run("apply negative a.png b.png --json").out)["results"]
+    assert "quality" not in found
+
+
 def test_the_residuals_of_several_results_are_reported() -> None:
     noisy = np.random.default_rng(2).normal(128, 20, (32, 32, 32, 2)).astype(np.int16)
     nibabel.Nifti1Image(noisy, np.eye(4)).to_filename("a.nii")

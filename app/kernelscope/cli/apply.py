@@ -114,7 +114,7 @@ def _run(command: ApplyCommand, files: PictureFiles | VolumeFiles) -> None:
         *(command.named or (command.source, command.result)),
         files.recipe,
         record,
-        [result.correlation for result in results],
+        results,
     )
 
 

@@ -6,6 +6,7 @@ import argparse
 import difflib
 import json
 import logging
+import math
 import re
 import shutil
 import signal
@@ -319,11 +320,11 @@ class Speaker:
         output: Path,
         recipe: Recipe,
         record: Record,
-        correlations: Sequence[float | None] = (),
+        results: Sequence[Result] = (),
     ) -> None:
         """Print the report of a command as JSON, if that is wanted.
 
-        `correlations`: those of the residual of each result, which a denoiser has.
+        `results`: of the last step, one for each picture or volume.
         """
         if self._as_json:
             content = {
@@ -332,7 +333,10 @@ class Speaker:
                 "steps": json.loads(recipe.to_json())["steps"],
                 "record": record.as_json(),
             }
-            found = [None if each is None else round(each, 4) for each in correlations]
+            if results:
+                content["results"] = [_figures(each) for each in results]
+            found = [each.correlation for each in results]
+            found = [None if each is None else round(each, 4) for each in found]
             if found != [None] * len(found):
                 content["residual"] = (
                     {"correlation": found[0]} if len(found) == 1 else {"correlations": found}
@@ -364,6 +368,25 @@ class Speaker:
             self.line(f"  after:  {result.quality.after.describe()}")
         elif result.correlation is not None:
             self.line(f"  residual: {describe_correlation(result.correlation)}")
+
+
+def _figures(result: Result) -> dict[str, Any]:
+    """Return device, seconds and quality of a result; null where PSNR is infinite."""
+    found: dict[str, Any] = {"device": result.where}
+    if not result.is_emulated:
+        found["seconds"] = round(result.seconds, 9)
+    if result.quality:
+        both = {"before": result.quality.before, "after": result.quality.after}
+        found["quality"] = {
+            name: {
+                key: None if value is None or not math.isfinite(value) else float(value)
+                for key in ("psnr", "ssim", "mse", "mae")
+                for value in (getattr(quality, key),)
+            }
+            for name, quality in both.items()
+            if quality
+        }
+    return found
 
 
 def run_steps(
