@@ -399,8 +399,8 @@ def _add_run_options(
     add_file_options(group)
     text = """
         --json
-            print a report as JSON: the steps, and which properties of INPUT the output keeps, has
-            in another form, and lacks
+            print a report as JSON: the steps, which properties of INPUT the output keeps, has in
+            another form, and lacks, and device, seconds and quality of the results
         """
     add_options(group, text)
     add_output_options(group, "print nothing but errors")
