@@ -21,7 +21,8 @@ from page_tables import table
 FOLDER = Path(__file__).parent
 PAGE = FOLDER / "limits.md"
 BEFORE, AFTER = "gpu-limits-before", "gpu-limits"
-WAITING = ("gpu-waiting", "gpus-waiting", "cpu-waiting")
+WAITING = ("gpu-waiting", "cpu-waiting")
+SEVERAL = "gpus-waiting"
 TURNS_BEFORE, TURNS = "cpu-turns-before", "cpu-turns"
 
 RENDERING = "rendering-2026-11-22.txt"
@@ -168,6 +169,20 @@ def waiting(rows: Iterable[Mapping[str, Any]]) -> str:
     return table(("", "study", "now", "goal", "reached", "floor", "now / floor"), lines)
 
 
+def several(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the times of volumes on one GPU and on two."""
+    named = {row["name"]: row for row in rows}
+    lines = []
+    for name, one in named.items():
+        two = named.get(name.replace("1 GPU", "2 GPUs"), one)
+        if two is not one:
+            pairs = [(one[key], two[key]) for key in ("ms", "kernels")]
+            cells = [(short(a), short(b), f"{a / b:.2f}") for a, b in pairs]
+            lines.append((name.removesuffix(", 1 GPU"), *cells[0], *cells[1]))
+    heads = ("1 GPU", "2 GPUs", "ratio")
+    return table(("", *heads, *(f"kernels, {each}" for each in heads)), lines)
+
+
 def rendering() -> str:
     """Return processor ms until a picture is painted: the worst zoom of each type."""
     worst: dict[str, list[float]] = {}
@@ -238,6 +253,15 @@ differ: five of them took 0.08 to 0.17 ms for 128² pixels on 26 November 2026.
 
 Volumes of MRI NLM, before and after: [times by stages](volumes-2026-11-26.txt).
 
+### Volumes on several GPUs
+
+On {several}:
+floats from host array to host array, by the clock, and the kernels of the busiest card, in
+milliseconds. 512³ is MRI NLM, for which four GPUs of another host took {four} ms at
+922a728. Volumes that two GPUs would take no shorter stay on one.
+
+{shared}
+
 4096² pixels painted into 900×900 on two cores, the worst of five zooms in milliseconds of the
 processor; no floor is known ([all zooms]({rendering_file})):
 
@@ -254,7 +278,7 @@ In turns on {turns_machine}, 4096×4096 noise of 8 bits, medians of the clock.
 def page() -> str:
     """Return the text of the page, from the files."""
     before, after, turned = read(BEFORE), read(AFTER), read(TURNS)
-    waits = [read(name) for name in WAITING]
+    waits, shared = [read(name) for name in WAITING], read(SEVERAL)
     return TEXT.format(
         before=source(before),
         after=source(after),
@@ -263,6 +287,9 @@ def page() -> str:
         waiting_machine=waits[0].get("machine", {}).get("GPU", ""),
         first_machine=waits[-1].get("machine", {}).get("CPU", ""),
         waiting=waiting(row for found in waits for row in found.get("rows", ())),
+        several=", ".join(shared["machine"][each] for each in ("GPU", "Kernelscope", "Date")),
+        four=short(next(row["ms"] for row in shared["rows"] if "4 GPUs" in row["name"])),
+        shared=several(shared["rows"]),
         rendering=rendering(),
         rendering_file=RENDERING,
         turns_machine=turned.get("machine", {}).get("CPU", ""),
