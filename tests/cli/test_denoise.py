@@ -107,6 +107,15 @@ def test_device_seconds_and_quality_are_reported() -> None:
     assert "quality" not in found
 
 
+def test_the_quality_of_volumes_has_the_bias() -> None:
+    np.save("a.npy", np.full((5, 9, 9), 7, np.uint8))
+    np.save("b.npy", np.full((5, 9, 9), 4, np.uint8))
+    line = "apply median a.npy c.npy --json --reference b.npy"
+    (found,) = json.loads(run(line).out)["results"]
+    after = found["quality"]["after"]
+    assert (after["mse"], after["mae"], after["bias"]) == (9, 3, 3)
+
+
 def test_the_residuals_of_several_results_are_reported() -> None:
     noisy = np.random.default_rng(2).normal(128, 20, (32, 32, 32, 2)).astype(np.int16)
     nibabel.Nifti1Image(noisy, np.eye(4)).to_filename("a.nii")

@@ -64,7 +64,7 @@ def test_a_volume(step: str) -> None:
     np.testing.assert_array_equal(out.voxels, whole.voxels)
     assert out.voxels.dtype == whole.voxels.dtype
     assert out.spacing == whole.spacing == (3.0, 1.0, 0.5)
-    assert re.search(r"out\.tif: .*; 33×40×9 voxels in [\d.]+ s, [\d.]+ million", output.out)
+    assert re.search(r"out\.tif: .*; 33×40×9 voxels in [\d.]+ m?s, [\d.]+ million", output.out)
     assert re.search(r"in 12 blocks; at most \d+ MiB of memory, 65536 MiB were", output.out)
 
 
@@ -173,6 +173,14 @@ def test_a_file_that_changes_while_it_is_filtered(monkeypatch: pytest.MonkeyPatc
     assert "in.tif: the file changed while it was read" in error
     assert Path("out.tif").read_bytes() == b"old"
     assert not [path for path in Path.cwd().iterdir() if path.suffix == ".part"]
+
+
+def test_a_report_for_programs_has_time_and_memory() -> None:
+    line = "apply mean in.tif out.tif --memory 2G --json"
+    found = json.loads(run(line).out)["streamed"]
+    assert found["blocks"] == 3 * 4  # of 4 slices and 13 rows, of 9 and 40
+    assert 0 < found["seconds"] < 60
+    assert found["peak_bytes"] > 0
 
 
 def test_a_large_file_mentions_the_option() -> None:

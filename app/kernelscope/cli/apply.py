@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelscope import filters
+from kernelscope.base.durations import duration
 from kernelscope.base.errors import (
     AppError,
     ImageReadError,
@@ -202,14 +203,19 @@ def apply_streamed(command: ApplyCommand) -> None:
     say.notices(report.record.notices)
     if command.levels and not knows_levels(recipe):
         say.notices([WITHOUT_LEVELS])
-    say.report(command.source, command.result, recipe, report.record)
+    done = report.streamed
+    figures = {
+        "seconds": round(done.seconds, 6),
+        "blocks": done.blocks,
+        "peak_bytes": done.peak_bytes,
+    }
+    say.report(command.source, command.result, recipe, report.record, streamed=figures)
     sides = report.shape if report.kind is Kind.VOLUME else report.shape[:2]
     cells = "voxels" if report.kind is Kind.VOLUME else "pixels"
-    done = report.streamed
     size = "×".join(map(str, reversed(sides)))
     say.line(
         f"{command.result}: {'; '.join(report.steps)}; {size} {cells} in "
-        f"{done.seconds:.1f} s, {done.samples / 1e6 / done.seconds:.1f} million samples/s"
+        f"{duration(done.seconds)}, {done.samples / 1e6 / done.seconds:.1f} million samples/s"
     )
     blocks = f"{done.blocks} blocks" if done.blocks > 1 else "1 block"
     if done.peak_bytes is None:

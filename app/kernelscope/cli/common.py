@@ -321,10 +321,11 @@ class Speaker:
         recipe: Recipe,
         record: Record,
         results: Sequence[Result] = (),
+        **more: Any,
     ) -> None:
         """Print the report of a command as JSON, if that is wanted.
 
-        `results`: of the last step, one for each picture or volume.
+        `results`: of the last step, one for each picture or volume. `more`: further entries.
         """
         if self._as_json:
             content = {
@@ -332,6 +333,7 @@ class Speaker:
                 "output": str(output),
                 "steps": json.loads(recipe.to_json())["steps"],
                 "record": record.as_json(),
+                **more,
             }
             if results:
                 content["results"] = [_figures(each) for each in results]
@@ -380,7 +382,8 @@ def _figures(result: Result) -> dict[str, Any]:
         found["quality"] = {
             name: {
                 key: None if value is None or not math.isfinite(value) else float(value)
-                for key in ("psnr", "ssim", "mse", "mae")
+                for key in ("psnr", "ssim", "mse", "mae", "bias")
+                if hasattr(quality, key)
                 for value in (getattr(quality, key),)
             }
             for name, quality in both.items()
