@@ -486,7 +486,12 @@ def test_dask_is_filtered_in_chunks(border: str) -> None:
 @pytest.mark.parametrize(
     ("name", "named", "message"),
     [
-        ("nlm", {}, "sigma is estimated from the whole picture"),
+        (
+            "nlm",
+            {},
+            "sigma, Patch size, Filter sigma are estimated from .* "
+            "Give numbers: sigma, patch, filter_sigma. Or compute the array first.",
+        ),
         ("median", {"border": "valid"}, "chunks have to keep their shape"),
         ("gaussian_noise", {}, "more than its neighbours"),
     ],

@@ -211,9 +211,11 @@ def facts_of_whole(step: Step, *, levels: bool = False) -> tuple[str, str]:
     if spec.noise is not None and finds_noise(step):
         way = f"Choose white noise: {spec.noise.parameter}={spec.noise.white}."
         found.append(("its noise is found from the whole picture", way))
-    for name in step.estimates:
-        label = spec.parameter(name).label
-        found.append((f"{label} is estimated from the whole picture", f"Give a number for {name}."))
+    if step.estimates:
+        labels = ", ".join(spec.parameter(name).label for name in step.estimates)
+        verb = "is" if len(step.estimates) == 1 else "are"
+        way = f"Give numbers: {', '.join(step.estimates)}."
+        found.append((f"{labels} {verb} estimated from the whole picture", way))
     if levels and not ignores_levels(step):
-        found.append(("black, white and sign are those of the whole", "Compute the array first."))
-    return " and ".join(why for why, _ in found), " ".join(way for _, way in found)
+        found.append(("black, white and sign are those of the whole", ""))
+    return " and ".join(why for why, _ in found), " ".join(way for _, way in found if way)

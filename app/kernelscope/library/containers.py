@@ -119,27 +119,33 @@ def lazily(
     spec, numbers = step.filter, step.parameters
     radius, channels = spec.radius(numbers), layout.channels
     colours = 1 if channels is None else values.shape[channels]
-    obstacle = spec.uncroppable(numbers) or _obstacle(step, of_type=values.dtype, colours=colours)
+    obstacle, way = spec.uncroppable(numbers), ""
+    if not obstacle:
+        obstacle, way = _obstacle(step, of_type=values.dtype, colours=colours)
     if channels is not None:
         values = values.rechunk({channels: -1})
     halo = dict.fromkeys((layout.rows, layout.columns), radius)
-    return in_chunks(values, step, halo, obstacle, function)
+    return in_chunks(values, step, halo, (obstacle, way), function)
 
 
 def in_chunks(
     values: Any,
     step: Step,
     halo: dict[int, int],
-    obstacle: str,
+    hindered: tuple[str, str],
     function: Callable[[NDArray[Any]], NDArray[Any]],
 ) -> Any:
-    """Return the result as an array of Dask whose chunks have a halo along each of some axes."""
+    """Return the result as an array of Dask whose chunks have a halo along each of some axes.
+
+    `hindered`: why that is not the result of the whole, and the way out; empty if it is.
+    """
+    obstacle, way = hindered
     if any(values.shape[axis] < radius for axis, radius in halo.items()):
         obstacle = "it is smaller than the mask"
     if obstacle:
         raise InvalidParameter(
             f"{step.filter.name} cannot filter a Dask array in chunks: {obstacle}.",
-            "Compute the array first, or use Recipe.apply_file.",
+            f"{way} Or compute the array first." if way else "Compute the array first.",
         )
     # The edges of the array are those of the filter; opposite sides touch by Dask's own halo.
     around = dict.fromkeys(halo, "periodic" if step.border is Border.WRAP else "none")
@@ -148,17 +154,17 @@ def in_chunks(
     )
 
 
-def _obstacle(step: Step, *, of_type: np.dtype[Any], colours: int) -> str:
-    """Return why chunks with a halo would differ from the whole; empty if they do not."""
+def _obstacle(step: Step, *, of_type: np.dtype[Any], colours: int) -> tuple[str, str]:
+    """Return why chunks with a halo would differ from the whole, and the way out; empty if not."""
     spec = step.filter
-    why, _ = facts_of_whole(step, levels=of_type not in (np.uint8, np.uint16))
+    why, way = facts_of_whole(step, levels=of_type not in (np.uint8, np.uint16))
     counts = any(getattr(each, "counts_slices", False) for each in spec.parameters)
     local = spec.noise is None and not spec.crop.rows and spec.crop.grid <= 1
     if counts or not (why or local):
-        return "a result depends on more than its neighbours"
+        return "a result depends on more than its neighbours", ""
     if why:
-        return why
+        return why, way
     made = spec.output_channels(1 if step.grey else colours, step.parameters)
     if step.border is Border.VALID or step.within is not None or made != colours:
-        return "chunks have to keep their shape"
-    return ""
+        return "chunks have to keep their shape", ""
+    return "", ""

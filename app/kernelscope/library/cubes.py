@@ -190,6 +190,5 @@ def _lazily(recipe: Recipe, values: Any, axes: list[int], given: Mapping[str, An
             return _on_host(Recipe((step,)), chunk, axes, given)
 
         radii = dict(zip(axes, step.filter.radii(step.parameters), strict=True))
-        obstacle, _ = facts_of_whole(step, levels=True)
-        values = in_chunks(values, step, radii, obstacle, part)
+        values = in_chunks(values, step, radii, facts_of_whole(step, levels=True), part)
     return values
