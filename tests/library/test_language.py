@@ -484,6 +484,23 @@ def test_dask_is_filtered_in_chunks(border: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        ("nlm", {"patch": 3, "filter_sigma": 0.05, "search_radius": 3, "border": "mirror"}),
+        ("sliding_dct", {}),
+    ],
+)
+def test_dask_takes_denoisers_whose_numbers_are_given(name: str, named: dict[str, Any]) -> None:
+    array = pytest.importorskip("dask.array")
+    image = samples("uint8", (50, 61))
+    named = {"noise": "white", "sigma": 0.05, **named}
+    found = getattr(ks, name)(array.from_array(image, chunks=(17, 20)), **named)
+    assert found.chunks[0][0] < 50
+    expected = getattr(ks, name)(image, **named)
+    np.testing.assert_array_equal(found.compute(scheduler="sync"), expected)
+
+
+@pytest.mark.parametrize(
     ("name", "named", "message"),
     [
         (

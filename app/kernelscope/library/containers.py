@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidImage, InvalidParameter
-from kernelscope.engine.scaling import facts_of_whole
+from kernelscope.engine.scaling import facts_of_whole, finds_noise
 from kernelscope.engine.step import Step
 from kernelscope.library.arguments import check_held
 from kernelscope.library.arrays import check_tensor
@@ -159,7 +159,7 @@ def _obstacle(step: Step, *, of_type: np.dtype[Any], colours: int) -> tuple[str,
     spec = step.filter
     why, way = facts_of_whole(step, levels=of_type not in (np.uint8, np.uint16))
     counts = any(getattr(each, "counts_slices", False) for each in spec.parameters)
-    local = spec.noise is None and not spec.crop.rows and spec.crop.grid <= 1
+    local = not finds_noise(step) and not spec.crop.rows and spec.crop.grid <= 1
     if counts or not (why or local):
         return "a result depends on more than its neighbours", ""
     if why:
