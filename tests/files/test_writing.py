@@ -17,8 +17,11 @@ import tifffile
 from PIL.JpegImagePlugin import JpegImageFile
 
 from kernelscope.base.errors import ImageWriteError, LossyFormat, OutOfMemory
+from kernelscope.base.installed import pip_command
 from kernelscope.files import READABLE, WRITABLE, check_write, read_image, write_image
 from kernelscope.files.depth import compose_on_white
+from kernelscope.files.volumes import write_volume
+from kernelscope.images.volume import Volume
 from tests.files.makers import picture
 
 SHAPE = (11, 13)
@@ -395,3 +398,14 @@ def test_alpha_over_white_is_rounded_to_the_nearest(dtype):
     colour, alpha = pixels[:, :, 0].astype(np.float64), pixels[:, :, 1] / white
     wanted = np.rint(colour * alpha + white * (1 - alpha))
     np.testing.assert_array_equal(compose_on_white(pixels)[:, :, 0], wanted)
+
+
+def test_a_format_whose_encoder_is_not_installed_names_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "imagecodecs", None)  # as if it were not installed
+    volume = Volume.from_array(np.zeros((3, 4, 5), np.uint8))
+    with pytest.raises(ImageWriteError) as caught:
+        write_volume(volume, tmp_path / "a.nii.gz")
+    needs = "a.nii.gz: its format needs the package imagecodecs, which is not installed."
+    assert caught.value.message == needs
+    assert caught.value.hint == f"Install it: {pip_command('imagecodecs')}"
+    assert not any(tmp_path.iterdir())

@@ -74,6 +74,8 @@ def missing_package(error: Exception) -> str | None:
     """Return the package that is not installed, if that caused an error of a library."""
     found = _MISSING.search(str(error))
     name = found and (found[1] or found[2])
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        name = error.name.partition(".")[0]
     if not name or name == NAME:
         return None
     # Without imagecodecs tifffile looks for decoders in modules of later versions of Python.

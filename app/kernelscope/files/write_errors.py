@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from kernelscope.base import atomic
 from kernelscope.base.errors import ImageWriteError, OutOfMemory
+from kernelscope.base.installed import missing_package, pip_command
 
 Made = TypeVar("Made")
 
@@ -87,6 +88,14 @@ def saving(path: Path) -> Iterator[None]:
     except MemoryError as error:
         raise OutOfMemory(
             f"{path.name}: there is not enough memory to save it.", "Close other programs."
+        ) from error
+    except ModuleNotFoundError as error:
+        package = missing_package(error)
+        if package is None:
+            raise
+        raise ImageWriteError(
+            f"{path.name}: its format needs the package {package}, which is not installed.",
+            f"Install it: {pip_command(package)}",
         ) from error
 
 
