@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
-    QAbstractButton,
     QDoubleSpinBox,
     QFileDialog,
     QLabel,
@@ -250,7 +249,7 @@ def test_estimate_fills_the_field_from_the_input(
         expected = estimated(parameter, image.planes, before(spec, parameter, image.planes))
         qtbot.waitUntil(lambda: "estimated from ramp.png" in bar.currentMessage())
         assert box.value() == pytest.approx(expected, rel=1e-3, abs=10**-parameter.decimals)
-        child(window, QAbstractButton, "reset").click()
+        window.session.reset()
         assert window.session.require().step.parameters == spec.defaults()
 
 
