@@ -108,7 +108,7 @@ def test_only_choices_have_named_values_and_only_masks_presets(parameter: Parame
         (ODD, 7, "7×7", "Value 7 px", "value 7"),
         (FLOAT, 0.123456789, "σ 0.123 px", "Value 0.123457 px", "value 0.123456789"),
         (AXES, (1.0, 2.5), "value 1×2.5 px", "Value 1×2.5 px", "value 1, 2.5"),
-        (NUMBERS, (1.0, 2.5), "value 1, 2.5 px", "Value 1, 2.5 px", "value 1, 2.5"),
+        (NUMBERS, (1.0, 2.5), "value 1.00, 2.50 px", "Value 1, 2.5 px", "value 1, 2.5"),
         (NUMBERS, (), "value estimated", "Value estimated", "value "),
         (RADII, (1, 2, 3), "value 1, 2, 3 px", "Value 1, 2, 3 px", "value 1, 2, 3"),
         (CHOICE, "a", "first", "First", "value a"),
