@@ -175,7 +175,7 @@ def test_one_of_several_series_is_asked_for(
     window.file_dialogs.open(folder)
     question = dialog(qtbot, window, QInputDialog)
     assert len(question.comboBoxItems()) == 2
-    question.setTextValue(question.comboBoxItems()[1])
+    qtbot.keyClick(question.focusWidget(), Qt.Key.Key_Down)  # the list has the focus
     question.accept()
     qtbot.waitUntil(lambda: titles(window) == ["scans"])
     np.testing.assert_array_equal(window.session.volumes.source.volumes[0].voxels[0], pixels(2))
@@ -743,7 +743,10 @@ def test_a_number_for_nan_is_asked_for(qtbot: QtBot, window: MainWindow, tmp_pat
     chooser = dialog(qtbot, window, QInputDialog)
     assert "72 of 432 voxels are NaN" in chooser.labelText()
     assert chooser.textValue() == "0"
-    chooser.setTextValue("0,5")
+    line = chooser.findChild(QLineEdit)
+    assert line is not None
+    assert line.selectedText() == "0"  # or a minus would stand behind it
+    qtbot.keyClicks(line, "0,5")
     chooser.accept()
     qtbot.waitUntil(lambda: titles(window) == ["holes.nii"])
     assert "filtered as 0.5, saved as NaN again." in window.statusBar().currentMessage()

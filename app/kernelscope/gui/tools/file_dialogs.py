@@ -602,12 +602,14 @@ class Pictures(QObject):
         how = "Number to filter in their place (saved files have NaN there again):"
         dialog = self._question("nan", f"{error.message}\n{how}", chosen)
         dialog.setTextValue("0")
+        open_dialog(dialog)  # now: what stands in it is selected, so that typing replaces it
 
     def _ask_number(self, error: SeveralVolumes, again: Callable[[int], None]) -> None:
         names = [f"{number}: {name}" for number, name in enumerate(error.names, 1)]
         text = f"{error.message}\nWhich one?"
         dialog = self._question("volumeNumber", text, lambda name: again(1 + names.index(name)))
         dialog.setComboBoxItems(names)
+        open_dialog(dialog)
 
     def _question(self, name: str, text: str, then: Callable[[str], None]) -> QInputDialog:
         self.announced.emit("")
@@ -615,7 +617,7 @@ class Pictures(QObject):
         dialog.setWindowTitle("Kernelscope")
         dialog.setLabelText(text)
         dialog.textValueSelected.connect(then)
-        return open_dialog(dialog)
+        return dialog
 
     @Action("paste", "&Paste Picture", keys=("Ctrl+V",), tip="Open the picture on the clipboard")
     def paste(self) -> None:
