@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import QRect, QSize
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTabBar, QToolButton, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QComboBox,
+    QLabel,
+    QPushButton,
+    QTabBar,
+    QToolButton,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.docks.runs_panel import BUTTONS
@@ -55,6 +63,26 @@ def test_buttons_of_runs_without_room_are_in_a_menu(
     assert (len(shown) == len(BUTTONS)) is all_fit
     assert more.isVisible() is not all_fit
     assert all(each.width() >= each.sizeHint().width() for each in shown)
+
+
+@pytest.mark.slow
+def test_all_that_is_shown_above_the_runs_has_room(qtbot: QtBot, open_window: Opener) -> None:
+    """The margins were not counted, nor was the name of the level to compare with."""
+    window = open_window()
+    runs = window.runs
+    runs.setParent(None)
+    qtbot.addWidget(runs)
+    runs.show()
+    order = runs.findChild(QComboBox, "runsOrder")
+    assert order is not None
+    for width in range(360, 760, 3):
+        runs.resize(width, 200)
+        for where in ("", "GPU shared memory, GPU"):
+            window.actions_.name_comparison(where, "")
+            QApplication.processEvents()
+            buttons = [each for each in runs.findChildren(QToolButton) if each.isVisible()]
+            for each in (order, *buttons):
+                assert each.width() >= each.sizeHint().width(), (width, each.objectName())
 
 
 @pytest.mark.slow

@@ -735,6 +735,7 @@ def _tile_size(widget: QWidget, picture: int) -> QSize:
 
 
 _WIDE = 140  # characters from which on the strip and the table have room beside each other
+_SIDE = 4  # pixels beside all of it
 
 _RUN_HINT = "Run (F5) measures the filter and keeps the picture here."
 _EMPTY, _NONE_OF_IT = f"No runs yet. {_RUN_HINT}", f"No runs of this picture yet. {_RUN_HINT}"
@@ -807,7 +808,7 @@ class RunsPanel(QWidget):
         self._views.addWidget(self._empty)
         self._views.addWidget(self._splitter)
         parts = (self._views, 1), self._tools
-        layout = in_column(*parts, of=self, margins=(4, 2, 4, 2), spacing=2)
+        layout = in_column(*parts, of=self, margins=(_SIDE, 2, _SIDE, 2), spacing=2)
         layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # see `minimumSizeHint`
 
     def set_actions(self, actions: Mapping[str, QAction], ids: Sequence[str]) -> None:
@@ -819,6 +820,7 @@ class RunsPanel(QWidget):
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
             self._tools.insertWidget(place, button)
             self._buttons.append(button)
+            actions[id_].changed.connect(self._fit)  # it may have another text
 
     # --- content ---
 
@@ -920,7 +922,8 @@ class RunsPanel(QWidget):
     def _fit(self) -> None:
         """Show the buttons for which there is room; the others are in a menu."""
         others = (self._of, self._order, self._legend, self._switch)
-        room = self.width() - self._width_of(*(each for each in others if not each.isHidden()))
+        room = self.width() - 2 * _SIDE
+        room -= self._width_of(*(each for each in others if not each.isHidden()))
         fitting = len(self._buttons)
         if self._width_of(*self._buttons) > room:
             room -= self._width_of(self._more)
@@ -929,9 +932,10 @@ class RunsPanel(QWidget):
         for place, button in enumerate(self._buttons):
             button.setVisible(place < fitting)
         self._more.setVisible(fitting < len(self._buttons))
-        menu = self._more.menu()
-        menu.clear()
-        menu.addActions([each.defaultAction() for each in self._buttons[fitting:]])
+        menu, left = self._more.menu(), [each.defaultAction() for each in self._buttons[fitting:]]
+        if menu.actions() != left:
+            menu.clear()
+            menu.addActions(left)
 
     def _width_of(self, *widgets: QWidget) -> int:
         return sum(each.sizeHint().width() + self._tools.spacing() for each in widgets)
