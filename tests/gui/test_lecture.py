@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QDialog, QLabel, QPushButton
+from PySide6.QtWidgets import QApplication, QComboBox, QDialog, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import AppError
@@ -134,6 +134,20 @@ def test_a_page_that_fails_does_not_hold_up_the_next(
     qtbot.waitUntil(lambda: lecture.settled and lecture.view.drawing is not None)
     assert lecture.page.id == "memory"
     assert len(errors) == 1
+
+
+def test_a_page_that_is_being_made_has_no_numbers_of_the_one_before(
+    qtbot: QtBot, lecture: LectureWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They came back when the size of text changed meanwhile."""
+    go(qtbot, lecture, "memory")
+    assert "measured in this session" in text(lecture, "lectureFacts")
+    monkeypatch.setattr(lecture, "_refresh", lambda: None)
+    chooser = lecture.findChild(QComboBox, "lecturePages")
+    chooser.setCurrentIndex(chooser.findData("tiles"))
+    lecture.projector.setChecked(True)
+    QApplication.processEvents()
+    assert "measured in this session" not in text(lecture, "lectureFacts")
 
 
 def test_the_projector_has_large_type_and_ends_with_escape(

@@ -417,7 +417,7 @@ class LectureWindow(ToolWindow):
         self._title.setText(page.title)
         self._text.setText(text_of(page))
         self._sources.setText(sources_of(page))
-        self._facts.clear()
+        self._show_facts(())
         self._count.setVisible(page.counted is not None)
         self._about.clear()  # it is about the page before
         self.view.show_drawing(None)
