@@ -263,7 +263,7 @@ class EditPanel(QWidget):
 
     chosen = Signal(str)  # another version is in view: its name, empty for the original
     edited = Signal()  # the text has changed, some time after the last key
-    compiled = Signal(object)  # `Report`: The compiler has reported on the text in the editor
+    compiled = Signal(object)  # `TrialReport`: The compiler has reported on the text in the editor
     graded = Signal(object)  # `Grade`: The text in the editor ran to its end, and was compared
     message_wanted = Signal(object)
     """`CompilerMessage`: The user chose a message that is not about the source in the editor."""

@@ -1,4 +1,4 @@
-"""The commands of the window: each is declared at the method that carries it out, by `action`.
+"""The commands of the window: each is declared at the method that carries it out, by `Action`.
 
 Title, key, condition, tick, icon and page of the manual stand together there. `gui.window.menus`
 orders them by their ids; the menus, the tool bar, the command palette and the list of shortcuts

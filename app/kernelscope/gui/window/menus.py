@@ -1,6 +1,6 @@
 """The menus of the window: the order of its actions, by their ids.
 
-An action itself is declared at its method (`gui.widgets.commands.action`), the entry of a dock in
+An action itself is declared at its method (`gui.widgets.commands.Action`), the entry of a dock in
 `gui.window.dock_list`. The window fills menus without groups.
 """
 
