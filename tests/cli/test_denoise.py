@@ -53,6 +53,15 @@ def test_one_of_several_volumes() -> None:
     assert abs(found - several[1]).mean() < abs(found - several[0]).mean()
 
 
+@pytest.mark.slow
+def test_options_of_volumes_may_stand_before_files(here: Path) -> None:
+    write(here / "head.nii", voxels())
+    (step,) = json.loads(run("denoise --noise rician --json --device cpu head.nii out.nii").out)[
+        "steps"
+    ]
+    assert step["parameters"]["noise"] == "rician"
+
+
 @pytest.mark.usefixtures("specks")
 @pytest.mark.parametrize(
     "line",
@@ -60,6 +69,7 @@ def test_one_of_several_volumes() -> None:
         "--size 5 --border mirror specks.png out.png",
         "--size=5 specks.png --border mirror out.png",
         "--device cpu --json specks.png --size 5 out.png --border mirror",
+        "--reference specks.png --border mirror --size 5 specks.png out.png",
     ],
 )
 def test_options_may_stand_before_files(line: str) -> None:
@@ -68,6 +78,7 @@ def test_options_may_stand_before_files(line: str) -> None:
     assert (step["parameters"]["size"], step["border"]) == (5, "mirror")
     assert "OUTPUT" in refused("denoise --size 5 specks.png", status=2)
     assert "no option --sise" in refused("denoise --sise=5 specks.png out.png", status=2)
+    assert "no “x”" in refused("denoise --noise x specks.png out.png")
 
 
 def test_wrong_usage_and_missing_files() -> None:

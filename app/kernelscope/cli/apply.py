@@ -20,7 +20,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernelscope import filters
 from kernelscope.base.durations import duration
 from kernelscope.base.errors import (
     AppError,
@@ -37,6 +36,7 @@ from kernelscope.cli.common import (
     Parser,
     Speaker,
     StatusLine,
+    every_filter,
     file_path,
     interruptible,
     log_to_stderr,
@@ -280,44 +280,50 @@ def denoise(arguments: list[str]) -> int:
     from kernelscope.files import read_image
     from kernelscope.files.volumes import is_volume
 
-    files, rest = _files_first(parser, arguments)
-    source: Path = parser.parse_args(files).input
+    source = _input_of(parser, arguments)
     # Unknown samples do not matter here, and `apply` is asked about them.
     proposal = propose(None if is_volume(source) else read_image(source, nan=0.0))
-    if "--quiet" not in rest:
+    if "--quiet" not in arguments:
         others = ", ".join(map(filter_name, proposal.others))
         print(f"note: {proposal.line}{others and f'; other filters: {others}'}", file=sys.stderr)
     spec = proposal.filter
-    given = {word.partition("=")[0] for word in rest}
+    given = {word.partition("=")[0] for word in arguments}
     own = [
         f"{option_of(each)}={each.format(proposal.values[each.name])}"
         for each in spec.parameters
         if each.name in proposal.values and option_of(each) not in given
     ]
-    return apply([filter_name(spec), *files, *own, *rest])
+    return apply([filter_name(spec), *own, *arguments])
 
 
-def _files_first(parser: Parser, arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Return the words for INPUT and OUTPUT, and the others, which may stand before them.
+def _input_of(parser: Parser, arguments: list[str]) -> Path:
+    """Return INPUT, before which options may stand.
 
     Which words are values of options depends on the filter, which depends on INPUT: the options
-    are those of any filter that has all of them.
+    are those of any filter that has all of them, and takes their values.
     """
+    files = arguments[:2]
     asks = {"-h", "--help", "--"} & set(arguments)
-    if asks or not any(word.startswith("-") for word in arguments[:2]):
-        return arguments[:2], arguments[2:]
-    for spec in filters.discover().values():
-        if spec.remedy is not None:
+    if not asks and any(word.startswith("-") for word in files):
+        refused = None
+        for spec in every_filter().values():
+            if spec.remedy is None:
+                continue
             options = filter_parser(spec, levels_of([spec]))
-            found, unknown = options.parse_known_intermixed_args(arguments)
+            try:
+                found, unknown = options.parse_known_intermixed_args(arguments)
+            except AppError as error:
+                refused = refused or error
+                continue
             if not unknown:
                 break
-    else:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    rest = list(arguments)
-    for each in found.files:
-        rest.remove(next(word for word in rest if file_path(word) == each))
-    return [str(each) for each in found.files], rest
+        else:
+            if refused is not None:
+                raise refused
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        files = [str(each) for each in found.files[:2]]
+    source: Path = parser.parse_args(files).input
+    return source
 
 
 @contextmanager
