@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import json
 import re
@@ -13,8 +12,6 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 NAME = "kernelscope"
 
@@ -105,9 +102,11 @@ def _installer() -> list[str]:
 
 def _record() -> dict[str, Any] | None:
     """Return the record of the installation; None if the program is not installed."""
+    from importlib import metadata  # 20 ms, which only a hint is worth
+
     try:
-        distribution = importlib.metadata.distribution(NAME)
-    except importlib.metadata.PackageNotFoundError:
+        distribution = metadata.distribution(NAME)
+    except metadata.PackageNotFoundError:
         return None
     text = distribution.read_text("direct_url.json")
     try:
@@ -119,12 +118,17 @@ def _record() -> dict[str, Any] | None:
 
 def _packages(extra: str) -> list[str]:
     """Return the requirements of an optional part, as recorded when this was installed."""
+    from importlib import metadata
+
     marker = re.compile(rf"(.*?)\s*;\s*extra == ['\"]{re.escape(extra)}['\"]")
-    required = importlib.metadata.distribution(NAME).requires or []
+    required = metadata.distribution(NAME).requires or []
     return [found[1] for found in map(marker.fullmatch, required) if found]
 
 
 def _local(url: str) -> Path:
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname  # with the modules of networks
+
     return Path(url2pathname(urlsplit(url).path))
 
 
