@@ -589,6 +589,7 @@ def test_a_bar_of_tqdm_shows_progress() -> None:
         ("negative", np.int32, (40, 40), "sign are those of the whole"),
         ("greyscale", np.uint8, (40, 40, 3), "keep their shape"),
         ("mean", np.uint8, (2, 40), "smaller than the mask"),
+        ("nlm", np.uint8, (2, 40), "smaller than the mask. Compute the array first"),
     ],
 )
 def test_chunks_that_would_differ_from_the_whole_are_refused(

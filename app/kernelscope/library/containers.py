@@ -141,7 +141,7 @@ def in_chunks(
     """
     obstacle, way = hindered
     if any(values.shape[axis] < radius for axis, radius in halo.items()):
-        obstacle = "it is smaller than the mask"
+        obstacle, way = "it is smaller than the mask", ""
     if obstacle:
         raise InvalidParameter(
             f"{step.filter.name} cannot filter a Dask array in chunks: {obstacle}.",

@@ -141,11 +141,11 @@ def as_wide_floats(
 
 def check_whole(samples: NDArray[Any], bits: int) -> None:
     """Refuse integers that floats of `bits` do not hold; 64 bits may not distinguish them."""
-    if samples.size and (int(samples.max()) > _WHOLE or int(samples.min()) < -_WHOLE):
-        held = False
-    else:
-        floats = samples.astype(f"float{bits}").astype(np.float64)
-        held = bits == 64 or np.array_equal(floats, samples.astype(np.float64))
+    held = not samples.size or -_WHOLE <= int(samples.min()) <= int(samples.max()) <= _WHOLE
+    if held and bits == 32:
+        held = np.array_equal(
+            samples.astype(np.float32).astype(np.float64), samples.astype(np.float64)
+        )
     if not held:
         raise InvalidImage(
             f"image: {bits}-bit floats, in which the filter computes, do not hold these integers.",
