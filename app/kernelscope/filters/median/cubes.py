@@ -90,7 +90,7 @@ def run_cube_network(
     samples: Any,
     step: Any,
 ) -> None:
-    """As `parallel.run_network` for a box of voxels: `mask` are three tuples as long as its sides.
+    """As `kernels.run_network` for a box of voxels: `mask` are three tuples as long as its sides.
 
     `step` is from a column to the next.
     """

@@ -1,7 +1,7 @@
 """Non-local means on the CPU: the passes of its levels.
 
 All levels widen the image, add up weights and weighted samples, and divide one by the other; they
-differ in how they add up: `serial`, or `window_tiles` and `nlm_image` for level *parallel*.
+differ in how they add up: `nlm_serial`, or `window_tiles` and `nlm_image` for level *parallel*.
 """
 
 from __future__ import annotations

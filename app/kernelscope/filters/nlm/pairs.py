@@ -99,7 +99,7 @@ def divide_sums(sums: Record, output: Plane, finish: Record, start: Index, stop:
 
 # The candidates, and the rectangles in which they are gone through ----------------------
 #
-# *Extended coordinates* are those of the image after `sums.extend`, which widens it by the filter's
+# *Extended coordinates* are those of the image after `extend`, which widens it by the filter's
 # radius on each side; for ``valid`` it is the source itself. For a window search of radius 2 with
 # patches of 3x3, the radius is 3:
 #
