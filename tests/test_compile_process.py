@@ -137,6 +137,16 @@ def test_a_process_that_ends_is_not_asked_again(monkeypatch: pytest.MonkeyPatch)
     other.close()
 
 
+def test_nobody_waits_for_code_that_cannot_be_kept(
+    asked: list[tuple[str, str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose dispatcher has no cache that could be asked."""
+    monkeypatch.setattr(jit, "can_cache", lambda: False)
+    monkeypatch.setattr(divide_round, "_dispatchers", {})
+    assert not divide_round.would_wait(np.zeros((2, 3), np.float16), 2)
+    assert asked == []
+
+
 @pytest.mark.slow
 def test_a_call_that_would_wait_is_known_before(asked: list[tuple[str, str, Any]]) -> None:
     values = np.zeros((2, 3), np.float16)  # of a type that nothing has compiled

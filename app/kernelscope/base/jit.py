@@ -186,7 +186,9 @@ class JitKernel:
         if _elsewhere is None or not self._is_importable:
             return False
         types = self.types_of(*arguments)
-        return types not in self.dispatcher.overloads and not self._is_kept(types)
+        if types in self.dispatcher.overloads or not can_cache():  # or it is compiled here
+            return False
+        return not self._is_kept(types)
 
     def entry(self, *arguments: Any) -> Callable[..., Any]:
         """Return the code that was compiled for the types of `arguments`, for those types only.
