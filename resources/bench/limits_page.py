@@ -21,8 +21,8 @@ from page_tables import table
 FOLDER = Path(__file__).parent
 PAGE = FOLDER / "limits.md"
 BEFORE, AFTER = "gpu-limits-before", "gpu-limits"
-WAITING = ("gpu-waiting", "cpu-waiting")
-SEVERAL = "gpus-waiting"
+WAITING = ("gpu-waiting", "gpus-waiting", "cpu-waiting")
+SEVERAL = "gpus-shared"
 TURNS_BEFORE, TURNS = "cpu-turns-before", "cpu-turns"
 
 RENDERING = "rendering-2026-11-22.txt"
@@ -257,8 +257,7 @@ Volumes of MRI NLM, before and after: [times by stages](volumes-2026-11-26.txt).
 
 On {several}:
 floats from host array to host array, by the clock, and the kernels of the busiest card, in
-milliseconds. 512³ is MRI NLM, for which four GPUs of another host took {four} ms at
-922a728. Volumes that two GPUs would take no shorter stay on one.
+milliseconds. 512³ is MRI NLM. Volumes that two GPUs would take no shorter stay on one.
 
 {shared}
 
@@ -288,7 +287,6 @@ def page() -> str:
         first_machine=waits[-1].get("machine", {}).get("CPU", ""),
         waiting=waiting(row for found in waits for row in found.get("rows", ())),
         several=", ".join(shared["machine"][each] for each in ("GPU", "Kernelscope", "Date")),
-        four=short(next(row["ms"] for row in shared["rows"] if "4 GPUs" in row["name"])),
         shared=several(shared["rows"]),
         rendering=rendering(),
         rendering_file=RENDERING,

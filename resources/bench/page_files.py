@@ -21,7 +21,7 @@ TEXTBOOKS = ("gpu-textbook-4096", "gpu-textbook-256", "gpu-textbook-nlm")
 
 LIMITS = (
     *("gpu-limits-before", "gpu-limits", "gpu-waiting", "gpus-waiting", "cpu-waiting"),
-    *("cpu-turns-before", "cpu-turns"),
+    *("gpus-shared", "cpu-turns-before", "cpu-turns"),
 )
 """Files of which ``limits_page.py`` makes a page of its own."""
 

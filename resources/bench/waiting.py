@@ -1,17 +1,18 @@
 """What a person waits for beside kernels: copies, small pictures, volumes, first runs.
 
     python resources/bench/waiting.py gpu --json resources/bench/gpu-waiting.json
-    python resources/bench/waiting.py gpus --json resources/bench/gpus-waiting.json
+    python resources/bench/waiting.py gpus --json resources/bench/gpus-shared.json
     python resources/bench/waiting.py cpu --json resources/bench/cpu-waiting.json
 
 *gpu* times runs through the engine and the library, a new picture each time: the copies of
 4096 x 4096 bytes, of runs as a slider makes them, all of a run on 128 x 128, and volumes from host
 array to host array; *gpus* volumes of 256³ to 512³ voxels on each number of GPUs that the computer
-has, whose peaks are known, as the window has them. *gpu* and *cpu* time the first run of each
-filter on a computer that never ran one: a process of its own with empty caches, on two cores, in
-which another filter ran before, as the window does when it starts. The filters' code comes with the
-package in one column (`.ci/prebuild.py` and `.ci/prebuild_cuda.py`, made here in a temporary
-folder), and is compiled in the other. Goals, floors and the figures before are those of issue 17.
+has, whose peaks are known, as the window has them (``gpus-waiting.json`` has one to four H100).
+*gpu* and *cpu* time the first run of each filter on a computer that never ran one: a process of its
+own with empty caches, on two cores, in which another filter ran before, as the window does when it
+starts. The filters' code comes with the package in one column (`.ci/prebuild.py` and
+`.ci/prebuild_cuda.py`, made here in a temporary folder), and is compiled in the other. Goals,
+floors and the figures before are those of issue 17.
 """
 
 from __future__ import annotations
