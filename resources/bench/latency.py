@@ -173,8 +173,8 @@ def measure(
     window.session.set_values(case.filter_id, case.parameters)
     if window.session.subject.source is not image:
         window.session.pictures.open_picture(image)
-    box = border_box(window)
     watch.settle()
+    box = border_box(window)
     images = window.pictures.canvas
     if one_to_one:
         images.look_at(QPointF(image.width / 2, image.height / 2), 1.0)
