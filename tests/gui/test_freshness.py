@@ -25,11 +25,13 @@ from kernelscope.gui.model.freshness import (
     is_worthwhile,
     next_run,
     pixels_of,
+    run_to_measure,
 )
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
+from kernelscope.schema.crop import Box
 
 IMAGE = Image.from_array(np.zeros((1000, 2000), np.uint8))
 SCAN = Scan((Volume.from_array(np.ones((4, 5, 6), np.float32), "volume"),))
@@ -194,6 +196,75 @@ def test_the_pace_of_a_kind_of_run_gives_the_time_of_others() -> None:
     assert pace.expect(serial) is None
     pace.record(wanted(size=5), 0.01)
     assert pace.expect(part) == pytest.approx(0.01 * 10_000 / 2_000_000)
+
+
+def test_one_run_that_waited_neither_sets_the_pace_nor_keeps_the_whole_back() -> None:
+    pace, request = Pace(), wanted(size=5)
+    part = replace(request, region=Region(100, 100, 96, 96))
+    pace.record(part, 28.0)
+    assert next_run(request, VISIBLE, pace.expect, resting=True) is None
+    again = run_to_measure(request, VISIBLE, pace)
+    assert again is not None
+    assert isinstance(again.region, Region)
+    assert again.region.pixels == pytest.approx(96 * 96, rel=0.02)
+    for seconds in (0.001, 60.0):
+        assert not pace.is_sure(request)
+        pace.record(part, seconds)
+        assert pace.expect(part) == pytest.approx(0.001)
+    assert next_run(request, VISIBLE, pace.expect, resting=True) is request
+    for seconds in (40.0, 50.0):
+        pace.record(part, seconds)
+    assert pace.expect(part) == pytest.approx(40.0), "of the last three"
+    assert pace.is_sure(request)
+    assert run_to_measure(request, VISIBLE, pace) is None, "it is as slow as that"
+
+
+def test_a_run_of_minutes_is_believed_at_once() -> None:
+    for filter_id, doubted in (("ripple", 9 * RESTING), ("median", 9 * RESTING * 200)):
+        pace, request = Pace(), wanted(filter_id)
+        pace.record(request, doubted)
+        assert run_to_measure(request, VISIBLE, pace) is not None
+        pace.record(request, doubted)
+        assert run_to_measure(request, VISIBLE, pace) is not None
+    for filter_id in ("ripple", "median"):
+        pace, request = Pace(), wanted(filter_id)
+        pace.record(request, 11 * RESTING * 200)
+        assert run_to_measure(request, VISIBLE, pace) is None
+
+
+def test_runs_without_compiled_code_say_nothing_about_those_with_it() -> None:
+    pace, request = Pace(), wanted(size=5)
+    for _ in range(3):
+        pace.record(request, 0.5, uncompiled=True)
+    assert pace.is_sure(request)
+    pace.record(request, 4.0)
+    assert pace.expect(request) == pytest.approx(4.0)
+    assert not pace.is_sure(request)
+
+
+def test_several_steps_are_sure_once_each_of_them_is() -> None:
+    pace, first = Pace(), wanted(size=5)
+    both = replace(first, then=(RunSettings(wanted("mean").step, first.options),))
+    for _ in range(3):
+        assert run_to_measure(both, VISIBLE, pace) is both
+        pace.record(first, 5.0)
+        pace.record(next(iter(both.followers())), 5.0)
+    assert run_to_measure(both, VISIBLE, pace) is None
+
+
+def test_a_slice_is_measured_again_by_a_small_part_of_it() -> None:
+    scan = Scan((Volume.from_array(np.ones((40, 200, 300), np.float32), "volume"),))
+    request, box = wanted("mri_nlm", scan), Box.slice_of((40, 200, 300, 1), 0, 7)
+    pace = Pace()
+    part = replace(request, region=box.middle((1, 48, 48)))
+    for _ in range(3):
+        again = run_to_measure(request, box, pace)
+        assert again is not None
+        assert again.region == part.region
+        pace.record(part, 20.0)
+    assert run_to_measure(request, box, pace) is None
+    other = Box.slice_of((40, 200, 300, 1), 2, 7)
+    assert run_to_measure(request, other, pace) is not None, "it is across another axis"
 
 
 def test_a_device_that_can_reduce_copies_only_what_is_seen_while_the_hand_moves() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -30,11 +31,13 @@ from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Result
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import execute_all
+from kernelscope.engine.timing import Stage
 from kernelscope.engine.worker import Event, Failed, Finished, Job, Stopped
 from kernelscope.gui.docks.headline import FreshnessBadge
+from kernelscope.gui.model import freshness
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.model.freshness import MOVING, RESTING, Freshness, is_worthwhile
 from kernelscope.gui.model.history import History, Moment
 from kernelscope.gui.model.pipeline import Pipeline, kept_steps
 from kernelscope.gui.model.rungs import AUTO, RungPlace
@@ -430,6 +433,10 @@ class Paused:
         self.cancel()
 
 
+def _took(result: Result, seconds: float) -> Result:
+    return replace(result, stages=(Stage("compute", seconds),))
+
+
 class Now:
     """Background work that is done at once."""
 
@@ -462,6 +469,8 @@ class Actions(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
+        self.late: Counter[str] = Counter()
+        """Runs one after the other that took too long, of each kind."""
         self.session = Session({"cpu": self.backend})
         self.session.set_availability({"cpu": Availability(True, "This CPU")})
         self.session.call_later()  # nobody follows yet
@@ -689,16 +698,35 @@ class Actions(RuleBasedStateMachine):
             self.errand.mute()
             self.errand.cancel()
 
-    @rule()
-    def answer(self) -> None:
-        """Let the run in progress end."""
+    @rule(compiled=st.booleans())
+    def answer(self, compiled: bool = True, seconds: float = 1e-5) -> None:
+        """Let the run in progress end, whose steps took this long each."""
         if self.worker.work:
             work = self.worker.work.pop()
             assert isinstance(work, Request)
             wanted, result = self.subject.wanted(), self.compute(work)
+            before = self.subject.part_shown(work)
+            result = replace(result, parts=tuple(_took(each, seconds) for each in result.parts))
+            result = replace(_took(result, seconds), uncompiled=work.live and not compiled)
+            self.late[work.cost_key] += 1
+            if seconds <= MOVING:
+                del self.late[work.cost_key]
             self.tasks._deliver(Finished(work, result))
             if work.region is not None and wanted is not None and alike(work, wanted):
-                assert self.subject.shown is result.request, "the part that is looked at"
+                if not is_worthwhile(before, work.region, work.region):
+                    assert self.subject.part_shown(work) == before, "no less than there was"
+                else:
+                    assert self.subject.shown is result.request, "the part that is looked at"
+
+    @precondition(lambda self: self.worker.work and self.late[self.worker.work[0].cost_key] < 2)
+    @rule(compiled=st.booleans(), seconds=st.sampled_from([2 * MOVING, RESTING, 4 * RESTING]))
+    def answer_late(self, compiled: bool, seconds: float) -> None:
+        """Let the run in progress end after it has waited for another program."""
+        self.answer(compiled, seconds)
+
+    @rule()
+    def finish_compiling(self) -> None:
+        self.live.use_compiled()
 
     @rule()
     def fail(self) -> None:
@@ -911,6 +939,37 @@ def test_a_part_with_other_settings_does_not_stay_over_the_result(
         Actions.backend.close()
 
 
+def slow_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let pictures of few pixels be computed in parts."""
+    monkeypatch.setattr(freshness, "PROBE_SIDE", 3)
+    monkeypatch.setattr(freshness, "_SMALLEST_SIDE", 2)
+
+
+@pytest.mark.parametrize("seconds", [1e-5, 0.05, 4 * RESTING])
+def test_a_part_is_followed_by_the_whole_when_code_becomes_ready_beside_it(
+    seconds: float, qapp: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cost was unknown then, and the first part for it is inside of the one that is shown."""
+    monkeypatch.setattr(tasks, "Worker", Paused)
+    slow_down(monkeypatch)
+    Actions.backend = CpuBackend(threads=1)
+    try:
+        machine = Actions()
+        machine.start()
+        machine.answer(compiled=False, seconds=0.08)
+        machine.answer(compiled=False, seconds=0.2)
+        assert machine.subject.shown is not None
+        assert machine.subject.shown.region == Region(1, 1, 5, 6)
+        assert not machine.worker.work
+        machine.finish_compiling()
+        machine.live._on_rest()
+        machine.answer(seconds=seconds)
+        machine.rest()
+        machine.teardown()
+    finally:
+        Actions.backend.close()
+
+
 EXAMPLES = [20, pytest.param(2000, marks=pytest.mark.exhaustive)]
 
 
@@ -919,6 +978,7 @@ def test_the_output_is_that_of_the_settings_whatever_is_done(
     examples: int, qapp: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "Worker", Paused)
+    slow_down(monkeypatch)
     Actions.backend = CpuBackend(threads=1)
     try:
         run_state_machine_as_test(  # type: ignore[no-untyped-call]

@@ -52,6 +52,13 @@ _SMALLEST_SIDE = 32
 _KINDS = 256
 """Kinds of runs whose pace is kept."""
 
+_ENOUGH = 3
+"""Runs of a kind, the quickest of which gives the pace: any one may have waited, for code that was
+loaded at the same time, or for other programs."""
+
+_DOUBTED = 10 * RESTING
+"""Seconds from which a single run is believed that a filter is slow."""
+
 
 class Freshness(StrEnum):
     PREVIEW = "preview"
@@ -94,20 +101,23 @@ def describe_part(shown: Request) -> str:
 class Pace:
     """The time that live runs took, from which that of the next one follows.
 
-    Time is taken to be proportional to the pixels: for parts larger than the last one that is
+    Time is taken to be proportional to the pixels: for parts larger than the last ones that is
     too much, since every run has an overhead, so that parts grow step by step.
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[int, float]] = {}
+        self._known: dict[str, list[tuple[int, float]]] = {}
+        """Pixels and seconds of the last runs of each kind."""
         self._uncompiled: set[str] = set()
         """Kinds whose last run did without compiled code."""
 
     def record(self, request: Request, seconds: float, *, uncompiled: bool = False) -> None:
         key = _kind(request)
+        runs = self._known.pop(key, [])
+        if uncompiled is not (key in self._uncompiled):
+            runs = []  # they say nothing about the other code
         (self._uncompiled.add if uncompiled else self._uncompiled.discard)(key)
-        self._known.pop(key, None)
-        self._known[key] = pixels_of(request), seconds
+        self._known[key] = [*runs, (pixels_of(request), seconds)][-_ENOUGH:]
         while len(self._known) > _KINDS:
             del self._known[next(iter(self._known))]
 
@@ -121,28 +131,36 @@ class Pace:
         """Return whether `expect` knows runs without compiled code only."""
         return _kind(request) in self._uncompiled
 
+    def is_sure(self, request: Request) -> bool:
+        """Return whether there were enough runs to refuse `request` for its time."""
+        return all(len(self._known.get(_kind(each), ())) >= _ENOUGH for each in _steps_of(request))
+
     def expect(self, request: Request) -> float | None:
         """Return the seconds that `request` should take; None if its kind is unknown.
 
         Of several steps, those whose results are known take no time.
         """
         if request.then:
-            first = replace(request, then=(), done=())
-            steps = (first, *request.followers())[len(request.done) :]
-            times = [self.expect(step) for step in steps]
+            times = [self.expect(step) for step in _steps_of(request)]
             return None if None in times else sum(filter(None, times))
-        known = self._known.get(_kind(request))
-        if known is None and self.is_bound(request):
-            known = self._known[f"{_kind(request)}, {_SLICES}"]
-        if known is None:
+        runs = self._known.get(_kind(request))
+        if runs is None and self.is_bound(request):
+            runs = self._known[f"{_kind(request)}, {_SLICES}"]
+        if runs is None:
             return None
-        pixels, seconds = known
-        return seconds * pixels_of(request) / pixels
+        return pixels_of(request) * min(seconds / pixels for pixels, seconds in runs)
 
     def is_bound(self, request: Request) -> bool:
         """Return whether `expect` knows only slices of the volume: the whole takes less time."""
         kind = _kind(request)
         return kind not in self._known and f"{kind}, {_SLICES}" in self._known
+
+
+def _steps_of(request: Request) -> tuple[Request, ...]:
+    """Return the requests of the steps whose results are not known."""
+    if not request.then:
+        return (request,)
+    return (replace(request, then=(), done=()), *request.followers())[len(request.done) :]
 
 
 def _kind(request: Request) -> str:
@@ -183,6 +201,17 @@ def is_worthwhile(
     if before.contains(after):
         return False
     return new == visible or not after.contains(before) or 4 * new.pixels >= 5 * shown.pixels
+
+
+def run_to_measure(wanted: Request, visible: Region | Box | None, pace: Pace) -> Request | None:
+    """Return the request that shows whether a run has to wait for its time; None if that is sure.
+
+    It is the first one for an unknown cost.
+    """
+    request = next_run(wanted, visible, lambda request: None, resting=True)
+    if request is None or pace.is_sure(request) or (pace.expect(request) or 0.0) > _DOUBTED:
+        return None
+    return request
 
 
 def next_run(  # noqa: C901 - one list of cases, in order

@@ -35,6 +35,7 @@ from kernelscope.gui.model.freshness import (
     freshness,
     is_worthwhile,
     next_run,
+    run_to_measure,
 )
 from kernelscope.gui.session.canvas_view import SEEN, SLICES
 from kernelscope.gui.session.session import KIND, PLACES, SETTINGS, Session
@@ -285,6 +286,10 @@ class Live(QObject):
             ):
                 break
         else:
+            # Nothing new would be shown, but the time of the whole may be a mistake.
+            again = (run_to_measure(wanted, each, self.pace) for each in parts or (None,))
+            request = next(filter(None, again), None) if self._resting else None
+        if request is None:
             return
         if known and shown is not None and shown.region is None and request.reduction > 1:
             return
@@ -417,8 +422,8 @@ class Live(QObject):
                 settings = RunSettings.of(request)
                 subject.show_output(result, settings, same_step=self._same_step)
                 self._same_step = not first
-            else:
-                subject.show_preview(result)
+            elif is_worthwhile(subject.part_shown(request), request.region, request.region):
+                subject.show_preview(result)  # or its time alone counts
         if result.uncompiled and self._overtaken:
             self.use_compiled()
         else:
