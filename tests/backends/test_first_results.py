@@ -137,6 +137,25 @@ def test_code_that_cannot_be_compiled_is_logged(
     assert "The code of Mean could not be compiled" in caplog.text
 
 
+def test_a_preview_by_another_method_does_not_stay_where_the_code_cannot_be_compiled(
+    backend: CpuBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise OSError("no room")
+
+    ready, compile_all = threading.Event(), backend._compile_all
+    backend.on_ready = lambda name: ready.set()
+    monkeypatch.setattr(backend, "_compile_all", fail)
+    wanted = Request.create(PICTURE, "collaborative", {"sigma": 8.0}, device=Device.CPU)
+    preview = replace(wanted, live=True, stand_in="")
+    assert execute(preview, {"cpu": backend}).request.stand_in
+    assert ready.wait(PATIENCE)
+    with pytest.raises(OSError, match="no room"):
+        execute(preview, {"cpu": backend})
+    monkeypatch.setattr(backend, "_compile_all", compile_all)
+    assert execute(preview, {"cpu": backend}).request.stand_in is None, "there is room again"
+
+
 def test_others_wait_for_the_code(backend: CpuBackend) -> None:
     request = Request.create(PICTURE, "mean", device=Device.CPU)
     assert not execute(replace(request, live=True), {"cpu": backend}).uncompiled

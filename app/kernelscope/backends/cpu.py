@@ -97,9 +97,11 @@ class CpuBackend:
         """The code of kernels, by the types that it is compiled for."""
         self._ordered: set[Hashable] = set()
         """Kernels that are compiled while live runs do without."""
+        self._failed: set[Hashable] = set()
+        """Kernels of which that failed, where another method stands in: runs say why."""
         self.on_ready: Callable[[str], None] | None = None
         """Called with the filter's name, on any thread, when the code is ready that live runs did
-        without. None: they wait for it."""
+        without, or a run has to say why it is not. None: they wait for it."""
 
     def availability(self) -> Availability:
         cores = f"{self.threads} core" + "s" * (self.threads > 1)
@@ -244,16 +246,17 @@ class CpuBackend:
                 done += part
             spec.keep_rim(source, output, parameters, border)
         if passes is not compiled:
-            self._order(spec.name, compiled)
+            self._order(spec.name, compiled, stood_in=bool(implementation.stand_in))
         return output
 
     def _may_wait(self, passes: Sequence[CpuPass], request: Request) -> bool:
         """Return whether a run has its code, or waits for it."""
         if self.on_ready is None or not request.live:
             return True
-        return all(_signature(sweep) in self._compiled for sweep in passes)
+        signatures = {_signature(sweep) for sweep in passes}
+        return signatures <= self._compiled.keys() or bool(signatures & self._failed)
 
-    def _order(self, name: str, passes: Sequence[CpuPass]) -> None:
+    def _order(self, name: str, passes: Sequence[CpuPass], *, stood_in: bool) -> None:
         """Have the code of passes compiled, or loaded, for the runs to come."""
         wanted = {_signature(sweep) for sweep in passes}
         if wanted <= self._ordered:
@@ -276,7 +279,9 @@ class CpuBackend:
                 self._compile_all(kept, RunContext())
             except Exception:
                 _logger.exception("The code of %s could not be compiled", name)
-                return
+                if not stood_in:
+                    return  # what NumPy computes is the output
+                self._failed |= wanted
             if self.on_ready is not None:
                 self.on_ready(name)
 
