@@ -18,7 +18,7 @@ import pytest
 from kernelscope.backends.cuda import CudaBackend, components, device_run, info, slabs
 from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.compiler import Cubin
-from kernelscope.backends.cuda.kernel import Ready
+from kernelscope.backends.cuda.kernel import LaunchNeeds
 from kernelscope.backends.cuda.page_locked import is_page_locked
 from kernelscope.base.errors import DeviceUnavailable, OutOfMemory
 from kernelscope.engine import scaling
@@ -634,13 +634,13 @@ def test_launches_are_kept_with_plans_only(backend: CudaBackend) -> None:
         run(backend, image, "mean", level="tuned", gpus=1)
     card = backend._devices[0]
 
-    def ready() -> list[Ready]:
-        return [thing for thing in card._kept.values() if isinstance(thing, Ready)]
+    def ready() -> list[LaunchNeeds]:
+        return [thing for thing in card._kept.values() if isinstance(thing, LaunchNeeds)]
 
     (launch,) = ready()
     assert launch.step.is_kept
     other = replace(launch.step, is_kept=False)
-    assert card.call(Ready.of, other, 0, card).step is other
+    assert card.call(LaunchNeeds.of, other, 0, card).step is other
     assert ready() == [launch]
 
 
@@ -650,12 +650,12 @@ def test_plans_of_the_same_code_leave_each_other_their_memory(backend: CudaBacke
     for _ in range(2):
         run(backend, image, "mean", level="tuned", gpus=1)
     card = backend._devices[0]
-    step = next(thing.step for thing in card._kept.values() if isinstance(thing, Ready))
+    step = next(thing.step for thing in card._kept.values() if isinstance(thing, LaunchNeeds))
 
-    def ready(size: int) -> Ready:
+    def ready(size: int) -> LaunchNeeds:
         (launch,) = step.plan.launches
         plan = replace(step.plan, launches=(replace(launch, shared_bytes=size),))
-        return card.call(Ready.of, replace(step, plan=plan, is_kept=False), 0, card)
+        return card.call(LaunchNeeds.of, replace(step, plan=plan, is_kept=False), 0, card)
 
     larger, smaller = ready(96 << 10), ready(90 << 10)
     for each in (larger, smaller):

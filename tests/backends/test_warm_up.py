@@ -15,7 +15,7 @@ import pytest
 
 from kernelscope.backends import warm_up
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.backends.warm_up import COMMON, DTYPES, Done, Piece, pieces
+from kernelscope.backends.warm_up import COMMON, DTYPES, Done, FilterCode, pieces
 from kernelscope.base import jit
 from kernelscope.cli.main import main
 from kernelscope.filters.nlm import strength
@@ -26,8 +26,8 @@ def test_filters_in_use_come_first_with_all_their_types() -> None:
     found = pieces(["sobel", "median", "no such filter"])
     assert [each.filter_id for each in found[:6]] == ["sobel"] * 3 + ["median"] * 3
     assert len(found) == len(set(found)) == len(COMMON) * len(DTYPES)
-    assert found[6] == Piece("nlm", "uint8")
-    assert pieces()[: len(COMMON)] == [Piece(each, "uint8") for each in COMMON]
+    assert found[6] == FilterCode("nlm", "uint8")
+    assert pieces()[: len(COMMON)] == [FilterCode(each, "uint8") for each in COMMON]
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_estimates_are_compiled_as_well(folder: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(CpuBackend, "run", lambda *_: None)
     risks = mock.Mock(would_wait=strength.risks.would_wait)
     monkeypatch.setattr(strength, "risks", risks)
-    list(warm_up.compile_all([Piece("nlm", "uint8")]))
+    list(warm_up.compile_all([FilterCode("nlm", "uint8")]))
     risks.assert_called()
 
 
@@ -85,7 +85,7 @@ def test_pictures_are_shown_reduced_by_compiled_code(
     monkeypatch: pytest.MonkeyPatch, dtype: str
 ) -> None:
     monkeypatch.setattr(reduction, "_compiled", set())
-    assert list(warm_up._requests(Piece(COMMON[0], dtype)))
+    assert list(warm_up._requests(FilterCode(COMMON[0], dtype)))
     assert np.dtype(dtype) in reduction._compiled
 
 

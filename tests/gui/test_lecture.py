@@ -25,11 +25,11 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.teach.lecture.page import (
     Count,
+    Demonstration,
     LectureSubject,
     MeasuredTime,
     NamedNumber,
     NumberOrigin,
-    Shown,
 )
 from kernelscope.teach.lecture.pages import PAGES
 from tests.gui.helpers import wait_until
@@ -115,7 +115,7 @@ def test_a_page_that_fails_does_not_hold_up_the_next(
     go(qtbot, lecture, "memory")
     began, may_end = Event(), Event()
 
-    def fail(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
+    def fail(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
         began.set()
         may_end.wait(PATIENCE)
         raise AppError("It cannot be drawn.", "Go on.")

@@ -40,6 +40,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
 from kernelscope.base.errors import AppError, ImageWriteError
+from kernelscope.base.paths import RESOURCES
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
@@ -55,7 +56,7 @@ from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.preferences import Preferences
 from kernelscope.gui.widgets.messages import ErrorDialog, ReportDialog
 from kernelscope.gui.widgets.parts import SnugLabel
-from kernelscope.gui.widgets.theme import ICON_NAMES, icon
+from kernelscope.gui.widgets.theme import icon
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow, warm_up
 from kernelscope.images.image import Image
@@ -710,7 +711,9 @@ def test_debug_is_down_while_the_console_is_in_sight(qtbot: QtBot, window: MainW
     qtbot.waitUntil(button.isChecked)
 
 
-@pytest.mark.parametrize("name", ICON_NAMES)
+@pytest.mark.parametrize(
+    "name", [path.stem for path in (RESOURCES / "icons" / "lines").glob("*.svg")]
+)
 def test_icons_are_drawn_in_the_colours_of_the_palette(qtbot: QtBot, name: str) -> None:
     def darkest(drawn: QIcon, mode: QIcon.Mode) -> int:
         image = drawn.pixmap(QSize(32, 32), 1.0, mode).toImage()

@@ -59,6 +59,11 @@ def settle(qtbot: QtBot, window: MainWindow, count: int) -> None:
     qtbot.waitUntil(lambda: len(pictures.documents) == count and not pictures._count)
 
 
+def in_strip(window: MainWindow) -> list[str]:
+    strip = window.film_strip
+    return [strip.item(row).text() for row in range(strip.count())]
+
+
 def in_front(window: MainWindow) -> list[str]:
     """Return the pictures that the strip marks."""
     strip, role = window.film_strip, Qt.ItemDataRole.AccessibleTextRole
@@ -85,7 +90,7 @@ def test_pictures_dropped_together_all_open(
     drop(window, paths)
     settle(qtbot, window, 4)
     assert shown(window) == "a.png"
-    assert window.film_strip.titles() == ["a.png", "b.png", "c.png", "d.png"]
+    assert in_strip(window) == ["a.png", "b.png", "c.png", "d.png"]
     assert window.film_strip.isVisible()
     assert set(window.settings.recent_files) == set(paths)
     assert not [box for box in window.findChildren(NoticeDialog) if box.isVisible()]
@@ -97,7 +102,7 @@ def test_files_are_chosen_together(qtbot: QtBot, window: MainWindow, paths: list
     assert box.fileMode() is QFileDialog.FileMode.ExistingFiles
     choose_files(box, *paths[:2])
     settle(qtbot, window, 2)
-    assert window.film_strip.titles() == ["a.png", "b.png"]
+    assert in_strip(window) == ["a.png", "b.png"]
 
 
 def test_a_picture_opened_last_stays_in_front_of_slower_ones(
@@ -138,7 +143,7 @@ def test_pictures_join_the_one_that_is_open(
     qtbot.waitUntil(lambda: shown(window) == "b.png")  # the first of the new ones
     load(qtbot, window, paths[3])  # alone, but now there are several
     settle(qtbot, window, 4)
-    assert window.film_strip.titles() == ["a.png", "b.png", "c.png", "d.png"]
+    assert in_strip(window) == ["a.png", "b.png", "c.png", "d.png"]
     assert [each.size for each in documents(window)] == 4 * ["40×30, grey, 8 bit"]
     assert all(each.thumbnail.any() for each in documents(window))
 
@@ -223,9 +228,9 @@ def test_closing_and_opening_again(qtbot: QtBot, four: MainWindow) -> None:
     qtbot.waitUntil(lambda: shown(four) == "b.png")
     said_ = "Closed a.png; Ctrl+Shift+T opens it again, with its output."
     qtbot.waitUntil(lambda: four.statusBar().currentMessage() == said_)
-    assert four.film_strip.titles() == ["b.png", "c.png", "d.png"]
+    assert in_strip(four) == ["b.png", "c.png", "d.png"]
     click(qtbot, four, 1, cross=True)
-    assert four.film_strip.titles() == ["b.png", "d.png"]
+    assert in_strip(four) == ["b.png", "d.png"]
     assert shown(four) == "b.png"
     four.film_strip.setCurrentRow(1)
     qtbot.keyClick(four.film_strip, Qt.Key.Key_Delete)
@@ -249,7 +254,7 @@ def test_files_that_cannot_be_read_are_listed_and_the_others_open(
     assert "2 of 4 files could not be opened." in said(box)
     assert said(box).count("text.png") == said(box).count("gone.png") == 1
     box.reject()
-    assert window.film_strip.titles() == ["a.png", "b.png"]
+    assert in_strip(window) == ["a.png", "b.png"]
     assert shown(window) == "a.png"
 
 
@@ -362,7 +367,7 @@ def test_a_sample_that_was_only_looked_at_makes_room(
     qtbot.waitUntil(lambda: bool(shown(window)))
     drop(window, paths[:2])
     settle(qtbot, window, 2)
-    assert window.film_strip.titles() == ["a.png", "b.png"]
+    assert in_strip(window) == ["a.png", "b.png"]
     assert window.session.subject.history.undo_name  # Undo returns to the sample
 
 

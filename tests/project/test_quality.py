@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
 import sys
 import sysconfig
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,18 @@ def test_only_the_cuda_backend_mentions_pycuda() -> None:
     }
     assert found, "the pattern finds nothing"
     assert all(name.startswith("app/kernelscope/backends/cuda/") for name in found), found
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    """A recipe of the library has that of the engine, whose steps it calls with arrays."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in (ROOT / "app").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(path.relative_to(ROOT / "app").as_posix())
+    assert len(places) > 500
+    several = {name: found for name, found in places.items() if len(found) > 1}
+    assert several.keys() == {"Recipe"}, several
 
 
 def test_top_level_holds_only_what_belongs_there() -> None:

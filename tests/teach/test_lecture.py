@@ -19,11 +19,11 @@ from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from kernelscope.schema.parameters import ChoiceParameter, IntParameter, Parameter
 from kernelscope.teach.lecture.page import (
+    Demonstration,
     LecturePage,
     LectureSubject,
     MeasuredTime,
     NumberOrigin,
-    Shown,
 )
 from kernelscope.teach.lecture.pages import (
     MODES,
@@ -40,7 +40,7 @@ SQUARES = LectureSubject("squares", (np.indices((90, 120)).sum(axis=0) % 7 * 36)
 DOT = LectureSubject("dot", np.full((1, 1), 200, np.uint8))
 
 
-def values_of(shown: Shown) -> dict[str, str]:
+def values_of(shown: Demonstration) -> dict[str, str]:
     return {fact.name: fact.value for fact in shown.facts}
 
 

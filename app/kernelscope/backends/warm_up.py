@@ -63,7 +63,7 @@ _MORE: Mapping[str, tuple[Mapping[str, Any], ...]] = {
 """Values beside the defaults that have code of their own."""
 
 
-class Piece(NamedTuple):
+class FilterCode(NamedTuple):
     """Code of a filter for a type of samples."""
 
     filter_id: str
@@ -84,11 +84,11 @@ class Done(NamedTuple):
     left: float  # seconds that the rest should take
 
 
-def pieces(first: Sequence[str] = ()) -> list[Piece]:
+def pieces(first: Sequence[str] = ()) -> list[FilterCode]:
     """Return all pieces, those of the filters in use first, and bytes before other types."""
     order = dict.fromkeys((*(each for each in first if each in COMMON), *COMMON))
-    early = [Piece(each, dtype) for each in order if each in first for dtype in DTYPES]
-    rest = (Piece(each, dtype) for dtype in DTYPES for each in order)
+    early = [FilterCode(each, dtype) for each in order if each in first for dtype in DTYPES]
+    rest = (FilterCode(each, dtype) for dtype in DTYPES for each in order)
     return list(dict.fromkeys((*early, *rest)))
 
 
@@ -101,7 +101,7 @@ def _mark() -> Path:
     return jit.cache_folder() / "warm-up.json"
 
 
-def compile_all(work: Sequence[Piece]) -> Iterator[Done]:
+def compile_all(work: Sequence[FilterCode]) -> Iterator[Done]:
     """Compile the pieces, or find them in the cache; yield after each."""
     backend, begun = _Compiling(threads=1), time.perf_counter()
     yield Done(0, len(work), work[0].name if work else "", 0.0)
@@ -118,7 +118,7 @@ def compile_all(work: Sequence[Piece]) -> Iterator[Done]:
     compiled.try_to_keep(_mark(), json.dumps([list(each) for each in work]).encode())
 
 
-def _requests(piece: Piece) -> Iterator[Request]:
+def _requests(piece: FilterCode) -> Iterator[Request]:
     """Yield small requests that together need the code of a piece."""
     spec = filters.get(piece.filter_id)
     white = 1 if piece.dtype == "float32" else np.iinfo(piece.dtype).max

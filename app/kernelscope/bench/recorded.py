@@ -203,7 +203,7 @@ def _shapes(spec: FilterSpec) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class Shown:
+class BestShown:
     figure: RecordedTime
     before: Level
     factor: float
@@ -296,12 +296,12 @@ class Recorded:
         return levels
 
     @functools.cache  # noqa: B019 (read once, and kept as long as the program runs)
-    def best_shown(self, level: str) -> Shown | None:
+    def best_shown(self, level: str) -> BestShown | None:
         """Return where a level of a GPU gains most; None if it gains nowhere."""
         usual = [each.id for each in GPU_LEVELS]
         earlier = GPU_LEVELS[: usual.index(level)] if level in usual else ()
         found = [
-            Shown(figure, before[-1], setting.levels[before[-1].id].seconds / figure.seconds)
+            BestShown(figure, before[-1], setting.levels[before[-1].id].seconds / figure.seconds)
             for (_, device), settings in self._settings.items()
             for setting in settings.values()
             if device == Device.GPU

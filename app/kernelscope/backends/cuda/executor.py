@@ -18,7 +18,14 @@ from kernelscope.backends.cuda.arguments import geometry, set_constants, upload_
 from kernelscope.backends.cuda.card import GpuContext
 from kernelscope.backends.cuda.compiler import CubinCache
 from kernelscope.backends.cuda.device_run import DeviceRun, Pacer, PreparedFilter, RowPlace
-from kernelscope.backends.cuda.kernel import Kernel, Ready, Surroundings, Timed, block_of, evictor
+from kernelscope.backends.cuda.kernel import (
+    Kernel,
+    LaunchNeeds,
+    Surroundings,
+    Timed,
+    block_of,
+    evictor,
+)
 from kernelscope.backends.cuda.rim import with_rim
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.cuda.strips import Strip
@@ -36,7 +43,7 @@ overestimates the time on every supported card. A wait of its own takes 10 µs."
 
 class _Short(NamedTuple):
     launch: Launch
-    ready: Ready
+    ready: LaunchNeeds
     grid: tuple[int, ...]
     numbers: tuple[int, ...]
 
@@ -82,7 +89,7 @@ class ShortStep:
                 return cls(step, ())
         short = []
         for number, launch in enumerate(launches):
-            ready = Ready.of(step, number, device)
+            ready = LaunchNeeds.of(step, number, device)
             steps = (0, launch.steps) if launch.steps else ()
             numbers = (*geometry(task, 0, rows), *steps)
             grid = launch.grid(task.output_shape)

@@ -68,7 +68,7 @@ ALIGNMENT = 512  # bytes to which the driver's own allocations are aligned
 
 
 @dataclass(frozen=True)
-class Ready:
+class LaunchNeeds:
     """The needs of a launch of a plan, whatever rows it is for."""
 
     step: PreparedFilter  # its plan has the launch
@@ -80,7 +80,7 @@ class Ready:
     number: int  # index of the launch in the plan
 
     @classmethod
-    def of(cls, step: PreparedFilter, number: int, device: GpuContext) -> Ready:
+    def of(cls, step: PreparedFilter, number: int, device: GpuContext) -> LaunchNeeds:
         """Return it for a launch by number; the device keeps those of plans that it keeps.
 
         Others may hold a map of sigma, as large as a volume.
@@ -151,7 +151,7 @@ class Kernel:
         self.thrown_away: list[tuple[float, float]] = []
         self._measured = False
         self._queued: Timed | None = None
-        self._ready = Ready.of(step, number, run.device)
+        self._ready = LaunchNeeds.of(step, number, run.device)
         self._function, self._block = self._ready.function, self._ready.block
         set_constants(launch, self._ready.module, run.device)
         self._hardware_border = (

@@ -111,7 +111,7 @@ COPIERS = max(1, min(6, (os.cpu_count() or 1) - 1))
 link."""
 
 
-Piece = tuple[int, NDArray[np.uint8]]
+Chunk = tuple[int, NDArray[np.uint8]]
 """Bytes of an array, and where they begin: in the array, or on the card."""
 
 
@@ -208,7 +208,7 @@ class _Filled:
         self._queue: SimpleQueue[tuple[int, int, Any] | BaseException] = SimpleQueue()
 
     def fill(
-        self, number: int, pieces: Sequence[Piece], buffers: NDArray[np.uint8], some: range
+        self, number: int, pieces: Sequence[Chunk], buffers: NDArray[np.uint8], some: range
     ) -> None:
         """Fill buffers with some of the pieces of a round; on the thread of a copier."""
         try:
@@ -412,7 +412,7 @@ class Staging:
             self._memory.base.free()
 
 
-def _pieces(array: NDArray[Any], size: int = CHUNK_BYTES) -> list[Piece]:
+def _pieces(array: NDArray[Any], size: int = CHUNK_BYTES) -> list[Chunk]:
     """Cut the bytes of an array into pieces: (first byte, bytes)."""
     data = array.reshape(-1).view(np.uint8)
     return [(start, data[start : start + size]) for start in range(0, data.size, size)]

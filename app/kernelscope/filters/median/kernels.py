@@ -663,7 +663,7 @@ class Medians(NamedTuple):
     taps: tuple[int, ...] = groups.taps(3)
 
     @staticmethod
-    def emit(step: groups.Step) -> None:
+    def emit(step: groups.SweepStep) -> None:
         """Sort rows when they are needed: registers have room for five of them."""
         comparer = Comparer(step.builder)
         cells: list[Sorted] = []

@@ -132,7 +132,7 @@ class BinomialMeans(NamedTuple):
     taps: tuple[int, ...]
 
     @staticmethod
-    def emit(step: groups.Step) -> None:
+    def emit(step: groups.SweepStep) -> None:
         """Weigh each row once, and then these."""
         builder, size = step.builder, step.size
         weights = [step.loops.all(int(each)) for each in binomial(size)[: size // 2 + 1]]

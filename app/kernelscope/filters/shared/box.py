@@ -302,7 +302,7 @@ class Means(NamedTuple):
         return cls(groups.taps(size), scale.multiplier, scale.shift)
 
     @staticmethod
-    def emit(step: groups.Step) -> None:
+    def emit(step: groups.SweepStep) -> None:
         """Add up each row once; a sum of rows is that of the one above, and a row more and less."""
         loops, builder, size = step.loops, step.builder, step.size
         # Of constants LLVM would join the two shifts, and lose the upper half of a product.

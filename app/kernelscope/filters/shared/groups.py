@@ -30,7 +30,7 @@ GROUP = 8  # rows of results in a sweep
 LANES = 32  # samples of a step: a register of AVX2, or two for sums of 16 bits
 
 
-class Step(NamedTuple):
+class SweepStep(NamedTuple):
     """Writes a step of a sweep: some columns of all rows of a group."""
 
     loops: Loops
@@ -82,7 +82,7 @@ def sweep(
     targets = pointers(2, results, GROUP)
     with loops.steps(count) as x:
         places = [builder.add(x, builder.mul(step, count.type(tap))) for tap in range(size)]
-        step_of = Step(
+        step_of = SweepStep(
             loops,
             builder,
             size,

@@ -79,9 +79,6 @@ class FilmStrip(QListWidget):
         self.setFixedHeight(self._height())
         self.viewport().update()
 
-    def titles(self) -> list[str]:
-        return [self.item(row).text() for row in range(self.count())]
-
     def sizeHint(self) -> QSize:
         return QSize(3 * self.tile_size().width(), self._height())
 

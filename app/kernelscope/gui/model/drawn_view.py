@@ -10,7 +10,7 @@ from kernelscope.base.errors import Incomparable
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.comparison import NO_REFERENCE, View, like_output, offset_of
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import Shown
+from kernelscope.gui.model.displays import Viewed
 from kernelscope.gui.model.history import Reference
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.images.image import Image
@@ -27,7 +27,7 @@ _FORMULAS = {View.RESIDUAL: "output – input", View.DIFFERENCE: "output – ref
 class DrawnView:
     """The content of a pane; that of a volume is cut into slices when they are looked at."""
 
-    shown: Shown | None = None
+    shown: Viewed | None = None
     """The picture or volume whose values are read off."""
     pyramid: Pyramid | None = None
     """Of a picture: the samples that are drawn at any magnification."""
@@ -36,7 +36,7 @@ class DrawnView:
     automatic: Display | None = None
     """The display that the program would choose for `shown`."""
     view: View = View.OUTPUT
-    minus: Shown | None = None
+    minus: Viewed | None = None
     """Subtracted from `shown`, as the difference is drawn."""
     gain: int = 1
     """How much that is amplified."""

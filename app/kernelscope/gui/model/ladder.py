@@ -20,7 +20,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kernelscope.bench.recorded import Recorded, RecordedTime, Shown, Wanted
+from kernelscope.bench.recorded import BestShown, Recorded, RecordedTime, Wanted
 from kernelscope.bench.rows import Difference
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
@@ -226,7 +226,7 @@ class KnownRung:
     """Whether the figure is of another size, so that its time is shown by the megapixel."""
     parity: RungParity | None = None
     remark: str = ""
-    best: Shown | None = None  # of a level that the filter lacks: where to see it
+    best: BestShown | None = None  # of a level that the filter lacks: where to see it
     has_run: bool = False
     """Whether there was a run with the present settings on the present picture."""
     beside: KnownRung | None = None

@@ -436,7 +436,7 @@ class BenchTable(QTreeWidget):
         self.setAlternatingRowColors(True)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setItemDelegate(_Cell(self))
+        self.setItemDelegate(_SpacedRow(self))
         figures = FigureDelegate(self)
         for column in _NUMBERS:
             self.setItemDelegateForColumn(column, figures)
@@ -528,7 +528,7 @@ class BenchTable(QTreeWidget):
             self.setColumnWidth(column, max(wanted, self.columnWidth(column)))
 
 
-class _Cell(QStyledItemDelegate):
+class _SpacedRow(QStyledItemDelegate):
     """Keeps rows apart."""
 
     def sizeHint(

@@ -64,12 +64,12 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.source import Source
 from kernelscope.teach.handbook.svg import Drawing
 from kernelscope.teach.lecture.page import (
+    Demonstration,
     LecturePage,
     LectureSubject,
     MeasuredTime,
     NamedNumber,
     NumberOrigin,
-    Shown,
     count,
 )
 from kernelscope.teach.lecture.pages import PAGES
@@ -449,11 +449,11 @@ class LectureWindow(ToolWindow):
         page, values = self.page, dict(self._values[self.page.id])
         source, measured = self._source(), self._measured()
 
-        def work() -> tuple[LectureSubject, Shown]:
+        def work() -> tuple[LectureSubject, Demonstration]:
             subject = LectureSubject.of(source, measured)
             return subject, page.show(subject, values)
 
-        def then(made: tuple[LectureSubject, Shown]) -> None:
+        def then(made: tuple[LectureSubject, Demonstration]) -> None:
             self._busy = False
             if self._late:
                 self._refresh()
@@ -468,7 +468,7 @@ class LectureWindow(ToolWindow):
 
         self._background.start("lecture", work, then, failed)
 
-    def _show(self, page: LecturePage, subject: LectureSubject, shown: Shown) -> None:
+    def _show(self, page: LecturePage, subject: LectureSubject, shown: Demonstration) -> None:
         self.view.show_drawing(shown.drawing)
         self._show_facts(page.facts(shown, subject))
         self._about.setText(f"Picture: {subject.title}, {subject.size}, in grey, 8 bit")

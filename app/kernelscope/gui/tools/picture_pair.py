@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QToolBar, QWidget
 from kernelscope.gui.model.blind_test import BlindTest
 from kernelscope.gui.model.comparison import offset_of
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import Arrangement, Shown, automatic_of
+from kernelscope.gui.model.displays import Arrangement, Viewed, automatic_of
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.model.runs import Run
@@ -29,7 +29,7 @@ _ARRANGEMENTS = (Arrangement.SWIPE, Arrangement.SPLIT, Arrangement.SIDE_BY_SIDE)
 
 
 class Half(NamedTuple):
-    image: Shown
+    image: Viewed
     name: str  # written at the divide
     # Above it, where both are side by side.
     title: str

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from kernelscope.engine.region import Region
 from kernelscope.gui.model.camera import Point, Room
 from kernelscope.gui.model.display import ColourMap, Display
-from kernelscope.gui.model.displays import Arrangement, PaneSide, Shown, dtype_of
+from kernelscope.gui.model.displays import Arrangement, PaneSide, Viewed, dtype_of
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.measurements import white_of
 from kernelscope.gui.model.pyramid import Pyramid
@@ -86,7 +86,7 @@ class PairView(QWidget):
         self.view, count = view, view.count
         self.setObjectName("images" if count == 1 else "volumeViewer")
         self.names = "Input", "Output"
-        self.reference: Shown | None = None
+        self.reference: Viewed | None = None
         self._previews: Mapping[int, tuple[int, DrawnView]] = {}
         """Slices in place of those of the output, by the axis across: index and content."""
         self._earlier: frozenset[int] = frozenset()
@@ -175,7 +175,7 @@ class PairView(QWidget):
                 self.view.camera.show([(image.width, image.height)])
                 self.fit()
 
-    def _place(self, volume: Volume, before: Shown | None) -> None:
+    def _place(self, volume: Volume, before: Viewed | None) -> None:
         """Lay planes through a volume."""
         shape = volume.voxels.shape
         if not isinstance(before, Volume) or before.voxels.shape != shape:
@@ -533,7 +533,7 @@ class PairView(QWidget):
             return {}
         return values.middles(self.volume, self.view.planes, self.view.position)
 
-    def fitting_scale(self, image: Shown) -> float:
+    def fitting_scale(self, image: Viewed) -> float:
         """Return the device pixels per pixel of a picture when it is fitted."""
         if isinstance(image, Volume) or not self.lay_out_camera():
             return 1.0

@@ -9,7 +9,7 @@ from PySide6.QtGui import QPalette, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QGridLayout, QWidget
 
 from kernelscope.gui.model.camera import Point, lies_beside
-from kernelscope.gui.model.displays import PaneSide, Shown
+from kernelscope.gui.model.displays import PaneSide, Viewed
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets import theme
@@ -89,7 +89,7 @@ class Pane(QWidget):
         self._grid.setRowStretch(1, 0 if large is None else 1)
 
     @property
-    def shown(self) -> Shown | None:
+    def shown(self) -> Viewed | None:
         """The picture or volume whose values are read off."""
         return self.content.shown
 

@@ -105,8 +105,6 @@ _ACCENTS = ("#2560c8", "#6aa5ff")
 
 _FOLDER = RESOURCES / "icons" / "lines"
 
-ICON_NAMES = tuple(path.stem for path in _FOLDER.glob("*.svg"))  # the icons there are
-
 
 def icon(name: str) -> QIcon:
     return QIcon(_Engine((_FOLDER / f"{name}.svg").read_text(encoding="utf-8")))

@@ -20,7 +20,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from kernelscope.base.durations import about
 from kernelscope.base.errors import AppError
-from kernelscope.bench.recorded import Recorded, Shown, Wanted
+from kernelscope.bench.recorded import BestShown, Recorded, Wanted
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
@@ -192,7 +192,7 @@ class LevelRunner(QObject):
             )
         return with_neighbours(found)
 
-    def _best(self, rung: Rung) -> Shown | None:
+    def _best(self, rung: Rung) -> BestShown | None:
         """Return where a level can be seen that has no meaning for this filter."""
         if not rung.gap or self._recorded is None or rung.level is None:
             return None

@@ -135,7 +135,7 @@ as_recorded = NumberOrigin.RECORDED.number
 
 
 @dataclass(frozen=True)
-class Shown:
+class Demonstration:
     drawing: Drawing
     facts: tuple[NamedNumber, ...]
 
@@ -153,7 +153,7 @@ class Count:
 class LecturePage:
     id: str  # the name of its text in ``resources/lecture``
     controls: tuple[Parameter, ...]  # the values to try, one or two
-    show: Callable[[LectureSubject, Mapping[str, Any]], Shown]
+    show: Callable[[LectureSubject, Mapping[str, Any]], Demonstration]
     """Maps the picture and the values of the controls to the picture and numbers of the page. It
     may run a filter, which may have to be compiled."""
     figures: Callable[[], tuple[PublishedFigure, ...]] = lambda: ()
@@ -180,7 +180,7 @@ class LecturePage:
     def defaults(self) -> dict[str, Any]:
         return {control.name: control.default for control in self.controls}
 
-    def facts(self, shown: Shown, subject: LectureSubject) -> tuple[NamedNumber, ...]:
+    def facts(self, shown: Demonstration, subject: LectureSubject) -> tuple[NamedNumber, ...]:
         here = (
             NamedNumber(run.what, run.time, NumberOrigin.HERE)
             for run in subject.measured

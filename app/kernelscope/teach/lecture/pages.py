@@ -34,10 +34,10 @@ from kernelscope.schema.parameters import (
 from kernelscope.teach.handbook.svg import ACCENT
 from kernelscope.teach.lecture.page import (
     Count,
+    Demonstration,
     LecturePage,
     LectureSubject,
     NamedNumber,
-    Shown,
     as_recorded,
     by_formula,
     by_plan,
@@ -66,7 +66,7 @@ from kernelscope.traffic.gpus import Gpu
 
 PAGES: dict[str, LecturePage] = {}  # the pages in their order, by id
 
-_Show = Callable[[LectureSubject, Mapping[str, Any]], Shown]
+_Show = Callable[[LectureSubject, Mapping[str, Any]], Demonstration]
 
 
 def _page(*controls: Parameter, **about: Any) -> Callable[[_Show], _Show]:
@@ -90,11 +90,11 @@ def _border(default: Border, offered: Iterable[Border]) -> ChoiceParameter:
     )
 
 
-def _refusal(error: AppError, facts: Iterable[NamedNumber]) -> Shown:
+def _refusal(error: AppError, facts: Iterable[NamedNumber]) -> Demonstration:
     """Show why a filter cannot run on the picture."""
     board = Board(error.message)
     board.heading(0, 16, error.message, error.hint)
-    return Shown(board, tuple(facts))
+    return Demonstration(board, tuple(facts))
 
 
 def _operations(
@@ -122,7 +122,7 @@ def _operations(
         ("global loads", "global stores", "bytes of device memory"),
     ),
 )
-def _memory(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
+def _memory(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
     size, card = values["size"], SHOWN[values["card"]]
     launch = launch_of("mean", GLOBAL, subject.shape, {"size": size})
     samples = subject.pixels.size
@@ -141,7 +141,7 @@ def _memory(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
         by_formula(f"Least time for {subject.size} pixels", duration(floor)),
         by_formula("The same if no cell were read from a cache", duration(unshared)),
     )
-    return Shown(_memory_drawing(subject, size, launch.bytes_per_sample), facts)
+    return Demonstration(_memory_drawing(subject, size, launch.bytes_per_sample), facts)
 
 
 def _memory_drawing(subject: LectureSubject, size: int, least: float) -> Board:
@@ -179,7 +179,7 @@ _FINEST = 2.5  # units of the narrowest tile of which a grid is drawn
     figures=lambda: published("M", variant="single-block") + published("M", variant="global"),
     filters=("mean",),
 )
-def _blocks(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
+def _blocks(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
     card, block = SHOWN[values["card"]], block_of(values["block"])
     launch = launch_of("mean", GLOBAL, subject.shape, {"size": 3}, block=block)
     assert launch.tile is not None
@@ -194,7 +194,7 @@ def _blocks(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
         by_formula("Blocks for each of them", f"{blocks / card.multiprocessors:,.1f}"),
         by_formula("With many blocks, multiprocessors that work", f"{working}"),
     )
-    return Shown(_blocks_drawing(subject, launch.tile, working, card), facts)
+    return Demonstration(_blocks_drawing(subject, launch.tile, working, card), facts)
 
 
 def _blocks_drawing(
@@ -295,7 +295,7 @@ def sectors(stride: int, first: int, sample_bytes: int) -> int:
         "negative", ("uncoalesced", "global"), {}, ("global loads", "global sectors")
     ),
 )
-def _coalescing(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
+def _coalescing(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
     stride, first, size = values["stride"], values["first"], int(values["sample"])
     touched = sectors(stride, first, size)
     used, fetched = WARP * size, SECTOR * touched
@@ -305,7 +305,7 @@ def _coalescing(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
         by_formula("Bytes that the threads use", f"{used:,}"),
         by_formula("Used of the bytes delivered", f"{100 * used / fetched:.1f} %"),
     )
-    return Shown(_coalescing_drawing(subject, stride, first, size), facts)
+    return Demonstration(_coalescing_drawing(subject, stride, first, size), facts)
 
 
 def _coalescing_drawing(subject: LectureSubject, stride: int, first: int, size: int) -> Board:
@@ -382,7 +382,7 @@ _PITCH = 20.0
         ("global loads", "constant loads"),
     ),
 )
-def _constant(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
+def _constant(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
     size, apart = values["size"], values["apart"]
     mask = ((1,) * size,) * size
     launches = [
@@ -398,7 +398,7 @@ def _constant(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
         by_formula("Turns of the constant cache for one read of a warp", f"{apart}"),
         by_formula("For all weights of the mask", f"{apart * size * size:,}"),
     )
-    return Shown(_constant_drawing(subject, apart), facts)
+    return Demonstration(_constant_drawing(subject, apart), facts)
 
 
 def _constant_drawing(subject: LectureSubject, apart: int) -> Board:
@@ -443,7 +443,7 @@ def _constant_drawing(subject: LectureSubject, apart: int) -> Board:
         block_of(values["block"]),
     ),
 )
-def _tiles(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
+def _tiles(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
     size, block = values["size"], block_of(values["block"])
     launch = launch_of("mean", SHARED, subject.shape, {"size": size}, block=block)
     threads = launch.block[0] * launch.block[1]
@@ -457,7 +457,7 @@ def _tiles(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
         by_formula("Fewer reads, by a factor of", f"{size * size / a_pixel:.1f}"),
         by_plan("Shared memory of a block", f"{launch.shared_bytes:,} bytes"),
     )
-    return Shown(_tiles_drawing(subject, size, launch.block, a_pixel), facts)
+    return Demonstration(_tiles_drawing(subject, size, launch.block, a_pixel), facts)
 
 
 def _tiles_drawing(
@@ -536,7 +536,7 @@ def outside_reads(shape: tuple[int, ...], size: int) -> int:
         ("global loads", "texture fetches"),
     ),
 )
-def _textures(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
+def _textures(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
     size, border = values["size"], Border(values["border"])
     launch = launch_of("mean", TEXTURE, subject.shape, {"size": size})
     outside = outside_reads(subject.shape, size)
@@ -549,7 +549,7 @@ def _textures(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
         by_plan("They are answered by the", unit),
         by_formula("Copy into an array first", f"{subject.pixels.size:,} bytes"),
     )
-    return Shown(_textures_drawing(subject, border, size), facts)
+    return Demonstration(_textures_drawing(subject, border, size), facts)
 
 
 def _textures_drawing(subject: LectureSubject, border: Border, size: int) -> Board:
@@ -607,7 +607,7 @@ _BLOCKS_ACROSS = 4
     CARD,
     filters=("mean",),
 )
-def _occupancy(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
+def _occupancy(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
     card, limits = SHOWN[values["card"]], limits_of(values["card"])
     block = block_of(values["block"])
     launch = launch_of("mean", SHARED, subject.shape, {"size": 9}, block=block)
@@ -625,7 +625,7 @@ def _occupancy(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
             "compute capability {}.{}".format(*card.capability),
         ),
     )
-    return Shown(_occupancy_drawing(subject, held, block), facts)
+    return Demonstration(_occupancy_drawing(subject, held, block), facts)
 
 
 def _occupancy_drawing(subject: LectureSubject, held: Residence, block: tuple[int, int]) -> Board:
@@ -694,7 +694,7 @@ def _transfer_figures() -> tuple[RecordedTime, ...]:
     ),
     filters=("median",),
 )
-def _transfers(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
+def _transfers(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
     size = str(values["size"])
     chosen = [figure for figure in _transfer_figures() if figure.row.parameters.get("size") == size]
     chosen.sort(key=lambda figure: figure.row.asked)
@@ -724,7 +724,7 @@ def _transfers(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
     if not chosen:
         board.text(0, 80, "No recorded figures of this mask are installed.", size=15)
         facts.append(as_recorded("Recorded runs", "none"))
-    return Shown(board, tuple(facts))
+    return Demonstration(board, tuple(facts))
 
 
 # Borders: the rim of a result, by the rule for pixels outside of the picture.
@@ -742,7 +742,7 @@ def rim_pixels(shape: tuple[int, ...], size: int) -> int:
     side(9),
     filters=("mean",),
 )
-def _borders(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
+def _borders(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
     size, border = values["size"], Border(values["border"])
     part = subject.pixels[:_MOST, :_MOST]
     rim = rim_pixels(part.shape, size)
@@ -762,7 +762,7 @@ def _borders(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
             of_picture("Pixels that differ from border reflect", f"{np.count_nonzero(apart):,}"),
             of_picture("Largest difference, of 255", f"{apart.max()}"),
         ]
-    return Shown(_borders_drawing(part, result, size, border), tuple(facts))
+    return Demonstration(_borders_drawing(part, result, size, border), tuple(facts))
 
 
 def _borders_drawing(
@@ -807,7 +807,7 @@ def _borders_drawing(
     figures=lambda: published("F", filter="median", shape=(4096, 4096)),
     filters=("median",),
 )
-def _medians(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
+def _medians(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
     size, density = values["size"], values["density"]
     facts = [by_formula("Cells to rank, a pixel", f"{size * size}")]
     facts += _operations("median", ("global", "selection", "tuned"), subject, {"size": size})
@@ -824,7 +824,7 @@ def _medians(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
         of_picture(f"Black or white: {name.lower()}", f"{100 * share:.1f} %")
         for name, share in extreme.items()
     ]
-    return Shown(_medians_drawing(pictures, extreme, size), tuple(facts))
+    return Demonstration(_medians_drawing(pictures, extreme, size), tuple(facts))
 
 
 def _extreme(pixels: NDArray[np.uint8]) -> float:
@@ -877,7 +877,7 @@ _STRENGTH = 0.1  # filter sigma of the example: smooths noise that the eye sees
     figures=lambda: published("N", quantity="time") + published("N", quantity="speed-up"),
     filters=("nlm",),
 )
-def _nlm(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
+def _nlm(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
     patch, reach = values["patch"], values["search_radius"]
     side = 2 * reach + 1
     parameters = {"patch": patch, "search_radius": reach, "filter_sigma": _STRENGTH}
@@ -904,7 +904,7 @@ def _nlm(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
     board.fitted(336, 46, (320, 320), result)
     text = f"{side}×{side} patches of {patch}×{patch} pixels for every pixel of the result"
     board.text(0, 396, text, bold=True, size=15)
-    return Shown(board, tuple(facts))
+    return Demonstration(board, tuple(facts))
 
 
 # Several GPUs: shares of rows with halos, and the runs on one to four cards.
@@ -970,7 +970,7 @@ def recorded_runs() -> Mapping[int, RecordedRun]:
     ),
     filters=("mri_nlm",),
 )
-def _several(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
+def _several(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
     cards, reach = int(values["cards"]), values["reach"]
     height = subject.pixels.shape[0]
     ends = [height * number // cards for number in range(cards + 1)]
@@ -1014,4 +1014,4 @@ def _several(subject: LectureSubject, values: Mapping[str, Any]) -> Shown:
             fill=STRONG,
             bold=True,
         )
-    return Shown(board, tuple(facts))
+    return Demonstration(board, tuple(facts))
