@@ -3,11 +3,12 @@
     python resources/bench/calls.py                      all of it
     python resources/bench/calls.py --sizes 64 1024 4096 --filters gaussian bilateral
 
-Each line is the least of many times, taken in turns, in microseconds: other programs on the machine
-make some longer, none shorter. Beside it is the least processor time of a call, of all threads
-together, which other programs do not lengthen. OpenCV uses as many threads as the library. Results
-are compared first. Fresh processes find compiled code in the cache; theirs are seconds of
-processor time.
+Each line is the least of many times, in microseconds: other programs on the machine make some
+longer, none shorter. Beside it is the least processor time of a call, of all threads together,
+which other programs do not lengthen. OpenCV uses as many threads as the library; they take turns,
+each as often first. SciPy comes after them: it takes up to a thousand times as long, leaves nothing
+of the picture in the caches, and whoever came next would pay for that. Results are compared first.
+Fresh processes find compiled code in the cache; theirs are seconds of processor time.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from kernelscope.base import machine
 from kernelscope.base.parallel import core_count
 
 SIZES = (64, 256, 1024)
-ROUNDS = 400
-SECONDS = 4.0  # that a line may take, though each call is made five times
+ROUNDS = 1000
+SECONDS = 4.0  # that the calls of a line may take, though each is made five times
 
 
 class Case(NamedTuple):
@@ -134,18 +135,24 @@ def least(call: Callable[[], Any], best: tuple[float, float]) -> tuple[float, fl
     return min(best[0], taken), min(best[1], time.process_time() - spent)
 
 
-def compare(case: Case, size: int) -> None:
-    image = np.random.default_rng(1).integers(0, 256, (size, size), np.uint8)
-    made = case.call(image).astype(int)
-    assert np.abs(made - case.theirs(image)).max() <= case.differ, case.name
-    calls = [each for each in (case.call, case.theirs, case.scipy) if each]
+def in_turns(calls: list[Callable[[], Any]]) -> list[tuple[float, float]]:
     best = [(np.inf, np.inf)] * len(calls)
     begun = time.perf_counter()
     for number in range(ROUNDS):
         if number >= 5 and time.perf_counter() - begun > SECONDS:
             break
-        for i, call in enumerate(calls):
-            best[i] = least(functools.partial(call, image), best[i])
+        for i in sorted(range(len(calls)), reverse=number % 2 == 1):
+            best[i] = least(calls[i], best[i])
+    return best
+
+
+def compare(case: Case, size: int) -> None:
+    image = np.random.default_rng(1).integers(0, 256, (size, size), np.uint8)
+    made = case.call(image).astype(int)
+    assert np.abs(made - case.theirs(image)).max() <= case.differ, case.name
+    best = in_turns([functools.partial(each, image) for each in (case.call, case.theirs)])
+    if case.scipy:
+        best += in_turns([functools.partial(case.scipy, image)])
     row = "".join(f"{taken * 1e6:12.1f}{spent * 1e6:11.1f}" for taken, spent in best)
     print(f"{case.name:18}{size:5}²{row}   {best[0][0] / best[1][0]:.2f}", flush=True)
 
