@@ -107,6 +107,24 @@ def test_numpy_finds_the_same_errors_while_there_is_no_code(
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-7)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("colours", [1, 3])
+def test_numpy_finds_the_errors_of_growing_patches_together(
+    colours: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noisy = add_noise(NOISE, middle("astronaut", 64)[:, :, :colours], variance=0.004)
+    each = [SPEC.validate({"patch": patch}) for patch in (3, 7, 9)]
+    strengths = [values["patch"] ** 2 * np.array([0.001, 0.004]) for values in each]
+    wanted = [
+        estimated_errors(noisy, values, 0.063, of_patch, 1e7)
+        for values, of_patch in zip(each, strengths, strict=True)
+    ]
+    monkeypatch.setattr(JitKernel, "would_wait", lambda *_: True)
+    monkeypatch.setattr(nlm_strength, "risks", JitKernel(lambda *_: pytest.fail("no code")))
+    found = nlm_strength.errors_of_patches(noisy, each, 0.063, strengths, 1e7)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-7)
+
+
 @pytest.mark.parametrize("parameters", [{}, {"search": "image", "patch": 3, "weights": "gaussian"}])
 def test_a_part_of_pixels_and_candidates_says_the_same(
     parameters: dict[str, Any], monkeypatch: pytest.MonkeyPatch

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import product
 from typing import Any
 
@@ -267,7 +268,11 @@ def uncompiled_passes(task: CpuTask) -> Sequence[CpuPass]:
 
 
 def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
-    """Return the results of a band by NumPy, one offset of the window after the other."""
+    """Return the results of a band by NumPy, one offset of the window after the other.
+
+    The padded rows of a channel are one line: an offset is a distance along it, whatever row it
+    leads to. What is computed between the ends of two rows is not used.
+    """
     parameters, reach = task.parameters, task.parameters["search_radius"]
     colours = colour_count(task.source.shape[2])
     group = colours if parameters["colour"] == "joint" else 1
@@ -276,51 +281,53 @@ def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
     reduces = task.border is Border.REDUCE
     wide = replace(task, border=Border.REFLECT) if reduces else task
     found = uncompiled.cells(wide, margin, start, stop, np.float32).samples[..., :colours]
-    counted = uncompiled.cells(task, margin, start, stop).inside if reduces else None
-    rows, columns = stop - start, task.output.shape[1]
-
-    def part(array: NDArray[Any], dy: int, dx: int, more: int = 0) -> NDArray[Any]:
-        top, left = margin + dy - more, margin + dx - more
-        return array[top : top + rows + 2 * more, left : left + columns + 2 * more]
-
+    inside = uncompiled.cells(task, margin, start, stop).inside if reduces else None
+    counted = None if inside is None else inside.astype(np.float32).reshape(-1)
+    pitch, columns = found.shape[1], task.output.shape[1]
+    lines = np.moveaxis(found, 2, 0).reshape(colours, -1)
     # Squares of these are exponents; `floor` is the exponent without loss of weight.
-    natural = -metric.scale * math.log(2)
-    scaled, floor = found * np.float32(math.sqrt(natural)), np.float32(metric.floor * natural)
+    scaled = lines * np.sqrt(-metric.scale)
+    floor = np.float32(-metric.scale * metric.floor)
     is_uniform = bool((metric.profile == 1).all())
-    totals = np.zeros((rows, columns, colours), np.float32)
-    weights = np.zeros((rows, columns, colours // group), np.float32)
+    corner, first = half * pitch + half, margin * pitch + margin
+    count = (stop - start - 1) * pitch + columns
+    zeros = np.zeros(count + reach * (pitch + 1), np.float32)
+    totals = np.zeros((colours // group, group, stop - start, pitch), np.float32)
+    weights = np.zeros((colours // group, 1, stop - start, pitch), np.float32)
+    sums = totals.reshape(colours, -1)[:, :count], weights.reshape(len(weights), -1)[:, :count]
 
-    def add(weight: NDArray[Any], dy: int, dx: int) -> None:
+    def add(number: int, weight: NDArray[Any], offset: int) -> None:
+        at = slice(first + offset, first + offset + count)
         if counted is not None:
-            weight = weight * part(counted, dy, dx)
-        np.add(weights, weight, out=weights)
-        np.add(totals, weight * part(found, dy, dx), out=totals)
+            weight = weight * counted[at]
+        sums[1][number] += weight
+        for c in range(number * group, number * group + group):
+            sums[0][c] += weight * lines[c, at]
 
-    for dy in range(reach + 1):
-        for dx in range(-reach if dy else 0, reach + 1):
-            # Both ways at once: of the band, and of the pixels by this offset before it.
-            first, before = -min(dx, 0), max(dx, 0)
-            tall, wide = rows + dy + 2 * half, columns + abs(dx) + 2 * half
-            top, left = margin - dy - half, margin - before - half
-            squares = (
-                scaled[top : top + tall, left : left + wide]
-                - (scaled[top + dy : top + dy + tall, left + dx : left + dx + wide])
+    for dy, dx in product(range(reach + 1), range(-reach, reach + 1)):
+        offset = dy * pitch + dx
+        if offset < 0:
+            continue  # the other half of the offsets counts both ways
+        cells = slice(first - offset - corner, first + count + corner)
+        partners = slice(cells.start + offset, cells.stop + offset)
+        for number, planes in enumerate(scaled.reshape(-1, group, scaled.shape[1])):
+            squares = reduce(
+                np.add, (np.square(plane[cells] - plane[partners]) for plane in planes)
             )
-            squares *= squares
-            if group > 1:
-                squares = squares.sum(-1, keepdims=True)
-            if is_uniform:
-                apart = uncompiled.along_both(squares, metric.side, np.add)
-            else:
-                apart = uncompiled.weighted_along_both(squares, metric.profile)
-            np.subtract(floor, apart, out=apart)
-            np.minimum(apart, 0, out=apart)
-            weight = np.exp(apart, out=apart)
-            add(weight[dy:, before : before + columns], dy, dx)
-            if dy or dx:
-                add(weight[:rows, first : first + columns], -dy, -dx)
-    output = np.empty((rows, columns, task.source.shape[2]), task.source.dtype)
-    output[..., :colours] = uncompiled.finished(task, totals / weights)
+            for step in (pitch, 1):
+                squares = (
+                    uncompiled.combined(squares, metric.side, step, np.add)
+                    if is_uniform
+                    else uncompiled.weighted(squares, metric.profile, step)
+                )
+            np.subtract(floor, squares, out=squares)
+            weight = np.exp2(np.minimum(squares, zeros[: squares.size], out=squares), out=squares)
+            add(number, weight[offset:], offset)
+            if offset:
+                add(number, weight[:count], -offset)
+    means = (totals[..., :columns] / weights[..., :columns]).reshape(colours, -1, columns)
+    output = np.empty((stop - start, columns, task.source.shape[2]), task.source.dtype)
+    output[..., :colours] = uncompiled.finished(task, np.moveaxis(means, 0, 2))
     return output
 
 

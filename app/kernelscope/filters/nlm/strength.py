@@ -13,7 +13,7 @@ for many strengths at once: the distances of patches, which take the time, are t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any, NamedTuple
@@ -162,52 +162,73 @@ def risks(
                 totals[1, k] += 1 / weights + 2 * math.log(2) * scales[k] * slope
 
 
+class _Patch(NamedTuple):
+    """How patches are compared: see `compare_lines` and `risks`."""
+
+    profile: NDArray[np.float32]
+    floor: np.float32
+    scales: NDArray[np.float32]
+
+
 def risks_by_numpy(
     wide: NDArray[np.float32],
     places: NDArray[np.int64],
     share: np.float32,
-    profile: NDArray[np.float32],
-    floor: np.float32,
-    scales: NDArray[np.float32],
+    patches: Sequence[_Patch],
     reach: int,
     totals: NDArray[np.float64],
 ) -> None:
-    """As `risks`, of candidates up to `reach` away, in twice its time."""
-    half, count, span = len(profile) // 2, 2 * reach + 1, reach + len(profile) // 2
-    offsets, weights = np.arange(-span, span + 1), np.outer(profile, profile)
-    near = min(half, reach)  # candidates whose patch has the pixel in it, too
-    cells = slice(half - near, half + near + 1)
-    around = slice(reach - near, reach + near + 1)
-    mirrored = slice(span - near, span + near + 1)
+    """As `risks`, of candidates up to `reach` away, for several patches.
+
+    They grow, and cells that one has of the one before it have the same weight.
+    """
+    largest = len(patches[-1].profile) // 2
+    count, span = 2 * reach + 1, reach + largest
+    offsets = np.arange(-span, span + 1)
     for first in range(0, len(places), _AT_ONCE):
         y, x = places[first : first + _AT_ONCE].T
         block = wide[:, y + offsets[:, None, None], x + offsets[:, None]]  # pixels are last
-        apart = np.zeros((count, count, len(y)), np.float32)
-        for s, t in product(range(len(profile)), repeat=2):
-            for plane in block:
-                squares = plane[s : s + count, t : t + count] - plane[reach + s, reach + t]
-                squares *= squares
-                if weights[s, t] != 1:
-                    squares *= weights[s, t]
-                apart += squares
         own = block[:, span, span][:, None, None]
-        values = block[:, half : half + count, half : half + count] - own
-        slopes = -weights[half, half] * values
-        beyond = block[:, mirrored, mirrored][:, ::-1, ::-1]
-        slopes[:, around, around] += weights[cells, cells, None] * (own - beyond)
-        apart -= floor
-        slopes *= apart >= 0
-        np.maximum(apart, 0, out=apart)
-        apart[reach, reach] = _FAR
-        of_all = np.exp2(scales[:, None] * apart.reshape(-1, len(y)).T[:, None])
-        sums = 1 + of_all.sum(-1) / np.float64(share)
-        for value, slope in zip(values, slopes, strict=True):
-            three = np.stack((value, slope, value * slope)).reshape(3, -1, len(y))
-            means, leaning, products = np.moveaxis(of_all @ three.transpose(2, 1, 0), -1, 0) / share
-            means /= sums
-            totals[0] += (means * means).sum(0)
-            slope_of_mean = (products - means * leaning) / sums
-            totals[1] += (1 / sums + 2 * math.log(2) * scales * slope_of_mean).sum(0)
+        values = block[:, largest : largest + count, largest : largest + count] - own
+        shape, before = (count, count, len(y)), -1
+        distances, squares = np.zeros(shape, np.float32), np.empty(shape, np.float32)
+        for (profile, floor, scales), into in zip(patches, totals, strict=True):
+            half, weights = len(profile) // 2, np.outer(profile, profile)
+            for s, t in product(range(-half, half + 1), repeat=2):
+                if max(abs(s), abs(t)) <= before:
+                    continue
+                top, left = largest + s, largest + t
+                for plane in block:
+                    # A row of copies: NumPy takes twice as long for many short lines.
+                    cell = np.tile(plane[span + s, span + t], (count, 1))
+                    others = plane[top : top + count, left : left + count]
+                    np.square(np.subtract(others, cell, out=squares), out=squares)
+                    if weights[half + s, half + t] != 1:
+                        np.multiply(squares, weights[half + s, half + t], out=squares)
+                    np.add(distances, squares, out=distances)
+            before = half
+            near = min(half, reach)  # candidates whose patch has the pixel in it, too
+            cells = slice(half - near, half + near + 1)
+            around = slice(reach - near, reach + near + 1)
+            mirrored = slice(span - near, span + near + 1)
+            slopes = -weights[half, half] * values
+            beyond = block[:, mirrored, mirrored][:, ::-1, ::-1]
+            slopes[:, around, around] += weights[cells, cells, None] * (own - beyond)
+            apart = distances - floor
+            slopes *= apart >= 0
+            np.maximum(apart, 0, out=apart)
+            apart[reach, reach] = _FAR
+            apart = np.ascontiguousarray(apart.reshape(-1, len(y)).T)[:, None]
+            of_all = np.exp2(scales[:, None] * apart)
+            for value, slope in zip(values, slopes, strict=True):
+                four = np.stack((np.ones_like(value), value, slope, value * slope))
+                moments = of_all @ four.reshape(4, -1, len(y)).transpose(2, 1, 0)
+                sums, means, leaning, products = np.moveaxis(moments, -1, 0) / np.float64(share)
+                sums += 1
+                means /= sums
+                into[0] += (means * means).sum(0)
+                slope_of_mean = (products - means * leaning) / sums
+                into[1] += (1 / sums + 2 * math.log(2) * scales * slope_of_mean).sum(0)
 
 
 def estimate_strength(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
@@ -245,15 +266,11 @@ def estimate_patch(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
     if sigma == 0:
         return _PATCHES[0]
 
-    def error(patch: int) -> float:
-        values = {**parameters, "patch": patch}
-        strengths = _unit(values, sigma) * _CORRECTED_FACTORS
-        return float(estimated_errors(pixels, values, sigma, strengths, work).min())
-
-    work = _work_of_patch(sigma)
-    errors = {patch: error(patch) for patch in _PATCHES}
-    least = min(errors.values())
-    return min(patch for patch, each in errors.items() if each <= max(least, _ALIKE * least))
+    each = [{**parameters, "patch": patch} for patch in _PATCHES]
+    strengths = [_unit(values, sigma) * _CORRECTED_FACTORS for values in each]
+    errors = errors_of_patches(pixels, each, sigma, strengths, _work_of_patch(sigma)).min(1)
+    most = max(errors.min(), _ALIKE * errors.min())
+    return min(patch for patch, error in zip(_PATCHES, errors, strict=True) if error <= most)
 
 
 def _work_of_patch(sigma: float) -> float:
@@ -324,21 +341,38 @@ def estimated_errors(
     - `strengths`: shape (strengths,).
     - `work`: about how many operations are spent.
     """
+    return errors_of_patches(pixels, [parameters], sigma, [strengths], work)[0]
+
+
+def errors_of_patches(
+    pixels: Pixels,
+    each: Sequence[Mapping[str, Any]],
+    sigma: float,
+    strengths: Sequence[NDArray[np.float64]],
+    work: float,
+) -> NDArray[np.float64]:
+    """As `estimated_errors`, for parameters whose patches grow; shape (patches, strengths)."""
     height, width, channels = pixels.shape
-    drawn = _draw(height, width, parameters, len(strengths), work)
+    parameters = each[-1]
+    drawn = _draw(height, width, parameters, len(strengths[0]), work)
     places, lines, length, margin, share = drawn
     margins = ((margin, margin), (margin, margin), (0, 0))
     wide = np.pad(pixels, margins, mode="symmetric").transpose(2, 0, 1)
     wide = np.ascontiguousarray(wide, np.float32) / np.float32(white_level(pixels.dtype))
     together = channels if parameters["colour"] == "joint" else 1
-    scales = (-math.log2(math.e) / (together * strengths)).astype(np.float32)
-    profile = patch_profile(parameters).astype(np.float32)
-    given = {**parameters, "sigma": 100 * sigma, "strength": 100}
-    floor = np.float32(together * noise_floor(given))
+    given = {"sigma": 100 * sigma, "strength": 100}
+    patches = [
+        _Patch(
+            patch_profile(values).astype(np.float32),
+            np.float32(together * noise_floor({**values, **given})),
+            (-math.log2(math.e) / (together * of_patch)).astype(np.float32),
+        )
+        for values, of_patch in zip(each, strengths, strict=True)
+    ]
 
     def add(first: int, part: slice) -> NDArray[np.float64]:
         """Return the sums of a group of channels over some of the pixels."""
-        totals = np.zeros((2, len(strengths)))
+        totals = np.zeros((len(patches), 2, len(strengths[0])))
         shape = (lines.shape[1], length)
         buffers = (
             np.empty(shape, np.float32),
@@ -346,17 +380,21 @@ def estimated_errors(
             np.empty((together, *shape), np.float32),
         )
         group, at = wide[first : first + together], places[part] + margin
-        given = (group, at, lines[part] + margin, share, profile, floor, scales, buffers, totals)
-        if parameters["search"] == "window" and risks.would_wait(*given):
-            reach = parameters["search_radius"]
-            risks_by_numpy(group, at, share, profile, floor, scales, reach, totals)
+        tasks = [
+            (group, at, lines[part] + margin, share, *patch, buffers, into)
+            for patch, into in zip(patches, totals, strict=True)
+        ]
+        if parameters["search"] == "window" and risks.would_wait(*tasks[0]):
+            risks_by_numpy(group, at, share, patches, parameters["search_radius"], totals)
         else:
-            risks(*given)
+            for task in tasks:
+                risks(*task)
         return totals
 
     parts = [slice(part, None, _PARTS) for part in range(_PARTS)]
     tasks = list(product(range(0, channels, together), parts))
     with ThreadPoolExecutor(min(_PARTS, core_count()), "kernelscope-strength") as pool:
-        totals = sum(pool.map(lambda task: add(*task), tasks), np.zeros((2, len(strengths))))
+        totals = sum(pool.map(lambda task: add(*task), tasks))
     samples = len(places) * channels
-    return totals[0] / samples - sigma**2 + 2 * sigma**2 * totals[1] / samples
+    residuals, divergences = np.moveaxis(np.asarray(totals), 1, 0) / samples
+    return residuals - sigma**2 + 2 * sigma**2 * divergences
