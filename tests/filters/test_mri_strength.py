@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernelscope.filters.mri_nlm import SPEC
+from kernelscope.base.jit import JitKernel
+from kernelscope.filters.mri_nlm import SPEC, strength
 from kernelscope.filters.mri_nlm.model import reach_of
 from kernelscope.filters.mri_nlm.strength import (
     BETAS,
@@ -100,6 +101,34 @@ def test_errors_of_rician_noise_are_known(signal: float) -> None:
         result = apply(SPEC, noisy[..., None], given)[3:15, 3:15, 3:15, 0]
         actual = squared_error(result, np.asarray(noisy.mean() if signal else 0))
         assert found[0] / len(places) == pytest.approx(actual, rel=0.15, abs=4), beta
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"search_radius": 2},
+        {"search_radius": (3, 2, 1), "patch_radius": (1, 2, 1)},
+        {"search_radius": 1, "patch_radius": 2},
+        {"search_radius": (2, 4, 2), "patch_radius": (2, 1, 2), "dimensions": "2d"},
+    ],
+)
+@pytest.mark.parametrize("rician", [False, True])
+def test_numpy_finds_the_same_errors_while_there_is_no_code(
+    parameters: dict[str, Any], rician: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At borders, in the dark, and where a component does not count too."""
+    truth = np.stack(list(head((9, 14, 12), (Contrast.T1W, Contrast.T2W)).truth.values()), axis=-1)
+    noise = 15 * np.random.default_rng(0).standard_normal(truth.shape)
+    noisy = np.abs(truth + noise).astype(np.float32)
+    places = all_places(truth.shape)[::5]
+    sigmas = np.broadcast_to([12.0, 20.0], (len(places), 2))
+    power = np.where(np.arange(2 * len(places)).reshape(-1, 2) % 7 == 0, 0, sigmas**2)
+    reach = reach_of(SPEC.validate(parameters))
+    given = (noisy, places, sigmas, power, reach.search, reach.patch, rician)
+    wanted = estimated_errors(*given)
+    monkeypatch.setattr(JitKernel, "would_wait", lambda *_: True)
+    monkeypatch.setattr(strength, "risks", JitKernel(lambda *_: pytest.fail("no code")))
+    np.testing.assert_allclose(estimated_errors(*given), wanted, rtol=1e-4)
 
 
 def known(*sigmas: float) -> Any:

@@ -32,6 +32,7 @@ from kernelscope.filters.shared.mri_sigma import (
     cut_out,
     estimate_around,
     estimate_global,
+    rician_factor,
     rician_share,
 )
 from kernelscope.filters.shared.mri_sigma_map import map_sigma, sigmas_at
@@ -61,6 +62,9 @@ _VOXELS, _FEWEST = 4096, 256
 
 _TRIES = 8
 """How many voxels are drawn for each that is wanted: most of a scan is background."""
+
+_AT_ONCE = 32
+"""Voxels that are computed together without compiled code: more would not fit into a cache."""
 
 _SIGNAL = 3.0
 """Mean square over sigma² from which on there is signal: 2 without any; the mean of 27 voxels
@@ -199,6 +203,84 @@ def risks(
                 totals[c, k] += mean * mean + variance * (2 * divergence - 1)
 
 
+def risks_by_numpy(
+    source: Pixels,
+    places: NDArray[np.int64],
+    noise: NDArray[np.float64],
+    strengths: NDArray[np.float32],
+    scales: NDArray[np.float32],
+    first: np.float32,
+    radii: tuple[Radii, Radii],
+    totals: NDArray[np.float64],
+) -> None:
+    """As `risks`, for the seconds in which that is compiled for the first time."""
+    search, patch = radii
+    spans, counts = np.add(search, patch), tuple(2 * radius + 1 for radius in search)
+    mirrored = [
+        np.pad(np.arange(length), span, mode="symmetric")
+        for length, span in zip(source.shape, spans, strict=False)
+    ]
+    near = np.minimum(search, patch)  # candidates whose patch has the voxel in it, too
+    within = tuple(slice(s - n, s + n + 1) for s, n in zip(search, near, strict=True))
+    opposite = tuple(
+        slice(s + n, s - n - 1 if s > n else None, -1) for s, n in zip(spans, near, strict=True)
+    )
+    inner = tuple(slice(p, p + count) for p, count in zip(patch, counts, strict=True))
+    tried = np.append(first, scales) if first else scales
+    for number in range(0, len(places), _AT_ONCE):
+        part = slice(number, number + _AT_ONCE)
+        z, y, x = (
+            line[place + np.arange(2 * span + 1)[:, None]]
+            for line, place, span in zip(mirrored, places[part].T, spans, strict=True)
+        )
+        found = source[z[:, None, None], y[:, None], x]  # voxels of the batch are last but one
+        block = np.ascontiguousarray(np.moveaxis(found, -1, 0), np.float32)
+        strength = strengths[part].T
+        own = block[:, *spans]
+        apart = np.zeros((*counts, own.shape[1]), np.float32)
+        squares = np.empty_like(apart)
+        for plane, root in zip(block, np.sqrt(strength), strict=True):
+            scaled = plane * root
+            for cell in product(*(range(2 * radius + 1) for radius in patch)):
+                # A row of copies: NumPy takes twice as long for many short lines.
+                middle = np.tile(scaled[*np.add(search, cell)], (counts[2], 1))
+                others = scaled[tuple(map(slice, cell, np.add(cell, counts)))]
+                np.square(np.subtract(others, middle, out=squares), out=squares)
+                np.add(apart, squares, out=apart)
+        apart[search] = _FAR
+        lines = np.ascontiguousarray(apart.reshape(-1, own.shape[1]).T)[:, None]
+        of_all = np.exp2(tried[:, None] * lines)
+        for c, into in enumerate(totals):
+            value = block[c][inner] - own[c]
+            slope = -strength[c] * value
+            slope[within] += strength[c] * (own[c] - block[c][opposite])
+            five = np.stack((np.ones_like(value), value, slope, value * slope, value * value))
+            moments = of_all @ five.reshape(5, -1, own.shape[1]).transpose(2, 1, 0)
+            weights, means, leaning, products, powers = np.moveaxis(moments, -1, 0).astype(float)
+            weights += 1
+            variance, middles = noise[part, c, None], own[c, :, None].astype(float)
+            counted = variance[:, 0] > 0
+            rest = np.zeros((len(variance), 0))
+            spread, is_dark = variance, np.zeros_like(counted)
+            if first:
+                power = middles * middles + (2 * middles * means + powers) / weights
+                with np.errstate(divide="ignore"):
+                    ratio = power[:, :1] / variance
+                is_dark = ratio[:, 0] < _SIGNAL
+                spread = variance * rician_factor(ratio)
+                rest = np.maximum(power[:, 1:] - 2 * variance, 0)
+                weights, means, leaning, products = (
+                    each[:, 1:] for each in (weights, means, leaning, products)
+                )
+            means /= weights
+            slopes = (products - means * leaning) / weights
+            divergences = 1 / weights + 2 * math.log(2) * scales * slopes
+            errors = means * means + spread * (2 * divergences - 1)
+            if first:
+                errors = np.where(is_dark[:, None], rest, errors)
+            into += errors[counted].sum(0)
+
+
 def estimate_beta(
     source: Pixels,
     noise_at: Callable[[NDArray[np.int64]], NDArray[np.float64]],
@@ -315,7 +397,10 @@ def estimated_errors(
             np.empty((components, *lines), np.float32),
         )
         own = (places[part::_PARTS], noise[part::_PARTS], strengths[part::_PARTS])
-        risks(source, *own, scales, first, (search, patch), work, totals)
+        if risks.would_wait(source, *own, scales, first, (search, patch), work, totals):
+            risks_by_numpy(source, *own, scales, first, (search, patch), totals)
+        else:
+            risks(source, *own, scales, first, (search, patch), work, totals)
         return totals
 
     with ThreadPoolExecutor(min(_PARTS, core_count()), "kernelscope-strength") as pool:
