@@ -172,7 +172,7 @@ def compare_all(folder: Path) -> int:
         mark = "" if row.agrees else "   differs"
         print(f"{row.kernel:16} {row.metric:58} {row.profiled:12,.0f} {row.counted:12,.0f}{mark}")
     wrong = sum(not row.agrees for row in rows)
-    print(f"{len(rows) - wrong} of {len(rows)} figures agree within {TOLERANCE:.0%}.")
+    print(f"{len(rows) - wrong} of {len(rows)} figures agree within {100 * TOLERANCE:.0f} %.")
     return 1 if wrong or not rows else 0
 
 

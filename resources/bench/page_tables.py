@@ -361,7 +361,7 @@ def on_the_card(report: Report) -> str:
             if ours is not None and ours.bytes is not None and ours.copy_rate is not None:
                 rate = ours.bytes / full_time(ours) / ours.copy_rate
                 theirs = (milliseconds(found.get(name)) for name in names)
-                yield ours.label, milliseconds(ours), f"{rate:.0%}", *theirs
+                yield ours.label, milliseconds(ours), f"{100 * rate:.0f} %", *theirs
 
     head = (
         f"Kernels of level `tuned` beside NVIDIA's NPP and CuPy in the same run, in ms: "

@@ -119,7 +119,7 @@ def test_peak_rate(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_measured_bandwidth_beside_the_theoretical(cuda: Any) -> None:
     group = info.measured_group(2.873e12, info.theoretical_bandwidth(cuda, 0))
-    assert [(fact.value, fact.unit) for fact in group.facts] == [("2,873", "GB/s"), ("86%", "")]
+    assert [(fact.value, fact.unit) for fact in group.facts] == [("2,873", "GB/s"), ("86 %", "")]
     assert "too little" in info.measured_group(None, None).facts[0].value
 
 

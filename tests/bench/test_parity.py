@@ -98,7 +98,7 @@ def test_levels_that_do_not(image: Image, backends: dict[str, Backend]) -> None:
     assert parity.place == (3, 4, 0)
     assert parity.share == pytest.approx(2 / 120)
     assert [parity.map[3, 4], parity.map[1, 1], np.count_nonzero(parity.map)] == [250, 1, 2]
-    assert "1.67% of the samples differ" in parity.describe()
+    assert "1.67 % of the samples differ" in parity.describe()
     backends["gpu"].close()
 
 

@@ -212,7 +212,7 @@ def test_a_line_of_the_table() -> None:
 
 def test_remarks() -> None:
     text = format_row(LIBRARY, REPORT.rows)
-    assert "25.00% differ from ours, by up to 1" in text
+    assert "25.00 % differ from ours, by up to 1" in text
     assert "1.3 cores busy with other programs" in text
     assert "warm caches" in text
     part = replace(SERIAL, asked=(1024, 512), shape=(256, 128))

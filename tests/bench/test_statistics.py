@@ -208,7 +208,7 @@ def test_difference_is_not_lost_in_bytes() -> None:
     ours, theirs = np.array([[0, 255, 7]], np.uint8), np.array([[255, 0, 7]], np.uint8)
     difference = Difference.between(ours, theirs)
     assert [difference.largest, difference.share] == [255, pytest.approx(2 / 3)]
-    assert difference.describe() == "66.67% differ from ours, by up to 255"
+    assert difference.describe() == "66.67 % differ from ours, by up to 255"
     assert not Difference.between(ours, ours).describe()
 
 

@@ -383,7 +383,7 @@ def test_a_terminal_is_told_how_far_it_is_and_how_long_it_takes(
     now += 5
     status.progress("compute", 0.25)
     *_, first, second = (text.strip() for text in capsys.readouterr().err.split("\r"))
-    assert (first, second) == ("compute 0%", "compute 25%, 15 s left")
+    assert (first, second) == ("compute 0 %", "compute 25 %, 15 s left")
 
 
 # phantom ------------------------------------------------------------------------------

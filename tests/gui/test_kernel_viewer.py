@@ -225,7 +225,7 @@ def test_a_run_shows_up(viewer: KernelViewer, launches: dict[str, LaunchReport])
     assert "Last run on the GPU" in text
     assert "Registers\t40 a thread" in text
     assert "Spilled registers\t8 bytes a thread" in text
-    assert "Theoretical occupancy\t75%" in text
+    assert "Theoretical occupancy\t75 %" in text
     assert viewer.findChild(QLabel, "kernelState").text() == ""
 
 
@@ -558,7 +558,7 @@ def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
     assert "blocks of 14×18" in window.runs.table.text()
     window.companions.show_kernel()
     assert "Block\t14 × 18 threads" in table(viewer)
-    assert "Theoretical occupancy\t75%\nCompiled by\tnvcc 13.0" in table(viewer)
+    assert "Theoretical occupancy\t75 %\nCompiled by\tnvcc 13.0" in table(viewer)
 
 
 def test_a_line_that_is_asked_for_before_the_file_is_seen_stays(qtbot: QtBot) -> None:

@@ -209,7 +209,7 @@ def test_results_are_compared_with_the_serial_level_whenever_it_comes() -> None:
     known = ladder.parity(first.request, place)
     assert known is not None
     assert known.agreement is Agreement.DIFFERENT
-    assert known.describe() == "100.00% of the samples differ from CPU serial, by up to 1."
+    assert known.describe() == "100.00 % of the samples differ from CPU serial, by up to 1."
     own = ladder.parity(first.request, reference.place)
     assert own is not None
     assert own.agreement is Agreement.REFERENCE

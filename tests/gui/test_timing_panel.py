@@ -62,8 +62,8 @@ def test_nothing_yet(panel: TimingPanel) -> None:
 def test_stages_are_added_up_and_compiling_stands_apart(panel: TimingPanel) -> None:
     panel.show_run(as_run(cpu_result(10.0)))
     assert rows(panel, "timingStages") == [
-        ["Prepare", "1.00 ms", "10%"],
-        ["Compute", "9.00 ms", "90%"],
+        ["Prepare", "1.00 ms", "10 %"],
+        ["Compute", "9.00 ms", "90 %"],
         ["Compile", "2.00 s", "not counted"],
     ]
     total = panel.findChild(QLabel, "timingTotal").text()
@@ -93,10 +93,10 @@ def test_a_gpu_run_shows_rates_and_repeats(qtbot: QtBot) -> None:
     metrics = (Metric("effective rate", 1e12, "B/s"), Metric("copy rate", 4e12, "B/s"))
     panel.show_run(as_run(Result(request, request.image, "gpu", "tuned", stages, (), metrics)))
     total = panel.findChild(QLabel, "timingTotal").text()
-    assert total.endswith("\nKernel 1,000 GB/s, 25% of copy rate")
+    assert total.endswith("\nKernel 1,000 GB/s, 25 % of copy rate")
     tree = panel.findChild(QTreeWidget, "timingStages")
     rows = {tree.topLevelItem(n).text(0): tree.topLevelItem(n) for n in range(4)}
-    assert [item.text(2) for item in rows.values()] == ["25%", "50%", "25%", "not counted"]
+    assert [item.text(2) for item in rows.values()] == ["25 %", "50 %", "25 %", "not counted"]
     assert rows["Kernel"].toolTip(1) == "2.00 ms, median of 3 (1.00 ms to 4.00 ms)"
 
 
@@ -114,8 +114,8 @@ def test_what_overlapped_is_in_no_total(panel: TimingPanel) -> None:
     panel.show_run(as_run(Result(request, request.image, "gpu", "tuned", stages)))
     assert panel.findChild(QLabel, "timingTotal").text().startswith("10.0 ms")
     assert rows(panel, "timingStages") == [
-        ["Slabs", "9.00 ms", "90%"],
-        ["Convert", "1.00 ms", "10%"],
+        ["Slabs", "9.00 ms", "90 %"],
+        ["Convert", "1.00 ms", "10 %"],
         ["Upload", "3.00 ms", "overlapped"],
         ["Kernel", "8.00 ms", "overlapped"],
         ["Download", "4.00 ms", "overlapped"],
@@ -221,7 +221,7 @@ def test_each_kernel_of_a_plan_has_its_line_and_its_lane(qtbot: QtBot, panel: Ti
     kernels = (KernelTime("nlm_global_weights", 3e-3), KernelTime("nlm_global_mean", 1e-3))
     panel.show_run(as_run(timed(RUN[3]._replace(kernels=kernels))))
     assert rows(panel, "timingStages") == [
-        ["Kernel", "4.00 ms", "100%"],
+        ["Kernel", "4.00 ms", "100 %"],
         ["    nlm_global_weights", "3.00 ms", ""],
         ["    nlm_global_mean", "1.00 ms", ""],
     ]

@@ -51,8 +51,9 @@ class Parity:
             return f"{self.label}: {len(self.levels)} levels give the same result."
         less, more = self.pair
         return (
-            f"{self.label}: {self.share:.2%} of the samples differ between {len(self.levels)} "
-            f"levels, by up to {self.largest:g} ({less} and {more} at {self.place})."
+            f"{self.label}: {100 * self.share:.2f} % of the samples differ between "
+            f"{len(self.levels)} levels, by up to {self.largest:g} "
+            f"({less} and {more} at {self.place})."
         )
 
 

@@ -45,7 +45,7 @@ class Difference:
         if not self.largest:
             return ""
         where = " inside" if self.inside else ""
-        return f"{self.share:.2%}{where} differ from ours, by up to {self.largest:g}"
+        return f"{100 * self.share:.2f} %{where} differ from ours, by up to {self.largest:g}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -286,7 +286,7 @@ def _verify(options: argparse.Namespace) -> int:
     with _session(options, _plan(options, _VERIFIED, picture)) as (plan, backends, token):
 
         def announce(text: str, fraction: float) -> None:
-            status.show(f"{text} {fraction:.0%}")
+            status.show(f"{text} {100 * fraction:.0f} %")
 
         for case in itertools.chain.from_iterable(map(subjects, plan.sweeps)):
             parity = verify(

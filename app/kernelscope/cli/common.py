@@ -288,7 +288,7 @@ class StatusLine:
         self._left = TimeLeft()
 
     def progress(self, stage: str, fraction: float) -> None:
-        self.show(f"{stage} {fraction:.0%}{self._left.describe(stage, fraction)}")
+        self.show(f"{stage} {100 * fraction:.0f} %{self._left.describe(stage, fraction)}")
 
     def show(self, text: str) -> None:
         if self._shown:

@@ -175,7 +175,7 @@ def measured_group(copy_rate: float | None, theoretical: str | None) -> FactGrou
     if copy_rate is None:
         return _group("Measured", ("Copy on the card", "too little free memory to measure"))
     gigabytes = copy_rate / 1e9
-    share = theoretical and f"{gigabytes / float(theoretical.replace(',', '')):.0%}"
+    share = theoretical and f"{100 * gigabytes / float(theoretical.replace(',', '')):.0f} %"
     return _group(
         "Measured",
         ("Copy on the card, read + written", f"{gigabytes:,.0f}", "GB/s"),

@@ -85,7 +85,7 @@ class BarDelegate(QStyledItemDelegate):
         index: QModelIndex | QPersistentModelIndex,
     ) -> None:
         super().paint(painter, option, index)  # a selected line has a ground
-        room = option.fontMetrics.horizontalAdvance("100%  ") if index.data() else 0
+        room = option.fontMetrics.horizontalAdvance("100 %  ") if index.data() else 0
         area = option.rect.adjusted(1 + room, 2, -1, -2)
         for part, start, stop in index.data(BARS) or ():
             left = round(area.width() * start)

@@ -351,7 +351,7 @@ class TimingPanel(QWidget):
         counted = added_up(stage for stage in run.stages if stage.counted)
         for name, seconds in counted.items():
             share = seconds / max(run.seconds, 1e-9)
-            item = self._add_stage(name, seconds, f"{share:.0%}")
+            item = self._add_stage(name, seconds, f"{100 * share:.0f} %")
             item.setData(2, BARS, end_to_end([(part_of(name), share)]))
             same = [stage for stage in run.stages if stage.name == name]
             if len(same) == 1 and same[0].repeats:
@@ -404,12 +404,12 @@ class TimingPanel(QWidget):
 def _rates(metrics: Iterable[Metric]) -> list[str]:
     """Return a line on the kernel's throughput, where it was measured.
 
-    Four digits and 100% have to fit next to the list of runs: a second line costs a stage.
+    Four digits and 100 % have to fit next to the list of runs: a second line costs a stage.
     """
     values = {metric.name: metric.value for metric in metrics}
     effective, copy = values.get("effective rate"), values.get("copy rate")
     if effective is None:
         return []
-    share = f", {effective / copy:.0%} of copy rate" if copy else ""
+    share = f", {100 * effective / copy:.0f} % of copy rate" if copy else ""
     rate = effective / 1e9
     return [f"Kernel {rate:,.{0 if rate >= 100 else 1}f} GB/s{share}"]

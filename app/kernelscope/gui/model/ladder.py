@@ -66,9 +66,9 @@ class RungParity:
             return f"Same result as {self.reference}, in every sample."
         assert self.difference is not None
         share, largest = self.difference.share, self.difference.largest
-        text = f"{share:.2%} of the samples differ from {self.reference}, by up to {largest:.3g}"
+        text = f"{100 * share:.2f} % of the samples differ from {self.reference}"
         within = " (rounding of floats)" if self.agreement is Agreement.ROUNDING else ""
-        return f"{text}{within}."
+        return f"{text}, by up to {largest:.3g}{within}."
 
 
 ROUNDING = 1e-4

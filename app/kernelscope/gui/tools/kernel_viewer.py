@@ -119,7 +119,7 @@ def with_generation(target: str) -> str:
 
 def last_run(report: LaunchReport) -> FactGroup:
     share = report.occupancy
-    occupancy = () if share is None else (Fact("Theoretical occupancy", f"{share:.0%}"),)
+    occupancy = () if share is None else (Fact("Theoretical occupancy", f"{100 * share:.0f} %"),)
     return FactGroup(
         LAST_RUN,
         (
