@@ -168,6 +168,11 @@ def test_options_of_colours_are_shown_for_colours_only(
     assert are_shown() == [True, True]
     window.session.set_grey(True)
     assert are_shown() == [False, True]
+    assert window.session.require().step.grey
+    load(qtbot, window, picture)
+    assert not window.session.require().step.grey, "what is not shown is not done"
+    load(qtbot, window, colours)
+    assert window.session.require().step.grey
     window.session.set_grey(False)
     assert are_shown() == [True, True]
 

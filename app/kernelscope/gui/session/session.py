@@ -30,7 +30,7 @@ from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.history import Moment, parts_of
 from kernelscope.gui.model.pipeline import Pipeline, kept_steps
 from kernelscope.gui.model.rungs import AUTO, Rung, RungPlace, chosen_place, rungs
-from kernelscope.gui.session.subject import Fields, Observed, Subject
+from kernelscope.gui.session.subject import MOMENT, Fields, Observed, Subject
 from kernelscope.gui.session.subjects import PictureSubject, VolumeSubject
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
@@ -153,7 +153,9 @@ class Session(Observed):
     # --- the inputs ---
 
     def _relay(self, fields: Fields) -> None:
-        self.note(*fields)
+        with self.changing(*fields):
+            if MOMENT in fields and self.wishes_grey:
+                self._settle()  # a grey picture is not converted
 
     @property
     def kind(self) -> Kind:
@@ -249,7 +251,7 @@ class Session(Observed):
 
     @property
     def grey(self) -> bool:
-        return self.wishes_grey and self.kind is Kind.PICTURE
+        return self.wishes_grey and self.has_colours
 
     @property
     def has_colours(self) -> bool:
@@ -431,7 +433,9 @@ class Session(Observed):
             if step.border is not self.border:
                 self._wished_border = step.border
             if self.kind is Kind.PICTURE:
-                self.wishes_grey, self._within = step.grey, step.within
+                self._within = step.within
+                if self.has_colours or step.grey:  # where it cannot be chosen, the wish stays
+                    self.wishes_grey = step.grey
 
     @property
     def _wished_place(self) -> RungPlace:
