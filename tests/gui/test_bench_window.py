@@ -746,6 +746,10 @@ def test_a_part_shows_what_was_timed_and_what_all_would_take(bench: BenchWindow)
     tree = child(bench, QTreeWidget, "benchTable")
     needed = tree.fontMetrics().horizontalAdvance(line[2])
     assert tree.columnWidth(2) > needed
+    font = tree.font()
+    font.setPointSizeF(1.5 * font.pointSizeF())
+    tree.setFont(font)
+    assert tree.columnWidth(2) > tree.fontMetrics().horizontalAdvance(line[2]) > needed
     for plot in (Plot.BARS, Plot.SPEED_UP):
         note = chart(plot, Selection("Mean"), [part, whole]).note
         assert note == "≈ scaled by the work from a timed part: CPU serial on 512×512."

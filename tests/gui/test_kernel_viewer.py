@@ -413,6 +413,35 @@ def test_ctrl_c_copies_the_selected_rows(qtbot: QtBot) -> None:
     assert QGuiApplication.clipboard().text() == "three\t3"
 
 
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_facts_are_wrapped_and_not_cut(qtbot: QtBot, scale: float) -> None:
+    facts = FactTable("facts", "Facts")
+    qtbot.addWidget(facts)
+    font = facts.font()
+    font.setPointSizeF(scale * font.pointSizeF())
+    facts.setFont(font)
+    facts.set_group(FactGroup("A", (Fact("Grid", "128 × 256", "blocks"), Fact("Lane", "3"))))
+    facts.show()
+    line = facts.fontMetrics().height()
+
+    def heights() -> list[int]:
+        facts.doItemsLayout()
+        heading: Any = facts.topLevelItem(0)
+        return [facts.visualItemRect(heading.child(n)).height() for n in range(2)]
+
+    facts.resize(40 * facts.fontMetrics().averageCharWidth(), 300)
+    assert all(line <= height < 2 * line for height in heights())
+    facts.resize(20 * facts.fontMetrics().averageCharWidth(), 300)
+    wrapped, short = heights()
+    assert wrapped >= 2 * line > short
+    assert facts.hidden_height == 0
+    facts.resize(facts.width(), 2 * line)
+    shown = facts.viewport().height()
+    heading: Any = facts.topLevelItem(0)
+    whole = facts.visualItemRect(heading).height() + wrapped + short
+    assert facts.hidden_height == whole - shown
+
+
 # Highlighting -------------------------------------------------------------------------
 
 

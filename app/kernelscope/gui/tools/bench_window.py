@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import (
+    QEvent,
     QModelIndex,
     QPersistentModelIndex,
     QSignalBlocker,
@@ -428,6 +429,8 @@ _ROOM = 4  # pixels of a row more than its text needs
 class BenchTable(QTreeWidget):
     def __init__(self) -> None:
         super().__init__()
+        self._rows: list[Row] = []
+        self._items: list[QTreeWidgetItem] = []
         dressed(self, "benchTable", "Results")
         self.setHeaderLabels([title for title, _, _ in _COLUMNS])
         self.setRootIsDecorated(False)
@@ -445,8 +448,6 @@ class BenchTable(QTreeWidget):
             self.setColumnWidth(column, width * unit)
             self.headerItem().setToolTip(column, tip)
         self.header().moveSection(_THEIRS, _BESIDE)  # beside ours, and never out of view
-        self._rows: list[Row] = []
-        self._items: list[QTreeWidgetItem] = []
 
     def show_rows(self, rows: Sequence[Row]) -> None:
         self.clear()
@@ -516,6 +517,12 @@ class BenchTable(QTreeWidget):
             gain = speed_up(row, base, waiting) if base is not None else None
             item.setText(_SPEED_UP, gain.figure if gain is not None else "")
             self._make_room(item)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.FontChange:
+            for item in self._items:
+                self._make_room(item)
 
     def _make_room(self, item: QTreeWidgetItem) -> None:
         """Widen columns for this line.

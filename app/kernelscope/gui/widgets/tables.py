@@ -33,6 +33,7 @@ from kernelscope.gui.widgets.parts import dressed
 
 _FIGURE = re.compile(r"(?P<whole>\D*[\d,]+)(?P<fraction>\.\d+)?(?P<unit>.*)")
 _MARGIN = 4  # pixels beside the figures of a cell
+_LEADING = 2  # pixels between rows
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 
 
@@ -178,7 +179,34 @@ class CopyableTree(QTreeWidget):
         return "\n".join("\t".join(map(item.text, columns)) for item in items if item is not None)
 
 
-_NAMES = 0.57  # largest share of the width for the names; longer ones are elided, with a tooltip
+_NAMES = 0.57  # largest share of the width for the names
+
+
+class _Wrapped(QStyledItemDelegate):
+    """Makes rows of a `FactTable` as high as their texts, which are wrapped, are."""
+
+    def initStyleOption(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        super().initStyleOption(option, index)
+        option.displayAlignment = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
+
+    def sizeHint(
+        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> QSize:
+        table = self.parent()
+        assert isinstance(table, FactTable)
+        self.initStyleOption(option, index)
+        metrics, text = option.fontMetrics, option.text
+        least = metrics.height() + _LEADING
+        if not index.parent().isValid():
+            width = table.viewport().width()
+        else:
+            width = table.columnWidth(index.column())
+            width -= table.indentation() if index.column() == 0 else 0
+        room = QRect(0, 0, width - 2 * _MARGIN, 1 << 20)
+        lines = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, text).height()
+        return QSize(metrics.horizontalAdvance(text) + 2 * _MARGIN, max(least, lines + _LEADING))
 
 
 class FactTable(CopyableTree):
@@ -194,13 +222,16 @@ class FactTable(CopyableTree):
         self.setHeaderHidden(True)
         self.setRootIsDecorated(False)
         self.setIndentation(12)
-        self.setUniformRowHeights(True)
+        self.setItemDelegate(_Wrapped(self))
+        self.setWordWrap(True)
+        self.setTextElideMode(Qt.TextElideMode.ElideNone)  # wrapped, so that nothing is cut
         self.setAllColumnsShowFocus(True)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Fixed)
         self.header().setStretchLastSection(False)
         self.header().setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         copy = QAction("Copy", self)
         copy.setObjectName(f"{name}Copy")
@@ -238,16 +269,15 @@ class FactTable(CopyableTree):
     def _share_width(self) -> None:
         """Give the names the width that they need, but leave room for the values."""
         most = int(_NAMES * self.viewport().width())
-        self.setColumnWidth(0, min(self.sizeHintForColumn(0), most))
+        self.setColumnWidth(0, min(self.sizeHintForColumn(0) + self.indentation(), most))
+        self.scheduleDelayedItemsLayout()  # rows are as high as their lines
 
     @property
     def hidden_height(self) -> int:
         """How many pixels are missing for all rows to be seen at once."""
-        first = self.topLevelItem(0)
-        if first is None:
-            return 0
-        rows = sum(1 + heading.childCount() for heading in self._groups.values())
-        return max(0, rows * self.visualItemRect(first).height() - self.viewport().height())
+        self.doItemsLayout()
+        bar = self.verticalScrollBar()
+        return bar.maximum() - bar.minimum()
 
     def clear_groups(self) -> None:
         self._groups.clear()
