@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kernelscope.filters.mri_nlm import SPEC
-from kernelscope.filters.mri_nlm.pairs import blocks_of, nlm_pairs
+from kernelscope.filters.mri_nlm.cpu import blocks_of, nlm_pairs
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Box
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask

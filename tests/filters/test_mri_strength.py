@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernelscope.base.jit import JitKernel
 from kernelscope.filters.mri_nlm import SPEC, strength
-from kernelscope.filters.mri_nlm.model import reach_of
+from kernelscope.filters.mri_nlm.cpu import reach_of
 from kernelscope.filters.mri_nlm.strength import (
     BETAS,
     draw_voxels,

@@ -14,16 +14,15 @@ sqrt((10000 + 12100 + 8100) / 3 - 800) = 96.3.
 
 Source: Salari, master's thesis, Kerman 2019; after Coupé et al. 2008 and Manjón et al. 2009.
 
-``strength``            the beta that suits the noise, which ``filters.shared.mri_noise`` describes
-``serial``, ``tiles``   the two levels of the CPU
-``cuda``                the launches of ``kernels/mri_nlm.cu``
+``strength``    the beta that suits the noise, which ``filters.shared.mri_noise`` describes
+``cpu``         the two levels of the CPU
+``cuda``        the launches of ``kernels/mri_nlm.cu``
 """
 
 from __future__ import annotations
 
-from kernelscope.filters.mri_nlm.cpu import plan_cpu
+from kernelscope.filters.mri_nlm.cpu import plan_cpu, radius
 from kernelscope.filters.mri_nlm.cuda import GAPS, plan_mri_nlm
-from kernelscope.filters.mri_nlm.model import radius
 from kernelscope.filters.mri_nlm.strength import suggest_beta
 from kernelscope.filters.shared import uncompiled_blocks
 from kernelscope.filters.shared.mri_noise import NOISE, SIGMA, VolumeSpec, sigma_from

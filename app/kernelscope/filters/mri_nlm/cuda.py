@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.filters.mri_nlm.model import search_and_patch
+from kernelscope.filters.mri_nlm.cpu import search_and_patch
 from kernelscope.filters.shared.mri_sigma_map import SigmaMap
 from kernelscope.schema.launch import CudaPlan, CudaTask, Launch, Scratch
 from kernelscope.schema.levels import CONSTANT, GLOBAL, SINGLE_BLOCK, TEXTURE, TUNED

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from kernelscope.base.jit import Array, Line, Number, Record, Voxels, kernel
 from kernelscope.base.parallel import core_count
-from kernelscope.filters.mri_nlm.model import reach_of
+from kernelscope.filters.mri_nlm.cpu import reach_of
 from kernelscope.filters.shared.mri_noise import is_rician, least_sigmas, resolve
 from kernelscope.filters.shared.mri_sigma import (
     cut_out,
