@@ -303,19 +303,35 @@ def test_blocks_on_a_scheduler_with_tls(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["batch", "apply"])
 @pytest.mark.parametrize(
-    ("strange", "protocol", "message"),
+    ("command", "strange", "protocol", "message"),
     [
-        (None, "tls", "error: The scheduler at “{}” wants keys. Give --tls-ca-file, --tls-cert"),
-        (None, "tcp", "error: The scheduler at “{}” ended the connection. If it was started with"),
-        ((), "tcp", "error: “{}” is an address without encryption, for which keys are of no use."),
         (
+            "batch",
+            None,
+            "tls",
+            "error: The scheduler at “{}” wants keys. Give --tls-ca-file, --tls-cert",
+        ),
+        (
+            "apply",
+            None,
+            "tcp",
+            "error: The scheduler at “{}” ended the connection. If it was started with",
+        ),
+        (
+            "batch",
+            (),
+            "tcp",
+            "error: “{}” is an address without encryption, for which keys are of no use.",
+        ),
+        (
+            "apply",
             ("--tls-ca-file",),
             "tls",
             "error: The certificate of the scheduler at “{}” was not signed by {ca}: ",
         ),
         (
+            "batch",
             ("--tls-cert", "--tls-key"),
             "tls",
             "error: The scheduler at “{}” ended the connection. It may not know the authority",
@@ -334,7 +350,10 @@ def test_a_scheduler_with_tls_and_keys_that_it_refuses(
     keys: dict[str, Path],
     others: dict[str, Path],
 ) -> None:
-    """In a process of its own: a client that cannot connect reports it as it is destroyed."""
+    """In a process of its own: a client that cannot connect reports it as it is destroyed.
+
+    The commands take turns, since both connect by the same code and processes take seconds.
+    """
     volume, out = tmp_path / "in.tif", tmp_path / "out.tif"
     tifffile.imwrite(volume, np.zeros((3, 9, 9), np.uint8), photometric="minisblack")
     words = {

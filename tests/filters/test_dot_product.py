@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.dot_product import SPEC
 from kernelscope.schema.borders import Border
-from kernelscope.schema.filter import Cpu, CpuTask
+from tests.filters import apply
 from tests.oracle import WHITES
 
 CASES: list[dict[str, Any]] = [{}]
@@ -26,8 +26,6 @@ def test_sums_of_long_white_rows_are_exact() -> None:
     """A row of 16-bit white has squares beyond 2^32 from the second sample on."""
     source = np.full((1, 100_003, 1), 65535, np.uint16)
     source[0, 0] = 0
-    output = np.empty_like(source)
-    (sweep,) = SPEC.implementation(Cpu).plan(CpuTask(source, output, {}, Border.REFLECT, "serial"))
-    sweep.kernel(*sweep.arguments, 0, 1)
+    output = apply(SPEC, source, {}, level="serial")
     exact = round(65535 * 100_002 / 100_003)
     assert set(output.ravel().tolist()) == {exact}

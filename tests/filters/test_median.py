@@ -233,6 +233,7 @@ def test_counts_in_stripes_and_bands(border: Border) -> None:
     for width in (513, 543, 1055):
         ramp = np.linspace(0, 200, width)[:, None]
         pixels = (ramp + random.integers(0, 50, (26, width, 2))).astype(np.uint8)
+        pixels.flags.writeable = False  # as in the program
         wanted = oracle(pixels, {"size": 19}, border).astype(np.uint8)
         output = np.zeros_like(wanted)
         for start, stop in ((0, 1), (1, 2), (2, 7), (7, len(wanted))):

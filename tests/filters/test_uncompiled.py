@@ -192,11 +192,16 @@ def test_noise_of_each_frequency_is_removed_from_its_own() -> None:
 
 
 def head(components: int = 1) -> np.ndarray:
-    """Return a volume with Rician noise of sigma 10, as large as some tiles."""
+    """Return a volume with Rician noise of sigma 10, as large as some tiles.
+
+    Read-only, as in the program.
+    """
     z, y, x = np.mgrid[:10, :40, :50]
     signal = 100 + 80 * np.sin(x / 9) * np.cos(y / 7) * np.cos(z / 5)
     noise = np.random.default_rng(5).normal(0, 10, (2, *signal.shape, components))
-    return np.hypot(signal[..., None] + noise[0], noise[1]).astype(np.float32)
+    voxels = np.hypot(signal[..., None] + noise[0], noise[1]).astype(np.float32)
+    voxels.flags.writeable = False
+    return voxels
 
 
 @pytest.mark.parametrize(
@@ -204,6 +209,7 @@ def head(components: int = 1) -> np.ndarray:
 )
 def test_masks_of_voxels_have_the_same_bits(name: str, values: dict[str, Any]) -> None:
     spec, source = filters.get(name), np.round(head() * 8)[:, :20, :21] - 300
+    source.flags.writeable = False
     for border, box, whole in product(spec.borders, (None, Box((0, 3, 2), (4, 17, 5))), (0, 1)):
         resolved = {**spec.validate(values), WHOLE: bool(whole), MIDDLE: 4.0}
         made = []

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernelscope.filters.vector_sum import SPEC
 from kernelscope.schema.borders import Border
-from kernelscope.schema.filter import Cpu, CpuTask
+from tests.filters import apply
 
 CASES: list[dict[str, Any]] = [{}]
 
@@ -26,9 +26,7 @@ def test_halves_go_to_even_up_to_white(dtype: type[np.integer[Any]]) -> None:
     white = int(np.iinfo(dtype).max)
     row = [white, white - 1, white - 2, 0, 1, 2, 1, white, white - 1, white - 1]
     source = np.array([row], dtype)[:, :, None]
-    output = np.empty_like(source)
-    (sweep,) = SPEC.implementation(Cpu).plan(CpuTask(source, output, {}, Border.REFLECT, "serial"))
-    sweep.kernel(*sweep.arguments, 0, 1)
+    output = apply(SPEC, source, {}, level="serial")
     sums = np.array(row) + np.array(row)[::-1]
     assert (sums % 4 == 1).any()  # ties on both sides of an even number
     assert (sums % 4 == 3).any()
@@ -37,7 +35,5 @@ def test_halves_go_to_even_up_to_white(dtype: type[np.integer[Any]]) -> None:
 
 def test_the_sum_of_two_large_floats_is_finite() -> None:
     source = np.full((1, 2, 1), np.finfo(np.float32).max)
-    output = np.empty_like(source)
-    (sweep,) = SPEC.implementation(Cpu).plan(CpuTask(source, output, {}, Border.REFLECT, "serial"))
-    sweep.kernel(*sweep.arguments, 0, 1)
+    output = apply(SPEC, source, {}, level="serial")
     np.testing.assert_array_equal(output, source)

@@ -29,6 +29,7 @@ Cases are theirs, expectations come from a definition or from the library itself
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -155,10 +156,18 @@ def test_medians(dtype: str, size: Any) -> None:
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3])
-@pytest.mark.parametrize("side", [3, 9, 31])
-def test_medians_of_few_levels(levels: int, side: int) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "side"),
+    [
+        *itertools.product(("uint8", "uint16"), (3, 9)),
+        ("uint8", 31),
+        # Compares, where bytes are counted, and is compiled for ten seconds.
+        pytest.param("uint16", 31, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_medians_of_few_levels(levels: int, dtype: str, side: int) -> None:
     """Counts of a level are as large as the mask, and all of it may be one level."""
-    for dtype, low in (("uint8", 0), ("uint8", 256 - levels), ("uint16", 65536 - levels)):
+    for low in (0, np.iinfo(dtype).max + 1 - levels):
         image = (samples(dtype, (40, 37)) % levels + low).astype(dtype)
         for mode, cval in (("reflect", 0), ("constant", 0), ("constant", 7)):
             theirs = ndimage.median_filter(image, side, mode=mode, cval=cval)
