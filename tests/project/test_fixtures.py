@@ -11,6 +11,7 @@ import pytest
 from kernelscope.engine.backend import Availability
 from tests import conftest
 from tests.gui import conftest as gui
+from tests.paths import ROOT
 
 
 @pytest.fixture
@@ -106,6 +107,22 @@ def test_the_quick_loop_has_a_few_cases_of_each_test_far_apart() -> None:
     assert [each for each in many if each not in left_out] == [many[0], many[4], many[9]]
     assert not any(each in left_out for each in few)
     assert conftest.CASES_OF_THE_LOOP == 3
+
+
+@pytest.mark.parametrize(("worker", "imports"), [("gw0", False), ("gw1", True), (None, False)])
+def test_every_second_worker_imports_the_last_modules_first(
+    worker: str | None, imports: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    if worker:
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", worker)
+    names: list[str] = []
+    monkeypatch.setattr("importlib.import_module", names.append)
+    session: Any = SimpleNamespace(config=SimpleNamespace(args=[str(ROOT / "tests")]))
+    conftest.pytest_sessionstart(session)
+    assert names == sorted(names, reverse=True)
+    assert (__name__ in names) == imports
+    assert not any(name.startswith("tests.gpu") for name in names)
 
 
 def test_modules_that_need_a_gpu_are_not_collected_without_one(
