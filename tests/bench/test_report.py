@@ -149,7 +149,9 @@ def test_facts_of_this_machine(backends: dict[str, Backend]) -> None:
     for name in ("Kernelscope", "Date", "System", "CPU", "Libraries", "GPU", "Peers"):
         assert found[name]
     assert "commit" in found["Kernelscope"]
-    assert "OpenCV 5" in found["Peers"]
+    import cv2  # of which the program takes several versions
+
+    assert f"OpenCV {cv2.__version__}" in found["Peers"]
     assert found["Compiler"] == "NVRTC 1.0"
     assert "Name" not in found
 
