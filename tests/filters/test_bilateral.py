@@ -113,6 +113,7 @@ BYTES = np.random.default_rng(7).integers(0, 256, (23, 70, 1)).astype(np.uint8)
 """In rows of a step and a part of one."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_run_baseline(), reason="has no code of that kind")
 def test_processors_without_tables_in_registers_have_the_same_bytes() -> None:
     code = (

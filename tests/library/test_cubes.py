@@ -197,6 +197,7 @@ def test_a_filter_without_a_mask_needs_none() -> None:
     np.testing.assert_array_equal(made, 255 - VOLUME)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parameters",
     [

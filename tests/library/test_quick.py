@@ -224,6 +224,7 @@ def first_cases() -> list[tuple[str, Any, dict[str, Any]]]:
     return made
 
 
+@pytest.mark.slow
 def test_numpy_gives_the_bytes_of_compiled_code() -> None:
     listed = first_cases()
     assert {"mean", "median", "minimum", "negative", "sobel"} <= {name for name, *_ in listed}
