@@ -2,8 +2,8 @@
 
 The energies of blocks follow a curve, see `channel_sigmas`. Where noise is stronger than a texture
 that is everywhere, noise decides which blocks look quiet: of grass with sigma 20 the curve finds
-21.4. There the geometric mean of two others counts, of `_by_halves` and `_by_peakedness`, here 20.6
-and 19.7.
+21.4. There two others count as much as the curve, `_by_halves` and `_by_peakedness`, here 20.6 and
+19.7: each errs in its own way, so that their geometric mean is nearer than any of them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ _CLIPPED = 0.005  # share of equal samples at an end of floats from which on the
 _SHARES = np.linspace(0.02, 1.1, 109)
 """Noise as a share of the high frequencies of the quietest group."""
 
-_NOISY, _TEXTURED, _LEAST = 0.95, 1.2, 0.9**2
+_NOISY, _TEXTURED, _LEAST = 0.95, 1.15, 0.94**2
 """From such a share on, and if no group is flat, as its middle frequencies have so many times the
-energy of the high ones, other estimates count: that by peakedness between this and the curve's."""
+energy of the high ones, other estimates count, too: that by peakedness from this times the curve's
+to the curve's."""
 
 
 _K = np.arange(_SIDE)
@@ -108,7 +109,7 @@ def _sigma(pixels: Pixels) -> float:
         by_halves, ratio = _by_halves(energies)
         if ratio > _TEXTURED:
             by_peakedness = np.clip(_by_peakedness(energies), _LEAST * found, found)
-            found = math.sqrt(by_halves * by_peakedness)
+            found = (found * by_halves * by_peakedness) ** (1 / 3)
     return math.sqrt(found) * largest / white
 
 
