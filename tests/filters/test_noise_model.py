@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image
 from scipy.ndimage import convolve, gaussian_filter
 from scipy.stats import norm, poisson
 from skimage import data
@@ -107,6 +109,34 @@ def test_texture_of_photos_without_noise_is_not_taken_for_correlated_noise(pictu
     found = find_noise(in_type(clean(picture), np.uint8))
     assert found.kind != NoiseKind.CORRELATED
     assert found.sigma < 1 / 255
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+@pytest.mark.parametrize("sigma", [10, 20])
+@pytest.mark.parametrize("picture", ["camera", "coins", "page"])
+def test_edges_do_not_hide_correlated_noise(picture: str, sigma: float, dtype: Any) -> None:
+    """Blurred by a pixel, it leaves hardly anything in high frequencies, and edges do."""
+    whole = np.atleast_3d(getattr(data, picture)()) / np.float64(255)
+    found = find_noise(in_type(blurred(whole, sigma / 255, 1), dtype))
+    assert found.kind == NoiseKind.CORRELATED
+    assert found.sigma * 255 == pytest.approx(sigma, rel=0.1)
+
+
+@pytest.mark.parametrize("picture", ["rocket", "logo", "brick", "moon", "camera"])
+@pytest.mark.parametrize("change", ["JPEG", "softened", "enlarged"])
+def test_changed_photos_are_not_taken_for_correlated_noise(picture: str, change: str) -> None:
+    """Of JPEG files many blocks are even: the power of rounding errors is no noise."""
+    samples = getattr(data, picture)()
+    photo = Image.fromarray(samples)
+    if change == "JPEG":
+        photo.convert("RGB").save(file := io.BytesIO(), "JPEG", quality=90)
+        samples = Image.open(file)
+    elif change == "softened":
+        samples = gaussian_filter(samples, 1, axes=(0, 1))
+    else:
+        samples = photo.resize((2 * photo.width, 2 * photo.height), Image.Resampling.BICUBIC)
+    found = find_noise(np.atleast_3d(np.asarray(samples)))
+    assert found.kind != NoiseKind.CORRELATED
 
 
 def test_clipping_does_not_hide_the_variance_of_light() -> None:
