@@ -449,25 +449,6 @@ def test_steps_leave_no_crumbs(qtbot: QtBot) -> None:
     assert (box.value(), box.text()) == (0.3, "0.3")
 
 
-def test_a_number_beyond_its_slider_moves_that_to_its_end(qtbot: QtBot, window: MainWindow) -> None:
-    window.session.set_filter("nlm")
-    box, slider = (
-        child(window, NumberBox, "filter_sigmaBox"),
-        child(window, Slider, "filter_sigmaSlider"),
-    )
-    type_into(box, "497848.3")
-    assert window.session.require().step.parameters["filter_sigma"] == 497848.3
-    assert slider.value() == slider.maximum()
-    type_into(box, "1e-8")
-    assert slider.value() == 0
-    for spec in filters.discover().values():
-        window.session.set_filter(spec.id)
-        for each in own(window.panel, WholeBox) + own(window.panel, NumberBox):
-            for extreme in (each.maximum(), each.minimum()):
-                each.setValue(extreme)
-                assert each.value() == extreme
-
-
 # --- text with numbers ---
 
 
@@ -517,7 +498,47 @@ def held(widget: Any) -> object:
     return widget.currentText() if isinstance(widget, QComboBox) else widget.value()
 
 
-def test_the_wheel_scrolls_the_panel_and_changes_nothing(qtbot: QtBot, window: MainWindow) -> None:
+def test_the_wheel_and_extreme_numbers_change_what_has_the_focus_and_nothing_else(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    window.session.set_filter("nlm")
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    for kind, name, down in (
+        (NumberBox, "filter_sigmaBox", -1),
+        (Slider, "search_radiusSlider", 1),
+        (ChoiceBox, "search", 1),
+    ):
+        each = child(window, kind, name)
+        before = held(each)
+        each.setFocus()
+
+        def turned(
+            each: QWidget = each, down: int = down, before: object = before
+        ) -> bool:  # once a form that is new is laid out
+            window.panel.ensureWidgetVisible(each)
+            roll(each, down)
+            return held(each) != before
+
+        qtbot.waitUntil(turned)
+
+    window.session.set_filter("nlm")
+    box, slider = (
+        child(window, NumberBox, "filter_sigmaBox"),
+        child(window, Slider, "filter_sigmaSlider"),
+    )
+    type_into(box, "497848.3")
+    assert window.session.require().step.parameters["filter_sigma"] == 497848.3
+    assert slider.value() == slider.maximum()
+    type_into(box, "1e-8")
+    assert slider.value() == 0
+    for spec in filters.discover().values():
+        window.session.set_filter(spec.id)
+        for each in own(window.panel, WholeBox) + own(window.panel, NumberBox):
+            for extreme in (each.maximum(), each.minimum()):
+                each.setValue(extreme)
+                assert each.value() == extreme
+
     window.resize(900, 420)
     bar = window.panel.verticalScrollBar()
     tried = 0
@@ -549,29 +570,6 @@ def test_the_wheel_scrolls_the_panel_and_changes_nothing(qtbot: QtBot, window: M
             assert not each.hasFocus()
             tried += 1
     assert tried > 60
-
-
-def test_the_wheel_changes_what_has_the_focus(qtbot: QtBot, window: MainWindow) -> None:
-    window.session.set_filter("nlm")
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
-    for kind, name, down in (
-        (NumberBox, "filter_sigmaBox", -1),
-        (Slider, "search_radiusSlider", 1),
-        (ChoiceBox, "search", 1),
-    ):
-        each = child(window, kind, name)
-        before = held(each)
-        each.setFocus()
-
-        def turned(
-            each: QWidget = each, down: int = down, before: object = before
-        ) -> bool:  # once a form that is new is laid out
-            window.panel.ensureWidgetVisible(each)
-            roll(each, down)
-            return held(each) != before
-
-        qtbot.waitUntil(turned)
 
 
 @pytest.mark.parametrize(

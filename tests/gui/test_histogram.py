@@ -71,7 +71,7 @@ def dark(tmp_path: Path) -> Path:
 # --- pictures ---
 
 
-def test_the_counts_at_both_ends_of_the_axis_are_written(
+def test_the_axis_of_12_bits_has_its_counts_and_stays_while_a_handle_is_dragged(
     qtbot: QtBot, window: MainWindow, dark: Path
 ) -> None:
     load(qtbot, window, dark)
@@ -90,8 +90,19 @@ def test_the_counts_at_both_ends_of_the_axis_are_written(
 
     qtbot.waitUntil(lambda: written() >= {counts[0][1], counts[-1][1]})  # once it has its room
 
+    load(qtbot, window, dark)
+    plot = open_histogram(qtbot, window)
+    axis = plot.plot.axis
+    assert 4000 < axis.high < 4300
+    assert shown(window).high < 4096
+    drag(plot, Handle.HIGH, axis.high)
+    assert plot.plot.axis == axis
+    release(plot, Handle.HIGH)
+    assert shown(window).high == round(axis.high)
+    assert plot.plot.axis.high > axis.high
 
-def test_dragged_handles_draw_the_picture(qtbot: QtBot, loaded: MainWindow) -> None:
+
+def test_handles_draw_the_picture_and_follow_it(qtbot: QtBot, loaded: MainWindow) -> None:
     plot = open_histogram(qtbot, loaded)
     depth = len(loaded.session.subject.history.state[0])
     drag(plot, Handle.LOW, 60)
@@ -107,8 +118,31 @@ def test_dragged_handles_draw_the_picture(qtbot: QtBot, loaded: MainWindow) -> N
     assert place_of(shown(loaded), Handle.MIDDLE) == pytest.approx(90, abs=5)
     assert len(loaded.session.subject.history.state[0]) == depth, "nothing to undo"
 
+    plot = open_histogram(qtbot, loaded)
+    pair = loaded.pictures.canvas
+    pair.view.choose_display(PaneSide.INPUT, Display(64, 128, 1, ColourMap.VIRIDIS))
+    handle = plot.handles[Handle.HIGH]
+    assert plot.display == Display(64, 128, 1, ColourMap.VIRIDIS)
+    assert handle.geometry().center().x() == pytest.approx(plot.x_of(128), abs=1)
+    image = plot.grab().toImage()
+    scale = image.devicePixelRatio()
+    strip = QPointF(plot.x_of(64) - 6, plot.area.bottom() + 5) * scale
+    colour = image.pixelColor(strip.toPoint())
+    assert (colour.red(), colour.green(), colour.blue()) == (68, 1, 84)
+    loaded.findChild(QDockWidget, "timingDock").raise_()
+    qtbot.waitUntil(lambda: plot.visibleRegion().isEmpty())
+    pair.view.choose_display(PaneSide.INPUT, Display(10, 20))
+    assert plot.display != Display(10, 20), "unseen, it costs nothing"
+    loaded.findChild(QDockWidget, "qualityDock").raise_()
+    qtbot.waitUntil(lambda: plot.display == Display(10, 20))
 
-def test_handles_are_moved_by_keys(qtbot: QtBot, loaded: MainWindow) -> None:
+    plot = open_histogram(qtbot, loaded)
+    assert not child(loaded, QCheckBox, "histogramChannels").isEnabled()
+    child(loaded, QComboBox, "histogramScale").setCurrentText(HeightScale.ROOT)
+    assert plot.plot.scale is HeightScale.ROOT
+
+
+def test_keys_and_a_double_click_choose_the_contrast(qtbot: QtBot, loaded: MainWindow) -> None:
     plot = open_histogram(qtbot, loaded)
     plot.frame.setInterval(0)
     handle = plot.handles[Handle.LOW]
@@ -131,8 +165,6 @@ def test_handles_are_moved_by_keys(qtbot: QtBot, loaded: MainWindow) -> None:
     qtbot.keyClick(handle, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: shown(loaded) == Display(0, 255))
 
-
-def test_a_double_click_chooses_the_contrast(qtbot: QtBot, loaded: MainWindow) -> None:
     plot = open_histogram(qtbot, loaded)
     pair = loaded.pictures.canvas
     for click in (
@@ -145,58 +177,9 @@ def test_a_double_click_chooses_the_contrast(qtbot: QtBot, loaded: MainWindow) -
         assert pair.view.displays.ruling(PaneSide.INPUT) not in pair.view.displays._choices
 
 
-def test_handles_follow_changes_made_elsewhere(qtbot: QtBot, loaded: MainWindow) -> None:
-    plot = open_histogram(qtbot, loaded)
-    pair = loaded.pictures.canvas
-    pair.view.choose_display(PaneSide.INPUT, Display(64, 128, 1, ColourMap.VIRIDIS))
-    handle = plot.handles[Handle.HIGH]
-    assert plot.display == Display(64, 128, 1, ColourMap.VIRIDIS)
-    assert handle.geometry().center().x() == pytest.approx(plot.x_of(128), abs=1)
-    image = plot.grab().toImage()
-    scale = image.devicePixelRatio()
-    strip = QPointF(plot.x_of(64) - 6, plot.area.bottom() + 5) * scale
-    colour = image.pixelColor(strip.toPoint())
-    assert (colour.red(), colour.green(), colour.blue()) == (68, 1, 84)
-    loaded.findChild(QDockWidget, "timingDock").raise_()
-    qtbot.waitUntil(lambda: plot.visibleRegion().isEmpty())
-    pair.view.choose_display(PaneSide.INPUT, Display(10, 20))
-    assert plot.display != Display(10, 20), "unseen, it costs nothing"
-    loaded.findChild(QDockWidget, "qualityDock").raise_()
-    qtbot.waitUntil(lambda: plot.display == Display(10, 20))
-
-
-def test_the_axis_of_12_bits_stays_while_a_handle_is_dragged(
-    qtbot: QtBot, window: MainWindow, dark: Path
+def test_values_are_read_off_and_separate_levels_asked_for(
+    qtbot: QtBot, loaded: MainWindow
 ) -> None:
-    load(qtbot, window, dark)
-    plot = open_histogram(qtbot, window)
-    axis = plot.plot.axis
-    assert 4000 < axis.high < 4300
-    assert shown(window).high < 4096
-    drag(plot, Handle.HIGH, axis.high)
-    assert plot.plot.axis == axis
-    release(plot, Handle.HIGH)
-    assert shown(window).high == round(axis.high)
-    assert plot.plot.axis.high > axis.high
-
-
-def test_separate_levels_are_asked_for(qtbot: QtBot, loaded: MainWindow) -> None:
-    run(qtbot, loaded)
-    plot = open_histogram(qtbot, loaded)
-    pair, box = loaded.pictures.canvas, loaded.quality.side_box
-    assert not box.isVisible()
-    pair.view.link(False)
-    qtbot.waitUntil(box.isVisible)
-    assert box.currentText() == "output"
-    drag(plot, Handle.LOW, 100)
-    release(plot, Handle.LOW)
-    assert shown(loaded).low == 0
-    qtbot.waitUntil(lambda: shown(loaded, PaneSide.OUTPUT).low > 90)
-    box.setCurrentText("input")
-    assert plot.display == shown(loaded)
-
-
-def test_values_under_the_cursor_are_read_off(qtbot: QtBot, loaded: MainWindow) -> None:
     run(qtbot, loaded)
     plot = open_histogram(qtbot, loaded)
     qtbot.waitUntil(lambda: len(plot.plot.curves) == 2)
@@ -212,12 +195,19 @@ def test_values_under_the_cursor_are_read_off(qtbot: QtBot, loaded: MainWindow) 
         )
     )
 
-
-def test_grey_pictures_have_no_channels_to_choose(qtbot: QtBot, loaded: MainWindow) -> None:
+    run(qtbot, loaded)
     plot = open_histogram(qtbot, loaded)
-    assert not child(loaded, QCheckBox, "histogramChannels").isEnabled()
-    child(loaded, QComboBox, "histogramScale").setCurrentText(HeightScale.ROOT)
-    assert plot.plot.scale is HeightScale.ROOT
+    pair, box = loaded.pictures.canvas, loaded.quality.side_box
+    assert not box.isVisible()
+    pair.view.link(False)
+    qtbot.waitUntil(box.isVisible)
+    assert box.currentText() == "output"
+    drag(plot, Handle.LOW, 100)
+    release(plot, Handle.LOW)
+    assert shown(loaded).low == 0
+    qtbot.waitUntil(lambda: shown(loaded, PaneSide.OUTPUT).low > 90)
+    box.setCurrentText("input")
+    assert plot.display == shown(loaded)
 
 
 # --- volumes ---

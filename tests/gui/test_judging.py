@@ -160,17 +160,15 @@ def test_noise_and_mending_are_judged_by_what_was_before(qtbot: QtBot, loaded: M
     assert bold(loaded, 2) == [False, True, False, False]
 
 
-def test_noise_on_noise_keeps_the_first_reference(qtbot: QtBot, loaded: MainWindow) -> None:
+def test_a_reference_is_remembered_until_another_picture_and_kept_if_chosen(
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path
+) -> None:
     original = loaded.pictures.canvas.input.shown
     add_noise(qtbot, loaded)
     add_noise(qtbot, loaded)
     assert reference_of(loaded).image is original
     assert len(loaded.session.subject.moment.steps) == 2
 
-
-def test_opening_a_picture_drops_what_was_remembered_but_not_what_was_chosen(
-    qtbot: QtBot, loaded: MainWindow, tmp_path: Path
-) -> None:
     add_noise(qtbot, loaded)
     load(qtbot, loaded, write_picture(tmp_path / "b.png", 1))
     assert loaded.session.subject.reference is None
@@ -188,7 +186,7 @@ def test_opening_a_picture_drops_what_was_remembered_but_not_what_was_chosen(
     assert reference_of(loaded).image.title == "c.png"
 
 
-def test_reference_is_chosen_from_a_file_and_cleared(
+def test_a_reference_is_chosen_cleared_and_refused_if_of_another_size(
     qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
 ) -> None:
     assert not window.findChild(QAction, "chooseReference").isEnabled()
@@ -212,10 +210,6 @@ def test_reference_is_chosen_from_a_file_and_cleared(
     run(qtbot, window)
     assert cpu.requests[-1].reference is None
 
-
-def test_reference_of_another_size_is_explained_and_not_sent_along(
-    qtbot: QtBot, window: MainWindow, picture: Path, tmp_path: Path, cpu: FakeCpu
-) -> None:
     tiny = tmp_path / "tiny.png"
     Pillow.fromarray(np.zeros((9, 8), np.uint8)).save(tiny)
     load(qtbot, window, tiny)
@@ -314,9 +308,7 @@ def test_residual_is_drawn_amplified_and_saved(
     assert drawn(qtbot, loaded, View.OUTPUT).shown is loaded.pictures.canvas.output.shown
     assert not save.isEnabled()
 
-
-def test_gain_steps_as_it_is_suggested(qtbot: QtBot, window: MainWindow) -> None:
-    gain = window.findChild(QSpinBox, "gain")
+    gain = loaded.findChild(QSpinBox, "gain")
     steps = []
     for _ in range(5):
         gain.stepUp()

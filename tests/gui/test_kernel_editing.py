@@ -143,12 +143,26 @@ REPORT = TrialReport(
 # Versions -----------------------------------------------------------------------------
 
 
-def test_the_original_is_read_only(viewer: KernelViewer) -> None:
+def test_the_original_headers_and_other_levels_are_read_only(
+    viewer: KernelViewer, edits: Edits
+) -> None:
     assert version_box(viewer).currentText() == "Original"
     view = viewer.findChild(QTabWidget, "kernelFiles").currentWidget()
     assert isinstance(view, CodeView)
     assert view.isReadOnly()
     assert not viewer.findChild(QAbstractButton, "compileEdit").isVisible()
+
+    edit(viewer)
+    tabs = viewer.findChild(QTabWidget, "kernelFiles")
+    views = [tabs.widget(n) for n in range(tabs.count())]
+    assert [view.isReadOnly() for view in views] == [False] + [True] * (len(views) - 1)
+
+    put(edit(viewer), "// shared")
+    level = viewer.findChild(QComboBox, "kernelLevel")
+    level.setCurrentIndex(level.findData("global"))
+    assert version_box(viewer).currentText() == "Original"
+    assert viewer_text(viewer) == MEAN
+    assert edits.names("mean", "global") == []
 
 
 @pytest.mark.smoke
@@ -187,23 +201,9 @@ def test_leaving_keeps_at_once(viewer: KernelViewer, edits: Edits) -> None:
     assert edits.read("mean", "shared", FIRST).text == "// three"
 
 
-def test_each_level_has_its_own(viewer: KernelViewer, edits: Edits) -> None:
-    put(edit(viewer), "// shared")
-    level = viewer.findChild(QComboBox, "kernelLevel")
-    level.setCurrentIndex(level.findData("global"))
-    assert version_box(viewer).currentText() == "Original"
-    assert viewer_text(viewer) == MEAN
-    assert edits.names("mean", "global") == []
-
-
-def test_headers_stay_read_only(viewer: KernelViewer) -> None:
-    edit(viewer)
-    tabs = viewer.findChild(QTabWidget, "kernelFiles")
-    views = [tabs.widget(n) for n in range(tabs.count())]
-    assert [view.isReadOnly() for view in views] == [False] + [True] * (len(views) - 1)
-
-
-def test_revert_is_one_step_of_undo(qtbot: QtBot, viewer: KernelViewer, edits: Edits) -> None:
+def test_reverting_and_a_template_are_one_step_of_undo(
+    qtbot: QtBot, viewer: KernelViewer, edits: Edits
+) -> None:
     editor = edit(viewer)
     put(editor, "// mine")
     click(qtbot, viewer, "revertEdit")
@@ -213,8 +213,23 @@ def test_revert_is_one_step_of_undo(qtbot: QtBot, viewer: KernelViewer, edits: E
     choose(viewer, "")
     assert edits.read("mean", "shared", FIRST).text == "// mine"
 
+    editor = edit(viewer)
+    put(editor, "// mine")
+    click(qtbot, viewer, "templateEdit")
+    assert "void mean_shared(const Sample* source" in editor.toPlainText()
+    assert state(viewer).startswith("A template")
+    QTest.keyClick(editor, Qt.Key.Key_Z, CONTROL)
+    assert editor.toPlainText() == "// mine"
 
-def test_copies_and_deleting(qtbot: QtBot, viewer: KernelViewer, edits: Edits) -> None:
+
+def test_copies_are_named_and_deleted(viewer: KernelViewer, qtbot: QtBot, edits: Edits) -> None:
+    put(edit(viewer), "// first")
+    viewer.panel.keep()
+    for name, problem in (("a/b", "cannot be used"), (FIRST, "already")):
+        viewer.panel.save_copy(name)
+        assert problem in state(viewer)
+        assert version_box(viewer).currentData() == FIRST
+
     put(edit(viewer), "// first")
     click(qtbot, viewer, "copyEdit")
     dialog = viewer.findChild(QInputDialog, "copyDialog")
@@ -230,26 +245,9 @@ def test_copies_and_deleting(qtbot: QtBot, viewer: KernelViewer, edits: Edits) -
     assert viewer_text(viewer) == MEAN
 
 
-@pytest.mark.parametrize(("name", "problem"), [("a/b", "cannot be used"), (FIRST, "already")])
-def test_names_of_copies_are_checked(viewer: KernelViewer, name: str, problem: str) -> None:
-    put(edit(viewer), "// first")
-    viewer.panel.keep()
-    viewer.panel.save_copy(name)
-    assert problem in state(viewer)
-    assert version_box(viewer).currentData() == FIRST
-
-
-def test_a_damaged_file_is_named(viewer: KernelViewer, edits: Edits) -> None:
-    put(edit(viewer), "// first")
-    choose(viewer, "")
-    (path,) = edits.folder.glob("*.json")
-    path.write_text(path.read_text()[:-9])
-    choose(viewer, FIRST)
-    assert path.name in state(viewer)
-    assert viewer_text(viewer) == MEAN
-
-
-def test_a_version_of_another_source_says_so(viewer: KernelViewer, edits: Edits) -> None:
+def test_versions_of_another_source_and_damaged_ones_are_named(
+    viewer: KernelViewer, edits: Edits
+) -> None:
     put(edit(viewer), "// first")
     choose(viewer, "")
     (path,) = edits.folder.glob("*.json")
@@ -257,6 +255,14 @@ def test_a_version_of_another_source_says_so(viewer: KernelViewer, edits: Edits)
     choose(viewer, FIRST)
     assert "has changed since" in state(viewer)
     assert viewer_text(viewer) == "// first"
+
+    put(edit(viewer), "// first")
+    choose(viewer, "")
+    (path,) = edits.folder.glob("*.json")
+    path.write_text(path.read_text()[:-9])
+    choose(viewer, FIRST)
+    assert path.name in state(viewer)
+    assert viewer_text(viewer) == MEAN
 
 
 @pytest.mark.slow
@@ -284,7 +290,8 @@ def test_the_difference_from_the_original(qtbot: QtBot, viewer: KernelViewer) ->
 # Compiling ----------------------------------------------------------------------------
 
 
-def test_the_editor_s_text_is_compiled_by_a_key(
+@pytest.mark.smoke
+def test_a_key_compiles_and_messages_lead_to_their_lines(
     qtbot: QtBot, viewer: KernelViewer, jobs: list[TrialJob]
 ) -> None:
     editor = edit(viewer)
@@ -297,11 +304,6 @@ def test_the_editor_s_text_is_compiled_by_a_key(
     assert editor.toPlainText() == jobs[0].text, "the key types nothing"
     assert state(viewer) == "Not compiled: 2 errors and 1 warning."
 
-
-@pytest.mark.smoke
-def test_messages_stand_at_their_lines_and_move_with_them(
-    qtbot: QtBot, viewer: KernelViewer, jobs: list[TrialJob]
-) -> None:
     editor = edit(viewer)
     with qtbot.waitSignal(viewer.panel.compiled):
         click(qtbot, viewer, "compileEdit")
@@ -312,10 +314,6 @@ def test_messages_stand_at_their_lines_and_move_with_them(
     assert [line for line, _ in editor.messages] == [3, 9]
     assert state(viewer) == "Changed: Ctrl+Return tries it."
 
-
-def test_keys_go_from_message_to_message(
-    qtbot: QtBot, viewer: KernelViewer, jobs: list[TrialJob]
-) -> None:
     editor = edit(viewer)
     with qtbot.waitSignal(viewer.panel.compiled):
         viewer.panel.compile()
@@ -332,10 +330,6 @@ def test_keys_go_from_message_to_message(
     assert editor.textCursor().positionInBlock() == 4
     assert lines(SHIFT) == [8, 2, 8]
 
-
-def test_the_list_leads_to_the_place(
-    qtbot: QtBot, viewer: KernelViewer, jobs: list[TrialJob]
-) -> None:
     editor = edit(viewer)
     with qtbot.waitSignal(viewer.panel.compiled):
         viewer.panel.compile()
@@ -426,7 +420,7 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.smoke
-def test_wrong_pixels_are_counted_shown_and_chosen(
+def test_wrong_pixels_are_counted_chosen_and_go_to_the_xray(
     qtbot: QtBot, viewer: KernelViewer, wrong: None
 ) -> None:
     chosen = []
@@ -451,8 +445,6 @@ def test_wrong_pixels_are_counted_shown_and_chosen(
     qtbot.mouseClick(shown, Qt.MouseButton.LeftButton, pos=at.toPoint())
     assert shown.chosen == (4, 2)
 
-
-def test_a_wrong_pixel_goes_to_the_xray(qtbot: QtBot, viewer: KernelViewer, wrong: None) -> None:
     wanted: list[tuple[Version, int, int]] = []
     viewer.panel.xray_wanted.connect(lambda *asked: wanted.append(asked))
     put(edit(viewer), text := MEAN + "// mine\n")
@@ -469,6 +461,13 @@ def test_a_wrong_pixel_goes_to_the_xray(qtbot: QtBot, viewer: KernelViewer, wron
     assert version.work.plan.task.output_shape == (100, 70, 3)
     assert version.source("mean.cu") == text
     assert "inline" in version.source("cells.cuh")
+
+    editor = edit(viewer)
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
+    QTest.keyClicks(editor, "x")
+    assert not viewer.findChild(WrongPixels).isVisible()
+    assert not viewer.findChild(QLabel, "wrongPixel").isVisible()
 
 
 def test_wrong_accesses_to_memory_stand_at_their_lines(
@@ -507,17 +506,6 @@ def test_wrong_accesses_to_memory_stand_at_their_lines(
         viewer.panel.compile()
     assert state(viewer).endswith("Its accesses to memory were not checked: It took too long.")
     assert editor.messages == []
-
-
-def test_the_map_goes_when_the_text_changes(
-    qtbot: QtBot, viewer: KernelViewer, wrong: None
-) -> None:
-    editor = edit(viewer)
-    with qtbot.waitSignal(viewer.panel.compiled):
-        viewer.panel.compile()
-    QTest.keyClicks(editor, "x")
-    assert not viewer.findChild(WrongPixels).isVisible()
-    assert not viewer.findChild(QLabel, "wrongPixel").isVisible()
 
 
 @pytest.mark.smoke
@@ -600,7 +588,7 @@ def test_what_cannot_run_is_compiled_and_says_why(
 # Typing -------------------------------------------------------------------------------
 
 
-def test_indenting(viewer: KernelViewer) -> None:
+def test_indenting_finding_and_leaving_by_a_key(viewer: KernelViewer, qtbot: QtBot) -> None:
     editor = edit(viewer)
     put(editor, "")
     QTest.keyClicks(editor, "if (a) {")
@@ -617,16 +605,6 @@ def test_indenting(viewer: KernelViewer) -> None:
     QTest.keyClick(editor, Qt.Key.Key_Backtab)
     assert editor.toPlainText() == "if (a) {\nb;\n}"
 
-
-def test_leaving_the_editor_by_a_key(qtbot: QtBot, viewer: KernelViewer) -> None:
-    editor = edit(viewer)
-    viewer.activateWindow()
-    qtbot.waitUntil(editor.hasFocus)
-    QTest.keyClick(editor, Qt.Key.Key_F6)
-    assert not editor.hasFocus()
-
-
-def test_finding(qtbot: QtBot, viewer: KernelViewer) -> None:
     editor = edit(viewer)
     put(editor, "one two\nTwo\nthree two")
     editor.moveCursor(QTextCursor.MoveOperation.Start)
@@ -647,6 +625,12 @@ def test_finding(qtbot: QtBot, viewer: KernelViewer) -> None:
     assert not field.isVisible()
     assert viewer.isVisible(), "Escape closes the bar, not the window"
 
+    editor = edit(viewer)
+    viewer.activateWindow()
+    qtbot.waitUntil(editor.hasFocus)
+    QTest.keyClick(editor, Qt.Key.Key_F6)
+    assert not editor.hasFocus()
+
 
 @pytest.mark.slow
 def test_lines_that_are_left_out_are_dimmed_as_one_types(
@@ -660,19 +644,15 @@ def test_lines_that_are_left_out_are_dimmed_as_one_types(
 # --- new kernels ---
 
 
-def test_a_template_is_one_step_of_undo(qtbot: QtBot, viewer: KernelViewer) -> None:
-    editor = edit(viewer)
-    put(editor, "// mine")
-    click(qtbot, viewer, "templateEdit")
-    assert "void mean_shared(const Sample* source" in editor.toPlainText()
-    assert state(viewer).startswith("A template")
-    QTest.keyClick(editor, Qt.Key.Key_Z, CONTROL)
-    assert editor.toPlainText() == "// mine"
-
-
-def test_a_kernel_and_its_test_are_saved(
+def test_a_kernel_and_its_test_are_saved_under_a_name_that_a_filter_can_have(
     qtbot: QtBot, viewer: KernelViewer, tmp_path: Path
 ) -> None:
+    edit(viewer)
+    click(qtbot, viewer, "filesEdit")
+    choose_files(dialog(qtbot, viewer, QFileDialog), tmp_path / "My Mean.cu")
+    assert "“My Mean” cannot be the id" in state(viewer)
+    assert not list(tmp_path.glob("*.cu"))
+
     put(edit(viewer), 'extern "C" __global__ void mean_shared() {}  // mine\n')
     click(qtbot, viewer, "filesEdit")
     chooser = dialog(qtbot, viewer, QFileDialog)
@@ -681,13 +661,3 @@ def test_a_kernel_and_its_test_are_saved(
     assert text == 'extern "C" __global__ void own_mean_shared() {}  // mine\n'
     assert "'size': 3" in (tmp_path / "test_own_mean.py").read_text()
     assert state(viewer).startswith("Saved own_mean.cu and test_own_mean.py.")
-
-
-def test_a_name_that_no_filter_can_have_is_refused(
-    qtbot: QtBot, viewer: KernelViewer, tmp_path: Path
-) -> None:
-    edit(viewer)
-    click(qtbot, viewer, "filesEdit")
-    choose_files(dialog(qtbot, viewer, QFileDialog), tmp_path / "My Mean.cu")
-    assert "“My Mean” cannot be the id" in state(viewer)
-    assert not list(tmp_path.glob("*.cu"))

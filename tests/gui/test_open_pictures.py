@@ -148,26 +148,7 @@ def test_pictures_join_the_one_that_is_open(
     assert all(each.thumbnail.any() for each in documents(window))
 
 
-def test_a_click_and_keys_switch_and_the_latest_is_marked(qtbot: QtBot, four: MainWindow) -> None:
-    click(qtbot, four, 2)
-    qtbot.waitUntil(lambda: shown(four) == "c.png")
-    assert four.windowTitle().startswith("c.png")
-    press(qtbot, four, "Ctrl+PgDown")
-    qtbot.waitUntil(lambda: shown(four) == "d.png")
-    press(qtbot, four, "Ctrl+PgDown")
-    qtbot.waitUntil(lambda: shown(four) == "a.png")
-    press(qtbot, four, "Ctrl+PgUp")
-    qtbot.waitUntil(lambda: shown(four) == "d.png")
-    four.film_strip.setCurrentRow(1)
-    qtbot.keyClick(four.film_strip, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: shown(four) == "b.png")
-    spoken = [
-        four.film_strip.item(row).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(4)
-    ]
-    assert [text.endswith("in front") for text in spoken] == [False, True, False, False]
-
-
-def test_each_picture_keeps_its_output_history_and_settings(qtbot: QtBot, four: MainWindow) -> None:
+def test_each_picture_keeps_its_settings_and_keys_switch(qtbot: QtBot, four: MainWindow) -> None:
     four.session.set_filter("mean")
     run(qtbot, four)
     output = four.session.pictures.result
@@ -184,6 +165,23 @@ def test_each_picture_keeps_its_output_history_and_settings(qtbot: QtBot, four: 
     assert four.session.require().step.parameters["size"] == 7
     click(qtbot, four, 1)
     qtbot.waitUntil(lambda: four.session.filter_id == "sobel")
+
+    click(qtbot, four, 2)
+    qtbot.waitUntil(lambda: shown(four) == "c.png")
+    assert four.windowTitle().startswith("c.png")
+    press(qtbot, four, "Ctrl+PgDown")
+    qtbot.waitUntil(lambda: shown(four) == "d.png")
+    press(qtbot, four, "Ctrl+PgDown")
+    qtbot.waitUntil(lambda: shown(four) == "a.png")
+    press(qtbot, four, "Ctrl+PgUp")
+    qtbot.waitUntil(lambda: shown(four) == "d.png")
+    four.film_strip.setCurrentRow(1)
+    qtbot.keyClick(four.film_strip, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: shown(four) == "b.png")
+    spoken = [
+        four.film_strip.item(row).data(Qt.ItemDataRole.AccessibleTextRole) for row in range(4)
+    ]
+    assert [text.endswith("in front") for text in spoken] == [False, True, False, False]
 
 
 def test_a_run_that_ends_after_a_switch_is_listed(

@@ -262,10 +262,7 @@ def test_a_gain_of_nothing_has_no_direction() -> None:
     ]
 
 
-@pytest.mark.parametrize("level", ["serial", "parallel"])
-def test_the_button_names_what_it_compares_with(
-    qtbot: QtBot, loaded: MainWindow, level: str
-) -> None:
+def test_the_button_names_what_it_compares_with(qtbot: QtBot, loaded: MainWindow) -> None:
     loaded.session.set_filter("median")
     action = loaded.findChild(QAction, "compareRuns")
     note = child(loaded, QLabel, "runsNote")
@@ -274,15 +271,14 @@ def test_the_button_names_what_it_compares_with(
         before = len(loaded.session.gallery)
         press(qtbot, loaded, "F5")
         wait_until(qtbot, lambda before=before: len(loaded.session.gallery) > before)
-    newest = next(run for run in loaded.session.gallery if run.level == level)
-    loaded.runs.choose(newest)
-    assert action.text() == f"&Compare with CPU {level}"
-    assert action.isEnabled() == (level == "parallel")
-    if level == "serial":
-        assert note.toolTip() == "The other levels are compared with run 2, CPU serial."
-        assert action.toolTip() == note.toolTip(), "where there is no room for the note"
-        assert note.text() in ("", note.toolTip()), "it is not cut off"
-        return
+    for level in ("serial", "parallel"):
+        loaded.runs.choose(next(run for run in loaded.session.gallery if run.level == level))
+        assert action.text() == f"&Compare with CPU {level}"
+        assert action.isEnabled() == (level == "parallel")
+        if level == "serial":
+            assert note.toolTip() == "The other levels are compared with run 2, CPU serial."
+            assert action.toolTip() == note.toolTip(), "where there is no room for the note"
+            assert note.text() in ("", note.toolTip()), "it is not cut off"
     action.trigger()
     assert not action.isEnabled()
     assert note.toolTip() == "The other levels are compared with run 4, CPU parallel."

@@ -245,6 +245,11 @@ def test_volumes_that_do_not_match_are_explained_and_left_out(
 def test_a_run_shows_output_residual_and_timing(
     qtbot: QtBot, scanned: MainWindow, tmp_path: Path, cpu: FakeCpu
 ) -> None:
+    child(scanned, QLineEdit, "sigma").setText("20, x")
+    assert "is not a list of numbers" in child(scanned, QLabel, "problem").text()
+    press(qtbot, scanned, "F5")
+    dialog(qtbot, scanned, ErrorDialog).reject()
+
     add(qtbot, scanned, write(tmp_path / "T2.nii", voxels(1)))
     child(scanned, QLineEdit, "sigma").setText("20, 15")
     run(qtbot, scanned)
@@ -266,13 +271,6 @@ def test_a_run_shows_output_residual_and_timing(
     assert caption(scanned).startswith("Residual"), "there is no reference"
     scanned.set_view(View.DIFFERENCE)  # as it was left with another scan
     assert child(scanned, QLabel, "volumeOutputHint").text() == comparison.NO_REFERENCE
-
-
-def test_wrong_numbers_are_explained_at_once(qtbot: QtBot, scanned: MainWindow) -> None:
-    child(scanned, QLineEdit, "sigma").setText("20, x")
-    assert "is not a list of numbers" in child(scanned, QLabel, "problem").text()
-    press(qtbot, scanned, "F5")
-    dialog(qtbot, scanned, ErrorDialog).reject()
 
 
 def test_a_filter_of_pictures_runs_slice_by_slice(
@@ -562,34 +560,6 @@ def test_the_shown_output_is_saved_with_its_header(
     np.testing.assert_array_equal(saved.affine, np.diag([1.0, 1.5, 2.0, 1.0]))
 
 
-def test_all_components_are_saved_each_with_its_header(
-    qtbot: QtBot, scanned: MainWindow, tmp_path: Path
-) -> None:
-    save_all = scanned.findChild(QAction, "saveAll")
-    run(qtbot, scanned)
-    assert not save_all.isEnabled()
-    moved = np.array([[1.0, 0, 0, 0.01], [0, 1.5, 0, 0], [0, 0, 2.0, 0], [0, 0, 0, 1]])
-    add(qtbot, scanned, write(tmp_path / "T2.nii", voxels(1), moved))
-    run(qtbot, scanned)
-    press(qtbot, scanned, "Ctrl+Alt+S")
-    assert dialog(qtbot, scanned, QFileDialog).selectedFiles()[0].endswith("T1-mri_nlm")
-    second = tmp_path / "out-T2.nii.gz"
-    second.write_bytes(b"old")
-    save_as(qtbot, scanned, tmp_path / "out.nii.gz")
-    box = dialog(qtbot, scanned, QMessageBox)
-    assert box.text() == "“out-T2.nii.gz” already exists."
-    answer(qtbot, box, "Replace")
-    qtbot.waitUntil(lambda: second in scanned.settings.recent_files)
-    for name, seed, affine in (
-        ("out.nii.gz", 0, np.diag([1.0, 1.5, 2.0, 1.0])),
-        ("out-T2.nii.gz", 1, moved),
-    ):
-        saved = read_volume(tmp_path / name)
-        np.testing.assert_array_equal(saved.voxels, np.rint(voxels(seed) / 2).astype(np.int16))
-        assert saved.affine is not None
-        np.testing.assert_allclose(saved.affine, affine, atol=1e-7)
-
-
 def test_components_of_one_name_do_not_replace_each_other(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
@@ -623,7 +593,9 @@ def test_what_is_no_file_yet_is_saved_under_a_plain_name() -> None:
     assert stem_of(replace(made, path=Path("T1 of A.nii.gz"), title="T1 of A.nii.gz")) == "T1 of A"
 
 
-def test_residual_is_saved_as_values(qtbot: QtBot, scanned: MainWindow, tmp_path: Path) -> None:
+def test_residual_and_all_components_are_saved(
+    qtbot: QtBot, scanned: MainWindow, tmp_path: Path
+) -> None:
     save = scanned.findChild(QAction, "saveView")
     run(qtbot, scanned)
     assert not save.isEnabled()
@@ -636,6 +608,31 @@ def test_residual_is_saved_as_values(qtbot: QtBot, scanned: MainWindow, tmp_path
     saved = read_volume(tmp_path / "residual.nii")
     expected = np.rint(voxels() / 2).astype(np.float32) - voxels()
     np.testing.assert_array_equal(saved.voxels, expected)
+
+    press(qtbot, scanned, "F2")
+    save_all = scanned.findChild(QAction, "saveAll")
+    run(qtbot, scanned)
+    assert not save_all.isEnabled()
+    moved = np.array([[1.0, 0, 0, 0.01], [0, 1.5, 0, 0], [0, 0, 2.0, 0], [0, 0, 0, 1]])
+    add(qtbot, scanned, write(tmp_path / "T2.nii", voxels(1), moved))
+    run(qtbot, scanned)
+    press(qtbot, scanned, "Ctrl+Alt+S")
+    assert dialog(qtbot, scanned, QFileDialog).selectedFiles()[0].endswith("T1-mri_nlm")
+    second = tmp_path / "out-T2.nii.gz"
+    second.write_bytes(b"old")
+    save_as(qtbot, scanned, tmp_path / "out.nii.gz")
+    box = dialog(qtbot, scanned, QMessageBox)
+    assert box.text() == "“out-T2.nii.gz” already exists."
+    answer(qtbot, box, "Replace")
+    qtbot.waitUntil(lambda: second in scanned.settings.recent_files)
+    for name, seed, affine in (
+        ("out.nii.gz", 0, np.diag([1.0, 1.5, 2.0, 1.0])),
+        ("out-T2.nii.gz", 1, moved),
+    ):
+        saved = read_volume(tmp_path / name)
+        np.testing.assert_array_equal(saved.voxels, np.rint(voxels(seed) / 2).astype(np.int16))
+        assert saved.affine is not None
+        np.testing.assert_allclose(saved.affine, affine, atol=1e-7)
 
 
 # --- slices and phantoms ---
@@ -737,22 +734,6 @@ def with_holes() -> np.ndarray:
     return array
 
 
-def test_a_number_for_nan_is_asked_for(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
-    path = write(tmp_path / "holes.nii", with_holes())
-    window.file_dialogs.open(path)
-    chooser = dialog(qtbot, window, QInputDialog)
-    assert "72 of 432 voxels are NaN" in chooser.labelText()
-    assert chooser.textValue() == "0"
-    line = chooser.findChild(QLineEdit)
-    assert line is not None
-    assert line.selectedText() == "0"  # or a minus would stand behind it
-    qtbot.keyClicks(line, "0,5")
-    chooser.accept()
-    qtbot.waitUntil(lambda: titles(window) == ["holes.nii"])
-    assert "filtered as 0.5, saved as NaN again." in window.statusBar().currentMessage()
-    assert (window.session.volumes.source.volumes[0].voxels[0] == 0.5).all()
-
-
 def test_nan_in_one_of_several_volumes(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     """It is asked for where it is met first, and the number holds for all volumes."""
     both = np.stack([np.nan_to_num(with_holes()), with_holes(), 3 * with_holes()])
@@ -771,7 +752,7 @@ def test_nan_in_one_of_several_volumes(qtbot: QtBot, window: MainWindow, tmp_pat
         press(qtbot, window, "Alt+.")
 
 
-def test_what_is_no_number_for_nan_is_explained(
+def test_a_number_for_nan_is_asked_for_until_it_is_one(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "holes.nii", with_holes())
@@ -784,6 +765,20 @@ def test_what_is_no_number_for_nan_is_explained(
         assert "no number" in box.text() or "NaN cannot be replaced" in box.text()
         assert titles(window) == []
         box.reject()
+
+    path = write(tmp_path / "holes.nii", with_holes())
+    window.file_dialogs.open(path)
+    chooser = dialog(qtbot, window, QInputDialog)
+    assert "72 of 432 voxels are NaN" in chooser.labelText()
+    assert chooser.textValue() == "0"
+    line = chooser.findChild(QLineEdit)
+    assert line is not None
+    assert line.selectedText() == "0"  # or a minus would stand behind it
+    qtbot.keyClicks(line, "0,5")
+    chooser.accept()
+    qtbot.waitUntil(lambda: titles(window) == ["holes.nii"])
+    assert "filtered as 0.5, saved as NaN again." in window.statusBar().currentMessage()
+    assert (window.session.volumes.source.volumes[0].voxels[0] == 0.5).all()
 
 
 def test_components_and_references_are_asked_too(

@@ -48,8 +48,8 @@ def request_of(name: str = "mean", **values: object) -> Request:
     return Request.create(Image.from_array(PIXELS), name, values)
 
 
-def xray(level: str, x: int, y: int) -> Xray:
-    request = request_of(size=3)
+def xray(level: str, x: int, y: int, request: Request | None = None) -> Xray:
+    request = request or request_of(size=3)
     chosen = next(each for each in request.step.filter.levels(Device.GPU) if each.id == level)
     tracer = Tracer(threads=1)
     try:
@@ -165,26 +165,6 @@ def traced(qtbot: QtBot, window: XrayWindow, text: str) -> QSlider:
     return slider
 
 
-def test_the_window_shows_steps_with_their_lines(qtbot: QtBot, window: XrayWindow) -> None:
-    level = window.findChild(QComboBox, "xrayLevel")
-    level.setCurrentText("Shared memory")
-    slider = traced(qtbot, window, "mean_shared: block 1, 4, warp 0, lane 0")
-    slider.setValue(0)
-    QTest.mouseClick(child(window, QPushButton, "xrayNextLoad"), Qt.MouseButton.LeftButton)
-    text = window.findChild(QLabel, "xrayStep").text()
-    assert "reads ● global memory, source[" in text
-    code = window.findChild(CodeView)
-    assert code.accessibleName() == "Source of cells.cuh"
-    start, stop = code._marked
-    assert stop == start + 1
-    assert f"cells.cuh:{stop}" in text
-    slider.setFocus()
-    QTest.keyClick(slider, Qt.Key.Key_Right)
-    assert "writes ■ shared memory" in window.findChild(QLabel, "xrayStep").text()
-    QTest.mouseClick(child(window, QPushButton, "xrayNextBarrier"), Qt.MouseButton.LeftButton)
-    assert "waits at a barrier" in window.findChild(QLabel, "xrayStep").text()
-
-
 def test_an_index_has_no_groups_of_digits() -> None:
     """``output[131,328]`` reads as two indices in the middle of C."""
     step = ThreadStep(Event.WRITE, MemorySpace.GLOBAL, "output", 131328, 7, None, None)
@@ -213,16 +193,9 @@ def test_another_pixel_is_traced_and_drawn(qtbot: QtBot, window: XrayWindow) -> 
     assert table.item(0, 1).text() == "9"
 
 
-def test_it_begins_at_the_pixel_that_is_wanted(qtbot: QtBot, window: XrayWindow) -> None:
-    window.show_request(request_of(size=3), (9, 3))
-    traced(qtbot, window, "block 0, 0, warp 3, lane 9")
-    request = Request.create(Image.from_array(PIXELS), "mean", {"size": 5}, border=Border.VALID)
-    window.show_request(request)
-    traced(qtbot, window, "warp 6, lane 30")  # of an output that is four pixels smaller
-    assert child(window, QSpinBox, "xrayColumn").maximum() == SIDE - 5
-
-
-def test_play_walks_to_the_end(qtbot: QtBot, window: XrayWindow) -> None:
+def test_steps_play_and_have_lines_from_the_pixel_that_is_wanted(
+    qtbot: QtBot, window: XrayWindow
+) -> None:
     slider = traced(qtbot, window, "mean_global")
     play = window.findChild(QPushButton, "xrayPlay")
     slider.setValue(slider.maximum() - 2)
@@ -231,6 +204,31 @@ def test_play_walks_to_the_end(qtbot: QtBot, window: XrayWindow) -> None:
     qtbot.waitUntil(lambda: not play.isChecked())
     assert slider.value() == slider.maximum()
 
+    level = window.findChild(QComboBox, "xrayLevel")
+    level.setCurrentText("Shared memory")
+    slider = traced(qtbot, window, "mean_shared: block 1, 4, warp 0, lane 0")
+    slider.setValue(0)
+    QTest.mouseClick(child(window, QPushButton, "xrayNextLoad"), Qt.MouseButton.LeftButton)
+    text = window.findChild(QLabel, "xrayStep").text()
+    assert "reads ● global memory, source[" in text
+    code = window.findChild(CodeView)
+    assert code.accessibleName() == "Source of cells.cuh"
+    start, stop = code._marked
+    assert stop == start + 1
+    assert f"cells.cuh:{stop}" in text
+    slider.setFocus()
+    QTest.keyClick(slider, Qt.Key.Key_Right)
+    assert "writes ■ shared memory" in window.findChild(QLabel, "xrayStep").text()
+    QTest.mouseClick(child(window, QPushButton, "xrayNextBarrier"), Qt.MouseButton.LeftButton)
+    assert "waits at a barrier" in window.findChild(QLabel, "xrayStep").text()
+
+    window.show_request(request_of(size=3), (9, 3))
+    traced(qtbot, window, "block 0, 0, warp 3, lane 9")
+    request = Request.create(Image.from_array(PIXELS), "mean", {"size": 5}, border=Border.VALID)
+    window.show_request(request)
+    traced(qtbot, window, "warp 6, lane 30")  # of an output that is four pixels smaller
+    assert child(window, QSpinBox, "xrayColumn").maximum() == SIDE - 5
+
 
 def test_filters_without_a_kernel_are_refused(window: XrayWindow) -> None:
     with pytest.raises(AppError, match="has no kernel"):
@@ -238,20 +236,7 @@ def test_filters_without_a_kernel_are_refused(window: XrayWindow) -> None:
 
 
 @pytest.mark.smoke
-def test_it_opens_from_the_menu(qtbot: QtBot, open_window: Opener, tmp_path: Path) -> None:
-    window_of_all = open_window()
-    write_image(Image.from_array(PIXELS), tmp_path / "noise.png")
-    load(qtbot, window_of_all, tmp_path / "noise.png")
-    window_of_all.session.set_filter("mean")
-    window_of_all.findChild(QAction, "xray").trigger()
-    opened = window_of_all.findChild(XrayWindow)
-    assert opened.isVisible()
-    title = opened.findChild(QLabel, "xrayTitle")
-    qtbot.waitUntil(lambda: "steps" in title.text())
-    opened.close()
-
-
-def test_the_key_traces_the_pixel_under_the_pointer(
+def test_the_key_traces_the_pixel_under_the_pointer_and_the_menu_another(
     qtbot: QtBot, open_window: Opener, tmp_path: Path
 ) -> None:
     whole = open_window()
@@ -270,6 +255,8 @@ def test_the_key_traces_the_pixel_under_the_pointer(
     whole.findChild(QAction, "xray").trigger()
     place = [opened.findChild(QSpinBox, name).value() for name in ("xrayColumn", "xrayRow")]
     assert place != [17, 9]
+    assert opened.isVisible()
+    qtbot.waitUntil(lambda: "steps" in child(opened, QLabel, "xrayTitle").text())
     opened.close()
 
 
@@ -324,17 +311,6 @@ def test_two_levels_stand_side_by_side(qtbot: QtBot, window: XrayWindow) -> None
     assert table.columnCount() == 4
 
 
-def test_the_title_names_the_level_whose_kernel_runs(qtbot: QtBot, window: XrayWindow) -> None:
-    window.show_request(request_of(size=5), (40, 20))
-    title, level = child(window, QLabel, "xrayTitle"), child(window, QComboBox, "xrayLevel")
-    qtbot.waitUntil(lambda: "steps" in title.text())
-    assert "runs the kernel" not in title.text()
-    level.setCurrentIndex(level.findText("Tuned"))
-    qtbot.waitUntil(lambda: "steps" in title.text())
-    last = "Tuned runs the kernel of level Shared memory, quicker at this size."
-    assert title.text().splitlines()[-1] == last
-
-
 def test_loads_are_shared_out_to_the_pixels_of_a_block() -> None:
     """A tile of 32x8 with its halo for 5x5, and four pixels of a thread at once."""
     global_, shared = xray("global", 40, 20), xray("shared", 40, 20)
@@ -343,7 +319,7 @@ def test_loads_are_shared_out_to_the_pixels_of_a_block() -> None:
     assert compare(global_, shared).startswith("Loads from the card's memory for a pixel")
 
 
-def test_of_several_launches_the_title_says_which_is_traced(
+def test_the_title_names_the_launch_and_the_level_whose_kernel_runs(
     qtbot: QtBot, window: XrayWindow
 ) -> None:
     window.show_request(request_of("nlm", search_radius=2, patch=3), (40, 20))
@@ -354,6 +330,15 @@ def test_of_several_launches_the_title_says_which_is_traced(
     qtbot.waitUntil(lambda: "mean_global" in title.text())
     assert "launch" not in title.text()
 
+    window.show_request(request_of(size=5), (40, 20))
+    title, level = child(window, QLabel, "xrayTitle"), child(window, QComboBox, "xrayLevel")
+    qtbot.waitUntil(lambda: "steps" in title.text())
+    assert "runs the kernel" not in title.text()
+    level.setCurrentIndex(level.findText("Tuned"))
+    qtbot.waitUntil(lambda: "steps" in title.text())
+    last = "Tuned runs the kernel of level Shared memory, quicker at this size."
+    assert title.text().splitlines()[-1] == last
+
 
 @pytest.mark.parametrize("border", [Border.REFLECT, Border.VALID])
 @pytest.mark.parametrize("level", ["global", "texture", "shared"])
@@ -362,12 +347,7 @@ def test_cells_of_a_padded_copy_are_those_of_the_picture(level: str, border: Bor
     request = Request.create(
         Image.from_array(PIXELS), "nlm", {"search_radius": 2, "patch": 3}, border=border
     )
-    chosen = next(each for each in request.step.filter.levels(Device.GPU) if each.id == level)
-    tracer = Tracer(threads=1)
-    try:
-        found = Xray(*tracer.trace_pixel(request, chosen, 30, 20))
-    finally:
-        tracer.close()
+    found = xray(level, 30, 20, request)
     shift = 3 if border is Border.VALID else 0
     read = [(step.cell, step.value) for step in found.steps if step.cell is not None]
     around = {(30 + shift + t, 20 + shift + s) for s in range(-3, 4) for t in range(-3, 4)}
@@ -382,12 +362,7 @@ def test_cells_of_a_padded_copy_are_those_of_the_picture(level: str, border: Bor
 def test_the_second_of_two_passes_reads_along_the_row_of_its_pixel(level: str) -> None:
     """Each sum that the first pass made of a column lies where its pixel does."""
     request = request_of("gaussian", sigma=1.0)
-    chosen = next(each for each in request.step.filter.levels(Device.GPU) if each.id == level)
-    tracer = Tracer(threads=1)
-    try:
-        found = Xray(*tracer.trace_pixel(request, chosen, 30, 20))
-    finally:
-        tracer.close()
+    found = xray(level, 30, 20, request)
     space = MemorySpace.SHARED if level == "shared" else MemorySpace.GLOBAL
     space = MemorySpace.TEXTURE if level == "texture" else space
     read = {step.cell for step in found.steps if step.space is space and step.cell}
@@ -409,7 +384,9 @@ def version_of(old: str, new: str) -> Version:
     return Version(job, work)
 
 
-def test_a_wrong_pixel_of_an_edited_kernel(qtbot: QtBot, window: XrayWindow) -> None:
+def test_an_edited_kernel_shows_its_wrong_pixel_or_its_trap(
+    qtbot: QtBot, window: XrayWindow
+) -> None:
     version = version_of("part += row[t];", "part += row[t + 1];  // mine")
     window.show_version(version, (20, 10))
     slider = traced(qtbot, window, "Your version of mean_global: block")
@@ -430,8 +407,6 @@ def test_a_wrong_pixel_of_an_edited_kernel(qtbot: QtBot, window: XrayWindow) -> 
     slider.setValue(own[0])
     assert "// mine" not in window.findChild(CodeView).toPlainText()
 
-
-def test_an_edited_kernel_that_traps_is_named(qtbot: QtBot, window: XrayWindow) -> None:
     call = "    compute(source, output, g, Mean());"
     window.show_version(version_of(call, f"    __trap();\n{call}"), (20, 10))
     traced(qtbot, window, "reached a trap (SIGILL) and was stopped. Check every index")
