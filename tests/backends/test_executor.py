@@ -12,11 +12,11 @@ import pytest
 
 from kernelscope.backends.cuda import device_run
 from kernelscope.backends.cuda import kernel as kernels
-from kernelscope.backends.cuda.device_run import DeviceRun, PreparedFilter
+from kernelscope.backends.cuda.device_run import DeviceRun
 from kernelscope.base.errors import Cancelled, OutOfMemory
 from kernelscope.schema.borders import Border
-from kernelscope.schema.launch import CudaPlan, CudaTask, HandOver, Launch, Scratch
-from tests.backends.fake_card import FakeCard, FakeCubins, FakeStaging
+from kernelscope.schema.launch import Launch
+from tests.backends.fake_card import FakeStaging
 from tests.backends.weighted_rows import ROOMY, HandedRows, Session, WeightedRows, expected, picture
 
 TIGHT, TIGHTER = 0.55, 0.35
@@ -346,28 +346,32 @@ def test_each_kernel_of_a_plan_is_timed(repeat: int, room: float) -> None:
 
 @pytest.mark.parametrize("room", [ROOMY, 0.7])
 @pytest.mark.parametrize("repeat", [1, 3])
-def test_the_host_hands_parts_over_and_that_is_timed(repeat: int, room: float) -> None:
-    rows = HandedRows((40, 9, 2))
+@pytest.mark.parametrize("steps", [1, 3])
+def test_the_host_hands_parts_over_and_that_is_timed_without_the_warm_up(
+    steps: int, repeat: int, room: float
+) -> None:
+    rows = HandedRows((40, 9, 2), steps)
     session, source = Session(rows, room=room), picture((40, 9, 2))
     np.testing.assert_array_equal(
         session.filter(source, repeat=repeat), rows.expected(source.planes)
     )
     assert bool(session.notices) == (room < ROOMY), "in strips only where memory is tight"
-    (stage,) = (stage for stage in session.stages if stage.name == "hand over")
-    assert stage.seconds > 0
-    assert stage.overlapped == (room < ROOMY)
-    assert len(stage.repeats) == (repeat if repeat > 1 else 0)
+    handed = [stage for stage in session.stages if stage.name == "hand over"]
     prepared = [stage for stage in session.stages if stage.name == "prepare"]
-    copied = prepared[-1]  # by the host, which in slabs has opened lanes before
-    assert len(prepared) == (1 if room == ROOMY else 2)
-    assert copied.seconds > 0
-    assert copied.overlapped == (room < ROOMY)
-    assert len(copied.repeats) == (repeat if repeat > 1 else 0)
+    assert (len(handed), len(prepared)) == (1, 1 if room == ROOMY else 2)
+    for stage in (*handed, prepared[-1]):  # the host, which in slabs has opened lanes before
+        assert stage.seconds > 0
+        assert stage.overlapped == (room < ROOMY)
+        assert len(stage.repeats) == (repeat if repeat > 1 else 0)
+    if room == ROOMY:
+        assert session.runs[0].batch == 1  # however short: the host comes between the launches
+        uploads = session.card.cuda.calls.count("upload") - 1
+        assert uploads == steps * (repeat + kernels.WARM_UPS * (repeat > 1))
     session.assert_nothing_leaked()
 
 
 def test_handing_over_takes_until_the_part_is_there() -> None:
-    rows = HandedRows((40, 9, 2))
+    rows = HandedRows((40, 9, 2), 3)
     session = Session(rows, room=ROOMY, copy_seconds=0.02)
     session.filter(picture((40, 9, 2)))
     (stage,) = (stage for stage in session.stages if stage.name == "hand over")
@@ -393,68 +397,6 @@ def test_a_batch_is_not_for_the_same_kernel_with_more_to_do() -> None:
     np.testing.assert_array_equal(session.filter(source, repeat=2), expected(long, source))
     # No steps are done again for a batch: to warm up, and twice to measure.
     assert sum(taken) < (kernels.WARM_UPS + 2.5) * 2.4e-3
-
-
-class HandedSteps:
-    """Adds up all rows of a picture, of which the host hands over a part before each step."""
-
-    def __init__(self, steps: int) -> None:
-        shape = (8, 4, 1)
-        task = CudaTask(shape, shape, np.dtype(np.float32), {}, Border.REFLECT, "pretend")
-        self.rows = 8 // steps
-        parts = tuple(
-            (slice(self.rows * n, self.rows * (n + 1)), slice(0, 4)) for n in range(steps)
-        )
-        self.launches: list[str] = []
-        more: dict[str, Any] = {"tile": (8, 4), "scratch": ("whole", "part")}
-        plan = CudaPlan(
-            (
-                Launch("fill", {}, (8, 4), 1, 1e3, **more),
-                Launch(
-                    *("add", {}, (8, 4), 1, 1e3),
-                    **more,
-                    steps=steps,
-                    steps_at_once=1,
-                    hand_over=HandOver("whole", "part", 4, 1, parts),
-                ),
-            ),
-            {"whole": Scratch(16), "part": Scratch(16)},
-        )
-        cubin = FakeCubins().get("handed")
-        spec: Any = SimpleNamespace(id="handed", name="handed")
-        self.step = PreparedFilter(spec, task, 0, True, plan, (cubin, cubin))
-        self.needs = 4 * 8 * 16
-
-    def load(self, card: FakeCard) -> None:
-        memory = card.cuda
-
-        def fill(source: int, target: int, whole: int, part: int, *geometry: int) -> float:
-            memory.rows_at(whole, np.float32, 4)[:8] = memory.rows_at(source, np.float32, 4)[:8]
-            return 1e-6
-
-        def add(source: int, target: int, whole: int, part: int, *rest: int) -> float:
-            if rest[-2] == 0:
-                memory.rows_at(target, np.float32, 4)[:8] = 0
-            memory.rows_at(target, np.float32, 4)[:8] += memory.rows_at(part, np.float32, 4)[
-                : self.rows
-            ].sum(0)
-            return 1e-6
-
-        memory.modules[b"handed"] = {"fill": fill, "add": add}
-
-
-@pytest.mark.parametrize("steps", [1, 2])
-@pytest.mark.parametrize("repeat", [1, 3])
-def test_what_the_host_hands_over_is_a_stage_without_the_warm_up(repeat: int, steps: int) -> None:
-    rows: Any = HandedSteps(steps)
-    session, source = Session(rows), picture((8, 4, 1))
-    result = session.filter(source, repeat=repeat)
-    np.testing.assert_allclose(result[:, :, 0], source.planes[:, :, 0].sum(0) + np.zeros((8, 1)))
-    handed = next(stage for stage in session.stages if stage.name == "hand over")
-    assert len(handed.repeats) == (repeat if repeat > 1 else 0)
-    assert session.runs[0].batch == 1  # however short: the host comes between the launches
-    uploads = session.card.cuda.calls.count("upload") - 1
-    assert uploads == steps * (repeat + kernels.WARM_UPS * (repeat > 1))
 
 
 def test_what_launching_takes_is_without_the_kernels() -> None:

@@ -154,9 +154,8 @@ class HandedRows:
     rows from n on, the outer columns left out, and ``take`` adds n + 1 times those to the result.
     """
 
-    steps = 3
-
-    def __init__(self, shape: tuple[int, int, int]) -> None:
+    def __init__(self, shape: tuple[int, int, int], steps: int) -> None:
+        self.steps = steps
         self.height, self.width, self.lines = shape
         out_shape = (self.height - self.steps + 1, self.width - 2, self.lines)
         task = CudaTask(shape, out_shape, np.dtype(np.float32), {}, Border.VALID, "pretend")

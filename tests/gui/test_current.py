@@ -82,39 +82,31 @@ CHANGES: dict[str, tuple[Change, Change]] = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
 def test_an_output_of_other_settings_says_so_until_they_are_back(
-    qtbot: QtBot, window: MainWindow, picture: Path, name: str
-) -> None:
-    window.session.set_filter("median")
-    load(qtbot, window, picture)
-    assert state(window) == ""
-    run(qtbot, window)
-    assert not is_marked(window)
-    done = headline(window)
-    assert is_done(window)
-    change, back = CHANGES[name]
-    change(window)
-    assert is_marked(window)
-    press(qtbot, window, "F3")  # the residual is of the same run
-    qtbot.waitUntil(lambda: "Residual" in caption(window))
-    assert is_marked(window)
-    back(window)
-    assert not is_marked(window)
-    assert headline(window) == done
-    change(window)
-    back(window)
-    run(qtbot, window)
-    assert not is_marked(window)
-
-
-def test_a_setting_without_effect_leaves_the_output_current(
     qtbot: QtBot, window: MainWindow, picture: Path
 ) -> None:
     window.session.set_filter("median")
     load(qtbot, window, picture)
-    run(qtbot, window)
-    window.session.set_grey(True)  # of a grey picture
+    assert state(window) == ""
+    for change, back in CHANGES.values():
+        press(qtbot, window, "F2")
+        run(qtbot, window)
+        assert not is_marked(window)
+        done = headline(window)
+        assert is_done(window)
+        change(window)
+        assert is_marked(window)
+        press(qtbot, window, "F3")  # the residual is of the same run
+        qtbot.waitUntil(lambda: "Residual" in caption(window))
+        assert is_marked(window)
+        back(window)
+        assert not is_marked(window)
+        assert headline(window) == done
+        change(window)
+        back(window)
+        run(qtbot, window)
+        assert not is_marked(window)
+    window.session.set_grey(True)  # of a grey picture, where it has no effect
     assert not is_marked(window)
     assert is_done(window)
 

@@ -80,20 +80,9 @@ def ready(qtbot: QtBot, window: MainWindow, picture: Path) -> MainWindow:
     return window
 
 
-def test_a_click_runs_at_that_level(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> None:
-    assert entry(ready, SERIAL).time is None
-    click(ready, SERIAL)
-    qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
-    assert {(each.options.device, each.options.level) for each in cpu.requests} == {SERIAL}
-    assert ready.session.place == SERIAL
-    assert ready.levels.ladder.rungs.chosen == SERIAL
-    time = entry(ready, SERIAL).time
-    assert time is not None
-    assert time.repeats >= 3
-    assert entry(ready, PARALLEL).time is None
-
-
-def test_the_keyboard_moves_chooses_and_runs(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> None:
+def test_keys_and_clicks_choose_and_run_levels_whose_times_go_with_the_settings(
+    qtbot: QtBot, ready: MainWindow, cpu: FakeCpu
+) -> None:
     rungs = ready.levels.ladder.rungs
     rungs.setFocus()
     rungs.setCurrentRow(0)
@@ -108,15 +97,24 @@ def test_the_keyboard_moves_chooses_and_runs(qtbot: QtBot, ready: MainWindow, cp
     qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
     assert ready.session.place == SERIAL
 
-
-def test_times_vanish_with_the_settings_and_come_back(qtbot: QtBot, ready: MainWindow) -> None:
+    cpu.requests.clear()
+    child(ready, QSpinBox, "sizeBox").setValue(5)
+    qtbot.waitUntil(lambda: entry(ready, SERIAL).time is None)
     click(ready, SERIAL)
     qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
+    assert {(each.options.device, each.options.level) for each in cpu.requests} == {SERIAL}
+    assert ready.session.place == SERIAL
+    assert ready.levels.ladder.rungs.chosen == SERIAL
+    time = entry(ready, SERIAL).time
+    assert time is not None
+    assert time.repeats >= 3
+    assert entry(ready, PARALLEL).time is None
+
     first = entry(ready, SERIAL).time
     size = child(ready, QSpinBox, "sizeBox")
     size.setValue(9)
     qtbot.waitUntil(lambda: entry(ready, SERIAL).time is None)
-    size.setValue(3)
+    size.setValue(5)
     qtbot.waitUntil(lambda: entry(ready, SERIAL).time == first)
     ready.session.set_filter("median")
     assert entry(ready, SERIAL).time is None, "other levels are offered, which is shown at once"
@@ -124,7 +122,9 @@ def test_times_vanish_with_the_settings_and_come_back(qtbot: QtBot, ready: MainW
     assert entry(ready, SERIAL).time == first
 
 
-def test_l_runs_all_levels_and_compares_them(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> None:
+def test_l_runs_all_levels_once_and_compares_them(
+    qtbot: QtBot, ready: MainWindow, cpu: FakeCpu
+) -> None:
     choose_place(ready, "cpu", "parallel")
     press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(lambda: entry(ready, PARALLEL).parity is not None)
@@ -143,32 +143,18 @@ def test_l_runs_all_levels_and_compares_them(qtbot: QtBot, ready: MainWindow, cp
     assert shown.level == "parallel", "and so does the output"
     assert ready.session.subject.is_current(ready.session.settings)
 
-
-def test_after_all_levels_the_run_on_the_screen_is_selected(
-    qtbot: QtBot, ready: MainWindow
-) -> None:
-    press(qtbot, ready, "Ctrl+F5")
-    qtbot.waitUntil(lambda: entry(ready, PARALLEL).parity is not None)
-    qtbot.waitUntil(lambda: note(ready) == "")
     shelf, result = ready.run_shelf, ready.session.pictures.result
     assert len(list(shelf.gallery)) > 1
     assert result is not None
     assert ready.runs.current is shelf.gallery.find(result)
 
-
-def test_l_does_not_run_again_what_was_measured(
-    qtbot: QtBot, ready: MainWindow, cpu: FakeCpu
-) -> None:
-    press(qtbot, ready, "Ctrl+F5")
-    qtbot.waitUntil(lambda: entry(ready, PARALLEL).parity is not None)
-    qtbot.waitUntil(lambda: note(ready) == "")
     cpu.requests.clear()
     press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(lambda: note(ready) == "")
     assert cpu.requests == []
 
 
-def test_esc_stops_the_levels(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> None:
+def test_esc_or_other_settings_end_the_race(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> None:
     click(ready, PARALLEL)
     qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
     cpu.go.clear()
@@ -185,10 +171,6 @@ def test_esc_stops_the_levels(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> 
     assert not ready.runner.busy
     assert entry(ready, SERIAL).time is None
 
-
-def test_other_settings_end_the_race(qtbot: QtBot, ready: MainWindow, cpu: FakeCpu) -> None:
-    click(ready, PARALLEL)
-    qtbot.waitUntil(lambda: entry(ready, PARALLEL).time is not None)
     cpu.go.clear()
     press(qtbot, ready, "Ctrl+F5")
     qtbot.waitUntil(lambda: note(ready).startswith("Running CPU serial"))
@@ -284,11 +266,24 @@ def fold_of_the_gpu(window: MainWindow) -> QListWidgetItem:
     return next(item for item in items if "No GPU" in item.text())
 
 
-def test_a_missing_card_has_recorded_figures_with_their_day(ready: MainWindow) -> None:
+def test_the_levels_of_a_missing_card_are_folded_and_have_recorded_figures(
+    ready: MainWindow,
+) -> None:
+    rungs = ready.levels.ladder.rungs
+    assert rungs.rung_item(TUNED) is None
+    rungs.setCurrentRow(rungs.count() - 1)
+    QTest.keyClick(rungs, Qt.Key.Key_Return)
+    assert rungs.rung_item(TUNED) is not None
+    QTest.keyClick(rungs, Qt.Key.Key_Return)
+    assert rungs.rung_item(TUNED) is None
+
+    ready.levels.ladder.rungs.toggle_fold(Device.GPU)
+    assert ready.levels.ladder.sizeHint().height() > 100
+    assert ready.levels.ladder.height() <= 210
+
     shown = entry(ready, TUNED)
     assert shown.figure is not None
     assert shown.time is None
-    rungs = ready.levels.ladder.rungs
     fold = fold_of_the_gpu(ready)
     assert fold.text().splitlines()[0] == f"▾ No GPU: recorded on H100, {shown.figure.date}"
     assert all(line.strip("▾ ") in fold.toolTip() for line in fold.text().splitlines())
@@ -303,17 +298,6 @@ def test_a_missing_card_has_recorded_figures_with_their_day(ready: MainWindow) -
     ):
         assert words in item.toolTip()
         assert words in item.data(Qt.ItemDataRole.AccessibleTextRole)
-
-
-def test_the_levels_of_a_missing_card_are_folded(ready: MainWindow) -> None:
-    rungs = ready.levels.ladder.rungs
-    assert rungs.rung_item(TUNED) is None
-    fold = rungs.count() - 1
-    rungs.setCurrentRow(fold)
-    QTest.keyClick(rungs, Qt.Key.Key_Return)
-    assert rungs.rung_item(TUNED) is not None
-    QTest.keyClick(rungs, Qt.Key.Key_Return)
-    assert rungs.rung_item(TUNED) is None
 
 
 def test_why_explains_a_level_and_leads_to_kernel_and_bench(
@@ -446,9 +430,3 @@ def test_a_level_that_moved_under_the_mouse_does_not_run(qtbot: QtBot, ready: Ma
 def _device(rungs: LadderList, row: int) -> Device:
     entry = rungs.item(row).data(Qt.ItemDataRole.UserRole)
     return Device(entry) if not isinstance(entry, KnownRung) else Device.AUTO
-
-
-def test_the_ladder_stays_small(ready: MainWindow) -> None:
-    ready.levels.ladder.rungs.toggle_fold(Device.GPU)
-    assert ready.levels.ladder.sizeHint().height() > 100
-    assert ready.levels.ladder.height() <= 210

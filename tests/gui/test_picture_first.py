@@ -177,7 +177,9 @@ def test_options_of_colours_are_shown_for_colours_only(
     assert are_shown() == [True, True]
 
 
-def test_defaults_are_offered_once_a_value_differs(qtbot: QtBot, window: MainWindow) -> None:
+def test_defaults_are_offered_once_a_value_differs_and_the_filter_in_one_place(
+    qtbot: QtBot, window: MainWindow
+) -> None:
     window.session.set_filter("median")
     assert not shown(window, "reset")
     window.session.set_values("median", {"size": 7})
@@ -191,19 +193,20 @@ def test_defaults_are_offered_once_a_value_differs(qtbot: QtBot, window: MainWin
     window.session.set_values("sliding_dct", {"sigma": 7.25})
     assert shown(window, "reset")
 
-
-def test_steps_come_with_the_second_and_go_with_it(
-    qtbot: QtBot, open_window: Opener, picture: Path
-) -> None:
-    window = open_window(panels=False)
-    load(qtbot, window, picture)
-    steps = window.docks[DockName.STEPS]
-    run(qtbot, window)
-    assert steps.isHidden()
-    window.page.use_output()
-    qtbot.waitUntil(lambda: not steps.isHidden())
-    window.undo()
-    qtbot.waitUntil(steps.isHidden)
+    box, title = window.panel.filter_box, window.findChild(QLabel, "filterTitle")
+    browse = window.findChild(QToolButton, "findFilterButton")
+    window.session.set_filter("median")
+    assert (box.isVisible(), title.isVisible()) == (True, False)
+    qtbot.mouseClick(browse, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(title.isVisible)
+    assert not box.isVisible()
+    assert not browse.isVisible()
+    window.session.set_filter("sobel")
+    assert title.text() == "Sobel"
+    window.docks[DockName.FILTERS].close()
+    qtbot.waitUntil(box.isVisible)
+    assert box.currentText() == "Sobel"
+    assert not title.isVisible()
 
 
 # Panels at the bottom ------------------------------------------------------------------
@@ -213,7 +216,7 @@ def button(window: MainWindow, name: DockName) -> QToolButton:
     return child_of(window, f"{name}PanelButton")
 
 
-def test_panels_are_offered_once_they_have_something(
+def test_panels_are_offered_once_they_have_something_and_take_turns(
     qtbot: QtBot, open_window: Opener, picture: Path
 ) -> None:
     window = open_window(panels=False)
@@ -228,13 +231,6 @@ def test_panels_are_offered_once_they_have_something(
     qtbot.waitUntil(lambda: button(window, DockName.MEASURE).text() == "Measure 1")
     assert window.docks[DockName.RUNS].isHidden(), "nothing takes height from the pictures unasked"
 
-
-def test_a_button_opens_its_panel_in_place_of_another_and_closes_it(
-    qtbot: QtBot, open_window: Opener, picture: Path
-) -> None:
-    window = open_window(panels=False)
-    load(qtbot, window, picture)
-    run(qtbot, window)
     runs, timing = (window.docks[each] for each in (DockName.RUNS, DockName.TIMING))
 
     def click(name: DockName) -> None:
@@ -257,25 +253,16 @@ def test_a_button_opens_its_panel_in_place_of_another_and_closes_it(
         if window.dockWidgetArea(each) is Qt.DockWidgetArea.BottomDockWidgetArea
     )
 
+    steps = window.docks[DockName.STEPS]
+    run(qtbot, window)
+    assert steps.isHidden()
+    window.page.use_output()
+    qtbot.waitUntil(lambda: not steps.isHidden())
+    window.undo()
+    qtbot.waitUntil(steps.isHidden)
+
 
 # Each fact stands once -----------------------------------------------------------------
-
-
-def test_the_filter_is_chosen_in_one_place(qtbot: QtBot, window: MainWindow) -> None:
-    box, title = window.panel.filter_box, window.findChild(QLabel, "filterTitle")
-    browse = window.findChild(QToolButton, "findFilterButton")
-    window.session.set_filter("median")
-    assert (box.isVisible(), title.isVisible()) == (True, False)
-    qtbot.mouseClick(browse, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(title.isVisible)
-    assert not box.isVisible()
-    assert not browse.isVisible()
-    window.session.set_filter("sobel")
-    assert title.text() == "Sobel"
-    window.docks[DockName.FILTERS].close()
-    qtbot.waitUntil(box.isVisible)
-    assert box.currentText() == "Sobel"
-    assert not title.isVisible()
 
 
 def test_time_and_place_of_a_run_stand_over_the_pictures_alone(
@@ -287,6 +274,15 @@ def test_time_and_place_of_a_run_stand_over_the_pictures_alone(
     assert "MP/s" in headline
     assert window.findChild(QLabel, "runState").text() == ""
     assert window.statusBar().currentMessage() == ""
+
+    window.session.set_filter("mean")
+    window.find_gpu()
+
+    def constant() -> str:
+        found = (each for each in window.levels.entries() if each.rung.place.level == "constant")
+        return next(found).explain()
+
+    qtbot.waitUntil(lambda: "Custom mask shows it best" in constant())
 
 
 def test_a_live_result_leaves_the_time_of_run(
@@ -324,17 +320,3 @@ def test_the_best_example_of_a_level_is_the_one_that_gains_most() -> None:
     assert recorded.best_shown("single-block") is None  # nothing comes before it
     assert recorded.best_shown("no-barrier") is None
     assert Recorded().best_shown("constant") is None
-
-
-def test_a_level_that_a_filter_lacks_names_the_filter_that_shows_it(
-    qtbot: QtBot, window: MainWindow, picture: Path
-) -> None:
-    load(qtbot, window, picture)
-    window.session.set_filter("mean")
-    window.find_gpu()
-
-    def constant() -> str:
-        found = (each for each in window.levels.entries() if each.rung.place.level == "constant")
-        return next(found).explain()
-
-    qtbot.waitUntil(lambda: "Custom mask shows it best" in constant())

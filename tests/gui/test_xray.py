@@ -256,7 +256,7 @@ def test_the_key_traces_the_pixel_under_the_pointer_and_the_menu_another(
     place = [opened.findChild(QSpinBox, name).value() for name in ("xrayColumn", "xrayRow")]
     assert place != [17, 9]
     assert opened.isVisible()
-    qtbot.waitUntil(lambda: "steps" in child(opened, QLabel, "xrayTitle").text())
+    qtbot.waitUntil(lambda: "steps" in opened.findChild(QLabel, "xrayTitle").text())
     opened.close()
 
 
