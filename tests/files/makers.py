@@ -6,6 +6,7 @@ import io
 import struct
 import zlib
 
+import imagecodecs
 import numpy as np
 import PIL.Image
 
@@ -69,6 +70,24 @@ def claims(kind: str, width: int, height: int) -> bytes:
     entries += [(278, height), (279, width * height % 2**32)]
     tags = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in entries)
     return b"II*\0" + struct.pack("<IH", 8, len(entries)) + tags + bytes(4)
+
+
+def jpeg(kind: str, pixels: np.ndarray) -> bytes:
+    """Encode colours as one of the kinds of JPEG."""
+    grey = pixels[..., 0].copy()
+    if kind == "12-bit":
+        return bytes(imagecodecs.jpeg8_encode(grey.astype(np.uint16) << 4, bitspersample=12))
+    if kind == "lossless":
+        return bytes(imagecodecs.jpeg8_encode(grey, lossless=True))
+    if kind == "LS":
+        return bytes(imagecodecs.jpegls_encode(grey))
+    modes = {"grey": "L", "CMYK": "CMYK"}
+    restarts = 3 if kind == "restarts" else 0
+    buffer = io.BytesIO()
+    PIL.Image.fromarray(pixels).convert(modes.get(kind, "RGB")).save(
+        buffer, "JPEG", progressive=kind == "progressive", restart_marker_blocks=restarts
+    )
+    return buffer.getvalue()
 
 
 def healthy(suffix: str) -> bytes:

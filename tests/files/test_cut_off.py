@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
 import zlib
 from pathlib import Path
 from typing import Any
 
-import imagecodecs
 import numpy as np
 import PIL.Image
 import pytest
@@ -17,7 +15,7 @@ from kernelscope.base.errors import ImageReadError
 from kernelscope.cli.main import main
 from kernelscope.files import read_image, write_image
 from kernelscope.images.image import Image
-from tests.files.makers import healthy, png_chunk
+from tests.files.makers import jpeg, png_chunk
 from tests.paths import ROOT
 
 ROWS = re.compile(
@@ -25,23 +23,6 @@ ROWS = re.compile(
 )
 PHOTO = np.asarray(PIL.Image.open(ROOT / "resources" / "coffee.png").convert("RGB"))[:200, :304]
 SEQUENTIAL = ("baseline", "restarts", "grey", "CMYK", "12-bit", "lossless")
-
-
-def jpeg(kind: str) -> bytes:
-    grey = PHOTO[..., 0].copy()
-    if kind == "12-bit":
-        return bytes(imagecodecs.jpeg8_encode(grey.astype(np.uint16) << 4, bitspersample=12))
-    if kind == "lossless":
-        return bytes(imagecodecs.jpeg8_encode(grey, lossless=True))
-    if kind == "LS":
-        return bytes(imagecodecs.jpegls_encode(grey))
-    modes = {"grey": "L", "CMYK": "CMYK"}
-    restarts = 3 if kind == "restarts" else 0
-    buffer = io.BytesIO()
-    PIL.Image.fromarray(PHOTO).convert(modes.get(kind, "RGB")).save(
-        buffer, "JPEG", progressive=kind == "progressive", restart_marker_blocks=restarts
-    )
-    return buffer.getvalue()
 
 
 def png(dtype: Any = np.uint8, channels: int = 3) -> bytes:
@@ -69,7 +50,7 @@ def true_rows(path: Path, whole: np.ndarray) -> tuple[int, int, str]:
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.9])
 @pytest.mark.parametrize("kind", SEQUENTIAL)
 def test_the_rows_of_a_jpeg(tmp_path: Path, kind: str, share: float, end: bytes) -> None:
-    data, path = jpeg(kind), tmp_path / "a.jpg"
+    data, path = jpeg(kind, PHOTO), tmp_path / "a.jpg"
     path.write_bytes(data)
     whole = read_image(path).pixels
     path.write_bytes(data[: round(len(data) * share)] + end)
@@ -80,7 +61,7 @@ def test_the_rows_of_a_jpeg(tmp_path: Path, kind: str, share: float, end: bytes)
 
 
 def test_a_progressive_jpeg_says_that_detail_is_missing(tmp_path: Path) -> None:
-    data, path = jpeg("progressive"), tmp_path / "a.jpg"
+    data, path = jpeg("progressive", PHOTO), tmp_path / "a.jpg"
     path.write_bytes(data[: len(data) // 2])
     notices = " ".join(read_image(path).notices)
     assert "The file is cut off: detail is missing, most below row" in notices
@@ -89,7 +70,7 @@ def test_a_progressive_jpeg_says_that_detail_is_missing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [*SEQUENTIAL, "progressive", "LS"])
 def test_only_the_end_mark_is_missing(tmp_path: Path, kind: str) -> None:
-    data, path = jpeg(kind), tmp_path / "a.jpg"
+    data, path = jpeg(kind, PHOTO), tmp_path / "a.jpg"
     path.write_bytes(data)
     whole = read_image(path)
     path.write_bytes(data[:-2])
@@ -100,7 +81,7 @@ def test_only_the_end_mark_is_missing(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("share", [0.02, 0.5])
 def test_what_has_nothing_to_show_is_refused(tmp_path: Path, share: float) -> None:
     path = tmp_path / "a.jpg"
-    data = jpeg("LS") if share == 0.5 else jpeg("baseline")
+    data = jpeg("LS", PHOTO) if share == 0.5 else jpeg("baseline", PHOTO)
     path.write_bytes(data[: round(len(data) * share)])
     with pytest.raises(ImageReadError, match="cut off"):
         read_image(path)
@@ -108,15 +89,16 @@ def test_what_has_nothing_to_show_is_refused(tmp_path: Path, share: float) -> No
 
 @pytest.mark.parametrize("stray", [b"\0", b"\0\x12stray", b"\xff", b"\xff\0\xff\0", bytes(500)])
 def test_stray_bytes_between_segments(tmp_path: Path, stray: bytes) -> None:
-    data, path = jpeg("baseline"), tmp_path / "a.jpg"
+    data, path = jpeg("baseline", PHOTO), tmp_path / "a.jpg"
     path.write_bytes(data)
     whole = read_image(path)
-    at = 4 + int.from_bytes(data[4:6], "big")  # the first marker is part of the signature
+    # As far as a file is recognised, in front of the first one, too.
+    at = 2 if len(stray) < 500 else 4 + int.from_bytes(data[4:6], "big")
     while data[at + 1] != 0xDA:  # in front of each segment up to the scan
         path.write_bytes(data[:at] + stray + data[at:])
         image = read_image(path)
         np.testing.assert_array_equal(image.pixels, whole.pixels)
-        assert image.metadata == whole.metadata
+        assert (image.metadata, image.notices) == (whole.metadata, whole.notices)
         at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
 
 
@@ -175,24 +157,11 @@ def test_a_png_without_a_row_is_refused(tmp_path: Path) -> None:
         read_image(path)
 
 
-@pytest.mark.parametrize("suffix", [".bmp", ".tif", ".ppm", ".webp", ".gif"])
-def test_other_formats_are_refused_clearly(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"a{suffix}"
-    if suffix == ".gif":
-        PIL.Image.fromarray(PHOTO).save(path)
-        data = path.read_bytes()
-    else:
-        data = healthy(suffix)
-    path.write_bytes(data[: len(data) * 2 // 3])
-    with pytest.raises(ImageReadError, match=r"cut off|damaged"):
-        read_image(path)
-
-
 @pytest.mark.parametrize("suffix", [".jpg", ".png"])
 def test_the_command_line_says_so(
     tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data = jpeg("baseline") if suffix == ".jpg" else png()
+    data = jpeg("baseline", PHOTO) if suffix == ".jpg" else png()
     path = tmp_path / f"cut{suffix}"
     path.write_bytes(data[: len(data) // 2])
     assert main(["apply", "median", str(path), str(tmp_path / "out.png"), "--device", "cpu"]) == 0

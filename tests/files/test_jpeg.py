@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import re
 import struct
 
 import imagecodecs
@@ -14,8 +12,8 @@ import pytest
 from kernelscope.base.errors import ImageReadError
 from kernelscope.files import read_image
 from kernelscope.files.formats import Unreadable
-from kernelscope.files.pictures import jpeg
-from tests.files.makers import healthy
+from kernelscope.files.pictures.jpeg import check_complete
+from tests.files.makers import healthy, jpeg
 
 
 @pytest.fixture
@@ -106,65 +104,29 @@ def test_rare_kinds_are_not_called_damaged(put, frame, name):
     assert "Convert it to PNG" in caught.value.hint
 
 
+COLOURS = np.random.default_rng(5).integers(0, 256, (64, 80, 3), np.uint8)
+"""Noise in each block."""
+
+
 class TestDataThatEndEarly:
     """With an end mark, libjpeg fills up with grey and goes on."""
-
-    @pytest.fixture
-    def encoded(self):
-        """Return a function that encodes a picture which has noise in each of its blocks."""
-        colour = np.random.default_rng(5).integers(0, 256, (64, 80, 3), np.uint8)
-
-        def make(kind: str) -> bytes:
-            if kind == "12-bit":
-                grey = colour[..., 0].astype(np.uint16) << 4
-                return bytes(imagecodecs.jpeg8_encode(grey, bitspersample=12))
-            if kind == "lossless":
-                return bytes(imagecodecs.jpeg8_encode(colour[..., 0].copy(), lossless=True))
-            if kind == "LS":
-                return bytes(imagecodecs.jpegls_encode(colour[..., 0].copy()))
-            modes = {"grey": "L", "CMYK": "CMYK"}
-            image = PIL.Image.fromarray(colour).convert(modes.get(kind, "RGB"))
-            buffer = io.BytesIO()
-            image.save(
-                buffer,
-                "JPEG",
-                progressive=kind == "progressive",
-                restart_marker_blocks=3 if kind == "restarts" else 0,
-            )
-            return buffer.getvalue()
-
-        return make
 
     KINDS = ("baseline", "progressive", "restarts", "grey", "CMYK", "12-bit", "lossless", "LS")
 
     @pytest.mark.parametrize("kind", KINDS)
-    def test_is_said(self, put, encoded, kind):
-        data = encoded(kind)
-        assert read_image(put("a.jpg", data)).pixels.shape[:2] == (64, 80)
-        start = data.rindex(b"\xff\xda") + 16
-        for end in (len(data) - 6, (start + 3 * len(data)) // 4, (start + len(data)) // 2):
-            path = put("a.jpg", data[:end] + b"\xff\xd9")
-            if kind == "LS":
-                with pytest.raises(ImageReadError, match=r"a\.jpg: .*(cut off|damaged)"):
-                    read_image(path)
-            else:
-                notices = " ".join(read_image(path).notices)
-                assert re.search("The file is (cut off|damaged)", notices)
-
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_whole_ones_have_no_notice_of_damage(self, put, encoded, kind):
-        notices = read_image(put("a.jpg", encoded(kind))).notices
+    def test_whole_ones_have_no_notice_of_damage(self, put, kind):
+        notices = read_image(put("a.jpg", jpeg(kind, COLOURS))).notices
         assert not any("damaged" in notice for notice in notices)
 
-    def test_missing_scans_are_told(self, put, encoded):
+    def test_missing_scans_are_told(self, put):
         """Between two scans, the data that there are end where they should."""
-        data = encoded("progressive")
+        data = jpeg("progressive", COLOURS)
         start = data.rindex(b"\xff\xc4", 0, data.rindex(b"\xff\xda"))
         image = read_image(put("a.jpg", data[:start] + b"\xff\xd9"))
         assert image.notices == ("The file is damaged: it lacks scans, which hold finer detail.",)
 
-    def test_damage_in_the_middle_is_told(self, put, encoded):
-        data = encoded("baseline")
+    def test_damage_in_the_middle_is_told(self, put):
+        data = jpeg("baseline", COLOURS)
         image = read_image(put("a.jpg", data[:-2] + bytes(40) + data[-2:]))
         assert len(image.notices) == 1
         assert "extraneous bytes" in image.notices[0]
@@ -188,20 +150,7 @@ def test_complete_data_without_an_end_mark_are_complete() -> None:
     """Segments of a TIFF and frames of DICOM may lack it: their length is known."""
     pixels = np.random.default_rng(3).integers(0, 256, (40, 50), np.uint8)
     data = bytes(imagecodecs.jpeg8_encode(pixels, level=95)[:-2])
-    jpeg.check_complete(data, imagecodecs.jpeg8_decode(data), imagecodecs.jpeg8_decode)
+    check_complete(data, imagecodecs.jpeg8_decode(data), imagecodecs.jpeg8_decode)
     shorter = data[: len(data) * 2 // 3]
     with pytest.raises(Unreadable, match="cut off or damaged"):
-        jpeg.check_complete(shorter, imagecodecs.jpeg8_decode(shorter), imagecodecs.jpeg8_decode)
-
-
-@pytest.mark.parametrize("stray", [b"\0", b"\x00\x01 stray", b"\xff", b"\xff\0\xff\0", bytes(120)])
-def test_stray_bytes_after_the_first_mark_are_skipped(tmp_path, stray):
-    """libjpeg skips them, with a warning, and loses nothing."""
-    pixels = np.random.default_rng(5).integers(0, 256, (24, 32, 3), np.uint8)
-    PIL.Image.fromarray(pixels).save(tmp_path / "a.jpg", dpi=(300, 300))
-    data = (tmp_path / "a.jpg").read_bytes()
-    (tmp_path / "b.jpg").write_bytes(data[:2] + stray + data[2:])
-    whole, found = read_image(tmp_path / "a.jpg"), read_image(tmp_path / "b.jpg")
-    np.testing.assert_array_equal(found.pixels, whole.pixels)
-    assert found.metadata == whole.metadata
-    assert found.notices == whole.notices
+        check_complete(shorter, imagecodecs.jpeg8_decode(shorter), imagecodecs.jpeg8_decode)

@@ -22,7 +22,7 @@ from kernelscope.base.errors import ImageReadError, OutOfMemory
 from kernelscope.base.installed import pip_command
 from kernelscope.files import READABLE, read_image
 from kernelscope.files.formats import MAX_PIXELS, Unreadable, check_size, damage_explained
-from tests.files.makers import bmp, claims, healthy, png_chunk, png_header
+from tests.files.makers import claims, healthy, png_chunk, png_header
 
 SHAPE = (11, 13)
 
@@ -74,78 +74,11 @@ class TestPlain:
         pixels = noise(shape)
         np.testing.assert_array_equal(read_image(save(name, pixels)).pixels, pixels)
 
-
-class TestBmp:
-    PALETTE = bytes(range(0, 64)) * 16  # Blue, green, red, unused; 256 entries.
-
-    def colours(self, indices) -> np.ndarray:
-        table = np.frombuffer(self.PALETTE, np.uint8).reshape(256, 4)[:, 2::-1]
-        return table[np.asarray(indices)]
-
-    @pytest.mark.parametrize(
-        ("bits", "row", "indices"),
-        [
-            (1, b"\xa0\0\0\0", [1, 0, 1]),
-            (4, b"\x5a\x70\0\0", [5, 10, 7]),
-            (8, b"\x05\x0a\x07\0", [5, 10, 7]),
-        ],
-    )
-    def test_palette(self, put, bits, row, indices):
-        data = bmp(3, 2, bits, row * 2, palette=self.PALETTE[: 4 << bits])
-        image = read_image(put("a.bmp", data))
-        np.testing.assert_array_equal(image.pixels, self.colours([indices, indices]))
-        assert image.notices == ("Palette colours converted to RGB.",)
-
-    def test_black_and_white(self, save):
+    def test_black_and_white_bmp(self, save):
         bits = np.eye(5, dtype=bool)
         image = read_image(save("a.bmp", PIL.Image.fromarray(bits)))
         np.testing.assert_array_equal(image.pixels, bits * np.uint8(255))
         assert image.notices == ("Black and white (1 bit) converted to 8-bit grey.",)
-
-    def test_rle8(self, put):
-        body = bytes([4, 7, 0, 0, 0, 3, 5, 6, 9, 0, 1, 2, 0, 1])
-        data = bmp(4, 2, 8, body, compression=1, palette=self.PALETTE)
-        image = read_image(put("a.bmp", data))
-        np.testing.assert_array_equal(image.pixels, self.colours([[5, 6, 9, 2], [7, 7, 7, 7]]))
-
-    def test_rle4(self, put):
-        body = bytes([4, 0x75, 0, 0, 4, 0x12, 0, 1])
-        data = bmp(4, 2, 4, body, compression=2, palette=self.PALETTE[:64])
-        image = read_image(put("a.bmp", data))
-        np.testing.assert_array_equal(image.pixels, self.colours([[1, 2, 1, 2], [7, 5, 7, 5]]))
-
-    def test_16_bit_555(self, put):
-        image = read_image(put("a.bmp", bmp(2, 1, 16, struct.pack("<HH", 31 << 10, 31))))
-        np.testing.assert_array_equal(image.pixels, [[[255, 0, 0], [0, 0, 255]]])
-
-    def test_16_bit_565(self, put):
-        body = struct.pack("<HH", 63 << 5, 31 << 11)
-        masks = (31 << 11, 63 << 5, 31)
-        image = read_image(put("a.bmp", bmp(2, 1, 16, body, compression=3, masks=masks)))
-        np.testing.assert_array_equal(image.pixels, [[[0, 255, 0], [255, 0, 0]]])
-
-    def test_32_bit(self, put):
-        image = read_image(put("a.bmp", bmp(1, 2, 32, bytes([1, 2, 3, 0, 4, 5, 6, 0]))))
-        np.testing.assert_array_equal(image.pixels, [[[6, 5, 4]], [[3, 2, 1]]])
-
-    def test_top_down(self, put):
-        image = read_image(put("a.bmp", bmp(1, -2, 24, bytes([1, 2, 3, 0, 4, 5, 6, 0]))))
-        np.testing.assert_array_equal(image.pixels, [[[3, 2, 1]], [[6, 5, 4]]])
-
-    def test_os2(self, put):
-        """The oldest header, with palette entries of three bytes."""
-        header = struct.pack("<IHHHH", 12, 3, 1, 1, 8)
-        table = bytes([10, 20, 30, 40, 50, 60]) + bytes(750)
-        offset = 14 + len(header) + len(table)
-        start = struct.pack("<2sIHHI", b"BM", offset + 4, 0, 0, offset)
-        image = read_image(put("a.bmp", start + header + table + bytes([1, 0, 1, 0])))
-        assert image.pixels.tolist() == [[[60, 50, 40], [30, 20, 10], [60, 50, 40]]]
-
-    def test_alpha(self, put):
-        header = struct.pack("<IiiHHIIiiII", 108, 1, 1, 1, 32, 3, 4, 0, 0, 0, 0)
-        masks = struct.pack("<4I", 0xFF0000, 0xFF00, 0xFF, 0xFF000000) + bytes(52)
-        data = struct.pack("<2sIHHI", b"BM", 126, 0, 0, 122) + header + masks + bytes([1, 2, 3, 4])
-        np.testing.assert_array_equal(read_image(put("a.bmp", data)).pixels, [[[3, 2, 1, 4]]])
 
 
 class TestPng:
@@ -524,7 +457,8 @@ class TestDamage:
             with contextlib.suppress(ImageReadError):
                 assert any("The file is cut off" in each for each in read_image(path).notices)
             return
-        with pytest.raises(ImageReadError, match=r"^broken\.") as caught:
+        cause = r"cut off|damaged" if share > 0.5 else ""
+        with pytest.raises(ImageReadError, match=rf"^broken\..*({cause})") as caught:
             read_image(path)
         assert "object at 0x" not in str(caught.value)
 

@@ -301,11 +301,6 @@ class TestDepths:
         assert image.pixels.tolist() == [[-2.5, 0.5, 255]]
         assert image.notices == ("Samples run from -2.5 to 255; -2.5 is black and 255 is white.",)
 
-    @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.uint32, np.int64, np.uint64])
-    def test_other_integers_are_for_volumes(self, tiff, dtype):
-        with pytest.raises(ImageReadError, match=f"its samples are of type {np.dtype(dtype)}"):
-            tiff(np.zeros((2, 2), dtype))
-
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
     def test_not_finite(self, tiff, bad):
         with pytest.raises(InvalidImage, match=r"^a\.tif: 1 of 2 samples"):
