@@ -185,12 +185,26 @@ def test_one_plane_is_divided_by_a_line(
     assert looked.viewer.input.isVisible()
 
 
-def test_output_alone_takes_all_the_room(qtbot: QtBot, looked: Looked) -> None:
+def test_output_alone_takes_all_the_room_and_a_line_can_be_dragged(
+    qtbot: QtBot, looked: Looked
+) -> None:
     before = looked.output.width()
     press(qtbot, looked.window, "Alt+4")
     qtbot.waitUntil(lambda: looked.output.width() > 1.5 * before)
     assert not looked.viewer.input.isVisible()
     assert grey(looked.output, 5, 5) == looked.step(looked.after, 5, 5)
+
+    press(qtbot, looked.window, "Alt+3")
+    QApplication.processEvents()  # the output gets the room of the input
+    canvas = looked.output
+    qtbot.mouseMove(canvas, QPoint(5, canvas.height() // 2))
+    assert canvas.cursor().shape() is Qt.CursorShape.SplitVCursor
+    qtbot.mouseMove(canvas, QPoint(5, 5))
+    assert canvas.cursor().shape() is Qt.CursorShape.CrossCursor
+
+    looked.window.viewer.arrange("split")
+    for subject in looked.window.session.subjects:
+        assert subject.view.panes.arrangement is Arrangement.SPLIT
 
 
 def test_space_shows_the_input_while_it_is_held(qtbot: QtBot, looked: Looked) -> None:
@@ -209,7 +223,7 @@ def test_space_shows_the_input_while_it_is_held(qtbot: QtBot, looked: Looked) ->
     assert grey(canvas, 9, 20) == before
 
 
-def test_the_magnification_is_that_of_what_is_in_front(qtbot: QtBot, looked: Looked) -> None:
+def test_wheel_keys_and_the_middle_button_move_the_camera(qtbot: QtBot, looked: Looked) -> None:
     zoom = child(looked.window, QLabel, "zoom")
     fitted = looked.view.camera.device_scale
     assert zoom.text() == f"{100 * fitted:.0f} %"
@@ -226,8 +240,6 @@ def test_the_magnification_is_that_of_what_is_in_front(qtbot: QtBot, looked: Loo
     assert looked.view.camera.fitted
     assert looked.view.camera.device_scale == fitted
 
-
-def test_keys_and_the_middle_button_move_the_plane(qtbot: QtBot, looked: Looked) -> None:
     canvas = looked.output
     for _ in range(3):
         looked.viewer.zoom_in()
@@ -239,8 +251,43 @@ def test_keys_and_the_middle_button_move_the_plane(qtbot: QtBot, looked: Looked)
     looked.drag(canvas, QPointF(60, 60), QPointF(9999, 9999), Qt.MouseButton.MiddleButton)
     assert looked.input.camera[0] == QPointF(0, 0), "a corner stays in the view"
 
+    viewer = looked.viewer
+    viewer.look_at(QPointF(1, 29), 64)
+    press(qtbot, looked.window, "Ctrl+1")
+    for each in (looked.input, looked.output):
+        assert each.seen().contains(QRectF(0, 0, WIDTH, HEIGHT))
+    viewer.look_at(QPointF(1, 29), 64)
+    for _ in range(12):
+        press(qtbot, looked.window, "Ctrl+-")
+    assert looked.view.seen == pytest.approx((0, 0, WIDTH, HEIGHT))
 
-def test_the_probe_names_the_values_of_all(qtbot: QtBot, looked: Looked) -> None:
+    viewer = looked.viewer
+    with qtbot.waitSignal(viewer.zoomed):
+        viewer.look_at(QPointF(20, 15), 40)
+    left, top, right, bottom = looked.view.seen
+    assert left < 20 < right
+    assert top < 15 < bottom
+    assert right - left == pytest.approx(looked.output.width() / 40, abs=1 / 40)
+    with qtbot.waitSignal(viewer.zoomed):
+        looked.output.panned.emit(QPointF(2, 0))
+    assert looked.view.seen[0] == pytest.approx(left + 2)
+
+
+def test_the_probe_moves_by_keys_and_names_the_values_of_all(qtbot: QtBot, looked: Looked) -> None:
+    canvas = looked.output
+    canvas.setFocus()
+    qtbot.keyClick(canvas, Qt.Key.Key_Right, SHIFT)
+    assert canvas.probe is not None
+    x, y = canvas.probe.x, canvas.probe.y
+    qtbot.keyClick(canvas, Qt.Key.Key_Up, SHIFT)
+    qtbot.keyClick(canvas, Qt.Key.Key_Left, SHIFT | CTRL)
+    assert (canvas.probe.x, canvas.probe.y) == (x - 10, y - 1)
+    for _ in range(5):
+        qtbot.keyClick(canvas, Qt.Key.Key_Left, SHIFT | CTRL)
+    assert canvas.probe.x == 0
+    looked.input.hovered.emit(QPointF(WIDTH + 0.5, 3))
+    assert canvas.probe is None, "there is no pixel beside the input"
+
     looked.window.use_input_as_reference()
     looked.input.hovered.emit(QPointF(20.5, 10.5))
     before, after = looked.before[10, 20], looked.after[10, 20]
@@ -257,22 +304,6 @@ def test_the_probe_names_the_values_of_all(qtbot: QtBot, looked: Looked) -> None
     assert looked.output.probe.lines == ()
     looked.input.hovered.emit(None)
     assert looked.output.probe is None
-
-
-def test_the_probe_moves_by_keys_and_stops_at_the_edge(qtbot: QtBot, looked: Looked) -> None:
-    canvas = looked.output
-    canvas.setFocus()
-    qtbot.keyClick(canvas, Qt.Key.Key_Right, SHIFT)
-    assert canvas.probe is not None
-    x, y = canvas.probe.x, canvas.probe.y
-    qtbot.keyClick(canvas, Qt.Key.Key_Up, SHIFT)
-    qtbot.keyClick(canvas, Qt.Key.Key_Left, SHIFT | CTRL)
-    assert (canvas.probe.x, canvas.probe.y) == (x - 10, y - 1)
-    for _ in range(5):
-        qtbot.keyClick(canvas, Qt.Key.Key_Left, SHIFT | CTRL)
-    assert canvas.probe.x == 0
-    looked.input.hovered.emit(QPointF(WIDTH + 0.5, 3))
-    assert canvas.probe is None, "there is no pixel beside the input"
 
 
 def test_the_magnifier_enlarges_in_both(qtbot: QtBot, looked: Looked) -> None:
@@ -300,7 +331,9 @@ def test_values_stand_in_the_pixels_from_2000_percent(looked: Looked) -> None:
         assert (len(colours) > 3) is written
 
 
-def test_the_right_button_changes_level_and_window(qtbot: QtBot, looked: Looked) -> None:
+def test_the_right_button_and_one_panel_change_levels_and_colours(
+    qtbot: QtBot, looked: Looked
+) -> None:
     before = looked.view.display
     looked.drag(looked.input, QPointF(50, 50), QPointF(30, 0), RIGHT)
     wider = looked.view.display
@@ -315,8 +348,6 @@ def test_the_right_button_changes_level_and_window(qtbot: QtBot, looked: Looked)
     press(qtbot, looked.window, "Ctrl+Shift+L")
     assert looked.view.display == full_of(looked.window.session.subject.part)
 
-
-def test_one_panel_has_levels_and_colours(qtbot: QtBot, looked: Looked) -> None:
     press(qtbot, looked.window, "Ctrl+D")
     panel, view = looked.window.viewer.panel, looked.view
     low, high, level, gamma = (
@@ -353,15 +384,9 @@ def show_residual(qtbot: QtBot, looked: Looked) -> None:
     qtbot.waitUntil(lambda: looked.viewer.output.content.is_change)
 
 
-def test_residuals_have_diverging_colours(qtbot: QtBot, looked: Looked) -> None:
-    show_residual(qtbot, looked)
-    dark = colour(looked.output, 12, 10)
-    assert len(set(dark)) == 3
-    looked.view.choose_difference_map(ColourMap.GREY)
-    assert len(set(colour(looked.output, 12, 10))) == 1
-
-
-def test_residuals_are_read_off(qtbot: QtBot, looked: Looked) -> None:
+def test_residuals_are_read_off_laid_over_the_input_and_have_diverging_colours(
+    qtbot: QtBot, looked: Looked
+) -> None:
     show_residual(qtbot, looked)
     change = float(looked.after[10, 20]) - float(looked.before[10, 20])
     looked.output.hovered.emit(QPointF(20.5, 10.5))
@@ -373,11 +398,8 @@ def test_residuals_are_read_off(qtbot: QtBot, looked: Looked) -> None:
     assert cells(looked.output.front, 20, 10) == [f"{change:+.4g}"]
     assert cells(looked.viewer.input.views[0].front, 20, 10) == [f"{looked.before[10, 20]}"]
 
-
-def test_residuals_are_laid_over_the_input(qtbot: QtBot, looked: Looked) -> None:
     window, canvas = looked.window, looked.output
-    assert not looked.viewer.overlay.isVisible()
-    show_residual(qtbot, looked)
+    looked.output.hovered.emit(None)
     x, y = 20, 20
     alone = colour(canvas, x, y)
     opacity = child(window, QSlider, "overlayOpacity")
@@ -402,22 +424,28 @@ def test_residuals_are_laid_over_the_input(qtbot: QtBot, looked: Looked) -> None
     press(qtbot, window, "F2")
     qtbot.waitUntil(lambda: not looked.viewer.overlay.isVisible())
 
-
-@pytest.mark.parametrize(("key", "line"), [("Alt+2", "right"), ("Alt+3", "lower")])
-def test_hints_leave_the_input_free(qtbot: QtBot, opened: Looked, key: str, line: str) -> None:
-    press(qtbot, opened.window, key)
-    QApplication.processEvents()
-    canvas, hint = opened.output, opened.viewer.output.hint
-    assert hint.isVisible()
-    assert hint.text() == "Press Run (F5)"
-    room, halves = hint.geometry().translated(-canvas.pos()), canvas.halves()
-    assert room == halves[1].toRect(), line
-    assert grey(canvas, 5, 5) == opened.step(opened.before, 5, 5)
-    opened.window.session.subject.note_work(at_work=True, compiling=True)
-    assert hint.text().startswith("Compiling")
+    show_residual(qtbot, looked)
+    dark = colour(looked.output, 12, 10)
+    assert len(set(dark)) == 3
+    looked.view.choose_difference_map(ColourMap.GREY)
+    assert len(set(colour(looked.output, 12, 10))) == 1
 
 
-def test_the_input_has_the_room_of_a_missing_output(qtbot: QtBot, opened: Looked) -> None:
+def test_hints_leave_the_input_free(qtbot: QtBot, opened: Looked) -> None:
+    subject = opened.window.session.subject
+    for key in ("Alt+2", "Alt+3"):
+        press(qtbot, opened.window, key)
+        QApplication.processEvents()
+        canvas, hint = opened.output, opened.viewer.output.hint
+        assert hint.isVisible()
+        assert hint.text() == "Press Run (F5)"
+        room, halves = hint.geometry().translated(-canvas.pos()), canvas.halves()
+        assert room == halves[1].toRect(), key
+        assert grey(canvas, 5, 5) == opened.step(opened.before, 5, 5)
+        subject.note_work(at_work=True, compiling=True)
+        assert hint.text().startswith("Compiling")
+        subject.note_work(at_work=False, compiling=False)
+
     press(qtbot, opened.window, "Alt+4")
     QApplication.processEvents()
     canvas, hint = opened.output, opened.viewer.output.hint
@@ -430,16 +458,6 @@ def test_the_input_has_the_room_of_a_missing_output(qtbot: QtBot, opened: Looked
     press(qtbot, opened.window, "Alt+1")
     assert hint.isVisible()
     assert canvas.note == canvas.name == ""
-
-
-def test_hovering_the_line_shows_that_it_can_be_dragged(qtbot: QtBot, looked: Looked) -> None:
-    press(qtbot, looked.window, "Alt+3")
-    QApplication.processEvents()  # the output gets the room of the input
-    canvas = looked.output
-    qtbot.mouseMove(canvas, QPoint(5, canvas.height() // 2))
-    assert canvas.cursor().shape() is Qt.CursorShape.SplitVCursor
-    qtbot.mouseMove(canvas, QPoint(5, 5))
-    assert canvas.cursor().shape() is Qt.CursorShape.CrossCursor
 
 
 class Frame:
@@ -480,7 +498,9 @@ class Pencil:
         return event.key() == Qt.Key.Key_Delete
 
 
-def test_regions_are_drawn_in_coordinates_of_the_plane(looked: Looked) -> None:
+def test_regions_are_drawn_in_coordinates_of_the_plane_and_a_tool_takes_the_left_button(
+    looked: Looked, qtbot: QtBot
+) -> None:
     viewer, square = looked.viewer, cast(Any, Frame())
     viewer.add_regions(square)
     for look in (viewer.fit, lambda: viewer.look_at(QPointF(12, 13), 9)):
@@ -490,8 +510,6 @@ def test_regions_are_drawn_in_coordinates_of_the_plane(looked: Looked) -> None:
             assert len(set(colour(canvas, 14, 10))) == 1
             assert len(set(colour(canvas, 10, 9))) == 1
 
-
-def test_a_tool_takes_the_left_button(qtbot: QtBot, looked: Looked) -> None:
     viewer, canvas = looked.viewer, looked.output
     viewer.look_at(QPointF(20, 15), 8)
     pencil: Any = Pencil()
@@ -516,51 +534,17 @@ def test_a_tool_takes_the_left_button(qtbot: QtBot, looked: Looked) -> None:
     assert (canvas.camera, canvas.cross) != before, "the picture or the crosshair moves"
 
 
-def test_actual_size_keeps_the_plane_in_view(qtbot: QtBot, looked: Looked) -> None:
-    viewer = looked.viewer
-    viewer.look_at(QPointF(1, 29), 64)
-    press(qtbot, looked.window, "Ctrl+1")
-    for canvas in (looked.input, looked.output):
-        assert canvas.seen().contains(QRectF(0, 0, WIDTH, HEIGHT))
-    viewer.look_at(QPointF(1, 29), 64)
-    for _ in range(12):
-        press(qtbot, looked.window, "Ctrl+-")
-    assert looked.view.seen == pytest.approx((0, 0, WIDTH, HEIGHT))
-
-
-def test_moves_of_the_camera_are_reported(qtbot: QtBot, looked: Looked) -> None:
-    viewer = looked.viewer
-    with qtbot.waitSignal(viewer.zoomed):
-        viewer.look_at(QPointF(20, 15), 40)
-    left, top, right, bottom = looked.view.seen
-    assert left < 20 < right
-    assert top < 15 < bottom
-    assert right - left == pytest.approx(looked.output.width() / 40, abs=1 / 40)
-    with qtbot.waitSignal(viewer.zoomed):
-        looked.output.panned.emit(QPointF(2, 0))
-    assert looked.view.seen[0] == pytest.approx(left + 2)
-
-
-@pytest.mark.parametrize("in_view", [False, True])
-def test_figures_have_all_or_the_part_in_view(looked: Looked, *, in_view: bool) -> None:
+def test_figures_have_all_or_the_part_in_view(looked: Looked) -> None:
     looked.viewer.look_at(QPointF(20, 15), 40)
     looked.view.choose_display(PaneSide.INPUT, Display(0, 100))
-    figure = looked.window.session.subject.figure()(
-        None, FigurePart.VIEW if in_view else FigurePart.WHOLE
-    )
     left, top, right, bottom = looked.view.seen
     assert (right - left) * (bottom - top) < WIDTH * HEIGHT
-    part = np.s_[math.floor(top) : math.ceil(bottom), math.floor(left) : math.ceil(right)]
-    for picture, samples in zip(figure.pictures, (looked.before, looked.after), strict=True):
-        expected = samples[part] if in_view else samples
-        np.testing.assert_array_equal(picture.planes[:, :, 0], expected)
-    assert figure.pictures[1].display == Display(0, 100)
-
-
-def test_arrangements_are_of_both(looked: Looked) -> None:
-    looked.window.viewer.arrange("split")
-    for subject in looked.window.session.subjects:
-        assert subject.view.panes.arrangement is Arrangement.SPLIT
+    seen = np.s_[math.floor(top) : math.ceil(bottom), math.floor(left) : math.ceil(right)]
+    for which, part in ((FigurePart.VIEW, seen), (FigurePart.WHOLE, np.s_[:])):
+        figure = looked.window.session.subject.figure()(None, which)
+        for picture, samples in zip(figure.pictures, (looked.before, looked.after), strict=True):
+            np.testing.assert_array_equal(picture.planes[:, :, 0], samples[part])
+        assert figure.pictures[1].display == Display(0, 100)
 
 
 def test_the_output_is_copied(qtbot: QtBot, looked: Looked) -> None:

@@ -155,23 +155,21 @@ def test_figures_follow_the_units_of_the_probe(qtbot: QtBot, drawing: MainWindow
     assert float(low) == pytest.approx(15 / 255, abs=1e-4)
 
 
-def test_figures_of_other_settings_are_called_so(qtbot: QtBot, drawing: MainWindow) -> None:
-    draw(drawing, (0, 0), (4, 4))
+def test_figures_are_copied_and_those_of_other_settings_are_called_so(
+    qtbot: QtBot, drawing: MainWindow
+) -> None:
+    draw(drawing, (4, 2), (10, 7))
     figures(qtbot, drawing, 2)
+    drawing.measure.copy()
+    assert QApplication.clipboard().text() == drawing.measure.text()
+    assert drawing.measure.csv().split("\n")[1].startswith("R1,input,,30,22.5,")
+
     note = drawing.measure.findChild(QLabel, "measureHint")
     assert note is not None
     assert not note.isVisible()
     drawing.session.set_filter("sobel")
     qtbot.waitUntil(note.isVisible)
     assert "not the one of these settings" in note.text()
-
-
-def test_copy_and_csv_have_the_table(qtbot: QtBot, drawing: MainWindow) -> None:
-    draw(drawing, (4, 2), (10, 7))
-    figures(qtbot, drawing, 2)
-    drawing.measure.copy()
-    assert QApplication.clipboard().text() == drawing.measure.text()
-    assert drawing.measure.csv().split("\n")[1].startswith("R1,input,,30,22.5,")
 
 
 # --- profile lines ---

@@ -138,7 +138,7 @@ def test_regions_of_other_planes_are_neither_drawn_nor_taken(
     assert float(second[0][4]) == pytest.approx(mean, rel=1e-4)
 
 
-def test_handles_of_voxels_that_are_not_square_are_taken_where_they_are(
+def test_handles_are_taken_where_they_are_and_a_double_click_with_a_tool_keeps_the_planes(
     qtbot: QtBot, scanned: MainWindow
 ) -> None:
     press(qtbot, scanned, "Ctrl+Alt+O")
@@ -152,6 +152,14 @@ def test_handles_of_voxels_that_are_not_square_are_taken_where_they_are(
     beside = at(view, 7, 6) + QPointF(0, 12)  # more than a grip below the corner
     drag(view, beside, QPointF(5, 40), LEFT)
     assert scanned.measuring.regions.all[0].corners == ((2, 2), (7, 6))
+
+    viewer = scanned.volumes.canvas
+    press(qtbot, scanned, "Ctrl+Alt+R")
+    mouse(view_of(scanned, AXIAL), QEvent.Type.MouseButtonDblClick, QPointF(50, 50), LEFT)
+    assert viewer.view.plane_number is None
+    press(qtbot, scanned, "Ctrl+Alt+M")
+    mouse(view_of(scanned, AXIAL), QEvent.Type.MouseButtonDblClick, QPointF(50, 50), LEFT)
+    assert viewer.view.plane_number == AXIAL
 
 
 def test_lines_have_lengths_in_millimetres(qtbot: QtBot, scanned: MainWindow) -> None:
@@ -180,16 +188,6 @@ def test_lines_through_tall_voxels_are_taken_beside_them_on_the_screen(
     drag(view, beside, QPointF(0, 60), LEFT)
     assert scanned.measuring.regions.all[0].corners == ((0, 2), (7, 2))
     assert len(scanned.measuring.regions.all) == 2
-
-
-def test_a_double_click_with_a_tool_keeps_the_planes(qtbot: QtBot, scanned: MainWindow) -> None:
-    viewer = scanned.volumes.canvas
-    press(qtbot, scanned, "Ctrl+Alt+R")
-    mouse(view_of(scanned, AXIAL), QEvent.Type.MouseButtonDblClick, QPointF(50, 50), LEFT)
-    assert viewer.view.plane_number is None
-    press(qtbot, scanned, "Ctrl+Alt+M")
-    mouse(view_of(scanned, AXIAL), QEvent.Type.MouseButtonDblClick, QPointF(50, 50), LEFT)
-    assert viewer.view.plane_number == AXIAL
 
 
 def test_regions_of_slices_are_made_and_moved_by_keys(qtbot: QtBot, scanned: MainWindow) -> None:
@@ -290,8 +288,8 @@ def test_lines_are_hit_within_pixels_of_the_screen() -> None:
 # --- probe ---
 
 
-def test_the_magnifier_has_the_input_on_its_side_of_the_line(
-    qtbot: QtBot, scanned: MainWindow
+def test_a_magnifier_has_the_input_on_its_side_and_the_probe_leaves_another_volume(
+    qtbot: QtBot, scanned: MainWindow, tmp_path: Path
 ) -> None:
     viewer = scanned.volumes.canvas
     viewer.view.arrange(shows_values=False)
@@ -310,10 +308,9 @@ def test_the_magnifier_has_the_input_on_its_side_of_the_line(
     expected = [cut(scanned, AXIAL, name)[brightest] for name in ("input", "output")]
     assert greys == pytest.approx([255 * each / 2000 for each in expected], abs=1)
 
-
-def test_the_probe_leaves_a_volume_of_another_size(
-    qtbot: QtBot, scanned: MainWindow, tmp_path: Path
-) -> None:
+    press(qtbot, scanned, "Ctrl+M")
+    viewer.choose_plane(None)
+    press(qtbot, scanned, "Alt+1")
     said: list[str] = []
     scanned.volumes.described.connect(said.append)
     view = scanned.volumes.canvas.input.views[AXIAL]
