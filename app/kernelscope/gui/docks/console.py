@@ -55,11 +55,7 @@ class ConsoleHandler(logging.Handler):
 
 
 class Console(QWidget):
-    """Shows the records of the logger ``kernelscope`` as they come.
-
-    The handler is installed at once, so that nothing is missed while the console is hidden,
-    and removed when the console is closed or destroyed.
-    """
+    """Shows the records of the logger ``kernelscope`` as they come, also while it is hidden."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,4 @@
-"""The film strip: the open pictures in a row, below the picture in front.
-
-Return or a click shows a picture, Delete or its cross closes it.
-"""
+"""The film strip: the open pictures; Return or a click shows one, Delete or its cross closes it."""
 
 from __future__ import annotations
 

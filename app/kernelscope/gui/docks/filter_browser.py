@@ -105,10 +105,7 @@ class FilterBrowser(QWidget):
             self._mark(item, id_ == filter_id)
 
     def show_sketch(self, filter_id: str, image: QImage | None, note: str, tip: str) -> None:
-        """Show the picture of a filter, or `note` in its place.
-
-        `tip`: the contents of the picture.
-        """
+        """Show the picture of a filter, or `note` in its place; `tip` describes the picture."""
         item = self._items.get(filter_id)
         if item is None:
             return
@@ -188,10 +185,7 @@ class FilterBrowser(QWidget):
         (self._closed.add if closed else self._closed.discard)(item.text(0))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Let the keys of the list work in the search field, and Esc clear it.
-
-        Esc also stops a run; while there is a search it clears that.
-        """
+        """Let the keys of the list work in the search field; Esc clears it, else it stops a run."""
         if isinstance(event, QKeyEvent) and watched is self.search:
             text, key = self.search.text(), event.key()
             if event.type() == QEvent.Type.ShortcutOverride and key == Qt.Key.Key_Escape and text:

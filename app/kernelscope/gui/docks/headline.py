@@ -41,10 +41,7 @@ class FreshnessBadge(SnugLabel):
 
 
 class Headline(QWidget):
-    """Figures in large type, a badge, and a note in small type.
-
-    `badge` says whether the picture is up to date.
-    """
+    """Figures in large type, a badge saying whether they are up to date, and a small note."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -139,10 +139,7 @@ _BEYOND = 1.04  # height up to which values beyond the scale are drawn
 
 
 class _Graph(pg.PlotWidget):  # type: ignore[misc]
-    """Curves over the axis of values, with the strip of colours below; takes no events.
-
-    `strip`: the colours from left to right.
-    """
+    """Curves over the axis of values, with the strip of colours below; takes no events."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, enableMenu=False)
@@ -241,10 +238,7 @@ class HistogramPlot(QWidget):
     def show_display(
         self, display: Display | None, colour_map: ColourMap = ColourMap.GREY, *, whole: bool
     ) -> None:
-        """Place the handles; those that are dragged stay under the cursor.
-
-        `colour_map`: colours of the strip. `whole`: handles stop at whole numbers.
-        """
+        """Place the handles, but for dragged ones; `whole`: they stop at whole numbers."""
         self.is_whole, self._colour_map = whole, colour_map
         if self._pending is None:
             self.display = display

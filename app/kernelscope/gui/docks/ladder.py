@@ -282,10 +282,7 @@ def _figure_widths(metrics: QFontMetrics, times: Iterable[str]) -> tuple[int, in
 def name_width(
     metrics: QFontMetrics, width: int, names: Sequence[str], times: Sequence[str] = ()
 ) -> int:
-    """Return the share of a rung's width for its mark and name: half, or more for long names.
-
-    Names matter more than the length of bars, which the times repeat.
-    """
+    """Return the width of mark and name: half the rung, or more, as the times repeat the bars."""
     room = width - sum(_figure_widths(metrics, times)) - _LEAST_BAR
     return min(max(width // 2, _needed(metrics, names)), room)
 
@@ -436,10 +433,7 @@ class Ladder(QWidget):
         folds: Mapping[Device, str],
         note: str = "",
     ) -> None:
-        """Show the rungs; see `LadderList.show_entries`.
-
-        `note`: a line below the rungs: the levels that were skipped, and why.
-        """
+        """Show the rungs as `LadderList` does; `note`: the levels that were skipped, and why."""
         self.rungs.show_entries(entries, chosen, folds)
         self._note.setText(note)
         self._note.setVisible(bool(note))

@@ -45,10 +45,7 @@ from kernelscope.gui.widgets.tables import CopyableTree
 
 
 class ProfileView(QWidget):
-    """Levels along a line over the distance from its first end.
-
-    `profiles`: one for each picture; empty without a line. `units`: of the levels.
-    """
+    """Levels along a line over the distance from its first end, for each picture."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -184,11 +181,7 @@ _RICIAN = (
 
 
 class MeasurePanel(QWidget):
-    """The figures of all regions, and the place of the chosen one.
-
-    `regions`: those of pictures, or of volumes; see `show_regions_of`. `units`: of the figures.
-    `rows`: the figures that are shown.
-    """
+    """The figures of all regions of pictures, or of volumes, and the place of the chosen one."""
 
     wanted = Signal()  # the figures are needed: the panel came into view, or CNR has another region
 

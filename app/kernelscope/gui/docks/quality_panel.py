@@ -46,11 +46,7 @@ _LEFT = 8  # pixels between the splitter and the legend
 
 
 class HistogramView(QWidget):
-    """The plot below its legend, and the display of the picture or volume in front.
-
-    `histograms`: of “input” and “output”, as far as they are there. `by_channel`: whether channels
-    have curves of their own.
-    """
+    """The plot below its legend; `histograms` of “input” and “output”, as far as known."""
 
     def __init__(self, session: Session, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -294,10 +290,7 @@ class QualityPanel(QWidget):
     def show_judged(
         self, title: str, origin: str, judged: Judged, correlation: float | None = None
     ) -> None:
-        """Show the title and origin of the reference, and the result of the comparison.
-
-        `correlation`: of neighbours in the part that a denoiser removed.
-        """
+        """Show a comparison; `correlation`: of neighbours in the part that a denoiser removed."""
         if not title:
             self._reference.setText(NO_REFERENCE)
         elif judged.problem:

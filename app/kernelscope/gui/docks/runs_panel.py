@@ -88,10 +88,7 @@ RUN_ROLE = Qt.ItemDataRole.UserRole + 1
 
 
 class RunChoice(QObject):
-    """Chooses runs in a view of a model that has them under `RUN_ROLE`.
-
-    - `last`: the last column of a row, all of which are selected.
-    """
+    """Chooses runs, each a row up to the column `last`, in a view that has them as `RUN_ROLE`."""
 
     clicked = Signal(object)  # `Run`: without a modifier: it is to be shown
     changed = Signal()  # other runs are selected, or another one is current
@@ -301,9 +298,7 @@ class RunRows(QAbstractTableModel):
 
 
 class RunTable(QTreeView):
-    """Shows the runs of a gallery, newest first until a click on a heading sorts them otherwise.
-
-    Runs that did the same work stand below a line with its settings.
+    """The runs, newest first until a heading is clicked; those of the same work below its settings.
 
     ``parts_shown(bool)``: the columns were fitted, with or without bars.
     """
@@ -400,10 +395,7 @@ class RunTable(QTreeView):
         return "\n".join("\t".join(row) for row in kept)
 
     def _sort_key(self, run: Run, column: int) -> Any:
-        """Return the sort key of a run; of equals the newer is the larger.
-
-        A run that is not timed comes after the slowest.
-        """
+        """Return the key of a run: of equals the newer is larger; one without a time comes last."""
         gain = self._gallery.speed_up(run, _SPEED_UPS.get(column, TOTAL))
         quality = run.judgement.after if run.judgement else None
         ssim = quality.ssim if quality is not None else None

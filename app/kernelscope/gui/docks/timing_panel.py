@@ -64,10 +64,7 @@ class TimeLane:
 
 
 def lanes(stages: Sequence[Stage]) -> list[TimeLane]:
-    """Return a lane for each stage, and below it one for each of its kernels.
-
-    Stages of one name share a lane. Pieces on several devices have lanes of their own.
-    """
+    """Return a lane for each stage on each device, and below it one for each of its kernels."""
     found: list[TimeLane] = []
     for name in dict.fromkeys(stage.name for stage in stages):
         alike = [stage for stage in stages if stage.name == name]
@@ -91,10 +88,7 @@ def lanes(stages: Sequence[Stage]) -> list[TimeLane]:
 
 
 def _kernels(stages: Sequence[Stage], part: str, counted: bool) -> list[TimeLane]:
-    """Return a lane for each kernel, where a stage knows of several.
-
-    Their shares of the stage follow each other: when each of many launches began is not kept.
-    """
+    """Return lanes of several kernels, one after the other: when each launch began is not kept."""
     bars: dict[str, list[Stretch]] = {}
     for stage in stages:
         start = stage.start
@@ -109,10 +103,7 @@ def _kernels(stages: Sequence[Stage], part: str, counted: bool) -> list[TimeLane
 
 
 class RunAxis:
-    """Seconds from the start of a run to places from 0 to 1.
-
-    Stages that are in no total are cut short, as `_BREAK` says, so that the others are seen.
-    """
+    """Seconds to places from 0 to 1; stages that are in no total are cut short by `_BREAK`."""
 
     def __init__(self, found: Sequence[TimeLane]) -> None:
         ends = [bar.start + bar.seconds for lane in found for bar in lane.bars]
@@ -402,10 +393,7 @@ class TimingPanel(QWidget):
 
 
 def _rates(metrics: Iterable[Metric]) -> list[str]:
-    """Return a line on the kernel's throughput, where it was measured.
-
-    Four digits and 100 % have to fit next to the list of runs: a second line costs a stage.
-    """
+    """Return the kernel's throughput on one line: a second one would cost a stage."""
     values = {metric.name: metric.value for metric in metrics}
     effective, copy = values.get("effective rate"), values.get("copy rate")
     if effective is None:

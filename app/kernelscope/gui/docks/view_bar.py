@@ -26,10 +26,7 @@ class _GainBox(WholeBox):
 
 
 class ViewBar(QWidget):
-    """Buttons for actions on the input, arrangements and views; the gain of differences.
-
-    `display_button` opens the panel of levels and colours.
-    """
+    """Actions on the input, arrangements, views, gain; a button opens levels and colours."""
 
     gain_changed = Signal()  # see `gain`
 

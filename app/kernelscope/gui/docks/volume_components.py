@@ -187,10 +187,7 @@ class VolumeStepBar(QWidget):
         self._play.setChecked(playing)
 
     def show_place(self, kind: str, index: int, count: int, note: str) -> None:
-        """Show the place in `count` volumes; `kind` is “Component” or “Volume”.
-
-        `note` follows the number: a name, or that the volume is being read.
-        """
+        """Show the place in `count` volumes of a `kind`; `note`: a name, or “reading”."""
         with QSignalBlocker(self._slider):
             self._slider.setRange(0, count - 1)
             self._slider.setValue(index)

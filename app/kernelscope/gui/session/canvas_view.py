@@ -40,10 +40,7 @@ class Panes:
 
 
 class CanvasView(Observed):
-    """The state of the views of an input and its output, which draw accordingly.
-
-    A picture has one plane, `count` is 1; a volume has three, through the voxel `position`.
-    """
+    """How an input and its output are looked at: in one plane, or in three through `position`."""
 
     def __init__(self, count: int = 1) -> None:
         super().__init__()
@@ -223,10 +220,7 @@ class CanvasView(Observed):
             self.difference_map = colour_map
 
     def drag(self, side: PaneSide, right: float, up: float) -> None:
-        """Widen the window by a drag to the right, lower the level by one upwards, in pixels.
-
-        Viewers of medical scans agree on these directions.
-        """
+        """Widen the window by a drag to the right, lower the level upwards, as medical viewers."""
         display = self.displays.of(side)
         if display is not None:
             step = display.width * _LEVEL_DRAG

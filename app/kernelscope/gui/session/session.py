@@ -68,10 +68,7 @@ class Values:
     problem: InvalidParameter | None = field(default=None, compare=False)  # in place of a number
 
     def same_as(self, other: Values) -> bool:
-        """Return whether both are the same in value and type.
-
-        Masks count as different unless they are one object: comparing takes as long as checking.
-        """
+        """Compare value and type; masks by identity: comparing them takes as long as checking."""
         return (
             self.problem is other.problem is None
             and self.automatic == other.automatic
@@ -178,8 +175,7 @@ class Session(Observed):
             self.view, self.wanted_gain = view, gain
 
     def with_steps(self, subject: Subject[Any, Any], moment: Moment[Any, Any]) -> Moment[Any, Any]:
-        """Return an opened moment with the steps that are shown, or else those of `subject`, as far
-        as they fit; see `take_notice`."""
+        """Return an opened moment with the steps shown, or of `subject`, as far as they fit."""
         (carried, files), self.carried = self.carried or (None, ()), None
         of_files = any(each.path in files for each in parts_of(moment.source))
         offered = [carried if of_files else None]
@@ -312,10 +308,7 @@ class Session(Observed):
         return self._values[filter_id]
 
     def step_of(self, filter_id: str) -> Step:
-        """Return the step of another filter, as it would be if it were chosen.
-
-        Parameters that runs estimate are `ESTIMATE`. Raises `InvalidParameter`.
-        """
+        """Return the step of another filter as if it were chosen, estimates as `ESTIMATE`."""
         values = self.values_of(filter_id)
         if values.problem is not None:
             raise values.problem

@@ -71,11 +71,10 @@ Watcher: TypeAlias = Callable[[Fields], object]
 
 
 class Observed:
-    """Calls its followers when attributes have changed.
+    """Calls its followers when attributes have changed: the form and the picture at once.
 
-    Those of `follow` are called at the end of each change: the form and the picture. Those of
-    `follow_later` are called once for all changes of a turn of the event loop, after the paint,
-    if `schedule` brings its argument there.
+    Those of `follow_later` are called once a turn of the event loop, after the paint, if
+    `schedule` brings its argument there.
     """
 
     def __init__(self, schedule: Callable[[], object] | None = None) -> None:
@@ -308,10 +307,7 @@ class Subject(Observed, Generic[Opened, Part]):
     # --- runs ---
 
     def request(self, settings: RunSettings, *, of_slice: bool = False) -> Request:
-        """Return a checked request for the input; raises `InvalidParameter`.
-
-        `of_slice`: of a single slice in place of volumes, for a filter for pictures.
-        """
+        """Return a checked request for the input, or a single slice; raises `InvalidParameter`."""
         raise NotImplementedError
 
     def next_request(self, *, of_slice: bool = False) -> Request | None:
@@ -335,10 +331,7 @@ class Subject(Observed, Generic[Opened, Part]):
         return request
 
     def show_result(self, result: Result, settings: RunSettings | None = None) -> None:
-        """Show a result with its input, which may be an earlier one.
-
-        `settings`: settings to restore with it; by default, those of its request.
-        """
+        """Show a result with its input, maybe an earlier one, and the settings to restore."""
         settings = settings or RunSettings.of(result.request)
         source = cast(Opened, result.request.source)
         if source is self.source:
@@ -354,10 +347,7 @@ class Subject(Observed, Generic[Opened, Part]):
     def show_output(
         self, result: Result, settings: RunSettings, *, same_step: bool = False
     ) -> None:
-        """Show another result of the current input; `settings`: to restore with it.
-
-        `same_step`: it belongs to the gesture that led to the result that is shown.
-        """
+        """Show another result of the input; `same_step`: of the gesture that led to the last."""
         with self.changing(RESULT):
             self.history.show(result, settings, as_step=self.session.live and not same_step)
 
@@ -507,10 +497,7 @@ class Subject(Observed, Generic[Opened, Part]):
                 self.at_work, self.compiling = at_work, compiling
 
     def to_draw(self, scale: float = 1.0) -> Callable[[], DrawnView | None]:
-        """Return a function, for any thread, of the view of the output; None without one.
-
-        `scale`: device pixels per pixel that it will be drawn at first.
-        """
+        """Return a function, for any thread, of the output at `scale` device pixels per pixel."""
         raise NotImplementedError
 
     @property

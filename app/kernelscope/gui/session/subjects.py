@@ -264,10 +264,7 @@ class VolumeSubject(Subject[Scan, Volume]):
     # --- input ---
 
     def open_volumes(self, scan: Scan, truth: Sequence[Volume] = (), *, name: str = "") -> None:
-        """Show volumes as one scan; `name` is that of the step for Undo.
-
-        `truth`: the noise-free original of each, where it is known.
-        """
+        """Show volumes as one scan; `truth`: noise-free originals; `name`: of the step for Undo."""
         references = self.references_of(scan.volumes, truth)
         moment = Moment(scan, name or f"Open {scan.title}", references=references)
         before = self.history.current

@@ -138,10 +138,7 @@ _OPTIONS = (
 
 
 class BatchForm(Form):
-    """Edits a `BatchSettings` and chooses a recipe.
-
-    `steps` returns the steps of the main window; raises `AppError` without any.
-    """
+    """Edits a `BatchSettings` and chooses a recipe: a file, or the window's `steps`."""
 
     places_changed = Signal()  # results go to other places now
 
@@ -541,10 +538,7 @@ _EMPTY = "Drop pictures, volumes or folders here,\nor add them with the buttons 
 
 
 class BatchWindow(ToolWindow):
-    """Adds files to a queue and applies a recipe to them.
-
-    `steps` returns the steps of the main window; raises `AppError` without any.
-    """
+    """Adds files to a queue and applies a recipe to them: a file, or the window's `steps`."""
 
     result_wanted = Signal(object)  # `Path`: the result of a file is to be shown
 

@@ -1,7 +1,4 @@
-"""Charts of the bench: drawn into plots of PyQtGraph, in a widget and as files, PNG and SVG.
-
-Files need no screen.
-"""
+"""Charts of the bench in plots of PyQtGraph: in a widget or, without a screen, as files."""
 
 from __future__ import annotations
 
@@ -55,10 +52,7 @@ class GroupName:
 
 
 class PlainAxis(pg.AxisItem):  # type: ignore[misc]
-    """Writes powers of ten as plain numbers, and the names of groups below each other.
-
-    `names`, as written for the present width.
-    """
+    """Writes powers of ten as plain numbers, and the names of groups below each other."""
 
     def __init__(self, side: str) -> None:
         self._groups: tuple[str, ...] = ()
@@ -178,10 +172,7 @@ def without_shared(groups: Sequence[str]) -> list[str]:
 
 
 def staggered(centres: Sequence[float], widths: Sequence[float]) -> list[int]:
-    """Return the line of each name, from 0, so that no two on a line touch.
-
-    `centres` and `widths`: of the names, in pixels, from left to right.
-    """
+    """Return the line of each name, from 0, so that no two on a line touch; all sizes in pixels."""
     ends: list[float] = []
     lines = []
     for centre, width in zip(centres, widths, strict=True):
@@ -532,10 +523,7 @@ _NOTE_MARGIN = 40  # pixels that the layout leaves beside the note, both sides t
 
 
 class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
-    """One chart with its legend on the right.
-
-    `palette`: colours in place of the desktop's, such as a light ground for files.
-    """
+    """One chart with its legend on the right; `palette` replaces the desktop's, for files."""
 
     def __init__(self, palette: QPalette | None = None) -> None:
         self._own = palette  # before Qt asks for it
@@ -747,11 +735,7 @@ def create_drawer() -> Any:
 def export(
     report: Report, folder: Path, announce: Callable[[str], None] = lambda text: None
 ) -> list[Path]:
-    """Draw every plot of a report into a folder, as PNG and SVG; return the files.
-
-    Plots compare whole runs, or computing alone if some rows have nothing else. `announce` is
-    called before each plot with the progress: ``3/40  Drawing speed-up…``.
-    """
+    """Draw every plot as PNG and SVG; of computing alone only if some rows have nothing else."""
     app = create_drawer()
     try:
         folder.mkdir(parents=True, exist_ok=True)

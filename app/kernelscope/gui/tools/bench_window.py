@@ -161,10 +161,7 @@ _OPTIONS = (
 
 
 class BenchForm(Form):
-    """Presets, or filters, sizes and masks; devices, levels, libraries and repeats.
-
-    `opened` returns the picture or the scan that is open, or None.
-    """
+    """Presets, or filters, sizes and masks; devices, levels, libraries and repeats."""
 
     def __init__(self, opened: Callable[[], Source | None]) -> None:
         super().__init__("benchForm", _OPTIONS)
@@ -525,11 +522,7 @@ class BenchTable(QTreeWidget):
                 self._make_room(item)
 
     def _make_room(self, item: QTreeWidgetItem) -> None:
-        """Widen columns for this line.
-
-        None is cut off: rows differ in the last parameter or in the level, and a part of a number
-        is another number. Those behind them take the room that is left.
-        """
+        """Widen columns for this line: a part of a number is another number."""
         for column in range(_THEIRS):
             wanted = self.fontMetrics().horizontalAdvance(f"{item.text(column)}MM")
             self.setColumnWidth(column, max(wanted, self.columnWidth(column)))
@@ -595,10 +588,7 @@ def _map(parity: Parity) -> QLabel:
 
 
 def _reduced(differences: Pixels, largest: float) -> Pixels:
-    """Return as many bytes as the screen has room for, each the largest of its neighbourhood.
-
-    Any difference is at least a dark grey, and a single pixel is not averaged away.
-    """
+    """Return as many bytes as the screen holds: the largest of each place, none black."""
     step = max(1, -(-max(differences.shape) // _SIDE))
     rows, columns = (range(0, side, step) for side in differences.shape)
     most = np.maximum.reduceat(np.maximum.reduceat(differences, rows, axis=0), columns, axis=1)
@@ -652,12 +642,10 @@ def _names(paths: Sequence[Path]) -> str:
 
 
 class BenchWindow(ToolWindow):
-    """Measures on the worker of the main window, which stays usable.
+    """Measures on the worker of the main window, until a filter is run there.
 
-    `tasks`: whose worker measures, until a filter is run; the rows so far are kept. `current`
-    returns the request that Run would make in the main window, which is verified, or None. `opened`
-    returns the picture or the scan that is open, or None. `background`: on whose threads saved
-    results are read.
+    `current`: the request of Run in the main window, which is verified. `opened`: the open picture
+    or scan, if any.
     """
 
     def __init__(
@@ -706,11 +694,7 @@ class BenchWindow(ToolWindow):
         self._refresh()
 
     def open_story(self, filter_id: str, recorded: RecordedTime | None, level: str = "") -> None:
-        """Open at a filter: its recorded kernels by level, where no card can measure them.
-
-        `recorded`: one of them, whose report is opened; without one, that of another filter.
-        `level`: selected in the table.
-        """
+        """Open at the recorded kernels of a filter by level, where no card can measure them."""
         self.form.choose_filter(filter_id)
         path = recorded.path if recorded is not None else STORY
         if self._may_have_gpu or not path.is_file():

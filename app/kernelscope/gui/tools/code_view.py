@@ -134,11 +134,7 @@ def _next_token(text: str, position: int) -> re.Match[str] | None:
 
 
 class CodeView(QPlainTextEdit):
-    """A source file, read-only, with line numbers and one marked stretch of lines.
-
-    A kernel has up to twenty files, of which one is in view: the document of a file is made,
-    marked and coloured when it is first shown, or when `document` is asked for.
-    """
+    """A source file, read-only, with line numbers and one marked stretch; made when first seen."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__()
@@ -176,11 +172,7 @@ class CodeView(QPlainTextEdit):
         return self._text if self._text is not None else super().toPlainText()
 
     def show_place(self, place: tuple[int, int] | None, active: Sequence[bool] = ()) -> None:
-        """Mark the lines of a function and scroll to it; dim the lines that are not compiled.
-
-        `place`: the first line, from 0, and the one after the last. `active`: whether each line is
-        compiled; empty if that is unknown.
-        """
+        """Mark the lines from `place[0]` to before `place[1]`; dim those that are not `active`."""
         self._active, self._place = tuple(active), place
         self._marked = place or (0, 0)
         self._is_marked = False
@@ -396,11 +388,7 @@ class FindBar(QWidget):
 
 
 class SourceTabs(QTabWidget):
-    """The files of a kernel; those that a launch leaves out are in a menu at the right.
-
-    A filter with kernels for many sizes has twice as many headers as there is room for, and a
-    launch uses half of them.
-    """
+    """The files of a kernel; those that a launch leaves out are in a menu at the right."""
 
     def __init__(self, name: str) -> None:
         super().__init__()

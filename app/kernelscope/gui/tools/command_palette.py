@@ -127,10 +127,7 @@ def _has_all(text: str, words: list[str]) -> bool:
 
 
 class CommandPalette(QDialog):
-    """A search field over a list of commands, without a frame.
-
-    It closes with Esc, and when another window becomes active.
-    """
+    """A search over a list of commands; closes with Esc, or when another window is active."""
 
     def __init__(self, commands: Sequence[Command], parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Dialog | Qt.WindowType.FramelessWindowHint)

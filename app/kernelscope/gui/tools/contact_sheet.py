@@ -51,9 +51,7 @@ from kernelscope.schema.parameters import Parameter
 class SheetTile(QWidget):
     """A picture with a caption, which can be clicked, pinned and reached by Tab.
 
-    `picture`: the result, once it is there. `display`: how it is drawn. `image`: the result as
-    drawn; null until it is there. `psnr`: its score. `caption`: ``mask size 5 px``. `same`: that of
-    an earlier tile whose result does not differ, in words.
+    `image`: `picture` as it is drawn. `same`: an earlier tile with the same result, in words.
     """
 
     chosen = Signal(object)
@@ -202,9 +200,7 @@ _NO_SCORES = "No dB: there is no reference, and {}. Edit > Reference > Choose Re
 class ContactSheet(ToolWindow):
     """A grid of results that follows the window's input, view and settings.
 
-    `request` returns the request of the current settings with its reference, and the region of it
-    that is in view; None without a picture or valid settings. `display` returns how pictures are
-    drawn.
+    `request`: of the settings with its reference, and the region that is in view; None without.
     """
 
     adopted = Signal(str, str, object)

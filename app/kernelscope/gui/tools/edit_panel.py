@@ -68,10 +68,7 @@ _RING = 7.0  # radius of the ring around the chosen pixel, on the screen
 
 
 class WrongPixels(QWidget):
-    """The output, grey, with wrong pixels red and hatched, and the chosen one in a ring.
-
-    A click chooses the nearest wrong pixel, arrow keys the next and the previous one.
-    """
+    """The grey output, wrong pixels red and hatched; a click or arrow key chooses one."""
 
     wrong_pixel_chosen = Signal(int, int)
     """Column and row of a pixel of the part of the picture that was tried."""
@@ -171,10 +168,7 @@ def _grey(comparison: Comparison) -> QImage:
 
 
 def _mask(comparison: Comparison) -> QImage:
-    """Return an image that is opaque where pixels are wrong, and where their neighbours are.
-
-    A single wrong pixel would be hard to find otherwise.
-    """
+    """Return an image that is opaque at wrong pixels and around them, so that one is seen."""
     wrong = np.pad(comparison.wrong, 1)
     grown = wrong.copy()
     for axis in (0, 1):
@@ -189,10 +183,7 @@ def _image(values: np.ndarray[tuple[int, int], np.dtype[np.uint8]], kind: QImage
 
 
 class WrongPixelsBox(QWidget):
-    """The map, and beside it the chosen pixel in figures; hidden while no pixel is wrong.
-
-    `lines`: height, in lines of text.
-    """
+    """The map, and beside it the chosen pixel in figures; hidden while no pixel is wrong."""
 
     xray_wanted = Signal(int, int)  # the user wants to see how the chosen pixel came about
 
@@ -256,10 +247,7 @@ _ROWS = 9  # height of the messages and of the result, in lines
 
 
 class EditPanel(QWidget):
-    """Keeps the version in the editor, compiles it, and lists the messages.
-
-    `tabs` have the files of the kernel, and `view` is that of the source; `find_bar` searches them.
-    """
+    """Keeps the version in the editor, compiles it, and lists the messages."""
 
     chosen = Signal(str)  # another version is in view: its name, empty for the original
     edited = Signal()  # the text has changed, some time after the last key

@@ -29,10 +29,7 @@ _PASSED = "exercises"  # group of the settings: which exercises were passed
 
 
 class ExerciseWindow(ToolWindow):
-    """A list of exercises, with the text, the hints and the editor of the chosen one.
-
-    `edits`: where the user's answers are kept. `settings`: which exercises were passed.
-    """
+    """A list of exercises, with the text, the hints and the editor of the chosen one."""
 
     def __init__(
         self,

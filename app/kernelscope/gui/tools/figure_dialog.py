@@ -72,9 +72,7 @@ class _Preview(QWidget):
 class FigureDialog(ToolWindow):
     """Lets the user lay out and save a figure of the result that is shown.
 
-    `make`: ``make(third, part)`` returns the figure; see `Subject.figure`. `changes`: which changes
-    can be shown next to input and output. `deep`: of a volume. `note`: remarks for the user about
-    the result; empty for none.
+    `make`: as `Subject.figure`. `deep`: of a volume. `note`: remarks for the user about the result.
     """
 
     saved = Signal(object)  # `Path`: The figure is on the disk

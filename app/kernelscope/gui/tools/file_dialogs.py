@@ -276,11 +276,7 @@ def _state(count: int, misfits: Sequence[str]) -> str:
 
 
 def folder_for(settings: Settings, purpose: str) -> str:
-    """Return where a dialog opens: the folder used last, or else the user's pictures.
-
-    `purpose` is “open” or “save”. The first save goes to the folder of the last file, which may
-    have been dropped.
-    """
+    """Return where to “open” or “save”: in the last folder, that of the last file, or pictures."""
     places = QStandardPaths.StandardLocation
     candidates = (
         settings.folder(purpose),
@@ -302,11 +298,7 @@ _MOST_PROBLEMS = 12  # files that a message explains
 
 
 def _type_of(image: Image | Volume, writable: Sequence[Format]) -> str:
-    """Return the line of the dialog for the type of the file that `image` was made from.
-
-    Empty for those that are not written. A result has the title of its source, which is the name
-    of the file.
-    """
+    """Return the line of the dialog for the file of `image`, whose title has its name."""
     title = image.title.lower()
     return next((name_filter(kind) for kind in writable if title.endswith(kind.suffixes)), "")
 
@@ -463,10 +455,7 @@ class Pictures(QObject):
         *,
         many: bool = False,
     ) -> None:
-        """Let the user choose a file; `together` names the filter for all `formats`.
-
-        `many` lets the user choose several, which are opened together.
-        """
+        """Let the user choose a file, or `many`; `together` names the filter for all `formats`."""
         mode = QFileDialog.FileMode.ExistingFiles if many else QFileDialog.FileMode.ExistingFile
         suffixes = dict.fromkeys(suffix for kind in formats for suffix in kind.suffixes)
         everything = Format(together, tuple(suffixes))
@@ -502,11 +491,7 @@ class Pictures(QObject):
         self._read(f"component {path}", path.name, read, then)
 
     def open(self, path: Path, number: int | None = None) -> None:
-        """Read `path`; the open picture stays until then, or if reading fails.
-
-        `number` is that of one of several volumes; without it, volumes of one grid are stepped
-        through from the first one on.
-        """
+        """Read `path`, or one of its volumes; the open picture stays until then."""
 
         def show(read: _Read) -> None:
             image, series = read
@@ -658,10 +643,7 @@ class Pictures(QObject):
     # --- saving ---
 
     def save(self, images: Sequence[Image | Volume], name: str, older: str = "") -> None:
-        """Let the user choose where to save a picture, or volumes; see `targets_of`.
-
-        `name` is offered, without suffix. With the settings of an `older` result this asks first.
-        """
+        """Ask where to save a picture or volumes; before that whether, if the result is `older`."""
         if older:
             self._ask(
                 "olderResult",

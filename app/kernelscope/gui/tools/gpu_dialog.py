@@ -28,12 +28,7 @@ _REFRESH = 1000  # milliseconds between looks at memory and load
 
 
 class GpuDialog(ToolWindow):
-    """The state of the GPU: the device, or why there is none and how to get one.
-
-    `backend`: who is asked for facts and load, on threads of `background`. `settings`: where the
-    choice among several devices is kept. `without`: how kernels run without a GPU; shown if there
-    is none.
-    """
+    """The GPU, or why there is none and how to get one; `without`: how kernels run in its place."""
 
     def __init__(
         self,
@@ -185,10 +180,7 @@ def _forget(background: Background) -> None:
 
 
 def _with_commands(step: str) -> str:
-    """Return `step` as HTML, with the commands between backticks in monospace.
-
-    Long ones have a line of their own, in which they are not broken.
-    """
+    """Return `step` as HTML with commands in monospace, long ones on a line of their own."""
     style = f"font-family: {fixed_font().family()}; white-space: pre"
 
     def marked(found: re.Match[str]) -> str:

@@ -189,12 +189,9 @@ _SIDE = 42
 
 
 class KernelViewer(ToolWindow):
-    """Shows kernels; stays open next to the window, which reports new runs.
+    """Shows kernels; stays open next to the window, which calls `refresh` after runs.
 
-    `background`: on whose threads kernels are compiled for their report. `launches`: the last
-    launch of each kernel, by its name; call `refresh` when there is a new one. `edits`: the user's
-    own versions of kernels. `has_card` returns whether versions can be tried on a GPU of this
-    computer.
+    `launches`: the last launch of each kernel, by its name. `edits`: the user's own versions.
     """
 
     def __init__(
@@ -370,10 +367,7 @@ class KernelViewer(ToolWindow):
         self._show_last_run(self._plan)
 
     def _show_kernel(self, *, in_place: bool) -> None:
-        """Mark the kernel in its file, and dim the lines that its macros leave out.
-
-        `in_place`: neither tab nor cursor moves.
-        """
+        """Mark the kernel in its file, dim what its macros leave out; `in_place`: nothing moves."""
         assert self._plan is not None
         launch, files = self._plan.launch, self._files()
         active = active_lines(files, launch.defines)

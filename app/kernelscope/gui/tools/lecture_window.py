@@ -194,10 +194,7 @@ def as_pdf(sheets: Iterable[Sheet], title: str) -> bytes:
 
 
 def paint(device: QPagedPaintDevice, sheets: Iterable[Sheet], title: str) -> None:
-    """Paint the pages on a device that `set_up` has prepared.
-
-    `title`: for the foot of every page.
-    """
+    """Paint the pages on a device that `set_up` has prepared, `title` at the foot of each."""
     painter = QPainter(device)
     painter.setRenderHint(QPainter.RenderHint.LosslessImageRendering)
     width, height = device.width(), device.height()
@@ -270,11 +267,7 @@ _USUAL, _LARGE = 1.15, 1.6
 
 
 class LectureWindow(ToolWindow):
-    """Shows the pages of the lecture. It does not block the main window.
-
-    `source` returns the picture or volumes that are open, or None. `measured` returns the runs of
-    this session on a GPU.
-    """
+    """The pages of the lecture; `source`: what is open; `measured`: this session's GPU runs."""
 
     shown = Signal(str)  # the drawing and numbers of the page with this id are there
 

@@ -207,10 +207,7 @@ class LevelDialog(ToolWindow):
 def _counted(
     request: Request, levels: list[Level], token: CancelToken
 ) -> tuple[list[CountedRung], Request, str]:
-    """Count levels on the source of a request, or on a corner of it if that takes too long.
-
-    Return the counts, the work that was counted, and its part in words.
-    """
+    """Count levels on the source, or on a corner if that takes too long, named in the answer."""
     tracer = Tracer()
 
     def count(work: Request, most: int) -> list[CountedRung]:

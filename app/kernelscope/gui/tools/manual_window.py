@@ -131,11 +131,7 @@ class PageView(QTextBrowser):
 
 
 def drawn(content: bytes, ink: QColor, ratio: float, width: int = PICTURE_WIDTH) -> QImage:
-    """Return a picture of the handbook, drawn in the colour of the text around it.
-
-    `content`: SVG or PNG, as `pictures.render` returns it. `ratio`: pixels of the screen for each
-    of Qt's. `width`: the most that it may be wide; a wider one is made smaller.
-    """
+    """Return a picture of the handbook, SVG or PNG, drawn in the colour of the text around it."""
     if not content.startswith(b"<svg"):
         return QImage.fromData(content)
     text = content.decode().replace("currentColor", ink.name())

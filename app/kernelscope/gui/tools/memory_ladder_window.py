@@ -283,11 +283,7 @@ class MemoryLadderWindow(ToolWindow):
     def show_request(
         self, request: Request, recorded: Recorded, gpu: Backend | None = None, level: str = ""
     ) -> None:
-        """Count the levels of a request's filter on its picture or scan.
-
-        `recorded`: measurements of the project's cards. `gpu`: the GPU of this computer, if it can
-        be used. `level`: the one in front, which is marked.
-        """
+        """Count the levels of a request's filter; `recorded`: on the project's cards."""
         self._bars.in_front = level
         if not request.step.filter.levels(Device.GPU):
             raise AppError(

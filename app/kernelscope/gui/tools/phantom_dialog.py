@@ -70,10 +70,7 @@ class PhantomOrder:
     """Size along z, y and x in millimetres; None: the head fills the volume."""
 
     def make(self) -> tuple[list[Volume], list[Volume]]:
-        """Return the volumes with noise and those without, one for each contrast.
-
-        Takes a while: call it off the GUI thread.
-        """
+        """Return the volumes with noise, and those without, of each contrast; takes a while."""
         phantom = head(self.shape, self.contrasts, voxel=self.voxel)
         noisy, truth = [], []
         for number, (contrast, signal) in enumerate(phantom.truth.items()):

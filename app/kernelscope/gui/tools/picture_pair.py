@@ -42,10 +42,7 @@ class Half(NamedTuple):
 
 
 class PicturePair(QWidget):
-    """A viewer of two, with buttons for their arrangement.
-
-    `display`: how both are drawn, as long as the user chooses no other.
-    """
+    """A viewer of two, with buttons for their arrangement."""
 
     def __init__(self, first: Half, second: Half, display: Display, parent: QWidget) -> None:
         super().__init__(parent)
@@ -78,10 +75,7 @@ class PicturePair(QWidget):
 
 
 class RunPair(ToolWindow):
-    """The outputs of two runs in a viewer of their own; both must be in memory.
-
-    `first` and `second`: on the left and on the right. Of volumes, their first component.
-    """
+    """The outputs of two runs that are in memory; of volumes, their first component."""
 
     def __init__(self, first: Run, second: Run, parent: QWidget | None = None) -> None:
         title = f"Runs {first.number} and {second.number}"
@@ -129,10 +123,7 @@ class _Side(QWidget):
 
 
 class BlindDialog(ToolWindow):
-    """Asks for the better one of two pictures in several rounds, then says how sure that is.
-
-    `images`: of one size. `names`: only shown with the result.
-    """
+    """Asks for the better of two pictures in several rounds, then says how sure that is."""
 
     def __init__(
         self,

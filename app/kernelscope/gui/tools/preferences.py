@@ -48,10 +48,7 @@ def jpeg_quality(settings: Settings) -> int:
 
 
 class Preferences(ToolWindow):
-    """Theme, size of text, quality of JPEG. It does not block the main window.
-
-    `settings`: where the choice is kept, at once.
-    """
+    """Theme, size of text, quality of JPEG, each kept at once."""
 
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__("preferences", "Preferences", parent, help_page="window")

@@ -92,10 +92,7 @@ class XrayView(QWidget):
         self.area = self._visible()
 
     def _visible(self) -> tuple[int, int, int, int]:
-        """Return the cells to show: those that the thread reads, and as many around them as fit.
-
-        The rest of the block comes as far as there is room for cells whose order can be read.
-        """
+        """Return the cells to show: those that are read, and as many around as can be legible."""
         height, width = self._pixels.shape
         if self._xray is None:
             return 0, 0, 0, 0

@@ -48,10 +48,7 @@ _MOST_SIDE = 8192  # pixels a side that a file for printing embeds; more are ave
 
 
 class FigurePainter:
-    """Draws one figure in one style, at any scale.
-
-    `layout`: in millimetres.
-    """
+    """Draws one figure in one style, at any scale; lengths in millimetres."""
 
     def __init__(self, figure: Figure, style: FigureStyle) -> None:
         self._figure, self._style = figure, style

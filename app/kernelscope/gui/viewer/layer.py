@@ -103,11 +103,7 @@ class Layer:
         return self._parts[-1].area if self._parts else QRectF()
 
     def put_region(self, region: Region, image: Image, offset: int) -> None:
-        """Draw a part of another result over the picture, which is dimmed.
-
-        `region`: in pixels of that result. `image`: samples of the region; fewer are stretched.
-        `offset`: scene coordinate of the first row and column of that result.
-        """
+        """Draw `region` of another result, `image` stretched to it, over the dimmed picture."""
         area = QRectF(offset + region.left, offset + region.top, region.width, region.height)
         self._parts = [part for part in self._parts if part.planes is None]
         self._parts.append(_Part(Pyramid(image.planes), area, image.planes))
@@ -122,10 +118,7 @@ class Layer:
         self._parts.append(_Part(pyramid, self.area, added=display))
 
     def samples_at(self, x: int, y: int) -> NDArray[Any] | None:
-        """Return the samples of all channels at a scene pixel; None where there are none.
-
-        Around a region there are none: those of the earlier picture have other settings.
-        """
+        """Return the samples at a scene pixel; none around a region, whose settings are others."""
         latest = self._parts[-1] if self._parts else None
         if latest is not None and latest.planes is not None:
             area, planes = latest.area, latest.planes
@@ -150,11 +143,10 @@ class Layer:
         room: QRect,
         want: Callable[[Pyramid, int], None],
     ) -> None:
-        """Draw the visible part.
+        """Draw the visible part; `want`: called with a level that has to be made on another thread.
 
-        `painter`: on device pixels. `origin`: scene point at the top left corner of `room`.
-        `cell`: device pixels per scene pixel. `room`: device pixels to draw in. `want` is called
-        with a level that has to be made on another thread first.
+        `origin`: scene point at the top left of `room`, in device pixels as the painter is.
+        `cell`: device pixels per scene pixel.
         """
         drawn: dict[object, QImage] = {}
         for part in self._parts:
@@ -345,10 +337,7 @@ class Slabs:
     def draw(
         self, content: DrawnView, plane: Plane, index: int, display: Display, look: Look
     ) -> tuple[Layer | None, bool]:
-        """Return a slice or a projection, and False while it is computed elsewhere.
-
-        `display`: how its values are drawn, and those of a volume under a difference.
-        """
+        """Return a slice or a projection, and False while it is computed elsewhere."""
         volume, minus = content.shown, content.minus
         if not isinstance(volume, Volume) or content.problem:
             return None, True

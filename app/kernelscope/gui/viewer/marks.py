@@ -172,11 +172,7 @@ def draw_lens(
     cell: QSizeF,
     draw: Callable[[QPainter, QRect], None],
 ) -> None:
-    """Draw the magnifier.
-
-    `cell`: size of the pixel in its middle, which is marked, in device pixels. `draw` draws the
-    picture into a room in device pixels, with that pixel in its middle.
-    """
+    """Draw the magnifier; `draw` draws the picture, the marked pixel in its middle."""
     ratio = painter.device().devicePixelRatioF()
     side = round(LENS * ratio)
     lens = QPixmap(side, side)

@@ -65,11 +65,10 @@ _Pixel = tuple[int, int]  # column and row
 
 
 class PairView(QWidget):
-    """Input and output, each as one plane or as three.
+    """Input and output, each as one plane or as three, of which the visible part is converted.
 
-    Only the visible part is converted to grey levels; the size of pictures and volumes does not
-    matter. `view`: how the two are looked at. `names` is written at the divide and beside values;
-    to be set before the pictures. `reference`: a picture or a volume whose values are read off too.
+    `names`: at the divide and beside values; set before the pictures.
+    `reference`: its values are read off too.
     """
 
     described = Signal(str)
@@ -159,10 +158,7 @@ class PairView(QWidget):
         follows: bool = False,
         beside: bool = False,
     ) -> None:
-        """Show another input; `follows` and `beside`: as for `Displays.show_input`.
-
-        The crosshair stays where it is in a volume of the same shape.
-        """
+        """Show another input, as `Displays.show_input`; the crosshair stays if the shape does."""
         image, before = content.shown, self.input.shown
         assert image is not None
         with self.view.changing(DRAWN):
@@ -217,11 +213,7 @@ class PairView(QWidget):
     def show_region(
         self, region: Region, image: Image, offset: int, details: str = "", brief: str = ""
     ) -> None:
-        """Draw a part of another result over the picture, until the next one is shown.
-
-        `region`: in pixels of that result. `image`: samples of the region; fewer are stretched.
-        `offset`: scene coordinate of the first row and column of that result.
-        """
+        """Draw a part of another result over the picture until the next: `Layer.put_region`."""
         with self.view.changing(DRAWN):
             if self.output.is_empty:  # no other part may be known
                 display = Display.full(image.pixels.dtype)
@@ -449,10 +441,7 @@ class PairView(QWidget):
     def _layer(
         self, number: int | None, side: PaneSide, content: DrawnView
     ) -> tuple[Layer | None, bool]:
-        """Return the layer of a plane, as before if nothing has changed.
-
-        False while it is computed elsewhere. `side`: whose content it is.
-        """
+        """Return the layer of a plane, as before if nothing changed; False while it is computed."""
         display, look = self._display_of(content, side), self.view.look
         if display is None:
             return None, True
@@ -506,10 +495,7 @@ class PairView(QWidget):
             canvas.set_tool(tool)
 
     def in_view(self) -> tuple[QRectF, int | None]:
-        """Return the part of the input that is in view, in its pixels, and its plane.
-
-        Of several planes, that is the one that was clicked last.
-        """
+        """Return the part of the input in view, in its pixels, and its plane: the last clicked."""
         beside = self.view.count > 1 and not self.input.isHidden()
         canvas = (self.input if beside else self.output).views[self.view.active_plane]
         area = QRectF(0, 0, *self._size(self.view.active_plane))
@@ -754,11 +740,7 @@ def _at(layer: Layer, planes: NDArray[Any], x: int, y: int) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Reading:
-    """The values at a pixel.
-
-    `own`: the names of the values of the two panes, which are bold there. `note`: how values are
-    drawn, unless that is as they are.
-    """
+    """The values at a pixel; `own` are bold; `note`: how they are drawn, unless as they are."""
 
     place: str
     values: Sequence[tuple[str, str]]

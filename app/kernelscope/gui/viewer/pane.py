@@ -29,10 +29,7 @@ _BELOW, _BESIDE = 6, 8
 
 
 class Pane(QWidget):
-    """A picture under two lines of caption, or the planes of a volume under one.
-
-    `heading`: caption while nothing is shown. `hint` is shown in place of a picture at first.
-    """
+    """A picture or the planes of a volume under a caption, or `hint` while there is nothing."""
 
     def __init__(
         self, side: PaneSide, hint: str, count: int, parent: QWidget | None = None
@@ -100,10 +97,7 @@ class Pane(QWidget):
     def show_content(
         self, content: DrawnView, title: str = "", details: str = "", brief: str = ""
     ) -> None:
-        """Show a picture or volume under its caption, or a hint where there is none.
-
-        `brief` replaces `details`, which its tooltip has.
-        """
+        """Show a picture or volume; `brief` replaces `details`, which its tooltip has."""
         self.content, self.has_parts = content, False
         self.show_hint(content.problem)
         title = title or self.heading

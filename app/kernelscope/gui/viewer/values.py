@@ -57,11 +57,7 @@ def numbers(part: range) -> str:
 
 
 def note_of(projection: Projection, part: range, state: str, *, drawn: bool) -> str:
-    """Return the content of a view, unless that is the slice of its pane.
-
-    `state`: how it relates to the settings, where that is not the same for all views. `drawn`:
-    false while the projection is computed.
-    """
+    """Return the content of a view but its own slice; `state`: how it fits the settings."""
     words = []
     if projection is not Projection.SLICE:
         words.append(f"{projection.value} of slices {numbers(part)}")

@@ -144,10 +144,7 @@ class Action:
 def choice(
     name: str, ticked: Callable[[Any], object], need: Need, *actions: Action
 ) -> Callable[[_Method], _Method]:
-    """Declare actions of which one is ticked at a time, each with an argument for the method.
-
-    `need`: of those that have none of their own.
-    """
+    """Declare actions of which one is ticked; `need`: of those that have none of their own."""
 
     def mark(method: _Method) -> _Method:
         for each in reversed(actions):

@@ -38,10 +38,7 @@ class _Calm(_Qt):  # type: ignore[misc]
 
 
 class ChoiceBox(_Calm, QComboBox):
-    """A list to choose from.
-
-    A text that is longer than the box ends in dots: Qt would cut it off, so that it seems complete.
-    """
+    """A list whose longer texts end in dots: Qt would cut them so that they seem complete."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -196,10 +193,7 @@ class WholeBox(_Box, QSpinBox):
 
 
 class NumberBox(_Box, QDoubleSpinBox):
-    """A box for a real number, with a decimal point or comma; keeps all digits.
-
-    `factor`: by which the arrows multiply and divide, where they do not add.
-    """
+    """A box for a real number; the arrows multiply and divide by `factor`, or add without one."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

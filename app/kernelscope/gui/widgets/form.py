@@ -116,10 +116,9 @@ class OddEditor(QWidget):
 
 
 class NumberEditor(QWidget):
-    """A box over the whole range, and below it a slider over the usual one, as wide as the form.
+    """A box over the whole range, a slider over the usual one and, if need be, *Estimate*.
 
-    A parameter that can be estimated from the picture has a button for that as well. It stays
-    pressed if every run estimates the number again, until the user sets one.
+    That stays pressed if every run estimates the number again, until the user sets one.
     """
 
     changed = Signal()
@@ -297,10 +296,7 @@ def _radii_editor(parameter: RadiiParameter, parent: QWidget) -> LineEditor:
 
 
 class ListEditor(ChoiceBox):
-    """A list of texts that stand for values.
-
-    `text_of`: names a value that is not offered, so that it can be shown all the same.
-    """
+    """A list of texts for values; `text_of` names one that is not offered."""
 
     changed = Signal()
 
@@ -350,10 +346,7 @@ class ChoiceEditor(ListEditor):
 
 
 class FootprintEditor(ChoiceEditor):
-    """The named shapes of a mask, and a sheet to draw another one.
-
-    `draw`: the button that begins with the cells of the shape in front; `sheet`: shown for a table.
-    """
+    """The named shapes of a mask; `draw` begins another one in `sheet` from the shape in front."""
 
     draw_wanted = Signal()
 
@@ -508,10 +501,7 @@ class Real(Option):
 
 @dataclass(frozen=True)
 class Tick(Option):
-    """On or off; those that follow each other share a row.
-
-    `beside`: the label of the row; None: it spans the form.
-    """
+    """On or off; those that follow each other share a row, with the label `beside` if given."""
 
     default: bool = False
     beside: str | None = None
@@ -526,11 +516,7 @@ class Text(Option):
 
 
 class Form(QWidget):
-    """A control for each declaration, with its label.
-
-    `values`: the state, as it was last read or shown. `problem`: why a control holds no value now;
-    `values` has the one before. `rows`: the layout, unless the form is laid out `by_hand`.
-    """
+    """A labelled control for each declaration; `values` are the last ones without a `problem`."""
 
     changed = Signal(str)  # the option of this name
 

@@ -12,10 +12,7 @@ from kernelscope.gui.widgets.parts import dressed, in_row
 
 
 class FoldingRow(QWidget):
-    """Two groups of controls, the second of which comes below the first in a narrow window.
-
-    `apart`: in one row, the second group stands at the right.
-    """
+    """Two groups of controls, the second at the right if `apart`, below in a narrow window."""
 
     def __init__(
         self,

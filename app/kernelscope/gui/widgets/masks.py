@@ -106,10 +106,7 @@ class _Squares(QTableWidget):
 
 
 class CellTable(_Squares):
-    """Squares that are filled where a cell counts; the centre has a dot.
-
-    Arrows move, Space changes a cell, 0 and 1 set it; Tab leaves the table.
-    """
+    """Squares filled where a cell counts: arrows move, Space, 0 and 1 change, Tab leaves."""
 
     drawn = Signal()
 
@@ -232,10 +229,7 @@ class _Cell(QStyledItemDelegate):
 
 
 class CellSheet(QWidget):
-    """The table under its numbers of rows and columns, over its text.
-
-    `value` returns the cells, or raises `InvalidParameter` while the text or the table is refused.
-    """
+    """The table under its numbers of rows and columns, over its text."""
 
     changed = Signal()
 
@@ -315,12 +309,7 @@ _CELL_PADDING = 8
 
 
 class MaskTable(_Squares):
-    """Square cells of text that behave like a spreadsheet's.
-
-    Tab and the arrows move, Enter goes down, typing replaces, Delete clears. Tab leaves the
-    table after the last cell (and Shift+Tab before the first), so that the keyboard is never
-    caught in it.
-    """
+    """Cells as of a spreadsheet; Tab leaves after the last: the keyboard is never caught."""
 
     copy_asked = Signal()
     paste_asked = Signal()
@@ -507,11 +496,9 @@ _LARGEST_FILE = 1 << 20
 
 
 class MaskEditor(QWidget):
-    """Shows and edits the value of a `MaskParameter`.
+    """Edits the value of a `MaskParameter`; `changed` also after what `value` refuses.
 
-    ``changed()``: after a change by the user or by `set_value`, also to something `value` refuses.
-    ``presetChosen(MaskPreset)``: after the table was filled from a preset, whose settings the
-    listener may apply.
+    ``presetChosen``: the table was filled from a preset, whose settings may be applied.
     """
 
     changed = Signal()

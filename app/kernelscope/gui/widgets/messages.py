@@ -1,7 +1,4 @@
-"""The small dialogs: about, an error, a bug; and choosing a text file.
-
-None of them blocks: they are opened and the event loop goes on.
-"""
+"""The small dialogs: about, an error, a bug, choosing a text file. None of them blocks."""
 
 from __future__ import annotations
 
@@ -64,11 +61,7 @@ def show_notice(parent: QWidget | None, text: str, details: str) -> NoticeDialog
 
 
 def show_bug(parent: QWidget | None, exception: BaseException, log_text: str) -> ReportDialog:
-    """Report a bug of the program.
-
-    While one report is open no second one comes up, so that a bug that repeats itself (in
-    painting, say) does not bury the window; the log has them all.
-    """
+    """Report a bug, one at a time: one that repeats itself in painting would bury the window."""
     for dialog in open_dialogs:
         if isinstance(dialog, ReportDialog) and dialog.objectName() == "bugDialog":
             return dialog

@@ -44,19 +44,12 @@ HELP_ROLE = Qt.ItemDataRole.UserRole + 97
 
 
 def set_help(widget: QObject, place: str) -> None:
-    """Let F1 on `widget`, and on everything inside it, open ``page`` or ``page#heading``.
-
-    An action of a menu has a place as well; without one, that of its menu counts.
-    """
+    """Let F1 on `widget`, or an action, and all inside it, open ``page`` or ``page#heading``."""
     widget.setProperty(_PROPERTY, place)
 
 
 def place_of(widget: QWidget | None, cursor: QPoint | None = None) -> str:
-    """Return the place that explains a widget: its own, or the nearest one around it.
-
-    `cursor`: point of the screen: of a list, the line there counts. By default its current line
-    does.
-    """
+    """Return the nearest place around a widget; of a list, of the line at `cursor` or current."""
     while widget is not None:
         if isinstance(widget, QAbstractItemView):
             found = _line(widget, cursor)
@@ -128,11 +121,7 @@ def push_button(
     tip: str = "",
     stays: bool = False,
 ) -> QPushButton:
-    """Return a button that calls `action`; Return in another field of a dialog does not.
-
-    Its name for screen readers is by default its text, without mark of the key and dots. One that
-    `stays` down while it is on calls ``action(on)`` whenever that changes.
-    """
+    """Return a button that calls `action`, with ``on`` if it `stays` down; never by Return."""
     accessible = accessible or text.replace("&", "").removesuffix("…")
     button = dressed(QPushButton(text), name, accessible, tip=tip)
     button.setCheckable(stays)
@@ -315,19 +304,13 @@ def _filled(
 
 
 def plain_tip(text: str) -> str:
-    """Return a tooltip that shows a text as it is: Qt takes names such as “<b>.tif” for markup.
-
-    Control characters are escaped: one of them shows a name backwards.
-    """
+    """Return a tooltip as plain text (to Qt “<b>.tif” is markup), control characters escaped."""
     text = printable(text)
     return QtGui.Qt.convertFromPlainText(text) if QtGui.Qt.mightBeRichText(text) else text
 
 
 def wrapped(text: str, room: float, metrics: QFontMetrics, indent: str = "") -> list[str]:
-    """Return the words of a text on lines of at most `room` pixels, but for longer words.
-
-    `indent`: before all lines but the first.
-    """
+    """Return the words on lines of `room` pixels, longer words alone; later lines indented."""
     lines: list[str] = []
     for paragraph in text.splitlines():
         start = len(lines)
@@ -359,10 +342,7 @@ class ElidedLabel(QLabel):
         self._elide()
 
     def sizeHint(self) -> QSize:
-        """Return the height of a line of the font.
-
-        Letters of another script may be taller; two labels side by side stay level all the same.
-        """
+        """Return the height of a line of the font, so that two labels stay level in any script."""
         return QSize(super().sizeHint().width(), self.fontMetrics().height() + 2)
 
     def minimumSizeHint(self) -> QSize:

@@ -42,11 +42,7 @@ _VERSION_KEY = "version"
 
 
 class Settings:
-    """Texts by key, kept in a file that is replaced whole at each change.
-
-    Anything but texts in the file is ignored, and a damaged file is put aside; nothing in the file
-    is ever run or interpreted. `path`: the file; by default the user's own.
-    """
+    """Texts by key, in a file that is replaced whole at each change; nothing in it is ever run."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or platformdirs.user_config_path("kernelscope") / "settings.json"
@@ -89,10 +85,7 @@ class Settings:
         self.set_texts("", {key: value})
 
     def blob(self, key: str) -> QByteArray:
-        """Return a widget's state as saved by Qt; empty if there is no complete one.
-
-        Qt trusts its saved states; a few changed bytes can crash the program.
-        """
+        """Return a widget's state, or nothing: a few changed bytes in it can crash Qt."""
         digest, _, text = self.text(key).partition(" ")
         try:
             data = base64.b64decode(text, validate=True)

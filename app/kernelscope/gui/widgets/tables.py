@@ -210,10 +210,7 @@ class _Wrapped(QStyledItemDelegate):
 
 
 class FactTable(CopyableTree):
-    """Name and value of each fact, under the titles of their groups.
-
-    Ctrl+C and the context menu copy the selected rows, or all if none is selected.
-    """
+    """Facts under the titles of their groups; copies the selected rows, or all."""
 
     def __init__(self, name: str, accessible_name: str) -> None:
         super().__init__(lambda: self.text(bool(self.selectedItems())))

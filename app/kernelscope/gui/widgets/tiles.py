@@ -1,8 +1,4 @@
-"""One tile for every list of pictures: the picture, a title, lines of text, a badge.
-
-Film strip, runs, steps, filters and the contact sheet give the content of a tile; it is laid out,
-cut and coloured here.
-"""
+"""One tile for every list of pictures: the picture, a title, lines of text, a badge."""
 
 from __future__ import annotations
 
@@ -47,10 +43,7 @@ class Tile:
 
 
 class TileDelegate(QStyledItemDelegate):
-    """Paints tiles of one size by `paint_tile`, and around the current one the frame of the focus.
-
-    `size` returns the size of a tile; it follows the font and the view.
-    """
+    """Paints tiles by `paint_tile`; `size` returns that of each, after font and view."""
 
     def __init__(self, view: QAbstractItemView, size: Callable[[], QSize]) -> None:
         super().__init__(view)
@@ -85,10 +78,7 @@ def draw_tile(
     *,
     selected: bool = False,
 ) -> None:
-    """Draw the picture into a frame, and the lines of text into the room beside or below it.
-
-    `selected`: on the ground of a selected tile. Lines that wrap stand in the middle of the room.
-    """
+    """Draw the picture into a frame, the text into the room beside or below it."""
     draw_thumbnail(painter, frame, tile.picture, opacity=tile.opacity)
     if tile.picture is None and tile.note:
         draw_note(painter, frame, tile.note)

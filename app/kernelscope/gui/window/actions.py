@@ -1,7 +1,4 @@
-"""The window's actions and menus as Qt has them, made from their declarations.
-
-An action is declared at its method (`gui.widgets.commands`); `gui.window.menus` has the order.
-"""
+"""Qt's actions and menus, from the declarations (`gui.widgets.commands`, `gui.window.menus`)."""
 
 from __future__ import annotations
 

@@ -51,10 +51,7 @@ _ROOM, _BUTTON_HEIGHT, _GAP = 8, 28, 5
 
 
 class ToolBar(QToolBar):
-    """The commands of the first minute, as buttons with icon and text, in groups.
-
-    Groups stand apart; those of `right` at the far end.
-    """
+    """The commands of the first minute as buttons in groups; those of `right` at the far end."""
 
     def __init__(
         self,
@@ -161,11 +158,7 @@ class RunBar(QWidget):
         self._begun = time.monotonic()
 
     def show_progress(self, stage: str, fraction: float, step: str = "") -> None:
-        """Show a stage; the bar is indeterminate while the fraction is unknown.
-
-        Of a run of a known pace, the time that has passed stands in for the fraction.
-        `step` names the run it belongs to if there are several.
-        """
+        """Show a stage of the run `step`; time stands in for the fraction if the pace is known."""
         if stage in _STAGES and stage != "judge":
             self._begun = time.monotonic()  # it is no part of the time that is expected
         guesses = self._expected is not None and stage not in _STAGES and not step
@@ -217,10 +210,7 @@ _TIP = (
 
 
 class Preparing(QWidget):
-    """A name, a bar and the time left; hidden while nothing is compiled.
-
-    `helper`: the process, with low priority.
-    """
+    """What `helper` compiles: a name, a bar and the time left; hidden while that is nothing."""
 
     def __init__(self, session: Session, background: Background) -> None:
         super().__init__()
@@ -276,12 +266,7 @@ _MARGIN = 6
 
 
 class StatusBar(QStatusBar):
-    """Its message ends in “…” before the labels on the right; the tooltip has it all.
-
-    Qt's own status bar cuts it off in the middle of a letter.
-
-    - `pixel`, `zoom`: values under the cursor, and the magnification; `widgets` stand before.
-    """
+    """Its message ends in “…” before the labels on the right (Qt's would be cut in a letter)."""
 
     def __init__(self, *widgets: QWidget) -> None:
         super().__init__()
@@ -339,10 +324,7 @@ _PANEL_HEIGHT = 190
 
 
 class PanelButtons(QWidget):
-    """A button for each panel at the bottom that has something to show.
-
-    It opens the panel in place of the one that is open, or closes it.
-    """
+    """A button for each panel at the bottom that has something: it opens or closes the panel."""
 
     def __init__(self, window: QMainWindow, docks: Mapping[DockName, QDockWidget]) -> None:
         super().__init__(window)
@@ -364,10 +346,7 @@ class PanelButtons(QWidget):
         self._show()
 
     def show_state(self, state: WindowState) -> None:
-        """Offer the panels that have something now, and open or close those beside the pictures.
-
-        Those stand there of their own accord, as the steps do once there are two.
-        """
+        """Offer panels that have something; those beside the pictures open by themselves."""
         before, self._state = self._state, state
         for each in DOCKS:
             met = each.need.met(state)

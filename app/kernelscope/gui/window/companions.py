@@ -56,10 +56,7 @@ _LOOKING = Availability(False, "Still looking for a GPU.")
 
 
 class Companions:
-    """Opens each window once and brings it to the front when it is asked for again.
-
-    `in_front` returns the level under the cursor of the ladder, or the one that is chosen.
-    """
+    """Opens each window once and brings it to the front when it is asked for again."""
 
     def __init__(
         self,

@@ -230,10 +230,7 @@ class _WheelGuard(QObject):
 
 
 class _Title(QObject):
-    """Hides the title bar of a dock that lies behind a tab of the same name.
-
-    Whether it does depends on the others of its row, which come and go.
-    """
+    """Hides the title bar of a dock that lies behind a tab of the same name; others come and go."""
 
     def __init__(self, dock: QDockWidget, docks: Iterable[QDockWidget]) -> None:
         super().__init__(dock)

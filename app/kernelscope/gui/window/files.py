@@ -42,10 +42,7 @@ _OLDER = (
 
 
 class Files(QObject):
-    """Takes files to the page that shows them, and results from the page in front.
-
-    `open_picture`: shows a picture that was opened.
-    """
+    """Takes files to the page that shows them, and results from the page in front."""
 
     def __init__(self, frame: Frame, runner: Runner, open_picture: Callable[[Image], None]) -> None:
         super().__init__(frame)
@@ -295,10 +292,7 @@ def accept_copy(event: QDropEvent) -> None:
 
 
 class SpaceOpener(QObject):
-    """Opens the 3-D view and shows the component in it that is on the page.
-
-    `window`: None until it is opened.
-    """
+    """Opens the 3-D view and shows the component in it that is on the page."""
 
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame)

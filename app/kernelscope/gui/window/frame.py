@@ -58,10 +58,7 @@ from kernelscope.schema.samples import Kind
 
 
 class SettingsColumn(QWidget):
-    """The components of volumes, the panel, the ladder of levels, and Run with its progress.
-
-    The ladder is as high as its rungs; the panel scrolls in the height that is left.
-    """
+    """The panel, the ladder and Run; the ladder shows all its rungs, the panel scrolls instead."""
 
     def __init__(self, above: QWidget, panel: QWidget, ladder: QWidget) -> None:
         super().__init__()

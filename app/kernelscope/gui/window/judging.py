@@ -16,11 +16,7 @@ from kernelscope.gui.work.background import Background
 
 
 class Judging:
-    """Evaluates the shown result once.
-
-    The panel is filled while its dock is visible; `QDockWidget.visibilityChanged` counts one behind
-    a tab as unseen.
-    """
+    """Evaluates the shown result once, while the panel is visible (not behind a tab)."""
 
     def __init__(
         self, session: Session, panel: QualityPanel, dock: QDockWidget, background: Background

@@ -1,7 +1,4 @@
-"""The layout, the settings and the open files with their steps, kept for the next session.
-
-They are saved soon after they change, so that they survive a kill.
-"""
+"""The layout, settings and open files with their steps, saved as they change, to survive a kill."""
 
 from __future__ import annotations
 

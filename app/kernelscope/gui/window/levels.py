@@ -430,10 +430,7 @@ def _folds(entries: list[KnownRung], wanted: Wanted | None) -> dict[Device, str]
 
 
 def _fold_of_missing(missing: list[KnownRung], wanted: Wanted | None) -> str:
-    """Return the line over the levels of the device that is missing.
-
-    If there are recorded times, a second line has the settings and the size that they are of.
-    """
+    """Return the line over the levels of a missing device, and a second one for recorded times."""
     device = missing[0].rung.device
     entry = next((entry for entry in missing if entry.figure is not None), None)
     if wanted is None or entry is None or entry.figure is None:

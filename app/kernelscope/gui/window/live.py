@@ -75,11 +75,7 @@ _COMPARED = (Device.AUTO.value, Device.CPU.value)
 
 
 class Estimates:
-    """Estimates the numbers of the form that are marked so, once for each input and settings.
-
-    - `session`: has the numbers.
-    - `background`: runs the estimate.
-    """
+    """Estimates the numbers of the form that are marked so, once for each input and settings."""
 
     def __init__(self, session: Session, background: Background) -> None:
         self._session, self._background = session, background
@@ -129,14 +125,11 @@ def _key(wanted: Request) -> object:
 
 
 class Live(QObject):
-    """Computes the output as the settings change, and keeps the badge true.
+    """Computes the output as the settings change, and keeps the badge true, also while it is off.
 
-    - `settings`: remembers whether it is on; the badge is kept in any case.
-    - `runner`, `session`, `background`: as given.
     - `rest`: ends a gesture: it starts again with each change, and runs out when the user pauses.
     - `last`: the last live result, of the whole or of a part.
-    - `recorded`: figures of other machines, for the cost of slow runs; empty until they have been
-      read.
+    - `recorded`: of other machines, for the cost of slow runs; empty until read.
     """
 
     refreshed = Signal()

@@ -29,12 +29,9 @@ _MEASURED = frozenset({KIND, REFERENCE, SHOWN, COMPONENT, SLICES, PANES})
 
 
 class Measuring(QObject):
-    """Carries out the commands for regions, and keeps their figures true.
+    """Carries out the commands for regions and keeps their figures true while the panel is visible.
 
     Pictures and volumes have regions of their own; the tool is chosen for both.
-
-    The panel is filled while it is visible. The session is offered the selected region of pictures
-    as the part to filter.
     """
 
     def __init__(self, frame: Frame, live: Live) -> None:

@@ -1,8 +1,4 @@
-"""The menus of the window: the order of its actions, by their ids.
-
-An action itself is declared at its method (`gui.widgets.commands.Action`), the entry of a dock in
-`gui.window.dock_list`. The window fills menus without groups.
-"""
+"""The order of the window's actions by their ids; menus without groups are filled as they open."""
 
 from __future__ import annotations
 

@@ -48,10 +48,7 @@ _Read = tuple[Image, NDArray[np.uint8]]
 
 
 class OpenPictures(QObject):
-    """Conducts the open pictures of the window.
-
-    - `opened`: called with each picture that was opened, once it is in front.
-    """
+    """Conducts the open pictures; `opened` is called with each that was opened, once in front."""
 
     changed = Signal()
     """Other pictures are open, or another one is in front."""
@@ -90,10 +87,7 @@ class OpenPictures(QObject):
             self._read_next()
 
     def open_one(self, image: Image) -> None:
-        """Open a picture that was read: next to the others, or in place of the only one.
-
-        It stays in front of the files that are still being read.
-        """
+        """Open a picture in place of the only one, or in front of those still being read."""
         self._shows_next = False
         if len(self.documents) < 2 or self._has_sample():
             self._session.pictures.open_picture(image)

@@ -34,10 +34,7 @@ _REST_MS = 250
 
 
 class RunShelf(QObject):
-    """Adds runs to the gallery and carries out the commands of the menu of runs.
-
-    `show_again`: shows a result with its input and these settings.
-    """
+    """Adds runs to the gallery and carries out the commands of the menu of runs."""
 
     def __init__(self, frame: Frame, show_again: Callable[[Result, RunSettings], None]) -> None:
         super().__init__(frame)

@@ -41,10 +41,7 @@ NOTHING_OPEN = "Open a picture first (Ctrl+O)."
 
 
 class Runner(QObject):
-    """Submits requests to the worker and takes its answers.
-
-    `show_status` shows a text in the status bar.
-    """
+    """Submits requests to the worker and takes its answers."""
 
     aside_finished = Signal()
     """After `finished` of a run that is not shown."""
@@ -99,10 +96,7 @@ class Runner(QObject):
     # --- requests ---
 
     def create(self) -> Request | None:
-        """Return a request for the input; for a filter for pictures, of a single slice.
-
-        None without an input; raises `AppError` for invalid settings.
-        """
+        """Return the request of Run, None without an input; raises `AppError` for the settings."""
         subject = self._session.subject
         if subject.source is None:
             return None
@@ -110,11 +104,7 @@ class Runner(QObject):
         return subject.request(self._session.require(), of_slice=of_slice)
 
     def in_view(self) -> tuple[Request, Region | None] | None:
-        """Return the request of Run for a picture, with its reference, and the part in view.
-
-        For a filter for pictures, of the slice of a volume. None without an input or valid
-        settings.
-        """
+        """Return the request of Run for a picture or slice, its reference, and the part in view."""
         subject = self._session.subject
         if self._session.spec.kind is not Kind.PICTURE:
             return None
@@ -208,11 +198,7 @@ class Runner(QObject):
         *,
         text: str = "",
     ) -> Task:
-        """Submit work in place of that in progress, whose end is not shown.
-
-        A run of the priority `ASIDE` is listed as others are, but its result is not shown.
-        `text`: for the status bar; by default the settings of the request.
-        """
+        """Submit work in place of that in progress; runs `ASIDE` are listed, but not shown."""
         instead = ", in place of the run that was under way" if self.busy else ""
         self._task = self._recipe = None
         self._ended = ""

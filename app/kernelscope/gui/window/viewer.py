@@ -37,10 +37,7 @@ _LARGE = "viewer/large"
 
 
 class Viewer(QObject):
-    """Carries out the commands on the page in front, and keeps the ticks of the menu true.
-
-    Arrangement, probe and units are common to pictures and volumes; each has its own colours.
-    """
+    """Carries out the commands on the page in front, and keeps the ticks of the menu true."""
 
     def __init__(self, frame: Frame, button: QWidget) -> None:
         super().__init__(button)

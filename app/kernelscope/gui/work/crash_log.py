@@ -43,10 +43,7 @@ def default_folder() -> Path:
 
 
 class CrashLog:
-    """Opens the file of this process.
-
-    Without a folder that can be written to nothing is kept, and the program runs as always.
-    """
+    """The file of this process; without a folder that can be written to nothing is kept."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / f"crash-{os.getpid()}-{secrets.token_hex(4)}.txt"

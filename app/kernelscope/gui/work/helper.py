@@ -13,10 +13,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Helper(QObject):
-    """Runs a module of the program in a process of its own, one at a time.
-
-    - `module`: run as ``python -m``; reads lines until the end of its input.
-    """
+    """Runs ``python -m module``, which reads lines until its input ends, one process at a time."""
 
     answered = Signal(str)
     """A line of its output."""

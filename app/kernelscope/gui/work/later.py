@@ -51,10 +51,7 @@ _AFTER_PAINTS = Qt.EventPriority.LowEventPriority.value - 1
 
 
 class Later(QObject):
-    """Calls a function once for several requests, so that a picture is painted first.
-
-    - `call`: brings something up to date that takes a while: a list, a chart, a headline.
-    """
+    """Calls a slow function once for several requests, after the picture is painted."""
 
     def __init__(self, call: Callable[[], object], parent: QObject) -> None:
         super().__init__(parent)

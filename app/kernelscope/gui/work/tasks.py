@@ -113,10 +113,7 @@ class Tasks(QObject):
         return self.current is None or self.current.priority <= priority
 
     def submit(self, work: Request | Job, priority: Priority) -> Task:
-        """Begin `work` in place of the current task, which ends, or after one that is urgent.
-
-        Of several that would have to wait, only the last one does.
-        """
+        """Begin `work` in place of the current task; only the last waits for an urgent one."""
         task = Task(self, work, priority)
         if self.is_free(priority):
             self._begin(task)
