@@ -103,8 +103,7 @@ _USAGE = (
     f"       {PROGRAM} apply --recipe FILE INPUT OUTPUT [options]"
 )
 
-_WITHOUT_FILTER = ("-h", "--help", "--recipe")
-"""Options of a command that names no filter."""
+_WITHOUT_FILTER = ("-h", "--help", "--recipe")  # options of a command that names no filter
 
 _LEVELS = ("white", "black")
 

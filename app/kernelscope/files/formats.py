@@ -27,8 +27,7 @@ A file of a few bytes can claim any size, so its header is checked against this 
 ONLY_FIRST = "Only the first"
 """How notices begin about files of several pictures, of which one is read."""
 
-AGAIN = "Get the file again from where it came from."
-"""The way out where a file is damaged."""
+AGAIN = "Get the file again from where it came from."  # the way out where a file is damaged
 
 CUT_OFF = "The file is cut off: only rows 1 to {rows} of {height} are there; the others are {rest}."
 ANIMATION = f"{ONLY_FIRST} picture of an animation is shown."

@@ -150,8 +150,7 @@ class Trace:
     scene: Scene
     number: int  # the block in the grid, row by row
     records: NDArray[Any]  # RECORD
-    entries: NDArray[Any]
-    """ENTRY. Totals of the block."""
+    entries: NDArray[Any]  # ENTRY; totals of the block
     footprint: NDArray[np.int64]
     """Int. For each array the sectors that were read, and those written, each once."""
     barriers: int  # threads that came to one, over all barriers

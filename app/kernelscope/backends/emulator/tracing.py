@@ -70,8 +70,7 @@ from kernelscope.traffic.trace import (
     writer_of,
 )
 
-MOST_RECORDS = 4 << 20
-"""Of a trace: 96 MiB. Beyond them it is truncated."""
+MOST_RECORDS = 4 << 20  # of a trace: 96 MiB. Beyond them it is truncated
 
 WHOLE_RECORDS = 1 << 18
 """Up to here all threads of a pixel's block are recorded; of larger blocks one warp is."""

@@ -83,8 +83,7 @@ from kernelscope.gui.widgets.tiles import (
 )
 from kernelscope.schema.levels import colour
 
-RUN_ROLE = Qt.ItemDataRole.UserRole + 1
-"""Role of the run in a row of a model; None for a heading."""
+RUN_ROLE = Qt.ItemDataRole.UserRole + 1  # role of the run in a row of a model; None for a heading
 
 
 class RunChoice(QObject):
@@ -96,8 +95,7 @@ class RunChoice(QObject):
     def __init__(self, view: QAbstractItemView, last: int = 0) -> None:
         super().__init__(view)
         self._view, self._last = view, last
-        self._plain = True
-        """Whether the button of the mouse was released without a modifier."""
+        self._plain = True  # whether the button of the mouse was released without a modifier
         view.selectionModel().currentChanged.connect(lambda: self.changed.emit())
         view.selectionModel().selectionChanged.connect(lambda: self.changed.emit())
         view.clicked.connect(self._on_clicked)

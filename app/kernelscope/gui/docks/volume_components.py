@@ -166,8 +166,7 @@ class VolumeStepBar(QWidget):
         self._play = dressed(QToolButton(self), "playVolumesButton")
         self._play.setCheckable(True)
         self._play.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._composite = action_button(composite)
-        """For channels."""
+        self._composite = action_button(composite)  # for channels
         parts = self._label, (self._slider, 1), self._play, self._composite
         in_row(*parts, of=self, margins=(2, 0, 2, 0), spacing=6)
         self._slider.valueChanged.connect(self.chosen)

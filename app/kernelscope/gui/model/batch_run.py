@@ -27,11 +27,9 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.schema.devices import Device
 
-Event = tuple[Item, FileState] | FileOutcome
-"""A stage that begins, or the outcome of a file."""
+Event = tuple[Item, FileState] | FileOutcome  # a stage that begins, or the outcome of a file
 
-_FEWEST = 2
-"""Files after which the time left is estimated: the first also waits for compiling."""
+_FEWEST = 2  # files after which the time left is estimated: the first also waits for compiling
 
 
 ENDED = frozenset((FileState.DONE, FileState.SKIPPED, FileState.FAILED))
@@ -218,8 +216,7 @@ HINTS = Hints(
     blocks="Filter it on the command line, with “kernelscope apply --memory 2G”.",
 )
 
-AS_INPUT = "as each file"
-"""The name of the format by which results keep that of their file."""
+AS_INPUT = "as each file"  # the name of the format by which results keep that of their file
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,9 @@ import math
 import random
 from dataclasses import dataclass, field
 
-ROUNDS = 8
-"""With fewer than six rounds no result could be below `CONVINCING`."""
+ROUNDS = 8  # with fewer than six rounds no result could be below `CONVINCING`
 
-CONVINCING = 0.05
-"""The usual bar, below which chance is no good explanation."""
+CONVINCING = 0.05  # the usual bar, below which chance is no good explanation
 
 
 @dataclass

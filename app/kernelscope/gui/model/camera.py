@@ -25,8 +25,7 @@ _MOST = 64.0  # device-independent pixels per pixel of a picture
 _LITTLE_LOSS = 0.85  # a fitted picture is shown at least so large, as a share, to have sharp pixels
 _MARGIN = 4  # screen pixels left free around a fitted plane
 
-Point: TypeAlias = tuple[float, float]
-"""To the right and down."""
+Point: TypeAlias = tuple[float, float]  # to the right and down
 
 
 class Room(NamedTuple):
@@ -207,8 +206,7 @@ def _settled(centre: float, size: float, length: float) -> float:
     return min(max(centre, length / 2), size - length / 2)
 
 
-_PLANES = 3
-"""Planes of each side, beside each other."""
+_PLANES = 3  # planes of each side, beside each other
 
 _LEAST_GAIN = 1.15
 """Gain from which on all planes lie beside each other; else each output is below its input."""

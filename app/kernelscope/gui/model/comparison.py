@@ -27,8 +27,7 @@ from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import colour_count
 
-NOISE = "Noise"
-"""The category of filters that add noise, on which denoising can be tested."""
+NOISE = "Noise"  # the category of filters that add noise, on which denoising can be tested
 
 NO_REFERENCE = "Choose a reference (menu Edit, Reference)"
 
@@ -202,8 +201,7 @@ class RecipeRun:
 
     def __init__(self, request: Request, moment: Moment[Any, Any], costs: Costs) -> None:
         self._request, self._moment, self._costs = request, moment, costs
-        self.left = False
-        """Whether the run ends after the present step: another input is shown."""
+        self.left = False  # whether the run ends after the present step: another input is shown
 
     def run(
         self,

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from kernelscope.schema.samples import colour_count, white_level
 
-STEPS = 256
-"""Length of a table: displays have eight bits."""
+STEPS = 256  # length of a table: displays have eight bits
 
 
 class ColourMap(StrEnum):
@@ -104,11 +103,9 @@ def table(colour_map: ColourMap) -> NDArray[np.uint8]:
     return result
 
 
-_SHARES = (0.2, 99.8)
-"""Percentiles that the automatic display draws black and white."""
+_SHARES = (0.2, 99.8)  # percentiles that the automatic display draws black and white
 
-_SAMPLE = 1 << 18
-"""About how many pixels decide on the automatic display."""
+_SAMPLE = 1 << 18  # about how many pixels decide on the automatic display
 
 _HALF_OF_16_BITS = 1 << 15
 """Pictures of 16 bits that stay below use fewer: 12 bits of a camera, most often."""
@@ -116,14 +113,11 @@ _HALF_OF_16_BITS = 1 << 15
 _UNIT = (-0.1, 1.1)
 """Floats of which all but outliers lie within are pictures from 0 to 1, perhaps with noise."""
 
-_DARK = 0.25
-"""Floats from 0 to 1 that stay below would be hard to see."""
+_DARK = 0.25  # floats from 0 to 1 that stay below would be hard to see
 
-_FLOAT_STEPS = 4096
-"""Steps in which floats are looked up where gamma is not 1."""
+_FLOAT_STEPS = 4096  # steps in which floats are looked up where gamma is not 1
 
-GAMMAS = (0.1, 10.0)
-"""Smallest and largest gamma."""
+GAMMAS = (0.1, 10.0)  # smallest and largest gamma
 
 
 @dataclass(frozen=True)
@@ -133,10 +127,8 @@ class Display:
     # Drawn in the first and the last colour of the map, in stored units; low < high.
     low: float
     high: float
-    gamma: float = 1.0
-    """Exponent, as in Fiji and napari: below 1 the middle becomes lighter."""
-    colour_map: ColourMap = ColourMap.GREY
-    """Pictures in colour use only the grey ones."""
+    gamma: float = 1.0  # exponent, as in Fiji and napari: below 1 the middle becomes lighter
+    colour_map: ColourMap = ColourMap.GREY  # pictures in colour use only the grey ones
 
     @classmethod
     def full(cls, dtype: np.dtype[Any]) -> Display:

@@ -17,10 +17,8 @@ from kernelscope.images.volume import Volume
 
 class Arrangement(StrEnum):
     SIDE_BY_SIDE = "side by side"
-    SWIPE = "swipe"
-    """One picture: the input left of a line, the output right of it."""
-    SPLIT = "split"
-    """One picture: the input above a line, the output below it."""
+    SWIPE = "swipe"  # one picture: the input left of a line, the output right of it
+    SPLIT = "split"  # one picture: the input above a line, the output below it
     OUTPUT = "output alone"
 
     @property

@@ -28,8 +28,7 @@ from kernelscope.schema.samples import Kind
 MOST_BYTES = 2 << 30
 """Limit for the pictures that are not in front, if a quarter of the free memory is not less."""
 
-MOST_CLOSED = 10
-"""Pictures that can be opened again after they were closed."""
+MOST_CLOSED = 10  # pictures that can be opened again after they were closed
 
 Opened = Image | Scan
 
@@ -129,8 +128,7 @@ class Documents:
     def __init__(self, limit: int | None = None) -> None:
         self._open: list[Document] = []
         self._closed: list[Document] = []
-        self._used: list[Document] = []
-        """Those that were in front, the last one at the end."""
+        self._used: list[Document] = []  # those that were in front, the last one at the end
         self.current: Document | None = None
         self.held: tuple[Document, ...] = ()
         self.forgotten: Document | None = None

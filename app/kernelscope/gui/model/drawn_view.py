@@ -42,19 +42,15 @@ class DrawnView:
     """How much that is amplified."""
     under: Pyramid | None = None
     """The samples of `minus` of a picture, over which the difference may be drawn."""
-    change: Image | None = None
-    """The difference of pictures as it is drawn, to be saved."""
+    change: Image | None = None  # the difference of pictures as it is drawn, to be saved
     window: float | None = None
     """The difference between black and white that gains are relative to, for floats that are not
     from 0 to 1."""
-    problem: str = ""
-    """Why nothing is drawn."""
+    problem: str = ""  # why nothing is drawn
     own_levels: Display | None = None
     """The levels of values of another kind than those of the input, such as a map of noise."""
-    caption: str = ""
-    """In place of `title`."""
-    part: Box | None = None
-    """The voxels that are known, if not all of a slice."""
+    caption: str = ""  # in place of `title`
+    part: Box | None = None  # the voxels that are known, if not all of a slice
 
     @property
     def title(self) -> str:

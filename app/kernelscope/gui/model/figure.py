@@ -211,8 +211,7 @@ WIDTHS = {"One column, 84 mm": 84.0, "Two columns, 174 mm": 174.0, "Slide, 254 m
 
 _GAP = 2.0
 _BAR_HEIGHT = 2.2
-_LINE = 1.35
-"""Height of a line of text, in sizes of its letters."""
+_LINE = 1.35  # height of a line of text, in sizes of its letters
 
 
 class FigureArea(NamedTuple):

@@ -8,11 +8,9 @@ from kernelscope import filters
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
 
-VOLUMES = "Volumes"
-"""The heading of filters that work on volumes as such."""
+VOLUMES = "Volumes"  # the heading of filters that work on volumes as such
 
-Groups = dict[str, list[FilterSpec]]
-"""Filters by heading, in the order in which they are shown."""
+Groups = dict[str, list[FilterSpec]]  # filters by heading, in the order in which they are shown
 
 
 def by_category(kind: Kind) -> Groups:

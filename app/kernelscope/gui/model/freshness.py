@@ -27,11 +27,9 @@ MOVING = 0.1
 """Seconds that a part may take while the settings change: ten pictures a second still feel
 attached to the hand."""
 
-RESTING = 3.0
-"""Seconds that a whole result may take without Run, once the user pauses."""
+RESTING = 3.0  # seconds that a whole result may take without Run, once the user pauses
 
-EMULATING = 1.0
-"""Seconds that a run on the emulated GPU may take without Run, once the user pauses."""
+EMULATING = 1.0  # seconds that a run on the emulated GPU may take without Run, once the user pauses
 
 EMULATED_SIDE = 48
 """Side in pixels of the first part on the emulated GPU: 25 blocks of 16×16 with a small halo."""
@@ -40,17 +38,13 @@ PROBE_SIDE = 96
 """Side in pixels of the first part of a filter whose cost is unknown: the slowest non-local means
 of the samples takes a quarter of a second for it on two cores."""
 
-_PROBE_OF_SLICE = 48
-"""The same for a slice of a volume, each voxel of which costs more."""
+_PROBE_OF_SLICE = 48  # the same for a slice of a volume, each voxel of which costs more
 
-_SLICES = "slices across z"
-"""Those that cost least for each voxel."""
+_SLICES = "slices across z"  # those that cost least for each voxel
 
-_SMALLEST_SIDE = 32
-"""A smaller preview shows nothing: it waits for Run."""
+_SMALLEST_SIDE = 32  # a smaller preview shows nothing: it waits for Run
 
-_KINDS = 256
-"""Kinds of runs whose pace is kept."""
+_KINDS = 256  # kinds of runs whose pace is kept
 
 _ENOUGH = 3
 """Runs of a kind, the quickest of which gives the pace: any one may have waited, for code that was

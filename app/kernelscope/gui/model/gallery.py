@@ -29,11 +29,9 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 
-MOST_BYTES = 1 << 30
-"""Limit for pictures, if a quarter of the free memory is not less."""
+MOST_BYTES = 1 << 30  # limit for pictures, if a quarter of the free memory is not less
 
-THUMBNAIL_SIDE = 192
-"""Longer side of a thumbnail in pixels: sharp at 200 % on a tile of 96."""
+THUMBNAIL_SIDE = 192  # longer side of a thumbnail in pixels: sharp at 200 % on a tile of 96
 
 
 class RunOrder(StrEnum):

@@ -18,30 +18,23 @@ from numpy.typing import NDArray
 from kernelscope.gui.model.display import GAMMAS, Display, short
 from kernelscope.images.judging.pictures import Histogram, histogram
 
-_BINS = 256
-"""About how many bins a curve has within the axis."""
+_BINS = 256  # about how many bins a curve has within the axis
 
-_TAIL = 0.001
-"""Share of the samples at either end that does not decide on the axis."""
+_TAIL = 0.001  # share of the samples at either end that does not decide on the axis
 
-_PADDING = 0.02
-"""Room beyond the values at either end of the axis, as a share of it."""
+_PADDING = 0.02  # room beyond the values at either end of the axis, as a share of it
 
 _FLATTENING = 4
 """How many times higher than all other values a background has to be to leave the scale."""
 
-_HUMP = 0.12
-"""Width of a background at most, as a share of the axis."""
+_HUMP = 0.12  # width of a background at most, as a share of the axis
 
-_VALLEY = 2
-"""How many times lower the lowest count behind a hump is than the next peak."""
+_VALLEY = 2  # how many times lower the lowest count behind a hump is than the next peak
 
-_APART = 0.02
-"""Distance of the background from the values that are left, as a share of the axis."""
+_APART = 0.02  # distance of the background from the values that are left, as a share of the axis
 
 _GAMMA_STEP = 10**0.02
-_GAP = 1e-3
-"""Smallest distance of the handles, as a share of the axis."""
+_GAP = 1e-3  # smallest distance of the handles, as a share of the axis
 
 
 class HeightScale(StrEnum):

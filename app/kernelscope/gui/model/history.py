@@ -17,14 +17,12 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 
-MOST_MOMENTS = 100
-"""Inputs and settings; most are only settings and a result."""
+MOST_MOMENTS = 100  # inputs and settings; most are only settings and a result
 
 MOST_BYTES = 1 << 30
 """Limit for pixels and voxels in memory; the current moment is kept in any case."""
 
-Opened = TypeVar("Opened", Image, Scan)
-"""An input of filters."""
+Opened = TypeVar("Opened", Image, Scan)  # an input of filters
 
 Part = TypeVar("Part", Image, Volume)
 """A part of an input that is evaluated by itself: a picture, or one volume of a scan."""
@@ -128,8 +126,7 @@ class History(Generic[Opened, Part]):
         self._place = -1
         self.settings_now: Callable[[], RunSettings | None] = lambda: None
         """Returns the current settings."""
-        self.outputs = Memo()
-        """The results of the steps that led to the present output."""
+        self.outputs = Memo()  # the results of the steps that led to the present output
 
     @property
     def current(self) -> Moment[Opened, Part] | None:

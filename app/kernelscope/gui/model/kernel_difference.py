@@ -19,8 +19,7 @@ SAME, GONE, NEW, HEADING = "same", "gone", "new", "heading"
 _SIGNS = {SAME: " ", GONE: "-", NEW: "+", HEADING: " "}
 _TOKEN = re.compile(r"\w+|\W")
 
-_ALIKE = 0.4
-"""Two lines that are at least this similar have their differing words marked."""
+_ALIKE = 0.4  # two lines that are at least this similar have their differing words marked
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,9 @@ from kernelscope.base.errors import AppError
 from kernelscope.base.paths import RESOURCES
 from kernelscope.schema.launch import Launch
 
-FIRST = "My version"
-"""Name of the version that editing starts with."""
+FIRST = "My version"  # name of the version that editing starts with
 
-MOST_BYTES = 1 << 20
-"""Of a source. The largest kernel of the program has a fiftieth of this."""
+MOST_BYTES = 1 << 20  # of a source. The largest kernel of the program has a fiftieth of this
 
 LONGEST_NAME = 40
 

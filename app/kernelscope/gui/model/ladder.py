@@ -30,11 +30,9 @@ from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED, Timing, duratio
 from kernelscope.images.source import Source
 from kernelscope.schema.samples import Pixels
 
-KEPT_BYTES = 256 << 20
-"""Limit for results that are kept to be compared with those of other levels."""
+KEPT_BYTES = 256 << 20  # limit for results that are kept to be compared with those of other levels
 
-LEAST_DECADES = 2.0
-"""The axis of the bars is logarithmic, and covers at least a factor of 100."""
+LEAST_DECADES = 2.0  # the axis of the bars is logarithmic, and covers at least a factor of 100
 
 NO_TIME = "–"
 
@@ -229,8 +227,7 @@ class KnownRung:
     best: BestShown | None = None  # of a level that the filter lacks: where to see it
     has_run: bool = False
     """Whether there was a run with the present settings on the present picture."""
-    beside: KnownRung | None = None
-    """The level that it is compared with; see `why`."""
+    beside: KnownRung | None = None  # the level that it is compared with; see `why`
 
     @property
     def seconds(self) -> tuple[float, float] | None:

@@ -26,11 +26,9 @@ from kernelscope.schema.samples import white_level
 
 CHANNELS = ("red", "green", "blue")
 
-MOST_POINTS = 1 << 16
-"""Of a line: more than across any picture, and few enough to be drawn at once."""
+MOST_POINTS = 1 << 16  # of a line: more than across any picture, and few enough to be drawn at once
 
-Steps: TypeAlias = tuple[float, float]
-"""Width and height of a pixel in millimetres."""
+Steps: TypeAlias = tuple[float, float]  # width and height of a pixel in millimetres
 
 
 @dataclass(frozen=True)
@@ -41,18 +39,13 @@ class ProfiledPicture:
     # Colours only, shape (height, width, channels).
     planes: NDArray[Any]
     reference: NDArray[Any] | None = None
-    offset: int = 0
-    """Row and column of the input from which the first pixel comes."""
-    plane: int | None = None
-    """The plane of a slice; see `Interest.plane`."""
-    slice: str = ""
-    """Name of the slice."""
+    offset: int = 0  # row and column of the input from which the first pixel comes
+    plane: int | None = None  # the plane of a slice; see `Interest.plane`
+    slice: str = ""  # name of the slice
     white: float | None = None
     """The value by which units are converted; by default, that of the type."""
-    peak: float | None = None
-    """As in `statistics`."""
-    steps: Steps | None = None
-    """Width and height of a pixel in millimetres, where they are known."""
+    peak: float | None = None  # as in `statistics`
+    steps: Steps | None = None  # width and height of a pixel in millimetres, where they are known
 
     @property
     def unit(self) -> float:
@@ -70,10 +63,8 @@ class Profile:
     input."""
     levels: NDArray[np.float64]
     """Shape (points, channels), in levels of the type; NaN where the picture has no pixel."""
-    white: float
-    """White of the picture, by which units are converted."""
-    steps: Steps | None = None
-    """As in `ProfiledPicture`."""
+    white: float  # white of the picture, by which units are converted
+    steps: Steps | None = None  # as in `ProfiledPicture`
 
     @property
     def unit(self) -> str:
@@ -159,8 +150,7 @@ def profiles_as_csv(profiles: Sequence[Profile], units: Units) -> str:
     return text.getvalue()
 
 
-RAYLEIGH = math.sqrt(2 - math.pi / 2)
-"""Standard deviation of Rayleigh's law, of sigma 1: 0.655."""
+RAYLEIGH = math.sqrt(2 - math.pi / 2)  # standard deviation of Rayleigh's law, of sigma 1: 0.655
 
 
 @dataclass(frozen=True)
@@ -261,17 +251,14 @@ class RegionRow:
     picture: str
     channel: str
     figures: Statistics
-    unit: float
-    """White of the picture, by which units are converted."""
-    is_float: bool
-    """The samples are floats, or interpolated along a line."""
+    unit: float  # white of the picture, by which units are converted
+    is_float: bool  # the samples are floats, or interpolated along a line
     snr: float | None = None
     """Of the region by itself, or over the background that is chosen; None for that, and then for
     lines."""
     cnr: float | None = None
     """Against the selected region for it; None for that region itself and for lines."""
-    slice: str = ""
-    """Name of the slice of a volume; empty in pictures."""
+    slice: str = ""  # name of the slice of a volume; empty in pictures
     area: float | None = None
     """In square millimetres; None for lines, and where the size of a pixel is not known."""
 

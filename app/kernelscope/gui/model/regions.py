@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from kernelscope.engine.area import FARTHEST, Area, Corner, Outline, box_around, inside
 
-Point: TypeAlias = tuple[float, float]
-"""In pixels to the right and down; whole numbers are edges."""
+Point: TypeAlias = tuple[float, float]  # in pixels to the right and down; whole numbers are edges
 
 COLOURS = ("#56b4e9", "#e69f00", "#2fbf8f", "#f0e442", "#e08ac0", "#ff7f4d")
 """Okabe and Ito's palette, lightened where the canvas is dark; a region is named as well."""

@@ -39,11 +39,9 @@ from kernelscope.schema.blocks import block_name
 from kernelscope.schema.filter import Chip
 from kernelscope.schema.samples import Kind
 
-MAX_RUNS = 300
-"""Number of runs in the list; the oldest one without a star makes room."""
+MAX_RUNS = 300  # number of runs in the list; the oldest one without a star makes room
 
-KERNEL, TRANSFERS, OTHER = "kernel", "transfers", "other stages"
-"""The parts of a run."""
+KERNEL, TRANSFERS, OTHER = "kernel", "transfers", "other stages"  # the parts of a run
 
 TOTAL = "total"
 
@@ -215,8 +213,7 @@ _COMPUTING = ("kernel", "compute")
 
 _WARM_UP = "warm-up"
 
-_SLABS = "slabs"
-"""The stage in which kernels and transfers overlap."""
+_SLABS = "slabs"  # the stage in which kernels and transfers overlap
 
 
 class Runs:
@@ -224,8 +221,7 @@ class Runs:
 
     def __init__(self) -> None:
         self._runs: list[Run] = []
-        self._alike: dict[Hashable, list[Run]] = {}
-        """The runs of each work, newest first."""
+        self._alike: dict[Hashable, list[Run]] = {}  # the runs of each work, newest first
         self._chosen: dict[Hashable, Run] = {}
         self._seen: set[Hashable] = set()
         self._count = 0
@@ -352,8 +348,7 @@ def added_up(stages: Iterable[Stage]) -> dict[str, float]:
     return seconds
 
 
-_WORTH_SHOWING = 0.1
-"""Seconds of compiling that are worth showing: cached code is loaded in less."""
+_WORTH_SHOWING = 0.1  # seconds of compiling that are worth showing: cached code is loaded in less
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,11 @@ from kernelscope.gui.model.display import Display
 from kernelscope.images.planes import planes_of
 from kernelscope.images.volume import Volume
 
-_FLATTEST = 89.0
-"""Largest angle, in degrees, at which the camera looks from above or below."""
+_FLATTEST = 89.0  # largest angle, in degrees, at which the camera looks from above or below
 
 _ZOOMS = 0.2, 20.0
 
-_AMBIENT = 0.2
-"""Share of the light that surfaces have on every side."""
+_AMBIENT = 0.2  # share of the light that surfaces have on every side
 
 
 @dataclass(frozen=True)

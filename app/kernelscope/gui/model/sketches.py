@@ -53,8 +53,7 @@ from kernelscope.images.image import Image
 from kernelscope.images.reduction import LARGEST_FACTOR, reduced
 from kernelscope.schema.samples import Kind
 
-WIDTH, HEIGHT = 72, 54
-"""Pixels of a sketch, at most."""
+WIDTH, HEIGHT = 72, 54  # pixels of a sketch, at most
 
 PATIENCE = 0.25
 """Seconds of computing that a sketch may take: twenty such filters are shown within 5 s."""
@@ -62,8 +61,7 @@ PATIENCE = 0.25
 _ESTIMATED_FROM = 256
 """Side of the part in the middle of the view from which strengths are estimated."""
 
-_PICTURES = 4
-"""Pictures whose sketches are kept."""
+_PICTURES = 4  # pictures whose sketches are kept
 
 _OPTIONS = RunOptions(device=Device.CPU)
 
@@ -260,8 +258,7 @@ class Sketches:
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[Any, tuple[object, dict[Hashable, Sketch]]]
-        self._known = WeakKeyDictionary()
-        """By the anchor of a scene: its key, and the sketches."""
+        self._known = WeakKeyDictionary()  # by the anchor of a scene: its key, and the sketches
 
     def of(self, scene: ViewedPicture, step: Step) -> Sketch | None:
         key, sketches = self._known.get(scene.anchor, (None, {}))
@@ -279,8 +276,7 @@ class Sketches:
 _NOISE_SIDE = 80
 """Side of the picture that is filtered: its values do not matter, but they must differ."""
 
-_HURRY = 0.02
-"""Seconds of computing for each filter ahead: only its code matters."""
+_HURRY = 0.02  # seconds of computing for each filter ahead: only its code matters
 
 _NICENESS = 15
 

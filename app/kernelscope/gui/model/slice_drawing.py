@@ -18,8 +18,7 @@ from kernelscope.images.volume import Volume
 
 
 class Projection(StrEnum):
-    SLICE = "Slice"
-    """The slice itself."""
+    SLICE = "Slice"  # the slice itself
     MAXIMUM = "Maximum"
     MINIMUM = "Minimum"
     MEAN = "Mean"
@@ -89,14 +88,10 @@ class Look:
     """The choices of the user on how slices are made of volumes, and differences are drawn."""
 
     projection: Projection = Projection.SLICE
-    slices: int = 0
-    """Thickness of the slab that is projected; 0 for all slices."""
-    overlaid: bool = False
-    """Whether differences are drawn over the volume that was subtracted."""
-    opacity: float = 0.8
-    """Of the strongest differences over the picture or anatomy, 0 to 1."""
-    threshold: float = 0.0
-    """Smaller differences are not drawn there, in units of the values."""
+    slices: int = 0  # thickness of the slab that is projected; 0 for all slices
+    overlaid: bool = False  # whether differences are drawn over the volume that was subtracted
+    opacity: float = 0.8  # of the strongest differences over the picture or anatomy, 0 to 1
+    threshold: float = 0.0  # smaller differences are not drawn there, in units of the values
     beside: tuple[tuple[Volume, Display], ...] = ()
     """The other channels of a composite, which are added to the one in front as they are."""
 

@@ -20,16 +20,14 @@ from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box
 
-_MOST = 64
-"""Slices kept, so that steps back show at once: 5 MB of a head in 16 bits."""
+_MOST = 64  # slices kept, so that steps back show at once: 5 MB of a head in 16 bits
 
 
 @dataclass(frozen=True, eq=False)
 class SlicePreview:
     """A slice of an output, or a part of one."""
 
-    result: Result
-    """Of a request whose region is the slice."""
+    result: Result  # of a request whose region is the slice
     volumes: tuple[Volume, ...]
     """Each component in the shape of the whole, with this slice in place of every slice across its
     axis; they take the memory of a slice. Voxels outside of `part` mean nothing."""

@@ -55,16 +55,13 @@ UNSTEADY = 0.3
 
 VARYING = "times vary"
 
-EMULATED = "emulated"
-"""In place of a time that is not one: see `kernelscope.gui.model.times`."""
+EMULATED = "emulated"  # in place of a time that is not one: see `kernelscope.gui.model.times`
 
-NOT_TIMED = "not timed"
-"""In place of how such a time was measured."""
+NOT_TIMED = "not timed"  # in place of how such a time was measured
 
 WHY_NOT_TIMED = "Emulated on the processor, thread by thread: the time would not be that of a GPU."
 
-BUSY = "other programs may be busy"
-"""The usual cause of it; the times alone do not prove it."""
+BUSY = "other programs may be busy"  # the usual cause of it; the times alone do not prove it
 
 
 @dataclass(frozen=True)
@@ -155,8 +152,7 @@ def duration(seconds: float | None) -> str:
     return EMULATED if seconds is None else durations.duration(seconds)
 
 
-_MOST = 4
-"""Runs of a filter that a page has room for."""
+_MOST = 4  # runs of a filter that a page has room for
 
 
 class SessionTimes:

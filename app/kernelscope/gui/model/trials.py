@@ -48,11 +48,9 @@ _INSTALL = f"Install g++, or: {install_command('emulator')}"
 SHAPES = ((1, 1), (3, 131), (17, 33))
 """Of the pictures of the contract's cases: as in its tests, a few of them."""
 
-SIDE = 256
-"""Longest side of the part of the picture; the emulated GPU filters it within a second."""
+SIDE = 256  # longest side of the part of the picture; the emulated GPU filters it within a second
 
-CARD_SIDE = 4096
-"""The same on a card, where a small part shows only how long a launch takes."""
+CARD_SIDE = 4096  # the same on a card, where a small part shows only how long a launch takes
 
 CHECKED_OPERATIONS = 5e7
 """Operations of a kernel in the part whose accesses to memory are checked: 3 s of two cores."""
@@ -62,8 +60,7 @@ CHECKED_SIDES = 24, 96
 
 _CHECK_LIMITS = TrialLimits(run=15.0)
 
-_RUN = (Ending.DONE, Ending.FAULT, Ending.DIED)
-"""The endings of a kernel that ran."""
+_RUN = (Ending.DONE, Ending.FAULT, Ending.DIED)  # the endings of a kernel that ran
 
 
 def part_of(source: Source, side: int = SIDE) -> Image:

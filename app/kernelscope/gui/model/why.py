@@ -29,8 +29,7 @@ _ALIKE, _FEW = 1.05, 1.25
 _STEADY = 1.5
 """Ratio of the longest to the shortest of repeated times up to which they are compared."""
 
-_OF_CARD = MemorySpace.GLOBAL, MemorySpace.TEXTURE
-"""Memories outside the multiprocessor."""
+_OF_CARD = MemorySpace.GLOBAL, MemorySpace.TEXTURE  # memories outside the multiprocessor
 
 
 def with_neighbours(entries: Sequence[KnownRung]) -> list[KnownRung]:

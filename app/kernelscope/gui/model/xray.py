@@ -29,8 +29,7 @@ from kernelscope.traffic.trace import (
     Trace,
 )
 
-Cell = tuple[int, int]
-"""Column and row of a pixel."""
+Cell = tuple[int, int]  # column and row of a pixel
 
 SIGNS = {
     MemorySpace.GLOBAL: "●",

@@ -21,8 +21,7 @@ _LEVEL_DRAG = 1 / 300  # share of the window by which one pixel of a drag change
 
 _PROJECTED = "Figures of the slices through the crosshair, not of the projections."
 
-Edges: TypeAlias = tuple[float, float, float, float]
-"""Left, top, right and bottom."""
+Edges: TypeAlias = tuple[float, float, float, float]  # left, top, right and bottom
 
 
 @dataclass(frozen=True)
@@ -31,10 +30,8 @@ class Panes:
 
     arrangement: Arrangement = Arrangement.SIDE_BY_SIDE
     units: Units = Units.STORED
-    shows_values: bool = True
-    """Beside the cursor."""
-    magnified: bool = False
-    """Whether a magnifier is drawn at the cursor."""
+    shows_values: bool = True  # beside the cursor
+    magnified: bool = False  # whether a magnifier is drawn at the cursor
     enlarged: bool = False
     """Whether one plane of a volume is large, and the others are small beside it."""
 
@@ -45,12 +42,9 @@ class CanvasView(Observed):
     def __init__(self, count: int = 1) -> None:
         super().__init__()
         self.count = count
-        self.planes: tuple[Plane, ...] = ()
-        """Those of a volume, once one is shown."""
-        self.position: Position = (0, 0, 0)
-        """The voxel under the crosshair."""
-        self.plane_number: int | None = None
-        """The plane that is shown alone; None for all of them."""
+        self.planes: tuple[Plane, ...] = ()  # those of a volume, once one is shown
+        self.position: Position = (0, 0, 0)  # the voxel under the crosshair
+        self.plane_number: int | None = None  # the plane that is shown alone; None for all of them
         self._large = 0
         self.clicked = 0
         """The view that was clicked last: the planes of the input, then those of the output."""

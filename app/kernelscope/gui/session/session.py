@@ -39,16 +39,13 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
 
-FIRST_FILTER = "median"
-"""Chosen at the very first start: shows the most on a noisy picture."""
+FIRST_FILTER = "median"  # chosen at the very first start: shows the most on a noisy picture
 
 MIB = 1 << 20
 
-MOST_REPEATS, MOST_MIB = 999, 999_999
-"""Bounds of the options in the window."""
+MOST_REPEATS, MOST_MIB = 999, 999_999  # bounds of the options in the window
 
-_MOST_DIGITS = 9
-"""A longer number is damaged."""
+_MOST_DIGITS = 9  # a longer number is damaged
 
 KIND, FILTER, VALUES, OPTIONS = "kind", "filter", "values", "options"
 SETTINGS, PLACES, REGION, VIEW = "settings", "places", "region", "view"
@@ -114,12 +111,10 @@ class Session(Observed):
         self.joins = False
         self.carried: tuple[Pipeline, Collection[Path]] | None = None
         """Steps for the next input that is opened, if it is one of these files."""
-        self._notice = ""
-        """Which steps were kept for the input that was opened last."""
+        self._notice = ""  # which steps were kept for the input that was opened last
         for each in self.subjects:
             each.follow(self._relay)
-        self._others: dict[Kind, str] = {}
-        """The filters chosen for the kinds that are not shown."""
+        self._others: dict[Kind, str] = {}  # the filters chosen for the kinds that are not shown
         self._values: dict[str, Values] = {}
         self._wished = DEFAULT_OPTIONS
         self._wished_border = Border.REFLECT
@@ -132,14 +127,11 @@ class Session(Observed):
         """The region of interest that is chosen, by name, to filter in."""
         self.settings: RunSettings | None = None
         """The step and the options of the next run; None while they are not valid."""
-        self.problem: InvalidParameter | None = None
-        """Why they are not."""
+        self.problem: InvalidParameter | None = None  # why they are not
         self._values_problem: InvalidParameter | None = None
-        self.rungs: tuple[Rung, ...] = ()
-        """The places where the filter can run, or why it cannot."""
+        self.rungs: tuple[Rung, ...] = ()  # the places where the filter can run, or why it cannot
         self._rungs_of: tuple[str, Mapping[str, Availability]] | None = None
-        self.place = AUTO
-        """Where the next run goes."""
+        self.place = AUTO  # where the next run goes
         offered = _offered(self.kind)
         known = (each for each in (filter_id, FIRST_FILTER) if each in offered)
         self.filter_id = next(known, offered[0])

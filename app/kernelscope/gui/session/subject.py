@@ -64,8 +64,7 @@ REFERENCED, JUDGED, WORK, REVERTED = "referenced", "judged", "work", "reverted"
 reference; work on the output began or ended; a moment could not be shown."""
 
 
-Fields: TypeAlias = frozenset[str]
-"""Names of the attributes that are others now."""
+Fields: TypeAlias = frozenset[str]  # names of the attributes that are others now
 
 Watcher: TypeAlias = Callable[[Fields], object]
 
@@ -146,38 +145,30 @@ class Savable(NamedTuple):
 
 class Subject(Observed, Generic[Opened, Part]):
     kind: Kind
-    drawn_at_once = False
-    """Whether the output is drawn quickly, as the input on the screen is."""
+    drawn_at_once = False  # whether the output is drawn quickly, as the input on the screen is
 
     def __init__(self, session: Session, view: CanvasView) -> None:
         super().__init__()
         self.session, self.view = session, view
         view.follow(self._on_view)
         self.history: History[Opened, Part] = self._owned(History())
-        self.input: Opened | None = None
-        """The input on the screen."""
+        self.input: Opened | None = None  # the input on the screen
         self.shown: Request | None = None
         """The request whose output, or a part of it, is on the screen."""
-        self.gain: int | None = None
-        """That of the difference on the screen; None for no difference."""
-        self.has_difference = False
-        """Whether there is a difference to be saved."""
-        self.drawing: DrawnView | None = None
-        """The output or the difference on the screen."""
+        self.gain: int | None = None  # that of the difference on the screen; None for no difference
+        self.has_difference = False  # whether there is a difference to be saved
+        self.drawing: DrawnView | None = None  # the output or the difference on the screen
         self.preview: Result | None = None
         """The last region of a result that was shown over the output."""
-        self.map: Part | None = None
-        """A map of noise that is shown in place of the output."""
+        self.map: Part | None = None  # a map of noise that is shown in place of the output
         self.at_work = self.compiling = False
         """Whether the output is computed, and whether its code is compiled first."""
-        self.regions = Regions()
-        """Those of interest."""
+        self.regions = Regions()  # those of interest
         self.pending: tuple[Pipeline, str] | None = None
         """Steps that wait for their input, and the name of the step for Undo."""
         self.judging: object = None
         """The part, result and reference that were evaluated last, or are."""
-        self._waiting: RunSettings | None = None
-        """Settings to be shown when this is in front."""
+        self._waiting: RunSettings | None = None  # settings to be shown when this is in front
         self._drawn: tuple[History[Opened, Part], Any] = self.history, self.history.state
         """The history of the input on the screen, and its state when that was drawn."""
         self._judged: tuple[object, Judgement] | None = None

@@ -240,8 +240,7 @@ class VolumeSubject(Subject[Scan, Volume]):
         self._map_made_with: tuple[Any, ...] = ()
         self.previews = SlicePreviews()
         """Slices of outputs that were computed before a run of the whole."""
-        self._stepped: Scan | None = None
-        """The input that `show_member` showed last."""
+        self._stepped: Scan | None = None  # the input that `show_member` showed last
         self.when({MOMENT, RESULT}, self.previews.clear)
 
     @property

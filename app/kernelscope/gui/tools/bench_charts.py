@@ -276,8 +276,7 @@ AXIS_WIDTH, SAMPLE_WIDTH = 70, 60
 class Painter:
     def __init__(self, shown: Chart, plot: Any, palette: QPalette) -> None:
         self._chart, self._plot, self._palette = shown, plot, palette
-        self._texts: list[Any] = []
-        """The values written over bars."""
+        self._texts: list[Any] = []  # the values written over bars
 
     def _style(self, series: Series) -> SeriesStyle:
         return SeriesStyle(series.style, series.theirs, self._palette, series.level)

@@ -259,8 +259,7 @@ _LEVEL_PAGES = {
     "shared": "tiles",
     "texture": "textures",
 }
-_FILTER_PAGES = {"median": "medians", "nlm": "nlm"}
-"""Pages about a level, and about a filter."""
+_FILTER_PAGES = {"median": "medians", "nlm": "nlm"}  # pages about a level, and about a filter
 
 _USUAL, _LARGE = 1.15, 1.6
 """Size of text in the window and for a projector, relative to that of the program."""
@@ -284,8 +283,7 @@ class LectureWindow(ToolWindow):
         self._values = {page.id: page.defaults() for page in _PAGES}
         self._facts_shown: tuple[NamedNumber, ...] = ()
         self._busy = self._late = False
-        self._size = _USUAL
-        """Of its text, as a multiple of the window's."""
+        self._size = _USUAL  # of its text, as a multiple of the window's
         self._restyle()
         self._make_text()
         self._lay_out()

@@ -79,8 +79,7 @@ class MemoryLadderView(QWidget):
         self._steps: tuple[TimedRung, ...] = ()
         self._card = ""
         self._more = 0
-        self.in_front = ""
-        """Id of the level whose row has a ground of its own."""
+        self.in_front = ""  # id of the level whose row has a ground of its own
         self._axis = TimeScale(())
 
     def show_ladder(self, ladder: MemoryLadder, more: int = 0) -> None:

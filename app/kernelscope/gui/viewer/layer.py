@@ -49,10 +49,8 @@ class _Part(NamedTuple):
     area: QRectF
     planes: NDArray[Any] | None = None
     """The samples to read off, of a region that is newer than the picture."""
-    colours: Colours | None = None
-    """How it is drawn over the picture."""
-    added: Display | None = None
-    """How it is drawn, if its light is added to that of the picture."""
+    colours: Colours | None = None  # how it is drawn over the picture
+    added: Display | None = None  # how it is drawn, if its light is added to that of the picture
 
 
 class Layer:

@@ -39,10 +39,8 @@ class Pane(QWidget):
         name = side.value if count == 1 else f"volume{self.heading}"
         self.setObjectName(name)
         self.content = NOTHING
-        self.has_parts = False
-        """Whether regions or single slices of another output are shown."""
-        self.lends_room = False
-        """Whether the input is drawn here, as there is no output yet."""
+        self.has_parts = False  # whether regions or single slices of another output are shown
+        self.lends_room = False  # whether the input is drawn here, as there is no output yet
         self._stale = False
         self._caption = self.heading, ""
         self._title_colours = QPalette()

@@ -119,8 +119,7 @@ class CellTable(_Squares):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setShowGrid(False)
-        self._brush: int | None = None
-        """The value that the mouse draws while its button is down."""
+        self._brush: int | None = None  # the value that the mouse draws while its button is down
 
     def cells(self) -> Cells:
         return tuple(

@@ -11,8 +11,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.gui.widgets.messages import show_error
 from kernelscope.gui.widgets.parts import RIGHT, dressed, set_help
 
-_FRAME = QSize(16, 48)
-"""Of a window, which Qt does not know before it is shown."""
+_FRAME = QSize(16, 48)  # of a window, which Qt does not know before it is shown
 
 _SHARE = 0.85  # of a large screen that a window may take, each way
 

@@ -113,8 +113,7 @@ _STAGES = {
 }
 
 
-_LEAST_SECONDS = 2.0
-"""A run that should end sooner has no time left to be shown."""
+_LEAST_SECONDS = 2.0  # a run that should end sooner has no time left to be shown
 
 _TICK_MS = 250
 
@@ -219,8 +218,7 @@ class Preparing(QWidget):
         self._background = background
         self._used = {session.filter_id: None}
         session.when({FILTER}, lambda: self._used.setdefault(session.filter_id))
-        self.wanted = False
-        """Whether code is compiled ahead at all."""
+        self.wanted = False  # whether code is compiled ahead at all
         self.helper = Helper(warm_up.__name__, self)
         self.helper.answered.connect(self._show)
         self.helper.ended.connect(self.hide)
@@ -261,8 +259,7 @@ class Preparing(QWidget):
         self.show()
 
 
-_MARGIN = 6
-"""Pixels left of the message, as in Qt's own status bar, and between it and the labels."""
+_MARGIN = 6  # pixels left of the message, as in Qt's own status bar, and between it and the labels
 
 
 class StatusBar(QStatusBar):
@@ -319,8 +316,7 @@ class StatusBar(QStatusBar):
         painter.drawText(self._area(), Qt.AlignmentFlag.AlignVCenter, self.shown_message())
 
 
-_PANEL_HEIGHT = 190
-"""Pixels of the panels at the bottom when the first of them opens."""
+_PANEL_HEIGHT = 190  # pixels of the panels at the bottom when the first of them opens
 
 
 class PanelButtons(QWidget):

@@ -475,20 +475,17 @@ class Companions:
         dialogs.show_about(self.frame, self._memory())
 
 
-START = "index"
-"""The page if nothing around a widget names one."""
+START = "index"  # the page if nothing around a widget names one
 
 
 class ContextHelp(QObject):
     """Finds the page about the widget in use."""
 
-    wanted = Signal(str)
-    """Open this place: from a list that keeps the keyboard for itself."""
+    wanted = Signal(str)  # open this place: from a list that keeps the keyboard for itself
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
-        self._rest = QCursor.pos()
-        """Where the mouse was when the focus changed."""
+        self._rest = QCursor.pos()  # where the mouse was when the focus changed
         for menu in window.findChildren(QMenu):  # which keep the keyboard for themselves
             menu.installEventFilter(self)
         application = QApplication.instance()

@@ -53,13 +53,10 @@ class Dock:
     name: DockName
     title: str
     side: DockSide
-    help: str
-    """Page of the manual that explains it, or ``page#heading``."""
-    entry: str = ""
-    """Title in the menu *Panels*; empty if it has an action of its own."""
+    help: str  # page of the manual that explains it, or ``page#heading``
+    entry: str = ""  # title in the menu *Panels*; empty if it has an action of its own
     keys: tuple[str, ...] = ()
-    need: Need = commands.NOTHING
-    """When it has something to show."""
+    need: Need = commands.NOTHING  # when it has something to show
 
     @property
     def object_name(self) -> str:
@@ -144,8 +141,7 @@ _AREAS = {
     DockSide.BOTTOM: Qt.DockWidgetArea.BottomDockWidgetArea,
 }
 
-_LEFT_WIDTH, _RIGHT_WIDTH = 200, 330
-"""Pixels at the first start."""
+_LEFT_WIDTH, _RIGHT_WIDTH = 200, 330  # pixels at the first start
 
 
 def make_docks(

@@ -59,8 +59,7 @@ class Files(QObject):
         dialogs.component_loaded.connect(scans.add)
         dialogs.reference_loaded.connect(self._set_reference)
         dialogs.announced.connect(show_status)
-        self._awaited: object = None
-        """The input whose output is saved once it is computed."""
+        self._awaited: object = None  # the input whose output is saved once it is computed
         runner.finished.connect(lambda *_: QTimer.singleShot(0, self, self._save_finished))
         for ended in (runner.stopped, runner.failed):
             ended.connect(self._forget_save)

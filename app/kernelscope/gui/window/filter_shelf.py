@@ -59,8 +59,7 @@ _FAILED = "There is no thumbnail: its code could not be prepared in the backgrou
 class FilterShelf(QObject):
     """Fills the browser, keeps its thumbnails up to date, and switches to the filter chosen."""
 
-    draws = True
-    """Whether thumbnails are computed at all."""
+    draws = True  # whether thumbnails are computed at all
 
     def __init__(self, frame: Frame, live: Live) -> None:
         super().__init__(frame)
@@ -71,12 +70,9 @@ class FilterShelf(QObject):
         self._sketches = Sketches()
         self._scene: ViewedPicture | None = None
         self._task: Task | None = None
-        self._compiled: set[str] = set()
-        """Kinds of sketches whose code is in the cache."""
-        self._tried: set[str] = set()
-        """Kinds that the helper was asked for."""
-        self._orders: list[str] = []
-        """Those it has not answered yet; it works at the first."""
+        self._compiled: set[str] = set()  # kinds of sketches whose code is in the cache
+        self._tried: set[str] = set()  # kinds that the helper was asked for
+        self._orders: list[str] = []  # those it has not answered yet; it works at the first
         self.compiles = QTimer(self, singleShot=True, interval=COMPILING_MS)
         self.compiles.timeout.connect(self._show_waiting)
         self.helper = Helper(sketches.__name__, self)

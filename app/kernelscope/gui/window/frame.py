@@ -130,8 +130,7 @@ _logger = logging.getLogger(__name__)
 class Frame(QMainWindow):
     """Input and output in the middle, settings next to them, runs and figures below."""
 
-    companions: Companions
-    """The other windows; `MainWindow` makes them."""
+    companions: Companions  # the other windows; `MainWindow` makes them
     _console_seen = False
 
     def __init__(self, backends: Mapping[str, Backend], settings: Settings) -> None:

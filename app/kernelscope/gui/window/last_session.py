@@ -138,8 +138,7 @@ class LastSession(QObject):
         return False
 
 
-STATE_VERSION = 7
-"""Increased when docks or toolbars change, so that an old layout is not restored."""
+STATE_VERSION = 7  # increased when docks or toolbars change, so that an old layout is not restored
 
 _FIRST_SIZE = QSize(1600, 960)
 

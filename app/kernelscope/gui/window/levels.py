@@ -50,8 +50,7 @@ _logger = logging.getLogger(__name__)
 _EMULATED = "They check, count and X-ray kernels."
 """The purpose of the emulated levels, where there is no card."""
 
-WORTH_SAYING = 1.0
-"""Expected seconds of a level from which they are shown before it runs."""
+WORTH_SAYING = 1.0  # expected seconds of a level from which they are shown before it runs
 
 _SOON_MS = 600
 """The wait before the recorded figures are read, which takes half a second of the processor."""
@@ -68,8 +67,7 @@ class Race:
 
 
 class LevelRunner(QObject):
-    why_wanted = Signal(object)
-    """`KnownRung`: The user asks about a level."""
+    why_wanted = Signal(object)  # `KnownRung`: the user asks about a level
     recorded_read = Signal(object)
     """`Recorded`: Figures of other machines, read because a level cannot run here."""
 
@@ -82,8 +80,7 @@ class LevelRunner(QObject):
         self.limit = LIMIT
         self._state = LadderModel()
         self._recorded: Recorded | None = None
-        self._waiting: list[Callable[[], None]] = []
-        """To be called once the figures have been read."""
+        self._waiting: list[Callable[[], None]] = []  # to be called once the figures have been read
         self._read_soon = QTimer(self, singleShot=True, interval=_SOON_MS)
         self._read_soon.timeout.connect(lambda: self._with_recorded(lambda: None))
         self.race: Race | None = None

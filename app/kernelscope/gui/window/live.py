@@ -50,8 +50,7 @@ from kernelscope.schema.samples import Kind
 
 _logger = logging.getLogger(__name__)
 
-REST_MS = 200
-"""A pause: so long without a change."""
+REST_MS = 200  # a pause: so long without a change
 
 _PATIENCE = 0.15
 """Seconds after which a run for settings that have changed is cancelled; a quicker one may end, or
@@ -67,8 +66,7 @@ _LARGE = 1 << 22
 
 _SETTING = "live"
 
-_UNASKED = (Priority.LIVE, Priority.ERRAND)
-"""Runs whose progress the badge shows."""
+_UNASKED = (Priority.LIVE, Priority.ERRAND)  # runs whose progress the badge shows
 
 _COMPARED = (Device.AUTO.value, Device.CPU.value)
 """Devices whose cost is shown beside the time of a recorded GPU."""
@@ -150,26 +148,21 @@ class Live(QObject):
         self.badge = badge
         session.live = settings.text(_SETTING, "on") == "on"
         self.pace = Pace()
-        self._announced = False
-        """Whether the badge says that the run compiles."""
+        self._announced = False  # whether the badge says that the run compiles
         self._watch = QTimer(self, interval=_WATCH_MS)
         self._watch.timeout.connect(self._on_watch)
         self._resting = True
-        self._same_step = False
-        """Whether the gesture that goes on has made a step for Undo already."""
+        self._same_step = False  # whether the gesture that goes on has made a step for Undo already
         self._estimates = Estimates(session, background)
-        self.last: Result | None = None
-        """The last live result, of the whole or of a part."""
+        self.last: Result | None = None  # the last live result, of the whole or of a part
         self.recorded = Recorded()
         self._failed: tuple[Request, str] | None = None
         """The last settings that could not be computed, and why."""
         self._refreshed = Later(self.refreshed.emit, self)
         self.rest = QTimer(self, singleShot=True, interval=REST_MS)
         self.rest.timeout.connect(self._on_rest)
-        self._task: Task | None = None
-        """The live run in progress."""
-        self._overtaken = False
-        """Whether code has become ready since it began."""
+        self._task: Task | None = None  # the live run in progress
+        self._overtaken = False  # whether code has become ready since it began
         runner.tasks.began.connect(self._on_task_began)
         runner.tasks.ended.connect(self._on_task_ended)
         runner.changed.connect(self._follow)

@@ -83,10 +83,8 @@ class MainWindow(Frame):
     """Connects the widgets of the `Frame` with the runner, files and commands."""
 
     _close_when_saved = False
-    _cold = False
-    """Whether no filter has been compiled for yet."""
-    _greets = False
-    """Whether the first picture is still to be announced, with a hint."""
+    _cold = False  # whether no filter has been compiled for yet
+    _greets = False  # whether the first picture is still to be announced, with a hint
 
     def __init__(
         self, backends: Mapping[str, Backend], settings: Settings, costs: Costs | None = None

@@ -18,8 +18,7 @@ class Menu:
     title: str
     groups: Sequence[Sequence[str | Menu]] = ()
     """Ids of actions, and menus; a line divides two groups."""
-    help: str = ""
-    """Page of the manual, or ``page#heading``."""
+    help: str = ""  # page of the manual, or ``page#heading``
 
 
 RECENT = Menu("recentMenu", "Open &Recent")

@@ -36,11 +36,9 @@ from kernelscope.schema.samples import Kind
 
 _TOPIC = "several"
 
-_SIDE = 96
-"""Longer side of a thumbnail: twice that on the strip, for screens of 200 %."""
+_SIDE = 96  # longer side of a thumbnail: twice that on the strip, for screens of 200 %
 
-_MOST_PROBLEMS = 12
-"""Files that a message explains."""
+_MOST_PROBLEMS = 12  # files that a message explains
 
 SAMPLE_PATHS = {sample.path for sample in SAMPLES}
 
@@ -50,8 +48,7 @@ _Read = tuple[Image, NDArray[np.uint8]]
 class OpenPictures(QObject):
     """Conducts the open pictures; `opened` is called with each that was opened, once in front."""
 
-    changed = Signal()
-    """Other pictures are open, or another one is in front."""
+    changed = Signal()  # other pictures are open, or another one is in front
 
     def __init__(self, frame: Frame, opened: Callable[[Image], None]) -> None:
         super().__init__(frame)
@@ -60,14 +57,11 @@ class OpenPictures(QObject):
         self._opened = opened
         self.documents = Documents()
         self._waiting: list[Path] = []
-        self._count = 0
-        """Files of the round that goes on."""
-        self._shows_next = False
-        """Whether the next picture that is read comes to the front."""
+        self._count = 0  # files of the round that goes on
+        self._shows_next = False  # whether the next picture that is read comes to the front
         self._volumes: list[Path] = []
         self._problems: list[tuple[str, str]] = []
-        self._notice = ""
-        """To be said again when the next picture has been announced."""
+        self._notice = ""  # to be said again when the next picture has been announced
         self._shown: object = None
         """The picture in front and the numbers of open and closed ones at the last `changed`."""
         self.strip.wanted.connect(self.show)

@@ -48,8 +48,7 @@ from kernelscope.images.volume import Volume
 _MARKED = frozenset({KIND, SETTINGS, MOMENT, RESULT, SHOWN, PART, SLICES})
 """Changes after which the output may be of other settings, or no longer."""
 
-_AT_ONCE = 1 << 22
-"""Pixels of an output that is drawn without a thread: starting one takes longer."""
+_AT_ONCE = 1 << 22  # pixels of an output that is drawn without a thread: starting one takes longer
 
 
 class Page(QWidget, Generic[Opened, Part]):

@@ -43,18 +43,13 @@ NOTHING_OPEN = "Open a picture first (Ctrl+O)."
 class Runner(QObject):
     """Submits requests to the worker and takes its answers."""
 
-    aside_finished = Signal()
-    """After `finished` of a run that is not shown."""
-    submitted = Signal()
-    """A run that will be shown began."""
-    stopped = Signal()
-    """Of the run in progress."""
-    changed = Signal()
-    """A run or a recipe began or ended."""
+    aside_finished = Signal()  # after `finished` of a run that is not shown
+    submitted = Signal()  # a run that will be shown began
+    stopped = Signal()  # of the run in progress
+    changed = Signal()  # a run or a recipe began or ended
     finished = Signal(object, object)
     """`Result, RunSettings`: Of every run, whether or not its input is still shown."""
-    failed = Signal(object)
-    """`Exception`: A run or a setting of it."""
+    failed = Signal(object)  # `Exception`: a run or a setting of it
 
     def __init__(
         self,
@@ -67,17 +62,13 @@ class Runner(QObject):
         super().__init__(tasks)
         self.tasks, self._session, self._bar = tasks, session, bar
         self._task: Task | None = None
-        self._recipe: RecipeRun | None = None
-        """The recipe in progress."""
-        self._last: Result | None = None
-        """The result of its last step."""
+        self._recipe: RecipeRun | None = None  # the recipe in progress
+        self._last: Result | None = None  # the result of its last step
         self._background, self.show_status = background, show_status
         self.pace: Callable[[Request], float | None] = lambda _: None
         """Returns the seconds that a run should take, as far as earlier ones show."""
-        self._ended = ""
-        """How the last run ended, unless well, until something newer happens."""
-        self.described = ""
-        """The text of the status bar on the last run."""
+        self._ended = ""  # how the last run ended, unless well, until something newer happens
+        self.described = ""  # the text of the status bar on the last run
         session.follow(self._on_session)
 
     def _on_session(self, fields: Fields) -> None:

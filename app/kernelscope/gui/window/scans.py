@@ -54,10 +54,8 @@ class Scans(QObject):
     ) -> None:
         super().__init__(parent)
         self.subject, self._background = subject, background
-        self.components = ComponentsPanel()
-        """Placed above the settings."""
-        self._wanted: tuple[Volume, ...] = ()
-        """The volumes that are being opened, or are open."""
+        self.components = ComponentsPanel()  # placed above the settings
+        self._wanted: tuple[Volume, ...] = ()  # the volumes that are being opened, or are open
         self.components.chosen.connect(subject.choose)
         self.components.reordered.connect(lambda volumes: self.open(volumes, name="Components"))
         self.components.add_wanted.connect(self.add_wanted)
@@ -149,8 +147,7 @@ def _figures_of(shown: Volume) -> str:
     return f"median {middle:.4g}, mostly {low:.4g} to {high:.4g}"
 
 
-PLAY_MS = 150
-"""Time for which a volume is seen while they are played, at least."""
+PLAY_MS = 150  # time for which a volume is seen while they are played, at least
 
 _TOPIC = "member"
 _NO_CHANNELS = "This file has no channels: its volumes are times or components."
@@ -168,8 +165,7 @@ class VolumeSteps(QObject):
         """The volumes that were read from files of several, and their places."""
         self._channels: tuple[VolumeSeries, list[tuple[Volume, Display]]] | None = None
         """The file whose channels are drawn together, and how each is."""
-        self._wanted: int | None = None
-        """The place of the volume that is being read."""
+        self._wanted: int | None = None  # the place of the volume that is being read
         self.bar = VolumeStepBar(frame.actions_["composite"], self._page)
         self._page.add_bar(self.bar)
         self.timer = QTimer(self, singleShot=True, interval=PLAY_MS)

@@ -44,8 +44,7 @@ from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.work.tasks import Priority, Task
 
-_SOON_MS = 60
-"""The list follows a slider so often; the picture is more urgent."""
+_SOON_MS = 60  # the list follows a slider so often; the picture is more urgent
 
 _SHOWN_HERE = OF_SETTINGS | {INPUT, JUDGED, MOMENT, REFERENCE, RESULT, REVERTED, SHOWN}
 """Changes after which the steps may be others."""
@@ -60,10 +59,8 @@ class StepCommands(QObject):
         self._runner, self._session = live.runner, live.session
         self._background = live.background
         self._show_status, self._report = live.runner.show_status, live.runner.failed.emit
-        self._task: Task | None = None
-        """Computes the input of a step."""
-        self._last: dict[int, Facts] = {}
-        """The facts that each step showed last, by its key."""
+        self._task: Task | None = None  # computes the input of a step
+        self._last: dict[int, Facts] = {}  # the facts that each step showed last, by its key
         self._soon = QTimer(self, singleShot=True, interval=_SOON_MS)
         self._soon.timeout.connect(self.refresh)
         panel.set_actions(actions, menus.actions_of(menus.STEPS))

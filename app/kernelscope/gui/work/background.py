@@ -30,8 +30,7 @@ class _Task:
         failed: Callable[[Exception], None],
         topic: str | None,
     ) -> None:
-        self.topic = topic
-        """None for work that must finish."""
+        self.topic = topic  # None for work that must finish
         self._parts: dict[str, Any] = {"work": work, "then": then, "failed": failed}
 
     def run(self) -> None:
@@ -61,8 +60,7 @@ class Background(QObject):
         report: Callable[[Exception], None] | None = None,
     ) -> None:
         super().__init__(parent)
-        self.report = report or _raise
-        """Takes failures for which the work names no other function."""
+        self.report = report or _raise  # takes failures for which the work names no other function
         self._threads: set[threading.Thread] = set()
         self._tasks: set[_Task] = set()
         self._latest: dict[str, _Task] = {}

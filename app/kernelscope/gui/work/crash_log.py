@@ -34,8 +34,7 @@ _logger = logging.getLogger(__name__)
 
 _PATTERN = "crash-*.txt"
 
-_MOST_BYTES = 1 << 20
-"""More than the frames of all threads take: a larger file is not ours."""
+_MOST_BYTES = 1 << 20  # more than the frames of all threads take: a larger file is not ours
 
 
 def default_folder() -> Path:

@@ -13,8 +13,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from kernelscope.base import memory
 
-INTERVAL = 1000
-"""Milliseconds between two looks at the number of new objects."""
+INTERVAL = 1000  # milliseconds between two looks at the number of new objects
 
 FULL_EVERY = 30
 """Collections of young objects for each of all objects, which also returns memory to the system."""

@@ -15,10 +15,8 @@ _logger = logging.getLogger(__name__)
 class Helper(QObject):
     """Runs ``python -m module``, which reads lines until its input ends, one process at a time."""
 
-    answered = Signal(str)
-    """A line of its output."""
-    ended = Signal()
-    """It has answered all it will; another one may start."""
+    answered = Signal(str)  # a line of its output
+    ended = Signal()  # it has answered all it will; another one may start
 
     def __init__(self, module: str, parent: QObject | None = None) -> None:
         super().__init__(parent)

@@ -41,8 +41,7 @@ class Relay:
             self._sender = None
 
 
-SOON_MS = 30
-"""The wait after a change of a setting: most live runs end sooner, and none is seen."""
+SOON_MS = 30  # the wait after a change of a setting: most live runs end sooner, and none is seen
 
 _EVENT = QEvent.Type(QEvent.registerEventType())
 

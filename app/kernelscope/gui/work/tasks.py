@@ -34,35 +34,24 @@ from kernelscope.gui.work.later import Relay
 class Priority(IntEnum):
     """Work gives way to work of its own priority or a higher one."""
 
-    SKETCH = 1
-    """A thumbnail of the filter browser."""
-    LIVE = 2
-    """The output follows the settings."""
-    ERRAND = 3
-    """The input of a step that the user wants to see."""
-    ASIDE = 4
-    """The user started it beside the output: a level of the ladder, a contact sheet."""
-    STARTED = 5
-    """The user started it: a run, a recipe, a benchmark."""
+    SKETCH = 1  # a thumbnail of the filter browser
+    LIVE = 2  # the output follows the settings
+    ERRAND = 3  # the input of a step that the user wants to see
+    ASIDE = 4  # the user started it beside the output: a level of the ladder, a contact sheet
+    STARTED = 5  # the user started it: a run, a recipe, a benchmark
 
 
 class Task(QObject):
-    progressed = Signal(str, float)
-    """Stage and fraction; not of live work."""
-    reported = Signal(object)
-    """A value that a job reported."""
-    finished = Signal(object)
-    """`Result`; None of a job."""
-    failed = Signal(object)
-    """An `Exception`."""
-    stopped = Signal()
-    """It was cancelled, or other work took its place."""
+    progressed = Signal(str, float)  # stage and fraction; not of live work
+    reported = Signal(object)  # a value that a job reported
+    finished = Signal(object)  # `Result`; None of a job
+    failed = Signal(object)  # an `Exception`
+    stopped = Signal()  # it was cancelled, or other work took its place
 
     def __init__(self, tasks: Tasks, work: Request | Job, priority: Priority) -> None:
         super().__init__()
         self._tasks, self.work, self.priority = tasks, work, priority
-        self.begun = math.inf
-        """When it began."""
+        self.begun = math.inf  # when it began
 
     @property
     def is_job(self) -> bool:
@@ -94,12 +83,10 @@ class Tasks(QObject):
         costs: Costs | None = None,
     ) -> None:
         super().__init__(parent)
-        self.current: Task | None = None
-        """The task in progress."""
+        self.current: Task | None = None  # the task in progress
         self._waiting: Task | None = None
         """The one that begins when that has ended: it has a lower priority."""
-        self._due: dict[Callable[[], object], Priority] = {}
-        """The calls of `when_free`."""
+        self._due: dict[Callable[[], object], Priority] = {}  # the calls of `when_free`
         self.costs = costs or Costs()
         relay = self._relay = Relay(self._deliver)
         # They hold the relay only: a thread may outlive the window.
