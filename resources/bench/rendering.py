@@ -23,7 +23,7 @@ from PySide6.QtCore import QPointF, QRect
 from PySide6.QtGui import QGuiApplication, QImage, QPainter
 
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.pyramid import Pyramid
+from kernelscope.gui.model.drawn_view import Pyramid
 from kernelscope.gui.viewer.layer import Layer
 from kernelscope.images.image import Image
 

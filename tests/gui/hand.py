@@ -27,7 +27,7 @@ from PySide6.QtWidgets import (
 from shiboken6 import isValid
 
 from kernelscope.engine.options import Device
-from kernelscope.gui.model.rungs import RungPlace
+from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.messages import ReportDialog
 from kernelscope.gui.window.main_window import MainWindow

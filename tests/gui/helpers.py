@@ -28,7 +28,7 @@ from kernelscope.engine.backend import Availability, Fact, FactGroup
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
-from kernelscope.gui.model.rungs import RungPlace
+from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background

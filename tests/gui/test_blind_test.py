@@ -10,8 +10,7 @@ from PySide6.QtGui import QColor, QImage
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.model.blind_test import BlindTest, two_sided
-from kernelscope.gui.tools.picture_pair import BlindDialog
+from kernelscope.gui.tools.picture_pair import BlindDialog, BlindTest, two_sided
 from kernelscope.gui.viewer.rendering import place
 
 # --- arithmetic ---

@@ -18,7 +18,7 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.slices import picture_of
-from kernelscope.gui.model.displays import Arrangement
+from kernelscope.gui.model.display import Arrangement
 from kernelscope.gui.tools import contact_sheet
 from kernelscope.gui.tools.contact_sheet import ContactSheet, middle
 from kernelscope.gui.tools.picture_pair import BlindDialog

@@ -33,7 +33,7 @@ from kernelscope import filters
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.backend import Availability
 from kernelscope.gui.docks.parameter_panel import FilterForm
-from kernelscope.gui.model.rungs import RungPlace
+from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.session.session import Values
 from kernelscope.gui.tools.bench_window import BenchForm

@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelscope.gui.model.display import ColourMap, Display, table
-from kernelscope.gui.model.displays import Displays, PaneSide, automatic_of, full_of
+from kernelscope.gui.model.display import (
+    ColourMap,
+    Display,
+    Displays,
+    PaneSide,
+    automatic_of,
+    full_of,
+    table,
+)
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
 

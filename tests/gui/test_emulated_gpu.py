@@ -26,8 +26,7 @@ from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.options import Device
 from kernelscope.gui.docks.runs_panel import KERNEL_TIME, PARTS, SPREAD, TOTAL_TIME
 from kernelscope.gui.model.gallery import RunOrder
-from kernelscope.gui.model.ladder import Agreement, KnownRung
-from kernelscope.gui.model.rungs import AUTO, RungPlace
+from kernelscope.gui.model.ladder import AUTO, Agreement, KnownRung, RungPlace
 from kernelscope.gui.model.runs import KERNEL, TOTAL
 from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED
 from kernelscope.gui.tools.figure_dialog import FigureDialog

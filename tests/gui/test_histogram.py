@@ -15,8 +15,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QDockWidget, QToolButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.docks.histogram_plot import HistogramPlot
-from kernelscope.gui.model.display import ColourMap, Display
-from kernelscope.gui.model.displays import PaneSide
+from kernelscope.gui.model.display import ColourMap, Display, PaneSide
 from kernelscope.gui.model.histogram_plot import Handle, HeightScale, place_of
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import child, load, run

@@ -32,12 +32,18 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.timing import LaunchReport, Resources
-from kernelscope.gui.model.kernel_difference import GONE, HEADING, NEW, SAME
 from kernelscope.gui.model.kernel_edits import Edits
-from kernelscope.gui.model.rungs import RungPlace
+from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.tools import kernel_viewer as module
 from kernelscope.gui.tools.code_view import CodeView, CudaHighlighter
-from kernelscope.gui.tools.kernel_viewer import DifferenceView, KernelViewer
+from kernelscope.gui.tools.kernel_viewer import (
+    GONE,
+    HEADING,
+    NEW,
+    SAME,
+    DifferenceView,
+    KernelViewer,
+)
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.form import Form
 from kernelscope.gui.widgets.settings import Settings

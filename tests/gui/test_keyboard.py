@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.model.comparison import View
-from kernelscope.gui.model.displays import Arrangement
+from kernelscope.gui.model.display import Arrangement
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import child, choose_files, dialog, press, save_as
 from tests.gui.test_volume_page import open_scan, voxels, write

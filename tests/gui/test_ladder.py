@@ -25,8 +25,7 @@ from kernelscope.bench import recorded
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.gui.docks.ladder import LadderList
-from kernelscope.gui.model.ladder import Agreement, KnownRung
-from kernelscope.gui.model.rungs import AUTO, RungPlace
+from kernelscope.gui.model.ladder import AUTO, Agreement, KnownRung, RungPlace
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.tools.level_dialog import LevelDialog
 from kernelscope.gui.window.main_window import MainWindow

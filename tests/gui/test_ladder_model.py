@@ -18,16 +18,20 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.timing import Repeats, Stage
 from kernelscope.gui.model.ladder import (
+    AUTO,
     LIMIT,
     Agreement,
     KnownRung,
     LadderModel,
+    RungPlace,
     TimeScale,
+    chosen_place,
     compare,
     expected_times,
+    marked,
     race,
+    rungs,
 )
-from kernelscope.gui.model.rungs import AUTO, RungPlace, chosen_place, marked, rungs
 from kernelscope.images.image import Image
 from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu
 

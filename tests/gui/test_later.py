@@ -17,8 +17,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.worker import Job
-from kernelscope.gui.work.background import Background
-from kernelscope.gui.work.later import Later, Relay
+from kernelscope.gui.work.background import Background, Later, Relay
 from kernelscope.gui.work.tasks import Priority, Tasks
 from tests.patience import PATIENCE
 

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.region import Region
 from kernelscope.gui.model.display import ColourMap, Display, table
-from kernelscope.gui.model.pyramid import Pyramid
+from kernelscope.gui.model.drawn_view import Pyramid
 from kernelscope.gui.viewer.layer import Layer, is_smooth
 from kernelscope.images import reduction
 from kernelscope.images.image import Image

@@ -19,7 +19,7 @@ from kernelscope.bench.report import load as load_report
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.gui.docks.ladder import LadderList
-from kernelscope.gui.model.rungs import RungPlace
+from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.tools.bench_window import STORY
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.main_window import MainWindow

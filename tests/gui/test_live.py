@@ -31,7 +31,7 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import live
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
-from kernelscope.gui.work.later import Later
+from kernelscope.gui.work.background import Later
 from kernelscope.images.image import Image
 from tests.bench.made_up import row
 from tests.gui.helpers import FakeCpu, Opener, child, load, press, wait_until

@@ -24,8 +24,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.model.display import ColourMap, Display, table
-from kernelscope.gui.model.displays import Arrangement, PaneSide, full_of
+from kernelscope.gui.model.display import Arrangement, ColourMap, Display, PaneSide, full_of, table
 from kernelscope.gui.model.figure import FigurePart
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas

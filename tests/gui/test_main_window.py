@@ -49,7 +49,7 @@ from kernelscope.files import SAMPLES
 from kernelscope.gui.application import BugCatcher
 from kernelscope.gui.docks import runs_panel
 from kernelscope.gui.model.camera import ZOOM_STEP
-from kernelscope.gui.model.rungs import Rung
+from kernelscope.gui.model.ladder import Rung
 from kernelscope.gui.tools import file_dialogs
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow

@@ -11,7 +11,7 @@ from skimage.draw import polygon2mask
 from skimage.metrics import peak_signal_noise_ratio
 
 from kernelscope.engine.area import Corner
-from kernelscope.gui.model.displays import Units
+from kernelscope.gui.model.display import Units
 from kernelscope.gui.model.measurements import (
     MOST_POINTS,
     Against,

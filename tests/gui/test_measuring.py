@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QToolButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.docks.measure_panel import ProfileView
-from kernelscope.gui.model.displays import Units
+from kernelscope.gui.model.display import Units
 from kernelscope.gui.model.measurements import Profile, ProfiledPicture, profile
 from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.gui.widgets.controls import ChoiceBox, WholeBox

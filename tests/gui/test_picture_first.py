@@ -24,8 +24,8 @@ from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
 from kernelscope.gui.docks.ladder import LadderList
+from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.model.regions import Shape
-from kernelscope.gui.model.rungs import RungPlace
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.window.dock_list import DockName

@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QInputDialog, QLabel, QSpi
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.options import Device
-from kernelscope.gui.model.displays import Arrangement
+from kernelscope.gui.model.display import Arrangement
 from kernelscope.gui.model.figure import FigurePart
 from kernelscope.gui.model.freshness import Freshness
-from kernelscope.gui.model.rungs import RungPlace
+from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.model.runs import describe_gain, figures_of
 from kernelscope.gui.session.session import Session
 from kernelscope.gui.tools.picture_pair import RunPair

@@ -39,8 +39,8 @@ from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.freshness import MOVING, RESTING, Freshness, is_worthwhile
 from kernelscope.gui.model.history import History, Moment
+from kernelscope.gui.model.ladder import AUTO, RungPlace
 from kernelscope.gui.model.pipeline import Pipeline, kept_steps
-from kernelscope.gui.model.rungs import AUTO, RungPlace
 from kernelscope.gui.session.canvas_view import SEEN
 from kernelscope.gui.session.session import (
     FILTER,

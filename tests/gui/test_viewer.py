@@ -23,8 +23,7 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.comparison import View
-from kernelscope.gui.model.display import ColourMap, Display
-from kernelscope.gui.model.displays import Arrangement, PaneSide, Units
+from kernelscope.gui.model.display import Arrangement, ColourMap, Display, PaneSide, Units
 from kernelscope.gui.model.drawn_view import draw
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer

@@ -17,8 +17,7 @@ from kernelscope.base.errors import SeveralVolumes
 from kernelscope.files.volumes import read_volume
 from kernelscope.gui.docks.volume_components import VolumeStepBar
 from kernelscope.gui.model import volume_files
-from kernelscope.gui.model.display import ColourMap
-from kernelscope.gui.model.displays import automatic_of
+from kernelscope.gui.model.display import ColourMap, automatic_of
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.slice_drawing import Look, composite
 from kernelscope.gui.model.volume_files import VolumeSeries

@@ -18,8 +18,7 @@ from kernelscope.bench.memory_ladder import CountedRung
 from kernelscope.bench.recorded import Recorded, Wanted
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
-from kernelscope.gui.model.ladder import KnownRung, Time
-from kernelscope.gui.model.rungs import Rung, RungPlace
+from kernelscope.gui.model.ladder import KnownRung, Rung, RungPlace, Time
 from kernelscope.gui.model.why import loads_of, times_of, with_neighbours
 from kernelscope.gui.tools.level_dialog import LevelDialog
 from kernelscope.gui.work.background import Background

@@ -22,7 +22,7 @@ from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.messages import save_text
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row, push_button
-from kernelscope.gui.work.later import Relay
+from kernelscope.gui.work.background import Relay
 
 MAX_LINES = 10_000
 

@@ -9,8 +9,7 @@ from PySide6.QtCore import QPoint, QSignalBlocker, Qt
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QCheckBox, QFrame, QGridLayout, QWidget
 
-from kernelscope.gui.model.display import GAMMAS, ColourMap, Display
-from kernelscope.gui.model.displays import PaneSide, dtype_of
+from kernelscope.gui.model.display import GAMMAS, ColourMap, Display, PaneSide, dtype_of
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.session.session import KIND, Session
 from kernelscope.gui.widgets.controls import ChoiceBox, NumberBox, choice_box

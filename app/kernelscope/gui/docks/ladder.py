@@ -48,8 +48,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.engine.options import Device
-from kernelscope.gui.model.ladder import Agreement, KnownRung, TimeScale
-from kernelscope.gui.model.rungs import Rung, RungPlace
+from kernelscope.gui.model.ladder import Agreement, KnownRung, Rung, RungPlace, TimeScale
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import (
     HELP_ROLE,

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QGuiApplication, QPalette, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QMenu, QTreeWidgetItem, QWidget
 
 from kernelscope.gui.docks.picture_inks import PICTURE_STYLES, channel_colour, picture_colour
-from kernelscope.gui.model.displays import Units
+from kernelscope.gui.model.display import Units
 from kernelscope.gui.model.measurements import (
     COLUMNS,
     Against,

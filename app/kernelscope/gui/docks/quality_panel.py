@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QTreeWidgetItem, QWidget
 from kernelscope.gui.docks.picture_inks import CHANNEL_STYLES, PICTURE_STYLES
 from kernelscope.gui.model import histogram_plot as model
 from kernelscope.gui.model.comparison import Judged
-from kernelscope.gui.model.displays import PaneSide
+from kernelscope.gui.model.display import PaneSide
 from kernelscope.gui.model.histogram_plot import Curve, HeightScale, HistogramCurves
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.session.session import KIND, Session
@@ -33,7 +33,7 @@ from kernelscope.gui.widgets.parts import (
     tool_splitter,
 )
 from kernelscope.gui.widgets.tables import CopyableTree
-from kernelscope.gui.work.later import Later
+from kernelscope.gui.work.background import Later
 from kernelscope.images.judging.metrics import Quality
 from kernelscope.images.judging.pictures import Histogram, as_csv
 from kernelscope.images.judging.whiteness import removed

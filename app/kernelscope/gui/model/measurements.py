@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kernelscope.base.text import aligned
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.comparison import like_output, offset_of
-from kernelscope.gui.model.displays import Units
+from kernelscope.gui.model.display import Units
 from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.gui.model.display import ColourMap, Display, map_of, table
-from kernelscope.gui.model.displays import automatic_of
+from kernelscope.gui.model.display import ColourMap, Display, automatic_of, map_of, table
 from kernelscope.images.image import Image
 from kernelscope.images.planes import Plane
 from kernelscope.images.volume import Volume

@@ -6,8 +6,16 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from kernelscope.gui.model.camera import Camera
-from kernelscope.gui.model.display import ColourMap, Display
-from kernelscope.gui.model.displays import Arrangement, Displays, PaneSide, Units, dtype_of, full_of
+from kernelscope.gui.model.display import (
+    Arrangement,
+    ColourMap,
+    Display,
+    Displays,
+    PaneSide,
+    Units,
+    dtype_of,
+    full_of,
+)
 from kernelscope.gui.model.slice_drawing import Look, Projection
 from kernelscope.gui.session.subject import Observed
 from kernelscope.images.image import Image

@@ -28,8 +28,8 @@ from kernelscope.gui.model.filter_groups import by_category
 from kernelscope.gui.model.freshness import Freshness, freshness
 from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.history import Moment, parts_of
+from kernelscope.gui.model.ladder import AUTO, Rung, RungPlace, chosen_place, rungs
 from kernelscope.gui.model.pipeline import Pipeline, kept_steps
-from kernelscope.gui.model.rungs import AUTO, Rung, RungPlace, chosen_place, rungs
 from kernelscope.gui.session.subject import MOMENT, Fields, Observed, Subject
 from kernelscope.gui.session.subjects import PictureSubject, VolumeSubject
 from kernelscope.images.image import Image

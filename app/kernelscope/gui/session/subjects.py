@@ -24,8 +24,7 @@ from kernelscope.gui.model.comparison import (
     offset_of,
     with_reference,
 )
-from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import PaneSide, automatic_of
+from kernelscope.gui.model.display import Display, PaneSide, automatic_of
 from kernelscope.gui.model.drawn_view import DrawnView, draw, draw_volume
 from kernelscope.gui.model.figure import (
     Figure,

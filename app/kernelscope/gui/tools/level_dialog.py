@@ -13,8 +13,7 @@ from kernelscope.base.errors import AppError, Cancelled
 from kernelscope.bench.memory_ladder import SMALL, CountedRung, with_side
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
-from kernelscope.gui.model.ladder import KnownRung
-from kernelscope.gui.model.rungs import Rung
+from kernelscope.gui.model.ladder import KnownRung, Rung
 from kernelscope.gui.model.why import loads_of, times_of
 from kernelscope.gui.tools.manual_window import drawn
 from kernelscope.gui.widgets.layouts import Scrolled

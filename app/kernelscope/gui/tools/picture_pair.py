@@ -1,19 +1,20 @@
-"""Two pictures or volumes in a viewer of their own, such as the outputs of two runs."""
+"""Two pictures or volumes in a viewer of their own: the outputs of two runs, a blind test."""
 
 from __future__ import annotations
 
+import math
+import random
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QAction, QActionGroup, QImage, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QToolBar, QWidget
 
-from kernelscope.gui.model.blind_test import BlindTest
 from kernelscope.gui.model.comparison import offset_of
-from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.display import Arrangement, Display, automatic_of
 from kernelscope.gui.model.displays import Arrangement, Viewed, automatic_of
-from kernelscope.gui.model.drawn_view import DrawnView
-from kernelscope.gui.model.pyramid import Pyramid
+from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.viewer.pair_view import PairView
@@ -24,6 +25,69 @@ from kernelscope.gui.widgets.parts import in_column, in_row
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
+
+ROUNDS = 8  # with fewer than six rounds no result could be below `CONVINCING`
+
+CONVINCING = 0.05  # the usual bar, below which chance is no good explanation
+
+
+@dataclass
+class BlindTest:
+    """Which of two pictures is better, when nobody knows which is which?
+
+    They lie left and right in an order drawn at random. If there were no visible difference, the
+    number of times that the first one is chosen would have a binomial distribution. The p value is
+    the probability of a count at least as unlikely: 7 of 8 has p = 2 (8 + 1) / 256 = 0.070.
+    """
+
+    rounds: int = ROUNDS
+    seed: int | None = None
+    order: list[bool] = field(init=False)
+    """For each round whether the first picture lies on the left."""
+    chosen_first: int = 0  # how often the first picture was chosen so far
+    done: int = 0  # rounds that were answered
+
+    def __post_init__(self) -> None:
+        draw = random.Random(self.seed)
+        self.order = [draw.random() < 0.5 for _ in range(self.rounds)]
+
+    @property
+    def over(self) -> bool:
+        return self.done == self.rounds
+
+    @property
+    def first_is_left(self) -> bool:
+        """Whether the first picture lies on the left in the round to be answered."""
+        return self.order[self.done]
+
+    def choose(self, *, left: bool) -> None:
+        self.chosen_first += left == self.first_is_left
+        self.done += 1
+
+    @property
+    def p_value(self) -> float:
+        """Probability of a count as uneven or more, if there were no visible difference."""
+        return two_sided(self.chosen_first, self.done)
+
+    def conclude(self, first: str, second: str) -> str:
+        count = self.chosen_first
+        more, name = max((count, first), (self.done - count, second), key=lambda pair: pair[0])
+        if 2 * more == self.done:
+            return f"Each was chosen {more} times of {self.done}: no difference was seen."
+        verdict = (
+            "this is unlikely to be chance" if self.p_value < CONVINCING else "this may be chance"
+        )
+        return (
+            f"{name} was chosen in {more} of {self.done} rounds: p = {self.p_value:.3f}, {verdict}."
+        )
+
+
+def two_sided(count: int, rounds: int) -> float:
+    """Return the p value of `count` of `rounds`, each with probability 1/2."""
+    likely = math.comb(rounds, count)
+    as_unlikely = (math.comb(rounds, k) for k in range(rounds + 1))
+    return sum(each for each in as_unlikely if each <= likely) / 2.0**rounds
+
 
 _ARRANGEMENTS = (Arrangement.SWIPE, Arrangement.SPLIT, Arrangement.SIDE_BY_SIDE)
 

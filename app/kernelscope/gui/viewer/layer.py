@@ -20,8 +20,7 @@ from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPixmap
 
 from kernelscope.engine.region import Region
 from kernelscope.gui.model.display import ColourMap, Display, table
-from kernelscope.gui.model.drawn_view import DrawnView
-from kernelscope.gui.model.pyramid import Pyramid
+from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
 from kernelscope.gui.model.slice_drawing import Look, Projection, project, project_change, slab
 from kernelscope.images.image import Image
 from kernelscope.images.judging.pictures import ZERO

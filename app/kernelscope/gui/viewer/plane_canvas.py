@@ -30,7 +30,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from kernelscope.gui.model.displays import Arrangement, PaneSide
+from kernelscope.gui.model.display import Arrangement, PaneSide
 from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer

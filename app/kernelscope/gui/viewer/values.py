@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.gui.model.camera import Point
-from kernelscope.gui.model.displays import Units
+from kernelscope.gui.model.display import Units
 from kernelscope.gui.model.slice_drawing import Projection
 from kernelscope.images.planes import Plane, Position, millimetres
 from kernelscope.images.volume import Volume

@@ -21,8 +21,7 @@ from kernelscope.engine.costs import Costs
 from kernelscope.engine.result import Result
 from kernelscope.engine.timing import LaunchReport
 from kernelscope.gui.model.kernel_edits import Edits
-from kernelscope.gui.model.ladder import KnownRung
-from kernelscope.gui.model.rungs import RungPlace, without_gpu
+from kernelscope.gui.model.ladder import KnownRung, RungPlace, without_gpu
 from kernelscope.gui.model.times import SessionTimes
 from kernelscope.gui.session.canvas_view import SEEN, SLICES
 from kernelscope.gui.session.session import OF_SETTINGS

@@ -15,8 +15,7 @@ from kernelscope.files import read_image
 from kernelscope.files.samples import truth_of
 from kernelscope.gui.model import replay
 from kernelscope.gui.model.comparison import View
-from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import PaneSide
+from kernelscope.gui.model.display import Display, PaneSide
 from kernelscope.gui.model.history import ReferenceOrigin
 from kernelscope.gui.session.canvas_view import DRAWN
 from kernelscope.gui.session.subject import SHOWN, Savable

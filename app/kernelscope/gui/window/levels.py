@@ -29,20 +29,22 @@ from kernelscope.gui.model.ladder import (
     LIMIT,
     KnownRung,
     LadderModel,
+    Rung,
     RungParity,
+    RungPlace,
     compare,
     expected_times,
+    marked,
+    only_cpu,
     race,
 )
-from kernelscope.gui.model.rungs import Rung, RungPlace, marked, only_cpu
 from kernelscope.gui.model.why import with_neighbours
 from kernelscope.gui.session.session import FILTER, PLACES, SETTINGS, Session
 from kernelscope.gui.session.subject import INPUT, SHOWN
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.runner import Runner
-from kernelscope.gui.work.background import Background
-from kernelscope.gui.work.later import Later
+from kernelscope.gui.work.background import Background, Later
 from kernelscope.gui.work.tasks import Priority
 
 _logger = logging.getLogger(__name__)

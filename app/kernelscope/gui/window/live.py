@@ -43,8 +43,7 @@ from kernelscope.gui.session.subject import INPUT, MOMENT, PART, RESULT, REVERTE
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.runner import Runner
-from kernelscope.gui.work.background import Background
-from kernelscope.gui.work.later import Later
+from kernelscope.gui.work.background import Background, Later
 from kernelscope.gui.work.tasks import Priority, Task
 from kernelscope.schema.samples import Kind
 

@@ -59,7 +59,7 @@ from kernelscope.gui.window.open_pictures import OpenPictures
 from kernelscope.gui.window.run_shelf import RunShelf
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.steps import StepCommands
-from kernelscope.gui.work.later import Later, Relay
+from kernelscope.gui.work.background import Later, Relay
 from kernelscope.gui.work.tasks import Tasks
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border

@@ -18,7 +18,7 @@ from kernelscope.gui.widgets.commands import Action, choice
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.live import Live
-from kernelscope.gui.work.later import Later
+from kernelscope.gui.work.background import Later
 from kernelscope.images.scan import Scan
 from kernelscope.schema.samples import Kind
 

@@ -17,11 +17,9 @@ from PySide6.QtWidgets import QWidget
 
 from kernelscope.engine.region import Region
 from kernelscope.gui.model.comparison import View, following, offset_of
-from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import automatic_of
-from kernelscope.gui.model.drawn_view import DrawnView
+from kernelscope.gui.model.display import Display, automatic_of
+from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
 from kernelscope.gui.model.history import Moment, Opened, Part, parts_of
-from kernelscope.gui.model.pyramid import Pyramid
 from kernelscope.gui.model.slice_previews import place_of
 from kernelscope.gui.session.canvas_view import SLICES
 from kernelscope.gui.session.session import KIND, SETTINGS, VIEW

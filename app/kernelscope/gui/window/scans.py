@@ -23,8 +23,7 @@ from kernelscope.base.text import one_line
 from kernelscope.engine.request import RunSettings
 from kernelscope.files.names import stem_of
 from kernelscope.gui.docks.volume_components import ComponentsPanel, VolumeStepBar
-from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import PaneSide, automatic_of
+from kernelscope.gui.model.display import Display, PaneSide, automatic_of
 from kernelscope.gui.model.slice_drawing import composite, dyed
 from kernelscope.gui.model.volume_files import VolumeSeries
 from kernelscope.gui.session.session import KIND

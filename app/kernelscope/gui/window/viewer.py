@@ -8,8 +8,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
 from kernelscope.gui.docks.display_panel import DisplayPanel
-from kernelscope.gui.model.display import ColourMap
-from kernelscope.gui.model.displays import Arrangement, Units
+from kernelscope.gui.model.display import Arrangement, ColourMap, Units
 from kernelscope.gui.session.canvas_view import DRAWN, PANES, CanvasView, Panes
 from kernelscope.gui.session.session import KIND
 from kernelscope.gui.widgets import commands

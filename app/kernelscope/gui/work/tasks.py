@@ -28,7 +28,7 @@ from kernelscope.engine.worker import (
     Stopped,
     Worker,
 )
-from kernelscope.gui.work.later import Relay
+from kernelscope.gui.work.background import Relay
 
 
 class Priority(IntEnum):
