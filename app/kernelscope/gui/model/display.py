@@ -267,7 +267,7 @@ class Units(StrEnum):
     SHARE = "0 to 1"
 
 
-Shown: TypeAlias = Image | Volume
+Viewed: TypeAlias = Image | Volume
 
 
 class PaneSide(StrEnum):
@@ -277,18 +277,18 @@ class PaneSide(StrEnum):
     OUTPUT = "output"
 
 
-def dtype_of(image: Shown) -> np.dtype[Any]:
+def dtype_of(image: Viewed) -> np.dtype[Any]:
     return image.pixels.dtype if isinstance(image, Image) else image.voxels.dtype
 
 
-def automatic_of(image: Shown) -> Display:
+def automatic_of(image: Viewed) -> Display:
     if isinstance(image, Image):
         return Display.automatic(image.planes)
     display = Display.between_percentiles(sampled(image.voxels), image.value_range)
     return replace(display, colour_map=map_of(image.channel.colour))
 
 
-def full_of(image: Shown) -> Display:
+def full_of(image: Viewed) -> Display:
     """Return the display from black to white; of a volume, from its smallest to largest voxel."""
     if isinstance(image, Image):
         return Display.full(image.pixels.dtype)
@@ -304,18 +304,18 @@ class Displays:
 
     def __init__(self) -> None:
         self.linked = True
-        self._images: dict[PaneSide, Shown | None] = dict.fromkeys(PaneSide)
-        self._automatic: WeakKeyDictionary[Shown, Display] = WeakKeyDictionary()
-        self._chosen: WeakKeyDictionary[Shown, dict[PaneSide, Display]] = WeakKeyDictionary()
+        self._images: dict[PaneSide, Viewed | None] = dict.fromkeys(PaneSide)
+        self._automatic: WeakKeyDictionary[Viewed, Display] = WeakKeyDictionary()
+        self._chosen: WeakKeyDictionary[Viewed, dict[PaneSide, Display]] = WeakKeyDictionary()
 
-    def remember(self, image: Shown, automatic: Display) -> None:
+    def remember(self, image: Viewed, automatic: Display) -> None:
         """Store the automatic display of an image, which takes a while to find."""
         self._automatic[image] = automatic
 
-    def knows(self, image: Shown) -> bool:
+    def knows(self, image: Viewed) -> bool:
         return image in self._automatic
 
-    def show_input(self, image: Shown, *, follows: bool, beside: bool = False) -> None:
+    def show_input(self, image: Viewed, *, follows: bool, beside: bool = False) -> None:
         """Draw another input, automatically unless a display was chosen for it.
 
         `follows`: it was made from the one before, and keeps a display chosen for that. `beside`:
@@ -329,7 +329,7 @@ class Displays:
             self._chosen.setdefault(image, dict(self._chosen.get(before, {})))
         self._images = {PaneSide.INPUT: image, PaneSide.OUTPUT: None}
 
-    def show_output(self, image: Shown | None) -> None:
+    def show_output(self, image: Viewed | None) -> None:
         self._images[PaneSide.OUTPUT] = image
 
     def of(self, side: PaneSide) -> Display | None:
@@ -337,7 +337,7 @@ class Displays:
         image = self._images[side]
         return None if image is None else self._choices.get(side) or self._found(image)
 
-    def _found(self, image: Shown) -> Display:
+    def _found(self, image: Viewed) -> Display:
         if image not in self._automatic:
             self._automatic[image] = automatic_of(image)
         return self._automatic[image]
@@ -350,7 +350,7 @@ class Displays:
         alike = isinstance(first, Volume) or dtype_of(first) == dtype_of(second)
         return PaneSide.INPUT if self.linked and alike else side
 
-    def image(self, side: PaneSide) -> Shown | None:
+    def image(self, side: PaneSide) -> Viewed | None:
         return self._images[self.ruling(side)]
 
     def is_automatic(self, side: PaneSide) -> bool:

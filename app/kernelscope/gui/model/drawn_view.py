@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from kernelscope.base.errors import Incomparable
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.comparison import NO_REFERENCE, View, like_output, offset_of
-from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.displays import Viewed
+from kernelscope.gui.model.display import Display, Viewed
 from kernelscope.gui.model.history import Reference
 from kernelscope.images import reduction
 from kernelscope.images.image import Image

@@ -12,8 +12,7 @@ from PySide6.QtGui import QAction, QActionGroup, QImage, QKeyEvent, QPainter, QP
 from PySide6.QtWidgets import QLabel, QPushButton, QToolBar, QWidget
 
 from kernelscope.gui.model.comparison import offset_of
-from kernelscope.gui.model.display import Arrangement, Display, automatic_of
-from kernelscope.gui.model.displays import Arrangement, Viewed, automatic_of
+from kernelscope.gui.model.display import Arrangement, Display, Viewed, automatic_of
 from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.session.canvas_view import CanvasView

@@ -23,8 +23,14 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kernelscope.engine.region import Region
 from kernelscope.gui.model.camera import Point, Room
-from kernelscope.gui.model.display import Arrangement, ColourMap, Display, PaneSide, dtype_of
-from kernelscope.gui.model.displays import Arrangement, PaneSide, Viewed, dtype_of
+from kernelscope.gui.model.display import (
+    Arrangement,
+    ColourMap,
+    Display,
+    PaneSide,
+    Viewed,
+    dtype_of,
+)
 from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
 from kernelscope.gui.model.measurements import white_of
 from kernelscope.gui.model.slice_drawing import Projection, slab

@@ -9,8 +9,7 @@ from PySide6.QtGui import QPalette, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QGridLayout, QWidget
 
 from kernelscope.gui.model.camera import Point, lies_beside
-from kernelscope.gui.model.display import PaneSide
-from kernelscope.gui.model.displays import PaneSide, Viewed
+from kernelscope.gui.model.display import PaneSide, Viewed
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets import theme
