@@ -226,7 +226,7 @@ def measure(
         "painted": f"{width}x{height}",
         "device": fresh.device,
         "least_ms": round(1e3 * min(times), 2),
-        "processor_ms": round(1e3 * statistics.median(spent[1:]), 2),
+        "processor_ms": round(1e3 * min(spent[1:]), 2),
         "median_ms": round(1e3 * statistics.median(times), 2),
         "worst_ms": round(1e3 * max(times), 2),
         "run_ms": round(1e3 * statistics.median(computing), 2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -265,6 +266,29 @@ def test_a_slice_is_measured_again_by_a_small_part_of_it() -> None:
     assert run_to_measure(request, box, pace) is None
     other = Box.slice_of((40, 200, 300, 1), 2, 7)
     assert run_to_measure(request, other, pace) is not None, "it is across another axis"
+
+
+def test_requests_of_the_same_settings_are_alike_however_they_were_made() -> None:
+    """That is seen without their keys, which are the same then."""
+    step, options = Step.of_numbers("nlm", {}), RunOptions()
+    open_ = replace(step, estimates=("filter_sigma",))
+    further = (RunSettings(Step.of_numbers("median"), options),)
+    made = [
+        Request(source, each, some, estimated=estimated, then=then)
+        for source in (IMAGE, Image.from_array(IMAGE.pixels.copy()))
+        for each in (step, Step.of_numbers("nlm", {}), open_)
+        for some in (options, RunOptions(), RunOptions(level="serial"))
+        for estimated in (False, True)
+        for then in ((), further)
+    ]
+    for one, other in itertools.product(made, made):
+        same = one.source is other.source
+        keys = (one.work, one.cost_key) == (other.work, other.cost_key)
+        assert alike(one, other) == (same and keys)
+        settings = RunSettings(one.step, one.options)
+        if not other.then:
+            plain = replace(other, step=one.step, options=one.options)
+            assert settings.made(other) == alike(other, plain)
 
 
 def test_a_device_that_can_reduce_copies_only_what_is_seen_while_the_hand_moves() -> None:

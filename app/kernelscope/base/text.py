@@ -19,6 +19,8 @@ def printable(text: str) -> str:
     A terminal would execute them: clear the screen, or show another name. Spaces of any width stay:
     they group digits, and stand in names.
     """
+    if text.replace("\n", "").isprintable():
+        return text  # nearly always
     return "".join(
         character
         if character.isprintable() or character == "\n" or category(character) == "Zs"

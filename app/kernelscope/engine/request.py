@@ -103,6 +103,8 @@ class RunSettings:
 
     def made(self, request: Request) -> bool:
         """Return whether `request` has these settings; the axis of slices is not one of them."""
+        if request.step is self.step and request.options is self.options:
+            return True
         step = replace(self.step, axis=request.step.axis)
         with suppress(AppError):  # settings that the source does not fit
             return alike(request, replace(request, step=step, options=self.options))
@@ -518,10 +520,16 @@ def _facts_of(volume: Volume, step: Step) -> dict[str, Any]:
 
 def alike(first: Request, second: Request) -> bool:
     """Return whether two requests have the same whole result, and take the same time for it."""
-    return first.source is second.source and (first.work, first.cost_key) == (
-        second.work,
-        second.cost_key,
-    )
+    if first.source is not second.source:
+        return False
+    if (
+        first.step is second.step
+        and first.options is second.options
+        and first.then is second.then
+        and first.estimated is second.estimated
+    ):
+        return True  # it is asked several times for each change of a setting
+    return first.work == second.work and first.cost_key == second.cost_key
 
 
 def _limits(spec: FilterSpec, level: str, options: RunOptions) -> Iterator[str]:

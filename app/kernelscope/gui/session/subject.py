@@ -121,9 +121,12 @@ class Observed:
             fields = frozenset(self._changed)
             self._changed.clear()
             self._due |= fields
-            with self.changing():
+            self._depth += 1
+            try:
                 for follower in tuple(self._now):
                     follower(fields)
+            finally:
+                self._depth -= 1
         if self._due:
             self.schedule()
 
