@@ -306,8 +306,8 @@ def test_strips_of_which_only_the_needed_rows_are_there(level: str, border: Bord
 
 @pytest.mark.parametrize("border", [Border.MIRROR, Border.CONSTANT, Border.VALID, Border.REDUCE])
 @pytest.mark.parametrize("width", [3, 29, 700, 5000])
-def test_rows_that_are_summed_as_one_line(width: int, border: Border) -> None:
-    """Narrow ones are, several at a time; of the widest, a part."""
+def test_rows_of_any_width(width: int, border: Border) -> None:
+    """Narrow ones sample by sample; wide ones in parts, of which the last begins early enough."""
     source = pixels(np.dtype(np.uint16), (90, max(width, 17 if border is Border.VALID else 1), 1))
     serial = apply(SPEC, source, {"sigma": 2.0}, border, "serial")
     np.testing.assert_array_equal(apply(SPEC, source, {"sigma": 2.0}, border), serial)

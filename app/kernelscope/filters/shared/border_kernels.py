@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernelscope.base.jit import Index, Line, Plane, kernel
+from kernelscope.base.jit import Index, Line, Number, Plane, kernel
 from kernelscope.schema.borders import Border
 
 REFLECT = Border.REFLECT.code
@@ -63,6 +63,28 @@ def pad_columns(buffer: Line, radius: Index, channels: Index, border: Index) -> 
             buffer[first + (width + k) * channels + c] = (
                 buffer[first + right * channels + c] if right >= 0 else 0
             )
+
+
+@kernel
+def find_sides(width: Index, radius: Index, channels: Index, border: Index, sides: Line) -> None:
+    """Write where the cells left and right of a row stand in it, in samples; -1 for zeros."""
+    cells = radius * channels
+    for k in range(radius):
+        left = border_index(k - radius, width, border)
+        right = border_index(width + k, width, border)
+        for c in range(channels):
+            sides[k * channels + c] = left * channels + c if left >= 0 else -1
+            sides[cells + k * channels + c] = right * channels + c if right >= 0 else -1
+
+
+@kernel
+def fill_sides(cells: Line, begin: Index, end: Index, sides: Line, outside: Number) -> None:
+    """Write the cells left and right of a row of `cells`; `outside` where `find_sides` has -1."""
+    inset = sides.size // 2
+    for k in range(inset):
+        left, right = sides[k], sides[inset + k]
+        cells[begin - inset + k] = cells[begin + left] if left >= 0 else outside
+        cells[end + k] = cells[begin + right] if right >= 0 else outside
 
 
 @kernel

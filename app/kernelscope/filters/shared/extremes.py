@@ -38,7 +38,13 @@ from kernelscope.base.jit import (
     kernel,
 )
 from kernelscope.filters.shared import uncompiled
-from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index
+from kernelscope.filters.shared.border_kernels import (
+    REDUCE,
+    VALID,
+    border_index,
+    fill_sides,
+    find_sides,
+)
 from kernelscope.filters.shared.footprints import (
     FOOTPRINT,
     Table,
@@ -50,7 +56,6 @@ from kernelscope.filters.shared.footprints import (
     size_parameter,
     table_of,
 )
-from kernelscope.filters.shared.groups import find_sides
 from kernelscope.filters.shared.plain import cell, interior, no_simd
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
@@ -358,12 +363,8 @@ def extreme_rows(
     """
     inset, inputs = sides.size // 2, rows + wanted.size - 1
     for i in range(inputs if inset else 0):
-        first = block + i * padded
-        row, end = first + inset, first + padded - inset
-        for k in range(inset):
-            left, right = sides[k], sides[inset + k]
-            work[first + k] = work[row + left] if left >= 0 else wanted.outside
-            work[end + k] = work[row + right] if right >= 0 else wanted.outside
+        row, end = block + i * padded + inset, block + (i + 1) * padded - inset
+        fill_sides(work, row, end, sides, wanted.outside)
     if wanted.spans.size == 0:
         square_rows(work, block, spare, padded, channels, wanted, rows, results, target, step)
         return

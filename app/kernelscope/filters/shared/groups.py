@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.base.jit import Index, Line, Plane, Record, intrinsic, kernel
-from kernelscope.filters.shared.border_kernels import VALID, border_index
+from kernelscope.base.jit import Index, Plane, Record, intrinsic, kernel
+from kernelscope.filters.shared.border_kernels import VALID, border_index, fill_sides, find_sides
 from kernelscope.filters.shared.vectors import Loops, make_ring
 from kernelscope.schema.borders import Border
 
@@ -114,18 +114,6 @@ def copy_bytes(
 
 
 @kernel
-def find_sides(width: Index, radius: Index, channels: Index, border: Index, sides: Line) -> None:
-    """Write where the cells left and right of a row stand in it, in samples; -1 for zeros."""
-    cells = radius * channels
-    for k in range(radius):
-        left = border_index(k - radius, width, border)
-        right = border_index(width + k, width, border)
-        for c in range(channels):
-            sides[k * channels + c] = left * channels + c if left >= 0 else -1
-            sides[cells + k * channels + c] = right * channels + c if right >= 0 else -1
-
-
-@kernel
 def sweep_rows(
     source: Plane, output: Plane, operation: Record, border: Index, start: Index, stop: Index
 ) -> None:
@@ -156,11 +144,7 @@ def sweep_rows(
                 ring[slot : slot + length + 2 * inset] = 0
                 continue
             copy_bytes(samples, row * length, ring, slot + inset, length)
-            for k in range(inset):
-                left, right = sides[k], sides[inset + k]
-                ring[slot + k] = ring[slot + inset + left] if left >= 0 else 0
-                place = slot + inset + length + k
-                ring[place] = ring[slot + inset + right] if right >= 0 else 0
+            fill_sides(ring, slot + inset, slot + inset + length, sides, 0)
         for k in range(inputs):
             rows[k] = begin + (y + k) % inputs * pitch
         for k in range(GROUP):

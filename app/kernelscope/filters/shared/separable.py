@@ -18,8 +18,6 @@ Each axis may have a sigma of its own. Both rows of weights are as long as the l
 zeros at the ends of the other, so that there is one radius.
 
 Under ``reduce`` each pass divides by the weights inside the picture, added up in the same order.
-
-A third pass, along the slices of a volume, is `sum_columns` with its slices as rows.
 """
 
 from __future__ import annotations
@@ -32,17 +30,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidParameter
-from kernelscope.base.jit import Index, Line, Number, Plane, Record, inlined, kernel
+from kernelscope.base.jit import (
+    Array,
+    Index,
+    Line,
+    Number,
+    Plane,
+    Record,
+    inlined,
+    intrinsic,
+    kernel,
+)
 from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.border_kernels import (
     REDUCE,
     VALID,
     border_index,
+    fill_sides,
+    find_sides,
     pad_columns,
 )
 from kernelscope.filters.shared.correlation import Finish, Work
 from kernelscope.filters.shared.plain import cell, no_simd
-from kernelscope.filters.shared.vectors import blank_row
+from kernelscope.filters.shared.vectors import Loops
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
@@ -51,10 +61,10 @@ from kernelscope.schema.parameters import AxesParameter, FloatParameter
 Sharpening = tuple[float, float]
 """Amount, and the least difference that counts, in the unit of the samples."""
 
-_TILE = 4096  # samples summed at a time: totals and the lines they come from stay in the L1 cache
+_LANES = 64  # sums that are kept in registers: four of AVX-512, or eight of AVX2
 
-_GROUP = 8192
-"""Samples of rows that are summed as one line: narrow rows take as long to begin as to sum up."""
+_ROWS, _COLUMNS = 16, 256
+"""Size of a part of the picture whose columns are summed at a time."""
 
 
 MOST_RADIUS = 200
@@ -134,28 +144,6 @@ def weights_of_passes(parameters: Mapping[str, Any]) -> tuple[NDArray[np.float64
 
 
 @kernel
-def begin(middle: Line, weight: Number, totals: Line) -> None:
-    for x in range(totals.size):
-        totals[x] = weight * totals.dtype.type(middle[x])
-
-
-@kernel
-def add_pair(a: Line, b: Line, weight: Number, totals: Line) -> None:
-    for x in range(totals.size):
-        totals[x] += weight * (totals.dtype.type(a[x]) + totals.dtype.type(b[x]))
-
-
-@kernel
-def add_two_pairs(
-    a: Line, b: Line, c: Line, d: Line, weight: Number, next_weight: Number, totals: Line
-) -> None:
-    """As `add_pair` twice: totals are loaded and stored once."""
-    for x in range(totals.size):
-        total = totals[x] + weight * (totals.dtype.type(a[x]) + totals.dtype.type(b[x]))
-        totals[x] = total + next_weight * (totals.dtype.type(c[x]) + totals.dtype.type(d[x]))
-
-
-@kernel
 def weight_inside(i: Index, count: Index, weights: Line) -> Any:
     """Return the sum of the weights around cell `i` whose cells are among `count`."""
     no_simd()
@@ -171,72 +159,78 @@ def is_cut(i: Index, count: Index, weights: Line) -> Any:
     return i < weights.size - 1 or i > count - weights.size
 
 
-@kernel
-def line_at(samples: Line, row: Index, height: Index, border: Index, blank: Line) -> Any:
-    """Return the samples from a row on, as the border has it; `blank`, a row, outside the image."""
-    y = border_index(row, height, border)
-    return samples[y * blank.size :] if y >= 0 else blank
+@intrinsic
+def weigh(
+    context: Any,
+    builder: Any,
+    types: Any,
+    cells: Any,
+    place: Any,
+    step: Any,
+    weights: Any,
+    totals: Any,
+) -> None:
+    """Write the weighted sums of cells from `place` on, and of pairs `step` or more from them."""
+    count, sizes = builder.extract_value(totals, 2), builder.extract_value(weights, 2)
+    narrow, wide = (Loops(context, builder, lanes) for lanes in (1, _LANES))
+    cells, weights, totals = (
+        narrow.start(kind, value)
+        for kind, value in zip(
+            (types[0], types[3], types[4]), (cells, weights, totals), strict=True
+        )
+    )
+    one = count.type(1)
+
+    def write(loops: Loops, x: Any) -> None:
+        """Write the sums of a step."""
+        middle = builder.add(place, x)
+
+        def weighted(cells: Any, number: Any) -> Any:
+            return builder.fmul(loops.spread(loops.item(weights, number)), cells)
+
+        def pair(k: Any) -> list[Any]:
+            number = builder.add(k, one)
+            away = builder.mul(number, step)
+            before, after = builder.sub(middle, away), builder.add(middle, away)
+            both = builder.fadd(loops.load(cells, before), loops.load(cells, after))
+            return [weighted(both, number)]
+
+        first = weighted(loops.load(cells, middle), count.type(0))
+        (total,) = loops.sums(builder.sub(sizes, one), [first], pair)
+        loops.store(total, totals, x)
+
+    is_long = builder.icmp_signed(">=", count, count.type(_LANES))
+    with builder.if_else(is_long) as (then, otherwise):
+        for branch, loops in ((then, wide), (otherwise, narrow)):
+            with branch, loops.steps(count) as x:
+                write(loops, x)
 
 
 @kernel
 def sum_columns(
-    samples: Line,
-    row: Index,
-    height: Index,
-    weights: Line,
-    border: Index,
-    blank: Line,
-    sums: Line,
+    source: Plane, row: Index, rows: Index, weights: Line, border: Index, part: Line, sums: Array
 ) -> None:
-    """Write the sums down the columns around a row of the source, and those below it.
+    """Write the sums down the columns around rows of the source, from `row` on.
 
-    `sums` has room for a row, or for several whose masks lie inside the image.
+    Of a part of the columns at a time, whose cells are converted once, and stay in the caches.
     """
-    radius = weights.size - 1
-    for left in range(0, sums.size, _TILE):
-        totals = sums[left : left + _TILE]
-        begin(line_at(samples, row, height, border, blank)[left:], weights[0], totals)
-        k = 1
-        while k + 1 <= radius:
-            a = line_at(samples, row - k, height, border, blank)[left:]
-            b = line_at(samples, row + k, height, border, blank)[left:]
-            c = line_at(samples, row - k - 1, height, border, blank)[left:]
-            d = line_at(samples, row + k + 1, height, border, blank)[left:]
-            add_two_pairs(a, b, c, d, weights[k], weights[k + 1], totals)
-            k += 2
-        if k <= radius:
-            a = line_at(samples, row - k, height, border, blank)[left:]
-            b = line_at(samples, row + k, height, border, blank)[left:]
-            add_pair(a, b, weights[k], totals)
-
-
-@kernel
-def sum_row(cells: Line, weights: Line, channels: Index, totals: Line) -> None:
-    """Write the sums along a row, or along several with the cells between them as well.
-
-    `cells` has the radius more pixels on both sides of each.
-    """
-    radius = weights.size - 1
-    for left in range(0, totals.size, _TILE):
-        tile = totals[left : left + _TILE]
-        middle = left + radius * channels
-        begin(cells[middle:], weights[0], tile)
-        k = 1
-        while k + 1 <= radius:
-            near, far = k * channels, (k + 1) * channels
-            add_two_pairs(
-                cells[middle - near :],
-                cells[middle + near :],
-                cells[middle - far :],
-                cells[middle + far :],
-                weights[k],
-                weights[k + 1],
-                tile,
-            )
-            k += 2
-        if k <= radius:
-            near = k * channels
-            add_pair(cells[middle - near :], cells[middle + near :], weights[k], tile)
+    height, pitch, radius = source.shape[0], source[0].size, weights.size - 1
+    samples = source.reshape(source.size)
+    length = min(_COLUMNS, pitch)
+    for left in range(0, pitch, length):
+        left = min(left, pitch - length)
+        for i in range(rows + 2 * radius):
+            y = border_index(row + i - radius, height, border)
+            line = part[i * length : (i + 1) * length]
+            if y < 0:
+                line[:] = 0
+                continue
+            first = y * pitch + left
+            for x in range(length):
+                line[x] = samples[np.uintp(first + x)]
+        for i in range(rows):
+            totals = sums[i, left : left + length]
+            weigh(part, (i + radius) * length, length, weights, totals)
 
 
 @inlined
@@ -283,7 +277,6 @@ def divide_row(totals: Line, width: Index, channels: Index, weights: Line) -> No
 def separable_parallel(
     source: Plane,
     output: Plane,
-    blank: Line,
     down: Line,
     across: Line,
     sharpening: Record,
@@ -292,9 +285,8 @@ def separable_parallel(
     start: Index,
     stop: Index,
 ) -> None:
-    """Lines of rows at a time, which vectorises.
+    """Rows at a time, by vectors.
 
-    - `blank`: a row of zeros.
     - `down`, `across`: weights of shape (radius + 1,), from the middle outwards, of the type of the
       sums.
     - `sharpening`: `Sharpening`, or None where the mean is the result.
@@ -302,37 +294,32 @@ def separable_parallel(
     height, width, channels = source.shape
     radius = down.size - 1
     inset = radius if border == VALID else 0
-    margin = (radius - inset) * channels
-    pitch, size = blank.size, output.shape[1] * channels
-    padded = size + 2 * radius * channels
-    most = max(1, _GROUP // padded)
+    pitch, size = width * channels, output.shape[1] * channels
     samples = source.reshape(source.size)
-    sums = np.empty(most * pitch, down.dtype)
-    cells = np.empty(most * padded, down.dtype)
-    totals = np.empty(most * padded, down.dtype)
-    one = down.dtype.type(1)
-    y = start
-    while y < stop:
-        row, rows = y + inset, 1
-        if row >= radius:
-            rows = max(1, min(most, min(stop - y, height - radius - row)))
-        sum_columns(samples, row, height, down, border, blank, sums[: rows * pitch])
-        if border == REDUCE and is_cut(row, height, down):
-            inside = weight_inside(row, height, down)
-            for x in range(pitch):
-                sums[x] = np.true_divide(sums[x], inside)
-        for i in range(rows):
-            line = cells[i * padded : (i + 1) * padded]
-            begin(sums[i * pitch :], one, line[margin : margin + pitch])
-            pad_columns(line, radius, channels, border)
-        sum_row(cells, across, channels, totals[: rows * padded - 2 * radius * channels])
-        for i in range(rows):
-            means = totals[i * padded :][:size]
+    cells = np.empty(size + 2 * radius * channels, down.dtype)
+    begin, step = (radius - inset) * channels, radius * channels
+    most = max(1, min(_ROWS, stop - start))
+    part = np.empty((most + 2 * radius) * min(_COLUMNS, pitch) + 64 // down.itemsize, down.dtype)
+    part = part[-np.int64(part.ctypes.data) % 64 // down.itemsize :]
+    cells = np.empty((most, size + 2 * step), down.dtype)
+    sides = np.empty(2 * begin, np.int64)
+    find_sides(width, radius - inset, channels, border, sides)
+    means = np.empty(size, down.dtype)
+    for block in range(start, stop, most):
+        rows = min(most, stop - block)
+        sum_columns(source, block + inset, rows, down, border, part, cells[:, begin:])
+        for y in range(block, block + rows):
+            row, line = y + inset, cells[y - block]
+            if border == REDUCE and is_cut(row, height, down):
+                inside = weight_inside(row, height, down)
+                for x in range(begin, begin + pitch):
+                    line[x] = np.true_divide(line[x], inside)
+            fill_sides(line, begin, begin + pitch, sides, 0)
+            weigh(line, step, channels, across, means)
             if border == REDUCE:
                 divide_row(means, width, channels, across)
-            own = samples[(row + i) * pitch + inset * channels :][:size]
-            finish_samples(means, own, sharpening, finish, output[y + i].reshape(size))
-        y += rows
+            own = samples[row * pitch + inset * channels :][:size]
+            finish_samples(means, own, sharpening, finish, output[y].reshape(size))
 
 
 @inlined
@@ -422,10 +409,8 @@ def separable_cpu(task: CpuTask, sharpening: Sharpening | None = None) -> Sequen
     source, output, (weights, numbers) = task.source, task.output, _numbers(task, sharpening)
     finish = Finish.of(source.dtype, weights[0].dtype.type)
     others = (*weights, numbers, finish, task.border.code)
-    if task.level == SERIAL.id:
-        return [CpuPass(separable_serial, (source, output, *others), output.shape[0])]
-    blank = blank_row(source[0].size, source.dtype)
-    return [CpuPass(separable_parallel, (source, output, blank, *others), output.shape[0])]
+    sweep = separable_serial if task.level == SERIAL.id else separable_parallel
+    return [CpuPass(sweep, (source, output, *others), output.shape[0])]
 
 
 def separable_uncompiled(

@@ -11,7 +11,8 @@ the row; so nothing behind it is read or written, but results must not depend on
     step 1      |-----------|
     step 2              |--------------|
 
-Only bytes: their sums fit 16 bits for the masks that matter, twice as many in a register as 32.
+Of bytes, whose sums fit 16 bits for the masks that matter, twice as many are in a register as of 32
+bits; floats are the sums of `separable`.
 """
 
 from __future__ import annotations
@@ -80,39 +81,55 @@ class Loops:
     ) -> list[Any]:
         """Return the vectors `first` plus those of ``terms(i)`` for i from 0 to `count`."""
         builder, before = self._builder, self._builder.block
-        with self.repeat(count) as index:
-            totals = [builder.phi(each.type) for each in first]
-            added = list(map(builder.add, totals, terms(index)))
-            for total, begin, end in zip(totals, first, added, strict=True):
-                total.add_incoming(begin, before)
-                total.add_incoming(end, builder.block)
-        return added
+        loop, body, after = (builder.append_basic_block() for _ in range(3))
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        index = builder.phi(count.type)
+        totals = [builder.phi(each.type) for each in first]
+        builder.cbranch(builder.icmp_signed("<", index, count), body, after)
+        builder.position_at_end(body)
+        added = map(self.add, totals, terms(index))
+        following = [builder.add(index, count.type(1)), *added]
+        for each, begin, end in zip(
+            (index, *totals), (count.type(0), *first), following, strict=True
+        ):
+            each.add_incoming(begin, before)
+            each.add_incoming(end, builder.block)
+        builder.branch(loop)
+        builder.position_at_end(after)
+        return totals
+
+    def add(self, a: Any, b: Any) -> Any:
+        """Return the sum of two vectors, of whole numbers or of floats."""
+        is_whole = isinstance(a.type.element, self._ir.IntType)
+        return self._builder.add(a, b) if is_whole else self._builder.fadd(a, b)
 
     def load(self, row: Any, place: Any, bits: int = 16) -> Any:
-        """Return as many samples of a row from `place` on, widened to so many bits."""
+        """Return as many samples of a row from `place` on; whole ones widened to so many bits."""
         builder, sample = self._builder, row.type.pointee
         vector = self._ir.VectorType(sample, self.lanes).as_pointer()
         pointer = builder.bitcast(builder.gep(row, [place]), vector)
-        samples = builder.load(pointer, align=sample.width // 8)
-        return samples if sample.width == bits else builder.zext(samples, self._kind(bits))
+        samples = builder.load(pointer, align=self._context.get_abi_sizeof(sample))
+        is_wide = not isinstance(sample, self._ir.IntType) or sample.width == bits
+        return samples if is_wide else builder.zext(samples, self._kind(bits))
 
     def store(self, samples: Any, row: Any, place: Any) -> None:
         """Write samples to a row from `place` on: as many of their lowest bits as it has."""
         builder, sample = self._builder, row.type.pointee
-        if samples.type.element.width > sample.width:
+        if samples.type.element != sample:
             samples = builder.trunc(samples, self._kind(sample.width))
         pointer = builder.bitcast(builder.gep(row, [place]), samples.type.as_pointer())
-        builder.store(samples, pointer, align=sample.width // 8)
+        builder.store(samples, pointer, align=self._context.get_abi_sizeof(sample))
 
     def all(self, number: int, bits: int = 16) -> Any:
         """Return a vector of a constant."""
         return self._ir.Constant(self._kind(bits), [number] * self.lanes)
 
     def spread(self, number: Any, bits: int = 16) -> Any:
-        """Return a vector of the lowest bits of a number."""
-        kind = self._kind(bits)
-        if number.type.width > bits:
-            number = self._builder.trunc(number, kind.element)
+        """Return a vector of a number: of a whole one its lowest bits."""
+        if isinstance(number.type, self._ir.IntType) and number.type.width > bits:
+            number = self._builder.trunc(number, self._ir.IntType(bits))
+        kind = self._ir.VectorType(number.type, self.lanes)
         none = self._ir.Constant(kind, self._ir.Undefined)
         first = self._builder.insert_element(none, number, self._ir.IntType(32)(0))
         return self.chosen(first, none, [0] * self.lanes)
