@@ -160,8 +160,12 @@ class Studio:
     def raise_dock(self, name: str) -> None:
         dock = self.window.findChild(QDockWidget, name)
         assert dock is not None
-        dock.show()
-        dock.raise_()
+        button = self.window.findChild(QAbstractButton, name.replace("Dock", "PanelButton"))
+        if button is None:
+            dock.show()
+            dock.raise_()
+        elif not button.isChecked():
+            button.click()  # a panel at the bottom leaves room for the pictures
 
     def take(
         self,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from PySide6.QtCore import QRect, QSize
@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QPushButton,
     QTabBar,
+    QTextBrowser,
     QToolButton,
     QWidget,
 )
@@ -22,6 +23,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.gui.docks.runs_panel import BUTTONS
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.widgets.appearance import Appearance, Stylist
+from kernelscope.gui.widgets.theme import show_markdown
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.window.dock_list import DockName
 from tests.gui.helpers import Opener, load, wait_until
@@ -124,6 +126,24 @@ def test_windows_that_are_open_follow_the_size_of_text(
     wait_until(qtbot, lambda: looks[0]() == looks[1]())
     for viewer in viewers:
         viewer.reject()
+
+
+def test_code_in_texts_follows_the_size_of_text(qtbot: QtBot, stylist: Stylist) -> None:
+    """Qt gives it a size of its own: 9 points beside 15."""
+    view = QTextBrowser()
+    qtbot.addWidget(view)
+    show_markdown(view, "A `name` in a line\n\n```\nlines of code\n```\n\n## A heading")
+    for scale in (1.0, 1.5):
+        stylist.apply(Appearance(scale=scale))
+        sizes = {}
+        block = view.document().begin()
+        while block.isValid():
+            for part in [each.fragment() for each in cast(Iterable[Any], block)]:
+                font = part.charFormat().font().resolve(view.document().defaultFont())
+                sizes[part.text()] = font.pointSizeF()
+            block = block.next()
+        assert sizes["name"] == sizes["A "] == sizes["lines of code"] == view.font().pointSizeF()
+    assert "monospace" in view.toHtml()
 
 
 @pytest.mark.slow

@@ -95,7 +95,7 @@ class LevelsForm(QWidget):
             for name in ("black", "white")
         )
         self._automatic = tool_button(
-            "Automatic",
+            "Auto",
             "levelsOfSamples",
             lambda: session.subject.set_levels(None),
             "Black and white of the samples",

@@ -267,7 +267,7 @@ def _describe(lane: TimeLane) -> str:
     return ", ".join(parts)
 
 
-_WIDE = 100  # characters from which on the table and the time line have room beside each other
+_WIDE = 80  # characters from which on the table and the time line have room beside each other
 
 _QUIET = (
     ("overlapped", "Part of “slabs”, at the same time as other stages."),
@@ -310,7 +310,7 @@ class TimingPanel(QWidget):
         self._stages.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._line = TimeLine()
         sides = self._stages, self._line
-        self._views = tool_splitter(*sides, name="timingViews", sizes=(350, 650))
+        self._views = tool_splitter(*sides, name="timingViews", sizes=(400, 600))
         self._switch = switch(
             "Time line",
             "timingShowLine",
@@ -374,6 +374,8 @@ class TimingPanel(QWidget):
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self.show_run(self._run)
+        elif event.type() == QEvent.Type.FontChange and self.layout() is not None:
+            self._arrange()
 
     def _arrange(self) -> None:
         """Show table and time line beside each other, or one of them where there is no room."""

@@ -20,6 +20,7 @@ from kernelscope.gui.widgets.parts import (
     tool_splitter,
 )
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.theme import show_markdown
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 
@@ -126,7 +127,7 @@ class ExerciseWindow(ToolWindow):
         assert exercise is not None
         hints = [f"**Hint {n}.** {hint}" for n, hint in enumerate(exercise.hints, 1)]
         heading = f"## {exercise.title}\n\n"
-        self._text.setMarkdown(heading + "\n\n".join((exercise.text, *hints[: self._hints])))
+        show_markdown(self._text, heading + "\n\n".join((exercise.text, *hints[: self._hints])))
         left = len(hints) - self._hints
         self._hint.setEnabled(left > 0)
         self._hint.setText(f"&Hint {self._hints + 1} of {len(hints)}" if left else "No more &hints")

@@ -36,6 +36,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.widgets.messages import close_box
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row
+from kernelscope.gui.widgets.theme import show_markdown
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.teach import handbook, manual
@@ -59,7 +60,7 @@ class PageView(QTextBrowser):
 
     def show_page(self, name: str) -> None:
         self._name, self._wanted = name, []
-        self.setMarkdown(handbook.page(name, computed=self._is_made(name)))
+        show_markdown(self, handbook.page(name, computed=self._is_made(name)))
         if self._wanted:
             self._make()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any, cast
 
 from PySide6.QtCore import QByteArray, QPoint, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import (
@@ -15,9 +16,11 @@ from PySide6.QtGui import (
     QPainter,
     QPalette,
     QPixmap,
+    QTextCursor,
+    QTextFormat,
 )
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QTextEdit, QWidget
 
 from kernelscope.base.paths import RESOURCES
 
@@ -93,6 +96,23 @@ def fixed_font() -> QFont:
     font.setFamilies(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).families())
     font.setStyleHint(QFont.StyleHint.Monospace)
     return font
+
+
+def show_markdown(view: QTextEdit, text: str) -> None:
+    """Show Markdown, whose code Qt would not let follow the size of text."""
+    view.setMarkdown(text)
+    cursor = QTextCursor(view.document())
+    block = view.document().begin()
+    while block.isValid():
+        for part in [each.fragment() for each in cast(Iterable[Any], block)]:
+            style = part.charFormat()
+            if style.hasProperty(QTextFormat.Property.FontPointSize):
+                style.clearProperty(QTextFormat.Property.FontPointSize)
+                cursor.setPosition(part.position())
+                end = part.position() + part.length()
+                cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
+                cursor.setCharFormat(style)
+        block = block.next()
 
 
 def app_icon() -> QIcon:
