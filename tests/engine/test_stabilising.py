@@ -32,6 +32,7 @@ from kernelscope.schema.samples import UNIT, Kind
 from tests.filters import apply
 from tests.filters.test_noise_model import blurred, camera, clean, in_type, white
 from tests.lazy.arrays import ArraySource
+from tests.pairs import in_turn
 
 pytestmark = pytest.mark.slow
 
@@ -280,8 +281,9 @@ def test_a_whitened_picture_comes_back_as_it_was(picture: str, dtype: Any) -> No
     assert found.sigma == pytest.approx(20 / 255, rel=0.15)
 
 
-@pytest.mark.parametrize("picture", ["astronaut", "coffee"])
-@pytest.mark.parametrize("colour", ["joint", "separate"])
+@pytest.mark.parametrize(
+    ("picture", "colour"), in_turn(["astronaut", "coffee"], ["joint", "separate"], every=2)
+)
 def test_unequal_channels_are_made_alike(picture: str, colour: str) -> None:
     wanted = clean(picture)
     noise = np.random.default_rng(1).normal(0, 1, wanted.shape) * np.array([15, 8, 30]) / 255
