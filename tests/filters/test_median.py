@@ -226,6 +226,7 @@ def test_counts_at_their_bounds(size: int, backend: CpuBackend) -> None:
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("border", [Border.VALID, Border.WRAP])
 def test_counts_in_stripes_and_bands(border: Border) -> None:
     """Stripes end within a vector, within a block of columns, or with a single column."""
