@@ -81,10 +81,7 @@ class FileRow:
 
 
 class BatchQueue:
-    """Files in the order in which they are filtered.
-
-    Times are those of a clock that the caller reads, in seconds.
-    """
+    """Files in the order in which they are filtered; times are the caller's, in seconds."""
 
     def __init__(self) -> None:
         self.rows: list[FileRow] = []
@@ -267,10 +264,7 @@ class BatchOrder:
 
 
 class BatchRun:
-    """A batch whose news another thread takes when it likes.
-
-    `backends`: may be in use by others.
-    """
+    """A batch whose news another thread takes when it likes; others may use the backends."""
 
     def __init__(self, order: BatchOrder, backends: Mapping[str, Backend], costs: Costs) -> None:
         self.order, self._backends, self._costs = order, backends, costs
@@ -279,11 +273,7 @@ class BatchRun:
         self._news: deque[Event] = deque()
 
     def work(self) -> None:
-        """Run the batch on this thread.
-
-        Raises `AppError`: if the journal belongs to another recipe, or the folder cannot be written
-        to.
-        """
+        """Run the batch on this thread; raises `AppError` for its journal or folder."""
         order, settings = self.order, self.order.settings
         journal = Journal(
             order.out, order.recipe, resume=order.resumes, anew=not order.resumes, hints=HINTS

@@ -37,11 +37,7 @@ class Room(NamedTuple):
 
 
 def snapped(device: float) -> float:
-    """Return the magnification to show in place of one that was asked for.
-
-    Pixels are sharp and alike only at whole multiples, so from 200 % on there are no others.
-    `device`: device pixels per pixel of the picture.
-    """
+    """Return the magnification to show: from 200 % on whole, so that pixels are sharp and alike."""
     if device >= 2:
         return float(math.floor(device + 0.5))
     return 1.0 if 0.93 < device < 1.07 else device
@@ -74,10 +70,7 @@ class Camera:
         self._settle_scale()
 
     def lay_out(self, rooms: Sequence[Room], ratio: float, large: int | None = None) -> None:
-        """Look through views of these sizes; `ratio`: device pixels per device-independent one.
-
-        `large`: the plane whose views are larger than those of the others.
-        """
+        """Look through views of these sizes; those of the plane `large` are larger than others."""
         self._rooms, self._ratio, self._large = tuple(rooms), ratio, large
         self._settle_scale()
 

@@ -40,10 +40,7 @@ class View(StrEnum):
 
 @dataclass(frozen=True)
 class Judged:
-    """How close input and output are to the reference; None where they are not comparable.
-
-    `problem` says why the output, or without one the input, is not.
-    """
+    """How close input and output are to the reference, or the `problem` of one of them."""
 
     before: Quality | None = None
     after: Quality | None = None
@@ -61,10 +58,7 @@ def offset_of(request: Request) -> int:
 
 
 def like_output(image: Image, result: Result) -> Image:
-    """Return a picture of the input's size cropped and converted as the output is.
-
-    Border “valid” crops, and a step in grey converts to greyscale.
-    """
+    """Return a picture of the input's size cropped and converted to grey as the output is."""
     source, output = result.request.image, result.image
     planes = image.planes
     if (image.height, image.width) == (source.height, source.width):
@@ -126,10 +120,7 @@ def quality_of(result: Result | None, reference: Reference[Any] | None) -> Judge
 
 
 def judge_both(image: Image, result: Result | None, reference: Image) -> Judged:
-    """Evaluate input and output against the reference, unless the run has done so already.
-
-    Takes a while for large images: call it off the GUI thread.
-    """
+    """Evaluate input and output against the reference, unless the run has; takes a while."""
     if result is None:
         before = _judge(image, reference)
         return Judged(before) if isinstance(before, Quality) else Judged(problem=before)
@@ -152,10 +143,7 @@ def judge_both(image: Image, result: Result | None, reference: Image) -> Judged:
 def judge_volumes(
     before: Volume, after: Volume | None, reference: Volume | None
 ) -> tuple[Judged, dict[str, Histogram]]:
-    """Return the figures of input and output, and their histograms by name.
-
-    Takes a while: call it off the GUI thread.
-    """
+    """Return the figures of input and output, and their histograms; takes a while."""
     volumes = {"input": before} | ({"output": after} if after is not None else {})
     histograms = {name: _histogram(volume) for name, volume in volumes.items()}
     if reference is None:
@@ -194,10 +182,7 @@ class StepDone(NamedTuple):
 
 
 class RecipeRun:
-    """Runs a recipe from a moment on.
-
-    `request`: of all steps; see `recipe_request`.
-    """
+    """Runs the request of a recipe, see `recipe_request`, from a moment on."""
 
     def __init__(self, request: Request, moment: Moment[Any, Any], costs: Costs) -> None:
         self._request, self._moment, self._costs = request, moment, costs

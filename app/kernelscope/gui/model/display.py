@@ -94,10 +94,7 @@ def map_of(colour: str) -> ColourMap:
 
 @functools.cache
 def table(colour_map: ColourMap) -> NDArray[np.uint8]:
-    """Return the colours of a map, from its lowest to its highest value.
-
-    Shape (256, 3): red, green and blue; read-only.
-    """
+    """Return the colours of a map from the lowest value on, shape (256, 3), read-only."""
     anchors = np.array([list(bytes.fromhex(colour)) for colour in _ANCHORS[colour_map]], float)
     places = np.linspace(0, STEPS - 1, len(anchors))
     steps = np.arange(STEPS)
@@ -163,10 +160,7 @@ class Display:
     def between_percentiles(
         cls, sample: NDArray[Any], limits: tuple[float, float] | None = None
     ) -> Display:
-        """Return a display from the 0.2nd to the 99.8th percentile, of pictures and of volumes.
-
-        `limits`: the smallest and the largest value, if not all are in the sample.
-        """
+        """Return the display from the 0.2nd to the 99.8th percentile; `limits`: of all values."""
         low, high = np.percentile(sample, _SHARES).tolist()
         if low == high:  # nearly all values are equal: take in the others
             low, high = limits or (float(sample.min()), float(sample.max()))
@@ -186,10 +180,7 @@ class Display:
         return replace(self, low=low, high=max(high, low + narrowest))
 
     def of_change(self, gain: int, colour_map: ColourMap) -> Display:
-        """Return the display of differences of values that are drawn so, around the middle step.
-
-        With a gain of 1 a difference of half the width saturates.
-        """
+        """Return the display of differences; with a gain of 1 half the width saturates."""
         width = self.width / gain
         return Display(-128 / 255 * width, 127 / 255 * width, 1.0, colour_map)
 
@@ -198,10 +189,7 @@ class Display:
         return self == Display.full(dtype)
 
     def steps(self, planes: NDArray[Any]) -> NDArray[np.uint8]:
-        """Return the steps of the colour map that samples are drawn in; same shape.
-
-        Where 8 bits are drawn as they are, that is `planes` itself.
-        """
+        """Return the steps of the map for samples; `planes` itself for bytes drawn as they are."""
         if planes.dtype.kind == "u":
             if planes.dtype == np.uint8 and (self.low, self.high, self.gamma) == (0, 255, 1):
                 return planes

@@ -116,13 +116,10 @@ class Document:
 
 
 class Documents:
-    """The open pictures in the order of the film strip.
+    """The open pictures in the order of the film strip; those behind take `limit` bytes at most.
 
-    `limit`: most bytes of pictures behind the one in front.
-
-    `current`: the picture in front. `held`: those that a page still shows, behind the one in front
-    as well; they do not sleep. `forgotten`: the one that cannot be opened again since the last
-    was closed.
+    `held`: those that a page still shows, which do not sleep. `forgotten`: the one that cannot be
+    opened again since the last was closed.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -170,10 +167,7 @@ class Documents:
         )
 
     def close(self, document: Document) -> Document | None:
-        """Take a document out of the strip; return the one to show in its place, if it was shown.
-
-        `reopen` brings it back. The last one stays open.
-        """
+        """Take a document out, for `reopen`; return the one to show now, if it was in front."""
         assert len(self._open) > 1
         place = self._open.index(document)
         self._open.remove(document)
@@ -231,10 +225,7 @@ class Documents:
 def describe_memory(
     shown: Sequence[History[Any, Any]], gallery: Gallery, documents: Documents
 ) -> str:
-    """Return the memory of the process, as far as the system says, and that of the pictures kept.
-
-    Several places may keep the same picture.
-    """
+    """Return the memory of the process, and of the pictures, some of which are kept twice."""
     outputs = [each.outputs for each in shown]
     places = {
         "undo": (sum(each.bytes for each in shown), len(shown) * history.MOST_BYTES),

@@ -144,11 +144,7 @@ def draw(
     gain: int | None,
     scale: float = 1.0,
 ) -> DrawnView:
-    """Return a view of the picture of `result`; without a `gain`, with the one that shows most.
-
-    Takes a while for large images: call it off the GUI thread. `scale`: device pixels per pixel
-    that it will be drawn at first.
-    """
+    """Return a view of a picture, without a `gain` with the one that shows most; takes a while."""
     image, offset = result.image, offset_of(result.request)
     drawn = DrawnView(image, None, offset, Display.automatic(image.planes), view)
     if view is View.OUTPUT:
@@ -183,10 +179,7 @@ def draw(
 def draw_volume(
     view: View, output: Volume, other: Volume | None, gain: int | None, width: float
 ) -> DrawnView:
-    """Return a view of a volume, as `draw`; `other`: subtracted for a difference, None if unknown.
-
-    `width`: from black to white.
-    """
+    """Return a view of a volume as `draw`; `other`: to subtract; `width`: from black to white."""
     if view is View.OUTPUT:
         return DrawnView(output)
     if other is None:
@@ -196,10 +189,7 @@ def draw_volume(
 
 
 def _window_of(image: Image) -> float | None:
-    """Return the difference between black and white as a picture is seen; None if it is usual.
-
-    Floats beyond 0 to 1 have no white level, so differences are amplified relative to that.
-    """
+    """Return the width of the display of floats without a white level; None for others."""
     if image.pixels.dtype.kind != "f":
         return None
     display = Display.automatic(image.planes)

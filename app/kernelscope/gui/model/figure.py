@@ -142,11 +142,7 @@ def of_planes(rows: Sequence[Sequence[Picture]]) -> tuple[Picture, ...]:
 def caption_of(
     result: Result, judgement: Judgement | None, place: str = "", *, in_part: bool = False
 ) -> str:
-    """Return the caption of a figure: input, settings, device, time and quality.
-
-    `place`: which slice, of a volume. `in_part`: whether the figure shows a part of a picture: the
-    quality is that of the whole.
-    """
+    """Return input, settings, device, time and quality: of the whole, also if `in_part`."""
     timing = Timing.of(result)
     count = len(timing.repeats.totals) if timing.repeats is not None else 1
     measured = f"median of {count}" if count > 1 else "one run"
@@ -165,11 +161,7 @@ def caption_of(
 def region_in_view(
     seen: tuple[float, float, float, float], height: int, width: int, offset: int = 0
 ) -> Region | None:
-    """Return the part of an output or a slice that is in view; None if nothing, or all of it, is.
-
-    `seen`: left, top, right and bottom in pixels of the input. `offset`: place of the first row and
-    column in the input.
-    """
+    """Return the part of an output or slice that is `seen`; None for nothing, or all of it."""
     left, top = (max(0, int(np.floor(each - offset))) for each in seen[:2])
     right, bottom = (int(np.ceil(each - offset)) for each in seen[2:])
     right, bottom = min(right, width), min(bottom, height)
@@ -333,8 +325,7 @@ def lay_out(
 def scale_bar(picture: Picture, width: float, unit: str) -> tuple[float, str]:
     """Return a round length of about a quarter of a picture: on paper in mm, and in words.
 
-    `width`: of the picture on paper, in millimetres. A picture of 512 pixels, 80 mm wide, gets a
-    bar of 100 px, which is 15.6 mm long.
+    512 pixels on 80 mm get a bar of 100 px, which is 15.6 mm long.
     """
     whole = picture.width
     power = 10 ** math.floor(math.log10(whole / 4))

@@ -30,10 +30,7 @@ def by_category(kind: Kind) -> Groups:
 
 
 def narrowed(groups: Groups, wanted: str) -> Groups:
-    """Return the filters in which every word of `wanted` begins a word; no empty headings.
-
-    Names, categories and synonyms are searched, and the heading.
-    """
+    """Return the filters whose names, category or synonyms have words that begin as `wanted`."""
     words = wanted.casefold().split()
     found = {
         heading: [spec for spec in specs if _has_all(f"{heading} {_names(spec)}", words)]

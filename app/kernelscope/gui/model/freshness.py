@@ -66,11 +66,7 @@ class Freshness(StrEnum):
 
 
 def freshness(shown: Request | None, wanted: Request | None) -> Freshness | None:
-    """Return how the output of `shown` relates to the settings; None if nothing is shown.
-
-    `shown`: the one whose output is on the screen. `wanted`: that of the settings; None while these
-    are not valid.
-    """
+    """Return how the output `shown` relates to `wanted`, which is None for invalid settings."""
     if shown is None:
         return None
     if wanted is None or not alike(shown, wanted):
@@ -130,10 +126,7 @@ class Pace:
         return all(len(self._known.get(_kind(each), ())) >= _ENOUGH for each in _steps_of(request))
 
     def expect(self, request: Request) -> float | None:
-        """Return the seconds that `request` should take; None if its kind is unknown.
-
-        Of several steps, those whose results are known take no time.
-        """
+        """Return the seconds of the steps whose results are not known; None for an unknown kind."""
         if request.then:
             times = [self.expect(step) for step in _steps_of(request)]
             return None if None in times else sum(filter(None, times))
@@ -184,10 +177,7 @@ def pixels_of(request: Request) -> int:
 def is_worthwhile(
     shown: Region | Box | None, new: Region | Box | None, visible: Region | Box | None
 ) -> bool:
-    """Return whether a part shows enough that the `shown` part of the same result does not.
-
-    Every run changes the expected time, and with it the part that would be affordable.
-    """
+    """Return whether `new` shows enough more than `shown`: each run changes what is affordable."""
     if shown is None or new is None or type(shown) is not type(new):
         return True
     before: Any = shown
@@ -266,10 +256,7 @@ def next_run(  # noqa: C901 - one list of cases, in order
 def _emulated(
     wanted: Request, visible: Region | Box | None, expect: Callable[[Request], float | None]
 ) -> Request | None:
-    """Return the request for the whole or for the part in view, if emulating it is quick.
-
-    The first one of a kind is for a small part, which shows the cost of the whole.
-    """
+    """Return the whole or what is in view, if emulating it is quick; first a part, as a probe."""
     whole = expect(wanted)
     if whole is not None and whole <= EMULATING:
         return wanted
@@ -312,10 +299,7 @@ def _middle_of_slice(box: Box, share: float) -> Box:
 
 
 def _measuring(wanted: Request, expect: Callable[[Request], float | None]) -> Request | None:
-    """Return a part of the first step of several, where its pace on volumes is unknown.
-
-    It is not shown: the output is that of the last step, which needs the whole of the first.
-    """
+    """Return a part of the first of several steps, not to be shown, if its pace is unknown."""
     first = replace(wanted, then=(), done=())
     if wanted.done or not first.has_boxes or expect(first) is not None:
         return None

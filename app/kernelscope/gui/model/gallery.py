@@ -49,10 +49,7 @@ class Examined:
 
 
 class Gallery(Runs):
-    """The runs of a window, newest first.
-
-    `limit`: most bytes of pictures; by default `MOST_BYTES` or a quarter of the free memory.
-    """
+    """The runs of a window, newest first; pictures take `limit` bytes, or a quarter of the free."""
 
     def __init__(self, limit: int | None = None) -> None:
         super().__init__()
@@ -84,10 +81,7 @@ class Gallery(Runs):
         return next((run for run in self if run.result and run.result.request is request), None)
 
     def to_judge(self, source: Source, reference: Image | Volume) -> list[Run]:
-        """Return the runs on `source` that were not compared with `reference`.
-
-        Those whose pictures are gone lose their figures: they hold for another reference.
-        """
+        """Return the runs on `source` to compare; those without pictures lose old figures."""
         runs = [run for run in self if run.source == id(source)]
         others = [run for run in runs if run.reference is not reference]
         for run in others:
@@ -140,12 +134,7 @@ class Gallery(Runs):
 
 
 def judge_run(result: Result, part: Image | Volume, reference: Image | Volume) -> Judgement | None:
-    """Compare the input and the output of a run with a reference; takes a while.
-
-    `part`: the part of the source that the reference belongs to.
-
-    Returns None where they are not comparable.
-    """
+    """Compare a run on `part` with its reference, if they are comparable; takes a while."""
     if not result.request.step.filter.restores:
         return None
     if isinstance(part, Volume):
@@ -161,12 +150,7 @@ def judge_run(result: Result, part: Image | Volume, reference: Image | Volume) -
 
 
 def thumbnail(source: Source, side: int = THUMBNAIL_SIDE) -> NDArray[np.uint8]:
-    """Return a small picture in colour, of volumes the middle slice of the first one.
-
-    `side`: longer side in pixels, at most.
-
-    Bytes as they are; other types between their 1st and 99th percentile.
-    """
+    """Return a small colour picture, of volumes of the middle slice, from percentile 1 to 99."""
     if isinstance(source, Scan):
         voxels = source.volumes[0].voxels
         planes = voxels[len(voxels) // 2, :, :, np.newaxis]

@@ -45,10 +45,7 @@ class HeightScale(StrEnum):
     LOG = "Logarithmic"
 
     def heights(self, counts: NDArray[np.float64], top: float) -> NDArray[np.float64]:
-        """Return heights from 0 to 1, where `top` is reached; higher counts go beyond.
-
-        The logarithm of none is drawn as that of half a sample.
-        """
+        """Return heights, `top` as 1; the logarithm of none is drawn as that of half a sample."""
         result: NDArray[np.float64]
         if top <= 0:
             return np.zeros(len(counts))
@@ -100,10 +97,7 @@ class ValueAxis(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Counts of one picture, or one channel of it.
-
-    `counts` and `edges`: bin i holds values from ``edges[i]`` to ``edges[i + 1]``.
-    """
+    """Counts of one picture or channel: bin i from ``edges[i]`` to ``edges[i + 1]``."""
 
     picture: str  # “input” or “output”
     channel: str  # empty for all channels together
@@ -215,20 +209,14 @@ class HistogramCurves:
 
 
 def fine_histogram(pixels: NDArray[Any]) -> Histogram:
-    """Count the values of `pixels`, shape (height, width, channels), in bins for a close look.
-
-    Pictures of 16 bits often use a sixteenth of their range. Takes a while for large images.
-    """
+    """Count values in fine bins (16 bits often use a sixteenth of their range); takes a while."""
     if pixels.dtype == np.uint8:
         return Histogram.of(pixels)
     return Histogram(*histogram(pixels, 4096 if pixels.dtype == np.uint16 else 1024))
 
 
 def curves_of(histograms: Mapping[str, Histogram], *, by_channel: bool) -> tuple[Curve, ...]:
-    """Return a curve for each picture, or one for each channel of the output.
-
-    Without an output, the channels are those of the input.
-    """
+    """Return a curve for each picture, or for each channel of the output, else of the input."""
     if by_channel and histograms:
         picture = "output" if "output" in histograms else "input"
         each = histograms[picture]
@@ -241,10 +229,7 @@ def curves_of(histograms: Mapping[str, Histogram], *, by_channel: bool) -> tuple
 
 
 def axis_for(histograms: Iterable[Histogram], display: Display | None) -> ValueAxis:
-    """Return an axis of the values that occur and both ends of the display.
-
-    For 8 bits it is the whole range. A few values far from all others do not decide.
-    """
+    """Return an axis of the values that occur, but for a few far ones, and of the display."""
     lows, highs = [], []
     for each in histograms:
         counts, edges = each.counts.sum(axis=0), each.edges
@@ -315,10 +300,7 @@ def place_of(display: Display, handle: Handle) -> float:
 def moved(
     display: Display, handle: Handle, value: float, axis: ValueAxis, *, whole: bool = False
 ) -> Display:
-    """Return the display with a handle moved to a value; handles do not pass each other.
-
-    `whole`: level and window are whole numbers.
-    """
+    """Return the display with a handle at a value, whole if `whole`; handles pass no other."""
     if handle is Handle.MIDDLE:
         share = (value - display.low) / display.width
         limits = [0.5 ** (1 / gamma) for gamma in GAMMAS]

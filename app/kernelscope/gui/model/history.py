@@ -58,12 +58,7 @@ def references_of(
     known: References,
     shown: Reference[Volume] | None,
 ) -> dict[Volume, Reference[Volume]]:
-    """Return the references of `volumes`.
-
-    `truth`: the noise-free original of each, where it is known. `known`: references of the volumes
-    that are open. `shown`: that of the volume on the screen: one that was chosen is kept for a
-    volume of its size.
-    """
+    """Return the references of volumes: their `truth`, one that is known, or the chosen one."""
     if truth:
         truths = (Reference(volume, ReferenceOrigin.TRUTH) for volume in truth)
         return dict(zip(volumes, truths, strict=True))
@@ -204,10 +199,7 @@ class History(Generic[Opened, Part]):
         return pipeline.then if pipeline is not None else ()
 
     def followed(self, request: Request) -> Request:
-        """Return `request` with the steps after it, to the output that is shown.
-
-        Raises `InvalidParameter`: if one of them cannot work on the output of the one before.
-        """
+        """Return `request` with the steps after it; `InvalidParameter` where one cannot follow."""
         if not self.then:
             return request
         request = replace(request, then=self.then)
@@ -216,11 +208,7 @@ class History(Generic[Opened, Part]):
     def steps_to_end(
         self, request: Request, *, unestimated: bool = False
     ) -> tuple[RunSettings, ...]:
-        """Return all steps that are on, of which `request` is the one in the form.
-
-        Numbers that are known are fixed: those of later steps may not be. `unestimated` leaves all
-        estimates to the next run.
-        """
+        """Return all steps that are on, with known numbers fixed unless `unestimated`."""
         moment: Moment[Any, Any] | None = self.current
         assert moment is not None
         later: tuple[RunSettings, ...] = moment.pipeline.after if moment.pipeline else ()

@@ -47,11 +47,7 @@ def digest(text: str) -> str:
 
 
 def checked_name(name: str) -> str:
-    """Return the name of a version without spaces around it.
-
-    Raises `AppError`: if it is empty, too long, or has characters other than letters, digits and
-    ``.,+()-_``.
-    """
+    """Return the name of a version without spaces around it; raises `AppError` if it is unfit."""
     name = name.strip()
     if not name or len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
         raise AppError(
@@ -62,10 +58,7 @@ def checked_name(name: str) -> str:
 
 
 class Edits:
-    """The versions in a folder.
-
-    `folder`: made when the first version is written.
-    """
+    """The versions in a folder, which is made with the first one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -89,10 +82,7 @@ class Edits:
         return reasons
 
     def read(self, filter_id: str, level_id: str, name: str) -> Edit | None:
-        """Return a version; None if there is none of that name.
-
-        Raises `AppError`: if its file is damaged, too large, or belongs to somebody else.
-        """
+        """Return a version, or None; `AppError` for a file that is damaged, or not ours."""
         path = self._path(filter_id, level_id, name)
         if not path.exists():
             return None
@@ -104,10 +94,7 @@ class Edits:
         return edit
 
     def write(self, edit: Edit) -> None:
-        """Write a version in place of an earlier one of its name.
-
-        Raises `AppError`: if it is too large, or the folder cannot be written.
-        """
+        """Write a version over an earlier one; `AppError` if it is too large, or cannot be."""
         checked_name(edit.name)
         if len(edit.text.encode("utf-8", "replace")) > MOST_BYTES:
             raise AppError(
@@ -127,10 +114,7 @@ class Edits:
             ) from error
 
     def remove(self, filter_id: str, level_id: str, name: str) -> None:
-        """Remove a version, if it is there.
-
-        Raises `AppError`: if the folder cannot be written.
-        """
+        """Remove a version, if it is there; raises `AppError` if the folder cannot be written."""
         try:
             self._path(filter_id, level_id, name).unlink(missing_ok=True)
         except OSError as error:
@@ -171,12 +155,7 @@ _GLOBAL = re.compile(r"__global__[^;{}()]*(?:\([^()]*\)\s*)?\b(\w+)\s*\(")
 
 
 def template_for(level_id: str, launch: Launch, radius: int) -> str:
-    """Return the source of a kernel that can be launched as that of a level, and copies the image.
-
-    `radius`: of the filter's mask, in pixels: the template's default.
-
-    Returns empty if no template has the arguments of this launch.
-    """
+    """Return a kernel that copies the image, launched as a level is; empty if none can be."""
     path = FOLDER / f"{level_id}.cu"
     if launch.constants or launch.tables or launch.scratch or not path.is_file():
         return ""
@@ -187,16 +166,10 @@ def template_for(level_id: str, launch: Launch, radius: int) -> str:
 def files_for(
     name: str, text: str, filter_id: str, parameters: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Return a source and its test under the name of a new filter.
+    """Return ``NAME.cu`` and ``test_NAME.py``: a version of a kernel as that of a new filter.
 
-    `name`: id of the new filter. Kernels that begin with `filter_id` begin with `name` then.
-    `text`: a version of a kernel of a filter. `filter_id`: that filter, whose results on the CPU
-    the test expects. `parameters`: those that the test tries.
-
-    Texts by the names of their files: ``NAME.cu`` and ``test_NAME.py``.
-
-    Raises `AppError`: if the name is not an id, is that of the filter, or `text` has no kernel of
-    the filter.
+    The test expects the results of `filter_id` on the CPU with `parameters`. Raises `AppError` for
+    a name that cannot be an id, or if `text` has no kernel of the filter.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*", name) or name == filter_id:
         raise AppError(

@@ -69,10 +69,9 @@ class Rung:
 def rungs(
     spec: FilterSpec, backends: Mapping[str, Backend], availability: Mapping[str, Availability]
 ) -> tuple[Rung, ...]:
-    """Return Auto and the levels of a filter: those of the CPU, of the GPU, of the emulated one.
+    """Return Auto and the levels of CPU, GPU, and of the emulated one if there is a compiler.
 
-    `availability`: by backend; one that is missing is still being looked for. The emulated GPU has
-    no rungs without a compiler.
+    `availability` lacks a backend that is still being looked for.
     """
     found = []
     real = [each for each in backends.values() if each.id != Device.EMULATED]
@@ -125,10 +124,7 @@ def _emulated(
 
 
 def without_gpu(availability: Mapping[str, Availability]) -> str:
-    """Return how the kernels of a GPU can run without one, after a space.
-
-    Empty if that is not known yet.
-    """
+    """Return how kernels run without a GPU, after a space; empty if that is not known yet."""
     state = availability.get(Device.EMULATED.value)
     if state is None:
         return ""
@@ -301,10 +297,7 @@ class LadderModel:
     def to_compare(
         self, request: Request, offered: Sequence[Rung]
     ) -> tuple[Rung, dict[RungPlace, tuple[Source, Source]]] | None:
-        """Return the reference and the results that have not been compared with it.
-
-        The pairs are those of the reference and of the other level.
-        """
+        """Return the reference, and pairs of its result and one that was not compared with it."""
         if not self._is_compared(request):
             return None
         held = [rung for rung in offered if rung.place in self._outputs]
@@ -402,10 +395,7 @@ class KnownRung:
 
     @property
     def brief_time(self) -> str:
-        """The time of computing for the column of times, or a word or sign in its place.
-
-        Only a run on the emulated GPU leaves none.
-        """
+        """The time of computing, or a word in its place; empty only for the emulated GPU."""
         if self.time is not None:
             return duration(self.time.computing)
         if self.figure is not None:
@@ -455,11 +445,10 @@ def describe_figure(figure: RecordedTime) -> str:
 def race(
     offered: Sequence[Rung], expected: Mapping[RungPlace, float]
 ) -> tuple[list[Rung], list[Rung]]:
-    """Return the rungs to run one after the other, and those that would take too long.
+    """Return the rungs to run, the quickest first, and those that would take too long.
 
-    They run in the order of their expected time. Those whose time is unknown follow, the last
-    ones offered, which are the fastest of their device, before the others. The emulated GPU takes
-    no part: it has no times.
+    Those whose time is unknown come last, the fastest of each device (the last offered) before its
+    others. The emulated GPU has no times.
     """
     usable = [
         rung
@@ -481,11 +470,7 @@ def expected_times(
     known: Mapping[RungPlace, float],
     recorded: Recorded,
 ) -> dict[RungPlace, float]:
-    """Estimate the computing of levels in seconds, from one that was measured.
-
-    Its time is multiplied by the ratio of the two levels in the recorded figures of that kind of
-    device, at the nearest recorded setting. Measured times are passed through.
-    """
+    """Return measured times, and others by the ratio of levels in the nearest recorded setting."""
     found = dict(known)
     for device in {rung.place.device for rung in offered if rung.level is not None}:
         measured = {

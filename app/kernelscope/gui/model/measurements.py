@@ -95,10 +95,7 @@ class Profile:
 
 
 def profile(line: Interest, picture: ProfiledPicture) -> Profile:
-    """Return the samples along a line, at equal steps of at most a pixel, with both ends.
-
-    A line of more than `MOST_POINTS` pixels, most of which lie outside, has larger steps.
-    """
+    """Return the samples along a line, at most a pixel apart unless there are `MOST_POINTS`."""
     count = min(max(math.ceil(line.length), 1), MOST_POINTS) + 1
     (x, y), (end_x, end_y) = line.corners
     shares = np.linspace(0.0, 1.0, count)[:, np.newaxis]
@@ -173,8 +170,8 @@ class Statistics:
     def snr_over(self, background: Statistics, *, rician: bool) -> float:
         """Return the mean as a multiple of the noise of a region without signal.
 
-        `rician`: the noise is that of a magnitude image. Where there is no signal it follows
-        Rayleigh's law, whose deviation is 0.655 of sigma (Gudbjartsson and Patz, 1995).
+        Of a magnitude image (`rician`) it follows Rayleigh's law there, whose deviation is 0.655 of
+        sigma (Gudbjartsson and Patz, 1995).
         """
         sigma = background.deviation / RAYLEIGH if rician else background.deviation
         return _ratio(self.mean, sigma)
@@ -185,11 +182,9 @@ def statistics(
     reference: NDArray[Any] | None = None,
     peak: float | None = None,
 ) -> Statistics:
-    """Return the figures of the samples of a region.
+    """Return the figures of samples; PSNR with a `reference` of their shape.
 
-    `samples`: of any shape; numbers. `reference`: samples of the same region in the reference; of
-    another shape, there is no PSNR. `peak`: white of the reference. By default, that of the type,
-    which has to be the same then.
+    `peak`: white of the reference; by default of the type, which has to be the same then.
     """
     values = samples.astype(np.float64).reshape(-1)
     if not values.size:
@@ -208,8 +203,7 @@ def statistics(
 def contrast_to_noise(first: Statistics, second: Statistics) -> float:
     """Return |mean - mean'| / sqrt(deviation² + deviation'²) of two regions of one picture.
 
-    The form for two noisy regions, as in ultrasound imaging; it treats both alike. Others divide
-    by the deviation of the background alone. Infinite if both regions are flat and differ.
+    It treats both alike, as for ultrasound; others divide by the deviation of the background.
     """
     noise = math.hypot(first.deviation, second.deviation)
     return _ratio(abs(first.mean - second.mean), noise)
@@ -230,10 +224,7 @@ ALL_CHANNELS = "all"
 
 @dataclass(frozen=True)
 class Against:
-    """The regions, by name, that others are compared with; empty for none.
-
-    `rician`: whether the background has the noise of a magnitude image.
-    """
+    """The regions that others are compared with; `rician`: noise of a magnitude image."""
 
     cnr: str = ""
     background: str = ""
@@ -305,10 +296,7 @@ def _text(value: float, number: str, unit: str = "") -> str:
 def pictures(
     source: Image, result: Result | None, reference: Image | None
 ) -> list[ProfiledPicture]:
-    """Return the pictures to measure, each with the part of the reference to compare with.
-
-    Takes a while for large pictures: call it off the GUI thread.
-    """
+    """Return the pictures to measure, each with its part of the reference; takes a while."""
     target = colours(reference.planes) if reference is not None else None
     same = target is not None and target.shape[:2] == (source.height, source.width)
     white = source.levels.span if source.dtype.kind == "f" else None
@@ -338,10 +326,9 @@ def slices(
     planes: Sequence[Plane],
     position: Position,
 ) -> list[ProfiledPicture]:
-    """Return the slices to measure, through one voxel: those of each plane and each volume.
+    """Return the slices through one voxel, of each plane and volume; takes a while.
 
-    As elsewhere, the range of the reference from 0 counts as white for PSNR. Takes a while for
-    large volumes: call it off the GUI thread.
+    The range of the reference from 0 counts as white for PSNR, as elsewhere.
     """
     volumes = {"input": volume, "output": output, "reference": reference}
     white, peak = white_of(volume), white_of(reference) if reference is not None else None

@@ -23,10 +23,7 @@ from kernelscope.schema.samples import Kind
 
 
 class KeptSteps(NamedTuple):
-    """The steps that can be applied, of which the form edits the first.
-
-    `lost` names each of the others, with the reason.
-    """
+    """The steps that can be applied, the form's first; `lost` has the reasons of the others."""
 
     pipeline: Pipeline
     lost: tuple[tuple[str, str], ...] = ()
@@ -39,10 +36,7 @@ class KeptSteps(NamedTuple):
 
 
 def kept_steps(pipeline: Pipeline, source: Source, axis: int) -> KeptSteps | None:
-    """Return the steps of `pipeline` that can be applied to `source`; None for none.
-
-    `axis`: across which a filter for pictures takes the slices of volumes.
-    """
+    """Return the steps that `source` can take; `axis`: across slices for a picture's filter."""
     steps: list[RunSettings] = []
     lost = []
     for settings in pipeline.steps:
@@ -116,10 +110,7 @@ class Pipeline:
     # --- changes ---
 
     def reopened(self, requests: Sequence[Request]) -> Pipeline:
-        """Return the same with the numbers left open that `requests`, its first steps, estimated.
-
-        They were estimated for another input.
-        """
+        """Return the same with numbers open that `requests` estimated for another input."""
         opened = {
             before.key: each.step.unestimated
             for before, each in zip(self.before, requests, strict=False)
@@ -135,10 +126,9 @@ class Pipeline:
         return replace(self, steps=steps)
 
     def switched(self, place: int) -> Pipeline:
-        """Return the same with a step on or off.
+        """Return the same with a step on or off, except the only one that is on.
 
-        If the form edits that step, it goes on with the next one that is on, or the last before.
-        The only step that is on stays on.
+        The form leaves a step that is off for the next one that is on, or the last before.
         """
         settings = self.steps[place]
         if settings.on and not self.can_switch(place):
@@ -179,10 +169,7 @@ class Pipeline:
         return replace(self, alone=alone)._tidy()
 
     def followed(self) -> Pipeline:
-        """Return the same with a new step on the output that is shown, which the form edits.
-
-        It has the settings of the present step until the user chooses others.
-        """
+        """Return the same with a new step at the end, as the present one, which the form edits."""
         place = self.place + 1 if self.alone else len(self.steps)
         copy = renewed(self.present)
         return Pipeline((*self.steps[:place], copy, *self.steps[place:]), place)

@@ -103,10 +103,9 @@ class Interest:
         return math.hypot(end_x - x, end_y - y)
 
     def contains(self, x: float, y: float, reach: float = 0.0, aspect: float = 1.0) -> bool:
-        """Return whether a point lies within, or near a line.
+        """Return whether a point lies within, or up to `reach` pixels from a line.
 
-        - `reach`: largest distance from a line, in widths of a pixel.
-        - `aspect`: height of a pixel over its width.
+        `aspect`: height of a pixel over its width.
         """
         if self.shape is not Shape.LINE:
             return bool(_inside(self, np.array([x]), np.array([y]))[0, 0])
@@ -149,10 +148,7 @@ def _inside(region: Interest, xs: NDArray[Any], ys: NDArray[Any]) -> NDArray[np.
 
 
 class Regions:
-    """The regions of interest of a window, and the one that is chosen.
-
-    - `changed`: called after each change.
-    """
+    """The regions of interest of a window, and the chosen one; `changed` is called each time."""
 
     def __init__(self) -> None:
         self.changed: Callable[[], None] = lambda: None
@@ -220,11 +216,7 @@ class Regions:
         plane: int | None = None,
         aspect: float = 1.0,
     ) -> int:
-        """Return the place of the topmost region at a point, the chosen one first; -1 for none.
-
-        - `reach`, `aspect`: as in `Interest.contains`.
-        - `plane`: regions of other planes are not hit.
-        """
+        """Return the place of the topmost region at a point, the chosen one first; -1 for none."""
         chosen = self.chosen_in(plane)
         if chosen is not None and chosen.contains(x, y, reach, aspect):
             return self._chosen

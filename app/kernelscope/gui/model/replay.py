@@ -19,11 +19,7 @@ _INPUT, _OUTPUT = "input.png", "output.png"
 
 
 def command_line(image: Image, steps: Sequence[RunSettings]) -> str:
-    """Return the command that applies the steps to a picture, one after the other.
-
-    Only settings that differ from the defaults are written. Device and level are those of the
-    last step.
-    """
+    """Return the command that applies the steps, with the device and level of the last one."""
     first, *others = [_words(each.step) for each in steps]
     words = [PROGRAM, "apply", first[0], str(image.path or _INPUT), _OUTPUT, *first[1:]]
     words += _option_words(_place(steps[-1].options))
@@ -34,10 +30,7 @@ def command_line(image: Image, steps: Sequence[RunSettings]) -> str:
 
 
 def python(image: Image, steps: Sequence[RunSettings]) -> str:
-    """Return a program that applies the steps to a picture, one after the other.
-
-    Numbers that are still to be estimated are left to the program.
-    """
+    """Return a program that applies the steps, and estimates what is still to be estimated."""
     lines = [
         "from pathlib import Path",
         "",
@@ -99,11 +92,7 @@ def _place(options: RunOptions) -> dict[str, str]:
 
 
 def _typed(step: Step) -> list[str]:
-    """Return the parameters that have to be written.
-
-    A written parameter may imply values of others, which then have to be written as well if
-    the step has other ones.
-    """
+    """Return the parameters to write: one that is written may imply values of others."""
     typed: list[str] = []
     while True:
         given: dict[str, Any] = {}

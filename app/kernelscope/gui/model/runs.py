@@ -59,10 +59,7 @@ class RunPart:
 
 @dataclass(eq=False)
 class Run:
-    """An entry of the list of runs.
-
-    `thumbnail`, shape (height, width, 3): None until it is computed.
-    """
+    """An entry of the list of runs; its `thumbnail` is None until it is computed."""
 
     number: int
     filter_name: str
@@ -256,11 +253,7 @@ class Runs:
         self._chosen[run.work] = run
 
     def baseline(self, run: Run) -> Run | None:
-        """Return the run with which others of the same work are compared, once there is one.
-
-        It is the user's choice, else the newest of plain serial code, else the newest at the place
-        that was measured first.
-        """
+        """Return the user's choice, else the newest serial run, else that of the first place."""
         measured = [each for each in self._alike[run.work] if each.warm]
         if not measured:
             return None
@@ -283,10 +276,7 @@ class Runs:
         return len(timed | {run.where}) > 1
 
     def speed_up(self, run: Run, quantity: str) -> RunSpeedUp | None:
-        """Divide the *kernel* or *total* of the baseline by that of `run`, as their rows show them.
-
-        None at the level of the baseline, for cold runs, and until both were measured.
-        """
+        """Divide a baseline's time by that of `run`; None at its level, and for cold runs."""
         base = self.baseline(run)
         if base is None or base.where == run.where:
             return None
@@ -299,10 +289,7 @@ class Runs:
         return RunSpeedUp(quantity, *names, other, own)
 
     def is_fastest(self, run: Run, quantity: str) -> bool:
-        """Return whether no other run of this work was as fast, as surely as repeats show it.
-
-        Where times vary none is: neither one whose own do, nor one that a rival's reach.
-        """
+        """Return whether no other run of this work was as fast, as surely as repeats show it."""
         others = [
             each.spread(quantity)
             for each in self._alike[run.work]
@@ -366,11 +353,7 @@ def figures_of(
     quality: Judgement | None = None,
     remark: str = "one run",
 ) -> Figures:
-    """Return the figures of a result that is shown.
-
-    `run`: the entry of the gallery; without one the time is that of a single run. `quality`: where
-    there is a reference. `remark`: how the time was taken, of a result without an entry.
-    """
+    """Return the figures of a result; without a `run`, `remark` says how its time was taken."""
     unit = "MP/s" if result.request.source.kind is Kind.PICTURE else "Mvoxel/s"
     timing = Timing.of(result)
     cold = "≈ " if run is None and result.first and timing.seconds is not None else ""

@@ -105,8 +105,7 @@ class ViewedVolume:
 class Rendering(NamedTuple):
     """A distorted picture, and the map that straightens it.
 
-    `steps`: ndarray of uint8, shape (rows, columns). `matrix`, shape (2, 3): takes (column, row, 1)
-    to millimetres right and down of the middle of the screen.
+    `matrix` takes (column, row, 1) to millimetres right and down of the middle of the screen.
     """
 
     steps: NDArray[np.uint8]

@@ -83,10 +83,7 @@ class ViewedPicture:
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """The answer for one filter.
-
-    `planes`, shape (height, width, channels): samples of the result; None without a picture.
-    """
+    """The answer for one filter: the samples of the result, None without a picture."""
 
     planes: NDArray[Any] | None = None
     place: str = ""  # the part of the picture that it shows
@@ -133,12 +130,7 @@ def sketch(
     token: CancelToken,
     patience: float = PATIENCE,
 ) -> Sketch:
-    """Return the sketch of a step; takes a while, so call it on any thread.
-
-    `backend`: a CPU backend with one thread.
-
-    Raises `Cancelled`: if `token` is set meanwhile.
-    """
+    """Return the sketch of a step by one thread of a CPU backend; takes a while, or `Cancelled`."""
     if step.filter.kind is Kind.VOLUME:
         return Sketch(problem="Filters volumes as a whole: Run (F5) computes it.")
     try:
@@ -175,10 +167,7 @@ def _run(
 def _of_whole(
     scene: ViewedPicture, step: Step, backend: Backend, token: CancelToken, patience: float
 ) -> Sketch:
-    """Return the sketch of a filter for which every pixel looks at all the others.
-
-    Its cost grows with the square of their number, as that of a reduced picture shows.
-    """
+    """Return the sketch, or the cost, of a filter of all pairs of pixels from a reduced picture."""
     small = _reduced(scene.image)
     planes, seconds = _run(Request(small, step, _OPTIONS, live=True), backend, token, patience)
     if small is scene.image and planes is not None:

@@ -24,11 +24,7 @@ class Projection(StrEnum):
 
 
 def slab(index: int, slices: int, side: int) -> range:
-    """Return the slices around `index`, cut off at the ends of the volume.
-
-    - `slices`: thickness of the slab; 0 for all slices.
-    - `side`: the number of slices of the volume.
-    """
+    """Return `slices` slices around `index`, 0 for all, cut off at the ends of the volume."""
     if slices == 0:
         return range(side)
     first = index - (slices - 1) // 2
@@ -36,10 +32,7 @@ def slab(index: int, slices: int, side: int) -> range:
 
 
 def project(volume: Volume, axis: int, slices: range, projection: Projection) -> NDArray[Any]:
-    """Return one slice for several, by another projection than `SLICE`; its axis has length 1.
-
-    The mean is taken in double precision and returned as float32.
-    """
+    """Return one slice for several, of floats for the mean; its axis has length 1."""
     cut = [slice(None)] * 3
     cut[axis] = slice(slices.start, slices.stop)
     part: NDArray[Any] = volume.voxels[tuple(cut)]
@@ -56,8 +49,7 @@ def project_change(
 ) -> NDArray[np.float32]:
     """Return one slice for the differences of several, as `project`.
 
-    For `MAXIMUM` and `MINIMUM` that is the difference of the largest size with its sign: a maximum
-    alone would hide all that became darker.
+    For both extremes it is the largest size with its sign: a maximum would hide all that darkens.
     """
     shape = [1 if each == axis else side for each, side in enumerate(volume.voxels.shape)]
     total: NDArray[np.float64] = np.zeros(shape)
@@ -142,10 +134,7 @@ def composite(volumes: Sequence[Volume], plane: Plane, index: int) -> Image:
 
 
 def drawn_slice(volume: Volume, plane: Plane, index: int, display: Display) -> Image:
-    """Return a slice as it is drawn, for the filters for pictures.
-
-    Bytes stay as they are; other values become floats from 0, drawn black, to 1, drawn white.
-    """
+    """Return a slice as the filters for pictures take it: bytes, or floats from black to white."""
     title = f"{volume.title}, {plane.name.lower()} {index + 1}"
     cut = plane.cut(volume.voxels, index)
     if cut.dtype == np.uint8:

@@ -64,11 +64,7 @@ class ShownStep(NamedTuple):
 def rows_of(
     pipeline: Pipeline, steps: Sequence[ShownStep], last: MutableMapping[int, Facts]
 ) -> list[StepRow]:
-    """Return a row for each step.
-
-    `steps`: of the steps that are on. `last`: the facts that each step had last, by its key; it is
-    brought up to date.
-    """
+    """Return a row for each step; `last` keeps the facts that each had, by its key."""
     found = {step.settings.key: step for step in steps}
     rows = []
     for place, settings in enumerate(pipeline.steps):
@@ -145,12 +141,7 @@ def examine(
     shown: Moment[Any, Any],
     reference: object,
 ) -> Callable[[], None] | None:
-    """Return work for a thread: thumbnails and qualities that are missing; None if none are.
-
-    `first`: with the input of the first step, and its references. `shown`: the one that is shown:
-    with the references of a later input, where these are others. `reference`: the picture to
-    compare with; None for no comparison.
-    """
+    """Return work for a thread: thumbnails and qualities that are missing; None if none are."""
     done = [(result, facts) for _, result, facts in steps if result and facts]
     if all(facts.thumbnail is not None and facts.reference is reference for _, facts in done):
         return None

@@ -176,10 +176,7 @@ class SessionTimes:
             self._kernels[_place(result.request, result.level)] = seconds
 
     def same(self, request: Request) -> dict[str, float]:
-        """Return the seconds of the kernels by the id of the level, for the work of a request.
-
-        First runs are left out: the card was cold.
-        """
+        """Return the kernels' seconds by level for the work of a request; no cold runs."""
         levels = [each.id for each in request.step.filter.levels(Device.GPU)]
         known = {level: self._kernels.get(_place(request, level)) for level in levels}
         return {level: seconds for level, seconds in known.items() if seconds is not None}

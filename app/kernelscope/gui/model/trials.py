@@ -64,10 +64,7 @@ _RUN = (Ending.DONE, Ending.FAULT, Ending.DIED)  # the endings of a kernel that 
 
 
 def part_of(source: Source, side: int = SIDE) -> Image:
-    """Return the middle of a picture, without alpha.
-
-    Raises `AppError`: for volumes.
-    """
+    """Return the middle of a picture, without alpha; raises `AppError` for volumes."""
     if not isinstance(source, Image):
         raise AppError(
             "Kernels for volumes can be compiled here, but not run.",
@@ -82,12 +79,9 @@ def part_of(source: Source, side: int = SIDE) -> Image:
 
 
 def work_for(request: Request, level: Level, side: int = SIDE) -> Work:
-    """Return the data for trying a version of the kernel of a level.
+    """Return the data for trying a level on a part of the picture, up to `side` long.
 
-    `side`: longest side of the part of the picture.
-
-    Raises `AppError`: if this level cannot be tried: a volume, or a plan that needs the host in
-    between.
+    Raises `AppError` for a volume, or a plan that needs the host in between.
     """
     step = request.step
     part = Request.create(
@@ -104,10 +98,7 @@ def work_for(request: Request, level: Level, side: int = SIDE) -> Work:
 
 
 def card_work_for(request: Request, level: Level) -> Work:
-    """Return the data for trying a version on a card, with the other levels for comparison.
-
-    Raises `AppError`: as `work_for`.
-    """
+    """Return the data for a trial on a card, with the other levels; raises as `work_for`."""
     work = work_for(request, level, CARD_SIDE)
     others = {}
     for each in request.step.filter.levels(Device.GPU):
@@ -118,12 +109,7 @@ def card_work_for(request: Request, level: Level) -> Work:
 
 
 def small_work_for(request: Request, level: Level) -> Work:
-    """Return the data for checking the accesses to memory, which is far slower than a run.
-
-    It is of the usual size if a small picture would be filtered by other kernels.
-
-    Raises `AppError`: as `work_for`.
-    """
+    """Return the data for the slow check of accesses, small unless that runs other kernels."""
     usual = work_for(request, level)
     channels = usual.source.shape[-1]
     operations = channels * sum(each.operations_per_sample for each in usual.plan.plan.launches)
@@ -137,12 +123,7 @@ def _kernels(work: Work) -> list[str]:
 
 
 def cases_for(request: Request, level: Level) -> list[Work]:
-    """Return the cases of the contract with the parameters of a request.
-
-    Every type, border and number of channels that the filter takes, in odd sizes.
-
-    Raises `AppError`: as `work_for`.
-    """
+    """Return the cases of the contract: every type, border and channels, in odd sizes."""
     part_of(request.source)
     return list(_cases(request, level))
 
@@ -229,10 +210,7 @@ class Version:
     work: Work
 
     def trace(self, x: int, y: int, token: CancelToken) -> tuple[Trace, int]:
-        """Return the trace of a pixel and its thread, from a process of its own.
-
-        Raises `AppError`: if the kernel does not end, dies, or cannot be traced.
-        """
+        """Return the trace of a pixel and its thread; `AppError` if the kernel cannot be traced."""
         job = replace(self.job, target=TRACED, pixel=(x, y))
         made = try_out(job, [self.work], TrialLimits(), token)
         if made.trace is None:
@@ -251,10 +229,9 @@ def try_subject(
     *,
     graded: bool,
 ) -> Tried:
-    """Try a version as far as it can be tried here; call it off the GUI thread.
+    """Try a version as far as possible here, `graded` in all cases of the contract.
 
-    `report`: gets the number of the case that begins, from 1 on, and how many there are. `graded`:
-    in every case of the contract.
+    `report`: gets the number of the case that begins, from 1 on, and how many there are.
     """
     if subject.card is not None and not graded:
         made = _on_card(subject.card, subject, job, token)

@@ -35,10 +35,7 @@ class VolumeSeries:
         return "" if name == f"{self.what} {index + 1}" or len(set(self.names)) == 1 else name
 
     def read(self, index: int) -> Volume:
-        """Return the volume at `index`; takes a while unless `kept` has it.
-
-        Raises `AppError`: as `read_volume`.
-        """
+        """Return the volume at `index`, at once if `kept` has it; raises as `read_volume`."""
         return read_volume(self.path, index + 1, nan=self.nan)
 
     def keep(self, index: int, volume: Volume) -> None:
@@ -68,14 +65,7 @@ class FoundFile:
 
 
 def read_together(paths: Sequence[Path], nan: float | None = None) -> list[FoundFile]:
-    """Read files one after the other; takes a while.
-
-    Files of a DICOM series that was read already are not read again, and copies are left out.
-
-    `nan`: replaces NaN.
-
-    Raises `NotANumber`: if some voxels are NaN, and there is no `nan`.
-    """
+    """Read files, each DICOM series once; raises `NotANumber` unless `nan` replaces it."""
     found: list[FoundFile] = []
     series: dict[tuple[Path, str], Path] = {}
     for path in paths:

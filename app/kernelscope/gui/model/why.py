@@ -33,10 +33,7 @@ _OF_CARD = MemorySpace.GLOBAL, MemorySpace.TEXTURE  # memories outside the multi
 
 
 def with_neighbours(entries: Sequence[KnownRung]) -> list[KnownRung]:
-    """Return the rungs, each with the one that it is compared with.
-
-    That is level *global* of a GPU, for itself the level before it, and the first one of the CPU.
-    """
+    """Return the rungs with what each is compared with: level *global*, or the CPU's first."""
     found = []
     for entry in entries:
         place = entry.rung.place
@@ -54,10 +51,7 @@ def with_neighbours(entries: Sequence[KnownRung]) -> list[KnownRung]:
 
 
 def times_of(entry: KnownRung) -> str:
-    """Return by how much a level is faster than that beside it, and where the times come from.
-
-    Empty unless both were measured here, or recorded at one setting.
-    """
+    """Return by how much a level beats that beside it, and where both times come from; or ""."""
     times = _both(entry)
     if times is None or entry.beside is None:
         return ""
@@ -75,9 +69,8 @@ def times_of(entry: KnownRung) -> str:
 def loads_of(
     entry: KnownRung, counted: Mapping[str, CountedRung], request: Request, where: str = ""
 ) -> list[str]:
-    """Return sentences on the counted loads of a level and the one beside it, by their ids.
+    """Return sentences on the counted loads of a level and the one beside it, and its bound.
 
-    One says whether the counts agree with the times, the last one what bounds the level.
     `request`: the work that was counted; `where`: its part, if it was a part.
     """
     level, beside = entry.rung.level, entry.beside

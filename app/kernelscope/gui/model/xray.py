@@ -68,10 +68,7 @@ class ThreadStep:
 
 
 class Xray:
-    """A thread of a block.
-
-    `file`: the source whose lines are shown where it calls those of a header; by default headers'.
-    """
+    """A thread of a block; `file` is shown where it calls a header's function."""
 
     def __init__(self, trace: Trace, thread: int, file: str = "") -> None:
         self.trace, self.thread, self._file = trace, thread, file
@@ -91,11 +88,7 @@ class Xray:
         return self.thread % WARP
 
     def _cells(self, array: NDArray[Any], offset: NDArray[Any]) -> list[Cell | None]:
-        """Return the pixels of the input at offsets in bytes, each in the array of a number.
-
-        A padded copy of the input has them as well; the cells around it have none. So have the sums
-        of a filter of two passes, which lie where its pixels do.
-        """
+        """Return the pixels at offsets in bytes, also of a padded copy or sums of two passes."""
         found: list[Cell | None] = [None] * len(offset)
         for number in self._pictures:
             each = self.scene.arrays[number]
@@ -113,10 +106,7 @@ class Xray:
         return found
 
     def _shared_cells(self) -> dict[tuple[int, int], list[tuple[int, Cell | None]]]:
-        """Return which pixels each byte of shared memory was copied from, and at which records.
-
-        That is the last one that the writing thread had read, if the values are the same.
-        """
+        """Return the pixels of each byte: what its thread had read last, if the values agree."""
         records = self.trace.records
         spaces = self.scene.spaces()[records["array"]]
         reads = (records["event"] == Event.READ) & np.isin(
