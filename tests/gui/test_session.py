@@ -59,6 +59,7 @@ from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
+from kernelscope.schema.samples import Kind
 from tests.gui.helpers import FakeCpu, FakeGpu
 
 GPU = {"gpu": Availability(True, "A card"), "cpu": Availability(True, "This CPU")}
@@ -234,6 +235,45 @@ def test_volumes_of_a_microscope_get_no_filter_for_mri() -> None:
         session.volumes.open_volumes(Scan((volume,)))
         session.bring_to_front(session.volumes)
         assert (session.filter_id == "median") is microscope
+
+
+@pytest.mark.parametrize(
+    ("kind", "filter_id", "why"),
+    [
+        (Kind.PICTURE, "mean", ""),
+        (Kind.PICTURE, "laplace", "Laplace does not restore a picture"),
+        (Kind.VOLUME, "mean", ""),
+        (Kind.VOLUME, "laplace", "Laplace does not restore a volume"),
+    ],
+)
+def test_pictures_and_volumes_are_evaluated_alike(kind: Kind, filter_id: str, why: str) -> None:
+    session = made()
+    if kind is Kind.PICTURE:
+        picture = Image.from_array(np.full((4, 5), 90, np.uint8))
+        truth, output = (Image.from_array(np.full((4, 5), each, np.uint8)) for each in (100, 97))
+        session.pictures.open_picture(picture)
+        session.pictures.set_reference(truth)
+        session.set_filter(filter_id)
+    else:
+        volume, truth, after = (
+            Volume.from_array(np.full((3, 4, 5), each, np.uint8)) for each in (90, 100, 97)
+        )
+        output = Scan((after,))
+        session.volumes.open_volumes(Scan((volume,)), [truth])
+        session.bring_to_front(session.volumes)
+        session.set_filter(filter_id)
+    subject = session.subject
+    request = subject.request(session.require())
+    subject.show_result(Result(request, output, "cpu", "parallel", ()))
+    judged, histograms = subject.evaluation()()
+    assert histograms.keys() == {"input", "output"}
+    assert judged.before is not None
+    assert judged.problem.startswith(why)
+    assert bool(judged.problem) is bool(why)
+    assert (judged.after is None) is bool(why)
+    # The ratio of the differences, 10 and 3, whatever counts as white.
+    gain = 20 * np.log10(10 / 3)
+    assert why or judged.after.psnr - judged.before.psnr == pytest.approx(gain, abs=1e-4)
 
 
 def test_settings_survive_as_texts() -> None:

@@ -119,54 +119,57 @@ def quality_of(result: Result | None, reference: Reference[Any] | None) -> Judge
     return result.quality
 
 
-def judge_both(image: Image, result: Result | None, reference: Image) -> Judged:
+def output_of(result: Result, part: Image | Volume) -> Image | Volume:
+    """Return the output of a part of the source."""
+    if isinstance(part, Image):
+        return result.image
+    pairs = zip(result.request.scan.volumes, result.scan.volumes, strict=True)
+    return next(after for before, after in pairs if before is part)
+
+
+def judge_both(part: Image | Volume, result: Result | None, reference: Image | Volume) -> Judged:
     """Evaluate input and output against the reference, unless the run has; takes a while."""
     if result is None:
-        before = _judge(image, reference)
-        return Judged(before) if isinstance(before, Quality) else Judged(problem=before)
+        before = _judge(part, reference)
+        return Judged(problem=before) if isinstance(before, str) else Judged(before)
     known = result.quality if result.request.reference is reference else None
     if known is not None and known.before is not None:
         return Judged(known.before, known.after)
-    reference = like_output(reference, result)
-    before = _judge(like_output(image, result), reference)
+    output, kind = output_of(result, part), "volume"
+    if isinstance(part, Image) and isinstance(reference, Image):
+        part, reference = like_output(part, result), like_output(reference, result)
+        kind = "picture"
+    before = _judge(part, reference)
     spec = result.request.step.filter
-    after: Quality | str = f"{spec.name} does not restore a picture: its result is not compared."
+    after: Quality | str = f"{spec.name} does not restore a {kind}: its result is not compared."
     if spec.restores:
-        after = _judge(result.image, reference)
+        after = _judge(output, reference)
     return Judged(
-        before if isinstance(before, Quality) else None,
-        after if isinstance(after, Quality) else None,
+        None if isinstance(before, str) else before,
+        None if isinstance(after, str) else after,
         after if isinstance(after, str) else "",
     )
 
 
-def judge_volumes(
-    before: Volume, after: Volume | None, reference: Volume | None
-) -> tuple[Judged, dict[str, Histogram]]:
-    """Return the figures of input and output, and their histograms; takes a while."""
-    volumes = {"input": before} | ({"output": after} if after is not None else {})
-    histograms = {name: _histogram(volume) for name, volume in volumes.items()}
-    if reference is None:
-        return Judged(), histograms
-    figures = {
-        name: judge_volume(volume.voxels, reference.voxels, levels=reference.levels)
-        for name, volume in volumes.items()
-    }
-    return Judged(figures["input"], figures.get("output")), histograms
-
-
-def _histogram(volume: Volume) -> Histogram:
-    voxels = volume.voxels
-    if voxels.dtype == np.int16:
-        voxels = voxels.astype(np.float32)
-    return fine_histogram(voxels.reshape(-1, volume.width, 1))
-
-
-def _judge(image: Image, reference: Image) -> Quality | str:
+def _judge(part: Image | Volume, reference: Image | Volume) -> Quality | str:
+    levels = reference.levels
     try:
-        return judge(colours(image.planes), colours(reference.planes), levels=reference.levels)
+        if isinstance(part, Volume) and isinstance(reference, Volume):
+            return judge_volume(part.voxels, reference.voxels, levels=levels)
+        assert isinstance(part, Image)
+        assert isinstance(reference, Image)
+        return judge(colours(part.planes), colours(reference.planes), levels=levels)
     except Incomparable as error:
         return str(error)
+
+
+def histogram_of(part: Image | Volume) -> Histogram:
+    if isinstance(part, Image):
+        return fine_histogram(colours(part.planes))
+    voxels = part.voxels
+    if voxels.dtype == np.int16:
+        voxels = voxels.astype(np.float32)
+    return fine_histogram(voxels.reshape(-1, part.width, 1))
 
 
 class StepProgress(NamedTuple):

@@ -24,7 +24,6 @@ from kernelscope.gui.model.history import sizes_of
 from kernelscope.gui.model.runs import Run, Runs
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
-from kernelscope.images.judging.metrics import judge_volume
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
@@ -137,14 +136,6 @@ def judge_run(result: Result, part: Image | Volume, reference: Image | Volume) -
     """Compare a run on `part` with its reference, if they are comparable; takes a while."""
     if not result.request.step.filter.restores:
         return None
-    if isinstance(part, Volume):
-        assert isinstance(reference, Volume)
-        pairs = zip(result.request.scan.volumes, result.scan.volumes, strict=True)
-        output = next(after for before, after in pairs if before is part)
-        levels = reference.levels
-        before = judge_volume(part.voxels, reference.voxels, levels=levels)
-        return Judgement(before, judge_volume(output.voxels, reference.voxels, levels=levels))
-    assert isinstance(reference, Image)
     judged = judge_both(part, result, reference)
     return Judgement(judged.before, judged.after) if judged.after is not None else None
 

@@ -18,7 +18,15 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.step import Step
-from kernelscope.gui.model.comparison import Evaluation, View, quality_of
+from kernelscope.gui.model.comparison import (
+    Evaluation,
+    Judged,
+    View,
+    histogram_of,
+    judge_both,
+    output_of,
+    quality_of,
+)
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.figure import Figure, FigurePart
@@ -566,7 +574,17 @@ class Subject(Observed, Generic[Opened, Part]):
             self.history.amend(references=references)
 
     def evaluation(self) -> Callable[[], Evaluation]:
-        raise NotImplementedError
+        """Return a function, for any thread, of the figures and histograms of input and output."""
+        part, result, reference = self.part, self.result, self.reference
+
+        def evaluate() -> Evaluation:
+            shown: dict[str, Image | Volume] = {"input": part}
+            if result is not None:
+                shown["output"] = output_of(result, part)
+            judged = judge_both(part, result, reference.image) if reference else Judged()
+            return judged, {name: histogram_of(each) for name, each in shown.items()}
+
+        return evaluate
 
     def keep_judgement(self, judged: object, judgement: Judgement | None) -> None:
         """Keep a comparison with the reference; `judged`: the value of `to_judge` then."""

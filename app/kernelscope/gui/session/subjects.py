@@ -16,11 +16,7 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.slices import SliceUnit, picture_of
 from kernelscope.files.names import stem_of
 from kernelscope.gui.model.comparison import (
-    Evaluation,
-    Judged,
     View,
-    judge_both,
-    judge_volumes,
     offset_of,
     with_reference,
 )
@@ -35,7 +31,6 @@ from kernelscope.gui.model.figure import (
     of_slices,
     region_in_view,
 )
-from kernelscope.gui.model.histogram_plot import fine_histogram
 from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin, references_of
 from kernelscope.gui.model.measurements import ProfiledPicture, pictures, size_of, slices, steps_of
 from kernelscope.gui.model.regions import Interest
@@ -56,7 +51,6 @@ from kernelscope.gui.session.subject import (
     Subject,
 )
 from kernelscope.images.image import Image
-from kernelscope.images.judging import colours
 from kernelscope.images.planes import Plane
 from kernelscope.images.scan import MAX_COMPONENTS, Scan
 from kernelscope.images.volume import Volume, check_reference
@@ -166,20 +160,6 @@ class PictureSubject(Subject[Image, Image]):
         if not isinstance(reference, Image):
             return {}
         return {known.source: Reference(reference, ReferenceOrigin.CHOSEN)}
-
-    def evaluation(self) -> Callable[[], Evaluation]:
-        moment, reference = self.moment, self.reference
-        planes = {"input": moment.source.planes}
-        if moment.result is not None:
-            planes["output"] = moment.result.image.planes
-
-        def evaluate() -> Evaluation:
-            judged = Judged()
-            if reference is not None:
-                judged = judge_both(moment.source, moment.result, reference.image)
-            return judged, {name: fine_histogram(colours(each)) for name, each in planes.items()}
-
-        return evaluate
 
     # --- to save ---
 
@@ -354,18 +334,6 @@ class VolumeSubject(Subject[Scan, Volume]):
         if request is not None and request.by_slices and request.step.axis != self.slice_axis:
             return False
         return super().is_current(settings)
-
-    def evaluation(self) -> Callable[[], Evaluation]:
-        volume, output, reference = (
-            self.part,
-            self.shown_output,
-            self.reference,
-        )
-        result = self.result
-        image = reference.image if reference is not None else None
-        if result is not None and not result.request.step.filter.restores:
-            output = None  # it does not compare with the reference
-        return lambda: judge_volumes(volume, output, image)
 
     # --- slices before a run ---
 
