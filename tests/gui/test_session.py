@@ -38,7 +38,7 @@ from kernelscope.gui.model import freshness
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.freshness import MOVING, RESTING, Freshness, is_worthwhile
-from kernelscope.gui.model.history import History, Moment
+from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin
 from kernelscope.gui.model.ladder import AUTO, RungPlace
 from kernelscope.gui.model.pipeline import Pipeline, kept_steps
 from kernelscope.gui.session.canvas_view import SEEN
@@ -50,7 +50,7 @@ from kernelscope.gui.session.session import (
     Session,
     Values,
 )
-from kernelscope.gui.session.subject import MOMENT, RESULT, Fields, Observed
+from kernelscope.gui.session.subject import MOMENT, REFERENCED, RESULT, Fields, Observed
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work import tasks
@@ -248,20 +248,21 @@ def test_volumes_of_a_microscope_get_no_filter_for_mri() -> None:
 )
 def test_pictures_and_volumes_are_evaluated_alike(kind: Kind, filter_id: str, why: str) -> None:
     session = made()
+    output: Image | Scan
     if kind is Kind.PICTURE:
-        picture = Image.from_array(np.full((4, 5), 90, np.uint8))
-        truth, output = (Image.from_array(np.full((4, 5), each, np.uint8)) for each in (100, 97))
+        picture, truth, output = (
+            Image.from_array(np.full((4, 5), each, np.uint8)) for each in (90, 100, 97)
+        )
         session.pictures.open_picture(picture)
         session.pictures.set_reference(truth)
-        session.set_filter(filter_id)
     else:
-        volume, truth, after = (
+        volume, original, after = (
             Volume.from_array(np.full((3, 4, 5), each, np.uint8)) for each in (90, 100, 97)
         )
         output = Scan((after,))
-        session.volumes.open_volumes(Scan((volume,)), [truth])
+        session.volumes.open_volumes(Scan((volume,)), [original])
         session.bring_to_front(session.volumes)
-        session.set_filter(filter_id)
+    session.set_filter(filter_id)
     subject = session.subject
     request = subject.request(session.require())
     subject.show_result(Result(request, output, "cpu", "parallel", ()))
@@ -274,6 +275,38 @@ def test_pictures_and_volumes_are_evaluated_alike(kind: Kind, filter_id: str, wh
     # The ratio of the differences, 10 and 3, whatever counts as white.
     gain = 20 * np.log10(10 / 3)
     assert why or judged.after.psnr - judged.before.psnr == pytest.approx(gain, abs=1e-4)
+
+
+def test_the_first_reference_of_pictures_and_of_volumes_is_told_once() -> None:
+    session, told = made(), []
+    session.when({REFERENCED}, lambda: told.append(session.kind))
+    plain, noisy, first = (Volume.from_array(np.full((3, 4, 5), n, np.uint8)) for n in (9, 8, 7))
+    session.volumes.open_volumes(Scan((first,)))
+    assert not told
+    session.volumes.open_volumes(Scan((noisy,)), [plain])
+    assert session.volumes.reference.image is plain
+    assert len(told) == 1
+    session.volumes.push(session.volumes.moment)
+    assert len(told) == 1
+    session.pictures.open_picture(grey())
+    moment = session.pictures.moment
+    truth = Reference(grey(), ReferenceOrigin.NOISE)
+    session.pictures.push(replace(moment, references={moment.source: truth}))
+    assert len(told) == 2
+
+
+@pytest.mark.parametrize(
+    ("title", "name"), [("scan.ome.tif", "scan-median"), ("a.b.png", "a.b-median")]
+)
+def test_a_result_is_saved_under_the_name_of_its_file(title: str, name: str) -> None:
+    session = made()
+    session.pictures.open_picture(Image.from_array(np.zeros((4, 5), np.uint8), title))
+    session.set_filter("median")
+    request = session.subject.request(session.require())
+    session.subject.show_result(Result(request, grey(), "cpu", "parallel", ()))
+    saved = session.subject.output()
+    assert saved is not None
+    assert saved.name == name
 
 
 def test_settings_survive_as_texts() -> None:

@@ -246,7 +246,11 @@ class Subject(Observed, Generic[Opened, Part]):
         self.push(self.session.with_steps(self, moment))
 
     def push(self, moment: Moment[Opened, Part]) -> None:
-        self.show_steps(moment, as_step=True)
+        had_none = self.reference is None
+        with self.changing():
+            self.show_steps(moment, as_step=True)
+            if had_none and self.reference is not None:
+                self.note(REFERENCED)
 
     def show_steps(self, moment: Moment[Opened, Part], *, as_step: bool) -> None:
         """Show other steps with their input and output; as a step that Undo takes back."""

@@ -14,7 +14,7 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.engine.slices import SliceUnit, picture_of
-from kernelscope.files.names import stem_of
+from kernelscope.files.names import stem, stem_of
 from kernelscope.gui.model.comparison import (
     View,
     offset_of,
@@ -44,7 +44,6 @@ from kernelscope.gui.session.subject import (
     MAP,
     MOMENT,
     PART,
-    REFERENCED,
     RESULT,
     Fields,
     Savable,
@@ -85,13 +84,6 @@ class PictureSubject(Subject[Image, Image]):
     def _together(self, parts: Sequence[Image]) -> Image:
         (image,) = parts
         return image
-
-    def push(self, moment: Moment[Image, Image]) -> None:
-        had_none = self.reference is None
-        with self.changing():
-            super().push(moment)
-            if had_none and self.reference is not None:
-                self.note(REFERENCED)
 
     # --- runs ---
 
@@ -167,7 +159,7 @@ class PictureSubject(Subject[Image, Image]):
         if self.result is None:
             return None
         request = self.result.request
-        name = f"{Path(request.source.title).stem}-{request.step.filter.id}"
+        name = f"{stem(Path(request.source.title))}-{request.step.filter.id}"
         return Savable([self.result.image], name)
 
     def difference(self) -> Callable[[], Savable] | None:
@@ -175,7 +167,7 @@ class PictureSubject(Subject[Image, Image]):
         image = drawing.change if drawing is not None else None
         if drawing is None or image is None:
             return None
-        name = f"{Path(image.title).stem}-{drawing.view}"
+        name = f"{stem(Path(image.title))}-{drawing.view}"
         return lambda: Savable([image], name)
 
     def figure(self) -> Callable[[View | None, FigurePart], Figure]:
