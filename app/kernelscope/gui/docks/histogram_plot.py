@@ -33,6 +33,7 @@ from kernelscope.gui.model.display import ColourMap, Display, short, table
 from kernelscope.gui.model.histogram_plot import Curve, Handle, HistogramCurves, ValueAxis
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import dressed, in_column, look_at_every_item
+from kernelscope.gui.widgets.tiles import image_of
 
 WIDTH, HEIGHT = 15, 17  # in pixels; the tip is in the middle of the upper edge
 _COARSE = 10  # small steps in one large step
@@ -318,7 +319,7 @@ class HistogramPlot(QWidget):
         colours = np.empty((1, count, 4), np.uint8)
         colours[0, :, :3] = table(self._colour_map)[display.steps(values)][:, ::-1]
         colours[..., 3] = 255
-        return QImage(colours.data, count, 1, 4 * count, QImage.Format.Format_RGB32).copy()
+        return image_of(colours, QImage.Format.Format_RGB32)
 
     # --- places ---
 

@@ -98,6 +98,7 @@ from kernelscope.gui.widgets.parts import (
 )
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.tables import FigureDelegate
+from kernelscope.gui.widgets.tiles import image_of
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
@@ -579,8 +580,7 @@ class ParityDialog(QDialog):
 def _map(parity: Parity) -> QLabel:
     differences = parity.map[parity.place[0]] if parity.map.ndim == 3 else parity.map
     grey = _reduced(differences, parity.largest)
-    height, width = grey.shape
-    image = QImage(grey.tobytes(), width, height, width, QImage.Format.Format_Grayscale8).copy()
+    image = image_of(grey, QImage.Format.Format_Grayscale8)
     shown = dressed(QLabel(), "parityMap", "Map of the differences")
     scaled = image.scaled(_SIDE, _SIDE, Qt.AspectRatioMode.KeepAspectRatio)
     shown.setPixmap(QPixmap.fromImage(scaled))

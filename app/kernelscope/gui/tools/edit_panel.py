@@ -61,6 +61,7 @@ from kernelscope.gui.widgets.parts import (
     text_label,
 )
 from kernelscope.gui.widgets.tables import CopyableTree
+from kernelscope.gui.widgets.tiles import image_of
 from kernelscope.gui.work.background import Background
 
 _STEPS = {Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1, Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1}
@@ -164,7 +165,7 @@ def _grey(comparison: Comparison) -> QImage:
     if comparison.output.dtype.kind == "u":
         low, high = 0.0, float(np.iinfo(comparison.output.dtype).max)
     scaled = (values - low) * (255 / max(high - low, 1e-30))
-    return _image(scaled.astype(np.uint8), QImage.Format.Format_Grayscale8)
+    return image_of(scaled.astype(np.uint8), QImage.Format.Format_Grayscale8)
 
 
 def _mask(comparison: Comparison) -> QImage:
@@ -174,12 +175,9 @@ def _mask(comparison: Comparison) -> QImage:
     for axis in (0, 1):
         for way in (-1, 1):
             grown |= np.roll(wrong, way, axis)
-    return _image(np.where(grown[1:-1, 1:-1], 255, 0).astype(np.uint8), QImage.Format.Format_Alpha8)
-
-
-def _image(values: np.ndarray[tuple[int, int], np.dtype[np.uint8]], kind: QImage.Format) -> QImage:
-    height, width = values.shape
-    return QImage(np.ascontiguousarray(values).tobytes(), width, height, width, kind).copy()
+    return image_of(
+        np.where(grown[1:-1, 1:-1], 255, 0).astype(np.uint8), QImage.Format.Format_Alpha8
+    )
 
 
 class WrongPixelsBox(QWidget):

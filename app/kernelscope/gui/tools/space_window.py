@@ -27,6 +27,7 @@ from kernelscope.gui.viewer import marks
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import Slider, choice_box
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row, labelled, push_button
+from kernelscope.gui.widgets.tiles import image_of
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -71,10 +72,7 @@ class SpaceView(QWidget):
         self._image = None
         self._hint = "Press Run (F5)" if rendering is None else ""
         if rendering is not None:
-            rows, columns = rendering.steps.shape
-            steps = np.ascontiguousarray(rendering.steps)
-            layout = QImage.Format.Format_Grayscale8
-            self._image = QImage(steps.data, columns, rows, columns, layout).copy()
+            self._image = image_of(rendering.steps, QImage.Format.Format_Grayscale8)
             self._matrix, self._radius, self._zoom = rendering.matrix, radius, camera.zoom
         self.update()
 

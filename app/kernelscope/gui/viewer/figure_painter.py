@@ -18,7 +18,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtSvg import QSvgGenerator
 
-from kernelscope.gui.model.display import STEPS, table
+from kernelscope.gui.model.display import table
 from kernelscope.gui.model.figure import (
     Figure,
     FigureArea,
@@ -30,6 +30,7 @@ from kernelscope.gui.model.figure import (
 from kernelscope.gui.model.regions import Interest
 from kernelscope.gui.viewer.layer import as_qimage, is_smooth
 from kernelscope.gui.viewer.region_tool import path_of
+from kernelscope.gui.widgets.tiles import image_of
 
 UNITS = 20  # units of the painter for a millimetre: whole sizes of letters are fine enough there
 
@@ -198,10 +199,7 @@ class FigurePainter:
         """Draw the colours from the lowest to the highest value, and three of the values."""
         assert picture.bar is not None
         colours, room = table(picture.display.colour_map), _rect(area)
-        # Kept while it is drawn: the image borrows it.
-        row = colours.tobytes()
-        image = QImage(row, STEPS, 1, 3 * STEPS, QImage.Format.Format_RGB888)
-        painter.drawImage(room, image)
+        painter.drawImage(room, image_of(colours[None], QImage.Format.Format_RGB888))
         below = QRectF(room.left(), room.bottom(), room.width(), 1.4 * self._font.pixelSize())
         sides = (
             Qt.AlignmentFlag.AlignLeft,

@@ -22,6 +22,7 @@ from kernelscope.engine.region import Region
 from kernelscope.gui.model.display import ColourMap, Display, table
 from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
 from kernelscope.gui.model.slice_drawing import Look, Projection, project, project_change, slab
+from kernelscope.gui.widgets.tiles import image_of
 from kernelscope.images.image import Image
 from kernelscope.images.judging.pictures import ZERO
 from kernelscope.images.planes import Plane
@@ -187,7 +188,7 @@ class Layer:
             if part.colours is None:
                 cached = as_qimage(crop, part.added or self._display)
             else:
-                cached = _converted(part.colours(crop), QImage.Format.Format_RGBA8888, _BLENDED)
+                cached = image_of(part.colours(crop), QImage.Format.Format_RGBA8888, _BLENDED)
         drawn[key] = cached
         target = QRectF(
             left + columns.start * wide,
@@ -230,26 +231,18 @@ def as_qimage(planes: NDArray[Any], display: Display) -> QImage:
         pixels[:, :, :3] = _coloured(steps, display)
         scale = 255 / white_level(planes.dtype)
         pixels[:, :, 3] = np.rint((planes[:, :, -1] * scale).clip(0, 255))
-        return _converted(pixels, QImage.Format.Format_RGBA8888, _BLENDED)
+        return image_of(pixels, QImage.Format.Format_RGBA8888, _BLENDED)
     if channels == 3:
-        return _converted(_coloured(steps, display), QImage.Format.Format_RGB888, opaque)
+        return image_of(_coloured(steps, display), QImage.Format.Format_RGB888, opaque)
     if display.colour_map is ColourMap.GREY:
-        return _converted(steps, QImage.Format.Format_Grayscale8, opaque)
-    return _converted(_coloured(steps, display), QImage.Format.Format_RGB888, opaque)
+        return image_of(steps, QImage.Format.Format_Grayscale8, opaque)
+    return image_of(_coloured(steps, display), QImage.Format.Format_RGB888, opaque)
 
 
 def _coloured(steps: NDArray[np.uint8], display: Display) -> NDArray[np.uint8]:
     if steps.shape[2] == 1:
         return table(display.colour_map)[steps[:, :, 0]]
     return 255 - steps if display.colour_map is ColourMap.INVERTED else steps
-
-
-def _converted(samples: NDArray[Any], layout: QImage.Format, wanted: QImage.Format) -> QImage:
-    """Return an image of its own, from bytes that are only borrowed meanwhile."""
-    samples = np.ascontiguousarray(samples)
-    height, width = samples.shape[:2]
-    borrowed = QImage(samples.data, width, height, samples.strides[0], layout)
-    return borrowed.convertToFormat(wanted)
 
 
 def _span(start: float, stop: float, block: float, length: int) -> range:

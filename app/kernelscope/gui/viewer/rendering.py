@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QImage, QPainter
 
+from kernelscope.gui.widgets.tiles import image_of
 from kernelscope.images.image import Image
 
 
@@ -20,9 +21,9 @@ def to_clipboard(image: Image) -> QImage:
     if planes.dtype == np.float32:
         planes = np.rint(planes.clip(0, 1) * np.float32(65535)).astype(np.uint16)
     if image.channels == 1:
-        return _wrap(planes, QImage.Format.Format_Grayscale16)
+        return image_of(planes, QImage.Format.Format_Grayscale16)
     layout = QImage.Format.Format_RGBA64 if image.has_alpha else QImage.Format.Format_RGBX64
-    return _wrap(_rgba(planes, 65535), layout)
+    return image_of(_rgba(planes, 65535), layout)
 
 
 def from_clipboard(image: QImage) -> NDArray[Any]:
@@ -43,11 +44,11 @@ def _as_qimage(planes: NDArray[np.uint8]) -> QImage:
     """Return 8-bit samples, shape (height, width, channels), as a QImage of their own."""
     match planes.shape[2]:
         case 1:
-            return _wrap(planes, QImage.Format.Format_Grayscale8)
+            return image_of(planes, QImage.Format.Format_Grayscale8)
         case 3:
-            return _wrap(planes, QImage.Format.Format_RGB888)
+            return image_of(planes, QImage.Format.Format_RGB888)
         case _:
-            return _wrap(_rgba(planes, 255), QImage.Format.Format_RGBA8888)
+            return image_of(_rgba(planes, 255), QImage.Format.Format_RGBA8888)
 
 
 def _rgba(planes: NDArray[Any], opaque: int) -> NDArray[Any]:
@@ -57,13 +58,6 @@ def _rgba(planes: NDArray[Any], opaque: int) -> NDArray[Any]:
     result[:, :, :3] = colours
     result[:, :, 3] = planes[:, :, -1] if planes.shape[2] in (2, 4) else opaque
     return result
-
-
-def _wrap(samples: NDArray[Any], layout: QImage.Format) -> QImage:
-    samples = np.ascontiguousarray(samples)
-    height, width = samples.shape[:2]
-    image = QImage(samples.data, width, height, samples.strides[0], layout)
-    return image.copy()  # `samples` may be gone before the picture is
 
 
 def _unwrap(image: QImage, dtype: type[np.generic], channels: int) -> NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,10 +95,14 @@ def draw_tile(
     draw_lines(painter, tile.lines, room, ink, ink if selected else theme.quiet_text(palette))
 
 
-def image_of(pixels: NDArray[np.uint8]) -> QImage:
-    """Return RGB pixels, shape (height, width, 3), as an image, which must not outlive them."""
-    height, width, _ = pixels.shape
-    return QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888)
+def image_of(
+    samples: NDArray[Any], layout: QImage.Format, wanted: QImage.Format | None = None
+) -> QImage:
+    """Return samples, shape (height, width, ...), as an image of its own, maybe converted."""
+    samples = np.ascontiguousarray(samples)
+    height, width = samples.shape[:2]
+    borrowed = QImage(samples.data, width, height, samples.strides[0], layout)
+    return borrowed.copy() if wanted in (None, layout) else borrowed.convertToFormat(wanted)
 
 
 def draw_thumbnail(
@@ -111,7 +116,9 @@ def draw_thumbnail(
     painter.fillRect(frame, QColor(theme.CANVAS_GROUND))
     if picture is None:
         return
-    image = picture if isinstance(picture, QImage) else image_of(picture)
+    image = (
+        picture if isinstance(picture, QImage) else image_of(picture, QImage.Format.Format_RGB888)
+    )
     size = image.size()
     if image is not picture:
         size.scale(frame.size(), Qt.AspectRatioMode.KeepAspectRatio)
