@@ -14,7 +14,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyleOptionViewItem
+from PySide6.QtWidgets import QListWidget, QStyle, QStyleOptionViewItem
 
 from kernelscope.gui.model.documents import Document
 from kernelscope.gui.widgets.parts import dressed, plain_tip
@@ -25,6 +25,7 @@ from kernelscope.gui.widgets.tiles import (
     TileLine,
     draw_tile,
     scroll_sideways,
+    set_count,
 )
 
 _DOCUMENT = Qt.ItemDataRole.UserRole
@@ -57,10 +58,7 @@ class FilmStrip(QListWidget):
 
     def show_documents(self, documents: Sequence[Document], front: Document | None) -> None:
         """Show the documents as they are now; `front`, the one on the screen, comes into view."""
-        while self.count() > len(documents):
-            self.takeItem(self.count() - 1)
-        while self.count() < len(documents):
-            self.addItem(QListWidgetItem())
+        set_count(self, len(documents))
         for row, document in enumerate(documents):
             item = self.item(row)
             was = item.data(_FRONT)

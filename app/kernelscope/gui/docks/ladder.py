@@ -62,6 +62,7 @@ from kernelscope.gui.widgets.parts import (
     wrapped,
 )
 from kernelscope.gui.widgets.tables import Column
+from kernelscope.gui.widgets.tiles import set_count
 from kernelscope.schema.levels import colour
 from kernelscope.teach.manual import level_page
 
@@ -131,10 +132,7 @@ class LadderList(QListWidget):
                 if device not in self._unfolded:
                     continue
             shown.append(entry)
-        while self.count() > len(shown):
-            self.takeItem(self.count() - 1)
-        while self.count() < len(shown):
-            self.addItem(QListWidgetItem())
+        set_count(self, len(shown))
         for number, what in enumerate(shown):
             self._show(self.item(number), what)
         if self.currentRow() < 0:

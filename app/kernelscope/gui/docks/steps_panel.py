@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
     QListWidget,
-    QListWidgetItem,
     QStyle,
     QStyleOptionButton,
     QStyleOptionViewItem,
@@ -23,7 +22,7 @@ from kernelscope.gui.model.step_rows import StepRow
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import dressed, in_column, plain_tip, text_label
 from kernelscope.gui.widgets.theme import icon
-from kernelscope.gui.widgets.tiles import Index, Tile, TileDelegate, TileLine, draw_tile
+from kernelscope.gui.widgets.tiles import Index, Tile, TileDelegate, TileLine, draw_tile, set_count
 
 _ROW = Qt.ItemDataRole.UserRole
 
@@ -58,10 +57,7 @@ class StepList(QListWidget):
         edited = [row.key for row in self.rows if row.edited]
         self.rows = tuple(rows)
         blocked = self.blockSignals(True)
-        while self.count() > len(rows):
-            self.takeItem(self.count() - 1)
-        while self.count() < len(rows):
-            self.addItem(QListWidgetItem())
+        set_count(self, len(rows))
         for number, row in enumerate(rows):
             item = self.item(number)
             item.setData(_ROW, row)

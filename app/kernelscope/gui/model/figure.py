@@ -162,10 +162,18 @@ def region_in_view(
     seen: tuple[float, float, float, float], height: int, width: int, offset: int = 0
 ) -> Region | None:
     """Return the part of an output or slice that is `seen`; None for nothing, or all of it."""
-    left, top = (max(0, int(np.floor(each - offset))) for each in seen[:2])
-    right, bottom = (int(np.ceil(each - offset)) for each in seen[2:])
+    part = part_in_view(seen, height, width, offset)
+    return None if part == Region(0, 0, height, width) else part
+
+
+def part_in_view(
+    seen: tuple[float, float, float, float], height: int, width: int, offset: int = 0
+) -> Region | None:
+    """Return the pixels that are at least partly seen; `offset`: of the first on the input."""
+    left, top = (max(0, math.floor(each - offset)) for each in seen[:2])
+    right, bottom = (math.ceil(each - offset) for each in seen[2:])
     right, bottom = min(right, width), min(bottom, height)
-    if left >= right or top >= bottom or (right - left, bottom - top) == (width, height):
+    if left >= right or top >= bottom:
         return None
     return Region(top, left, bottom - top, right - left)
 

@@ -29,6 +29,7 @@ from kernelscope.gui.model.figure import (
     of_pictures,
     of_planes,
     of_slices,
+    part_in_view,
     region_in_view,
 )
 from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin, references_of
@@ -96,13 +97,8 @@ class PictureSubject(Subject[Image, Image]):
     def visible_part(self, request: Request) -> Region | None:
         if self.session.view is not View.OUTPUT:
             return None
-        (first, upper, last, lower), offset = self.view.seen, offset_of(request)
         height, width = request.whole_shape[:2]
-        left, right = _overlap(first - offset, last - offset, width)
-        top, bottom = _overlap(upper - offset, lower - offset, height)
-        if left >= right or top >= bottom:
-            return None
-        return Region(top, left, bottom - top, right - left)
+        return part_in_view(self.view.seen, height, width, offset_of(request))
 
     def visible_parts(self, request: Request) -> tuple[Region, ...]:
         part = self.visible_part(request)
@@ -191,11 +187,6 @@ class PictureSubject(Subject[Image, Image]):
             return Figure(of_pictures(result, other, displays, third, region, regions), caption)
 
         return make
-
-
-def _overlap(first: float, last: float, side: int) -> tuple[int, int]:
-    """Return the first of the pixels 0 to `side` that a view shows, and the one after the last."""
-    return max(0, math.floor(first)), min(side, math.ceil(last))
 
 
 class VolumeSubject(Subject[Scan, Volume]):

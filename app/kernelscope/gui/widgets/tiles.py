@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QImage, QPainter, QPalette, QPen, QWheelEvent
-from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QListWidget,
+    QListWidgetItem,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+)
 
 from kernelscope.gui.widgets import theme
 
@@ -195,6 +202,14 @@ def _height(font: QFont, room: QRect, line: TileLine) -> int:
 _FIRST = 0.62  # most of a line for its text where something stands behind it
 _TOP = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
 _WRAPPED = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+
+
+def set_count(view: QListWidget, count: int) -> None:
+    """Have so many items; the first ones stay, with their selection."""
+    while view.count() > count:
+        view.takeItem(view.count() - 1)
+    while view.count() < count:
+        view.addItem(QListWidgetItem())
 
 
 def scroll_sideways(view: QAbstractItemView, event: QWheelEvent) -> None:
