@@ -130,7 +130,7 @@ def test_commands_that_are_no_apply(
 def test_pages_with_other_commands_are_known() -> None:
     with_ours = {page for page, words in COMMANDS if ours(words)}
     here = {"command-line.md", "cluster.md", "debugging.md", "install.md"}
-    assert with_ours == ELSEWHERE | here | {"add-a-filter.md"}
+    assert with_ours == ELSEWHERE | here | {"add-a-filter.md", "add-a-dock.md"}
 
 
 @pytest.mark.parametrize("code", blocks(DOCS / "debugging.md", "python"))

@@ -113,7 +113,7 @@ def test_files_that_pages_name_are_there() -> None:
     for page in [*DOCS.glob("*.md"), *ROOT.glob("*.md")]:
         text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
         for name in re.findall(r"`((?:app|tests|kernels|resources|\.ci)/[\w./-]+)`", text):
-            if not re.search(r"spread|ID", name):  # the example, and a place for any name
+            if not re.search(r"spread|row_means|ID", name):  # examples, and any name
                 count += 1
                 missing += [] if (ROOT / name).exists() else [f"{page.name}: {name}"]
         for name in re.findall(rf"`((?:{folders})/[\w/]+)`", text):
@@ -306,13 +306,17 @@ def test_no_example_of_apply_is_left_out() -> None:
 EXAMPLE = "add-a-filter.md"
 
 
-@pytest.fixture(scope="module")
-def with_example(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project that has the filter of the page."""
-    copy = tmp_path_factory.mktemp("project")
+def copy_of_project(copy: Path) -> Path:
     for name in ("app", "tests", "kernels", "resources"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", copy)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def with_example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project that has the filter of the page."""
+    copy = copy_of_project(tmp_path_factory.mktemp("project"))
     paths = re.findall(r"<!-- example: (.*?) -->", text_of(EXAMPLE))
     assert [Path(path).suffix for path in paths] == [".py", ".cu", ".py"]
     for path in paths:
@@ -385,3 +389,29 @@ def test_example_filter_is_offered_everywhere(with_example: Path) -> None:
     assert entry["levels"]["gpu"] == ["single-block", "global", "shared", "texture"]
     code = "from kernelscope.teach import manual; print(manual.page('filters'))"
     assert "### spread\n" in run_in(with_example, "-c", code)
+
+
+# The worked example of a dock -----------------------------------------------------------
+
+DOCK = "add-a-dock.md"
+
+
+def test_example_dock_follows_the_output(tmp_path: Path) -> None:
+    """Its files are written, its lines inserted before those that the page names."""
+    copy = copy_of_project(tmp_path)
+    paths = re.findall(r"<!-- example: (.*?) -->", text_of(DOCK))
+    for path in paths:
+        (copy / path).write_text(block(DOCK, f"example: {path}"), encoding="utf-8")
+    marks = re.findall(r"<!-- (before (.*?): (\S+)) -->", text_of(DOCK))
+    assert len(marks) == 5
+    for mark, line, path in marks:
+        place = r"\s*".join(map(re.escape, line.replace("(", " ( ").split()))
+        text = (copy / path).read_text(encoding="utf-8")
+        (found,) = re.finditer(rf"^[ ]*{place}", text, re.MULTILINE)
+        text = text[: found.start()] + block(DOCK, mark) + text[found.start() :]
+        (copy / path).write_text(text, encoding="utf-8")
+    changed = [*paths, *{path for _, _, path in marks}]
+    run_in(copy, "-m", "ruff", "check", *changed)
+    run_in(copy, "-m", "ruff", "format", "--check", *changed)
+    test = next(path for path in paths if path.startswith("tests"))
+    assert "1 passed" in run_in(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", test)

@@ -45,7 +45,11 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "questions",
             "comparison",
         ),
-        "Develop": ("architecture", "glossary", "add-a-filter", "debugging", "decisions"),
+        "Develop": (
+            *("architecture", "glossary"),
+            *("add-a-filter", "add-a-dock"),
+            *("debugging", "decisions"),
+        ),
     }
 )
 """Names of the pages, in reading order."""
