@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QPainter, QPaintEvent
@@ -15,6 +15,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.files.write_errors import replace_file
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.figure import WIDTHS, Figure, FigurePart, FigureStyle
+from kernelscope.gui.session.subject import Subject
 from kernelscope.gui.tools.file_dialogs import folder_for
 from kernelscope.gui.viewer.figure_painter import UNITS, FigurePainter
 from kernelscope.gui.widgets import theme
@@ -24,6 +25,7 @@ from kernelscope.gui.widgets.parts import dressed, in_column, in_row, text_label
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
+from kernelscope.schema.samples import Kind
 
 _SAVERS = {
     "PNG": (".png", FigurePainter.as_png),
@@ -72,29 +74,27 @@ class _Preview(QWidget):
 class FigureDialog(ToolWindow):
     """Lets the user lay out and save a figure of the result that is shown.
 
-    `make`: as `Subject.figure`. `deep`: of a volume. `note`: remarks for the user about the result.
+    `note`: remarks for the user about the result.
     """
 
     saved = Signal(object)  # `Path`: The figure is on the disk
 
     def __init__(
         self,
-        make: Callable[[View | None, FigurePart], Figure],
-        changes: tuple[View, ...],
-        name: str,
+        subject: Subject[Any, Any],
         note: str,
         background: Background,
         settings: Settings,
         parent: QWidget,
-        *,
-        deep: bool = False,
     ) -> None:
         super().__init__("figureDialog", "Export figure", parent)
-        self._make, self._background, self._settings = make, background, settings
-        self._name, self.note = name, note
+        output = subject.output()
+        assert output is not None
+        self._make, self._name = subject.figure(), output.name
+        self._background, self._settings, self.note = background, settings, note
         self.figure: Figure | None = None
         self.preview = _Preview(self)
-        self.form = Form("figureOptions", self._options(changes, deep=deep), self)
+        self.form = Form("figureOptions", self._options(subject), self)
         self.form.changed.connect(self._on_option)
         self.caption = dressed(QPlainTextEdit(self), "figureCaption", "Caption")
         self.caption.setTabChangesFocus(True)
@@ -117,8 +117,10 @@ class FigureDialog(ToolWindow):
         self._collect()
 
     @staticmethod
-    def _options(changes: tuple[View, ...], *, deep: bool) -> tuple[Option, ...]:
+    def _options(subject: Subject[Any, Any]) -> tuple[Option, ...]:
         usual, part = FigureStyle(), FigurePart
+        changes = (View.RESIDUAL,) + ((View.DIFFERENCE,) if subject.reference is not None else ())
+        deep = subject.kind is Kind.VOLUME
         whole = "slice" if deep else "picture"
         parts = [(f"The whole {whole}", part.WHOLE), ("The part in view", part.VIEW)]
         parts += [("All three planes", part.PLANES)] * deep

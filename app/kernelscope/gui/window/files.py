@@ -14,7 +14,6 @@ from kernelscope.engine.request import RunSettings
 from kernelscope.files import read_image
 from kernelscope.files.samples import truth_of
 from kernelscope.gui.model import replay
-from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display, PaneSide
 from kernelscope.gui.model.history import ReferenceOrigin
 from kernelscope.gui.session.canvas_view import DRAWN
@@ -28,7 +27,6 @@ from kernelscope.gui.window.scans import VolumeSteps
 from kernelscope.images.image import Image
 from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
-from kernelscope.schema.samples import Kind
 
 if TYPE_CHECKING:
     from kernelscope.gui.tools.phantom_dialog import PhantomOrder
@@ -76,21 +74,10 @@ class Files(QObject):
         from kernelscope.gui.tools.figure_dialog import FigureDialog
 
         subject = self._session.subject
-        output = subject.output()
-        if output is None:
+        if subject.output() is None:
             return
-        changes = (View.RESIDUAL,) + ((View.DIFFERENCE,) if subject.reference is not None else ())
         note = _OLDER if self._older() else ""
-        dialog = FigureDialog(
-            subject.figure(),
-            changes,
-            name=output.name,
-            note=note,
-            background=self._background,
-            settings=self._dialogs.settings,
-            parent=self._frame,
-            deep=subject.kind is Kind.VOLUME,
-        )
+        dialog = FigureDialog(subject, note, self._background, self._dialogs.settings, self._frame)
         dialog.saved.connect(lambda path: self._frame.show_status(f"Saved {path}."))
         dialogs.open_dialog(dialog)
 
