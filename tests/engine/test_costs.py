@@ -198,6 +198,24 @@ def test_costs_outlive_the_program_and_old_ones_go(tmp_path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["costs.json"]
 
 
+def test_a_first_run_counts_only_until_the_second(tmp_path: Path) -> None:
+    """On a card it waits for the code: Auto would take the processor from then on."""
+    path, cold = tmp_path / "costs.json", replace(result(request(100), 1.0), first=True)
+    costs = Costs(path)
+    costs.record(cold, "gpu")
+    assert costs.predict(request(100), "gpu", "tuned") is None
+    assert Costs(path).predict(request(100), "gpu", "tuned") == pytest.approx(1.0)
+    costs.record(result(request(100), 0.004), "gpu")
+    costs.record(result(request(100), 0.002), "gpu")
+    assert costs.predict(request(100), "gpu", "tuned") == pytest.approx(0.003)
+    costs.save()
+    ((_, points),) = json.loads(path.read_text()).items()
+    assert points == [[10_000, 0.004], [10_000, 0.002]]
+    again = Costs(path)
+    again.record(cold, "gpu")
+    assert again.predict(request(100), "gpu", "tuned") == pytest.approx(0.004), "the median"
+
+
 def test_known_kinds_are_written_now_and_then_and_when_the_process_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

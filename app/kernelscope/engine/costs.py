@@ -65,6 +65,9 @@ class Costs:
         self._path = path
         self._lock = threading.Lock()
         self._points: dict[str, list[Point]] | None = None
+        self._cold: dict[str, Point] = {}
+        """The first run of each kind in this process, which loaded its code and found caches,
+        clocks and page tables cold: it goes with the second."""
         self._saved = -math.inf
 
     def record(self, result: Result, device: str) -> None:
@@ -75,9 +78,15 @@ class Costs:
         """
         request = result.request
         with self._lock:
-            points = self._load().setdefault(_key(request, device, result.level), [])
+            key = _key(request, device, result.level)
+            points = self._load().setdefault(key, [])
             is_new = not points
+            cold = self._cold.pop(key, None)
+            if cold in points:
+                points.remove(cold)
             points.append((math.prod(request.source.shape), result.seconds))
+            if result.first:
+                self._cold[key] = points[-1]
             del points[:-KEPT_POINTS]
             if is_new or time.monotonic() - self._saved > _SAVE_SECONDS:
                 self._save()
@@ -92,8 +101,11 @@ class Costs:
 
     def predict(self, request: Request, device: str, level: str) -> float | None:
         samples = math.prod(request.source.shape)
+        key = _key(request, device, level)
         with self._lock:
-            points = self._load().get(_key(request, device, level))
+            points = self._load().get(key)
+            if points == [self._cold.get(key)]:
+                return None
         sizes = [size for size, _ in points or ()]
         if not points or not min(sizes) / REACH <= samples <= max(sizes) * REACH:
             return None
