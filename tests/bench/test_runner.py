@@ -12,10 +12,10 @@ import pytest
 
 from kernelscope.base.errors import AppError, Cancelled
 from kernelscope.bench import (
+    BenchProgress,
     Content,
     Data,
     Plan,
-    Progress,
     Row,
     Sweep,
     data,
@@ -228,7 +228,7 @@ def test_a_time_of_zero_is_no_time(backends: dict[str, Backend], gpu: StandIn) -
 
 
 def test_mistakes_are_found_before_anything_is_timed(backends: dict[str, Backend]) -> None:
-    steps: list[Progress] = []
+    steps: list[BenchProgress] = []
     plan = replace(PLAN, levels=("parallel", "fast"))
     with pytest.raises(AppError, match="“fast”"):
         list(measure(plan, backends, CancelToken(), steps.append))
@@ -290,7 +290,7 @@ def test_nothing_that_computes_the_same(backends: dict[str, Backend]) -> None:
 
 
 def test_steps_tell_how_far_it_is(backends: dict[str, Backend]) -> None:
-    steps: list[Progress] = []
+    steps: list[BenchProgress] = []
     plan = replace(PLAN, sweeps=grid(["mean"], [16, 32], [3]))
     list(measure(plan, backends, CancelToken(), steps.append))
     assert {step.total for step in steps} == {4}
@@ -307,9 +307,9 @@ def test_steps_tell_how_far_it_is(backends: dict[str, Backend]) -> None:
 def test_cancel_keeps_what_was_begun(backends: dict[str, Backend]) -> None:
     """In the second round of the second size: two rows are whole, two have one repeat."""
     token = CancelToken()
-    steps: list[Progress] = []
+    steps: list[BenchProgress] = []
 
-    def announce(step: Progress) -> None:
+    def announce(step: BenchProgress) -> None:
         steps.append(step)
         if len(steps) == 6 + 5:
             token.cancel()
@@ -352,7 +352,7 @@ def test_on_the_workers_thread(backends: dict[str, Backend]) -> None:
         worker.close()
     assert isinstance(events[-1], Finished)
     values = [event.value for event in events if isinstance(event, Reported)]
-    assert {type(value) for value in values} == {Progress, Row}
+    assert {type(value) for value in values} == {BenchProgress, Row}
     assert [value.series for value in values if isinstance(value, Row)] == [
         "CPU serial",
         "CPU parallel",

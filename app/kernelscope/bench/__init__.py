@@ -17,11 +17,11 @@ backends. In the window that is the engine's worker, where it runs as a `Job`:
         for row in measure(plan, backends, token, report):
             report(row)
 
-    worker.submit(Job(work))                     # Reported(job, Progress or Row), then Finished
+    worker.submit(Job(work))               # Reported(job, BenchProgress or Row), then Finished
 
-It calls ``announce(progress)`` before each part of the work with a `Progress`: finished rows, all
-rows, the current case, and the seconds left. Setting the token ends it with `Cancelled`, after the
-rows in progress were yielded. `verify` takes the same backends and token.
+It calls ``announce(progress)`` before each part of the work with a `BenchProgress`: finished rows,
+all rows, the current case, and the seconds left. Setting the token ends it with `Cancelled`, after
+the rows in progress were yielded. `verify` takes the same backends and token.
 
 `rules` has the rules of timing. A series is ``row.series``; rows with the same ``row.subject`` can
 be compared. A row may have been timed on a part, ``row.timed_size`` of ``row.size``: show both, and
@@ -38,20 +38,20 @@ from kernelscope.bench.plan import Plan, Sweep
 from kernelscope.bench.presets import PRESETS, QUICK_LOOK, Preset, grid
 from kernelscope.bench.report import Report, beside_each_other, facts, load, merge, save
 from kernelscope.bench.rows import Difference, Row
-from kernelscope.bench.runner import Progress, measure
+from kernelscope.bench.runner import BenchProgress, measure
 from kernelscope.bench.statistics import find_baseline, roofline, speed_up, summarise
 from kernelscope.bench.tables import compare, save_csv
 
 __all__ = [
     "PRESETS",
     "QUICK_LOOK",
+    "BenchProgress",
     "Content",
     "Data",
     "Difference",
     "Parity",
     "Plan",
     "Preset",
-    "Progress",
     "Report",
     "Row",
     "Sweep",

@@ -32,7 +32,7 @@ _WARM_UPS = 3  # assumed cost of a row before it is timed, in timed runs
 
 
 @dataclass(frozen=True)
-class Progress:
+class BenchProgress:
     # Finished rows, and all that can run.
     done: int
     total: int
@@ -51,7 +51,7 @@ class Progress:
         return f"{text}, {about(self.left) if self.left >= 1 else 'under 1 s'} left"
 
 
-Announce = Callable[[Progress], None]
+Announce = Callable[[BenchProgress], None]
 
 
 def measure(
@@ -63,8 +63,8 @@ def measure(
     """Yield every row that a plan asks for; those that cannot run have a reason.
 
     Everything happens on the calling thread, which must be the one that uses the backends.
-    `announce` is called with its `Progress` before each part of the work. Raises `Cancelled` after
-    `token` was set, once the rows in progress have been yielded with their repeats so far.
+    `announce` is called with its `BenchProgress` before each part of the work. Raises `Cancelled`
+    after `token` was set, once the rows in progress have been yielded with their repeats so far.
     """
     try:
         yield from _measured(plan, backends, token, announce)
@@ -86,7 +86,7 @@ def _measured(
 
         def say(case: Case, done: int = done, left: float | None = left) -> None:
             text = f"{case.label}, {case.data.describe()}, {case.row().series}"
-            announce(Progress(done, total, text, left))
+            announce(BenchProgress(done, total, text, left))
 
         start = time.perf_counter()
         yield from _measure_group(group.runnable, tools, say)

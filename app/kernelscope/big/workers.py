@@ -46,7 +46,7 @@ TRIES = 5  # of a task whose workers were lost
 
 SHARED = "Use folders that all machines share, under the same names."
 
-Task = Mapping[str, Any]
+TaskFields = Mapping[str, Any]
 """JSON: the version, the source, the folder of parts and the threads of the CPU, and more."""
 
 
@@ -60,7 +60,7 @@ def task_of(source: Path, parts: Path | None, threads: int | None, **more: Any) 
     }
 
 
-def answered(text: str, caller: str, do: Callable[[Field], Task]) -> str:
+def answered(text: str, caller: str, do: Callable[[Field], TaskFields]) -> str:
     """Do a task, on a worker; return its answer as JSON, or the reason for none.
 
     `caller`: of the task, in messages.

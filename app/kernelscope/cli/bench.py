@@ -175,7 +175,7 @@ def _session(
 
 
 def _measure(options: argparse.Namespace) -> int:
-    from kernelscope.bench import Progress, Report, Row, expand, facts, measure, save, save_csv
+    from kernelscope.bench import BenchProgress, Report, Row, expand, facts, measure, save, save_csv
     from kernelscope.bench.output import is_stream
     from kernelscope.bench.tables import format_row
 
@@ -197,7 +197,7 @@ def _measure(options: argparse.Namespace) -> int:
         written = time.monotonic()
         _print_head(machine)
 
-        def announce(progress: Progress) -> None:
+        def announce(progress: BenchProgress) -> None:
             status.show(progress.describe())
 
         try:

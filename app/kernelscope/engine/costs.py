@@ -41,7 +41,7 @@ small picture a tenth of one."""
 
 _MOST_BYTES = 1 << 22  # largest size of the file; real ones stay far below
 
-Point = tuple[Annotated[int, (1, 1 << 50)], Annotated[float, (1e-12, 1e9)]]
+SizeAndTime = tuple[Annotated[int, (1, 1 << 50)], Annotated[float, (1e-12, 1e9)]]
 """(samples of the input, seconds). In an edited file values may be beyond these limits."""
 
 
@@ -64,8 +64,8 @@ class Costs:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._points: dict[str, list[Point]] | None = None
-        self._cold: dict[str, Point] = {}
+        self._points: dict[str, list[SizeAndTime]] | None = None
+        self._cold: dict[str, SizeAndTime] = {}
         """The first run of each kind in this process, which loaded its code and found caches,
         clocks and page tables cold: it goes with the second."""
         self._saved = -math.inf
@@ -112,7 +112,7 @@ class Costs:
         overhead, slope = line(points)
         return overhead + slope * samples
 
-    def _load(self) -> dict[str, list[Point]]:
+    def _load(self) -> dict[str, list[SizeAndTime]]:
         if self._points is None:
             self._points = _read(self._path) if self._path else {}
         return self._points
@@ -139,7 +139,7 @@ def _save_all() -> None:
         costs.save()
 
 
-def line(points: list[Point]) -> tuple[float, float]:
+def line(points: list[SizeAndTime]) -> tuple[float, float]:
     """Return (overhead, seconds per sample), neither negative, that fit `points` best.
 
     Least squares of relative errors, so that small pictures count as much as large ones, over
@@ -181,7 +181,7 @@ def _key(request: Request, device: str, level: str) -> str:
     return f"{device}, {kind}"
 
 
-def _read(path: Path) -> dict[str, list[Point]]:
+def _read(path: Path) -> dict[str, list[SizeAndTime]]:
     """Return the points that `Costs` stored; none if the file is missing or damaged."""
     try:
         text = atomic.read_own(path, _MOST_BYTES).decode(errors="replace")
@@ -191,7 +191,7 @@ def _read(path: Path) -> dict[str, list[Point]]:
         _logger.warning("costs are learnt again: %s", error)
         return {}
     try:
-        points = json_fields.parse(text, path.name).typed(Mapping[str, tuple[Point, ...]])
+        points = json_fields.parse(text, path.name).typed(Mapping[str, tuple[SizeAndTime, ...]])
     except AppError as error:
         _logger.warning("the damaged costs are replaced: %s", error)
         return {}

@@ -31,7 +31,7 @@ from kernelscope.schema.samples import UNIT
 
 CELLS = 9  # values on a contact sheet
 
-Run = Callable[[Request], Result]
+Execute = Callable[[Request], Result]
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +161,7 @@ def _once(begun: Callable[[str], None]) -> Progress:
     return progress
 
 
-def _run(index: int, variant: Variant, run: Run) -> Cell:
+def _run(index: int, variant: Variant, run: Execute) -> Cell:
     if variant.request is None:
         return Cell(index, variant, problem=variant.problem)
     try:
@@ -170,7 +170,7 @@ def _run(index: int, variant: Variant, run: Run) -> Cell:
         return Cell(index, variant, problem=error.message)
 
 
-def _score(cell: Cell, sigma: float | None, run: Run) -> Score | None:
+def _score(cell: Cell, sigma: float | None, run: Execute) -> Score | None:
     if cell.result is None:
         return None
     request = cell.result.request
@@ -206,7 +206,7 @@ def _as_floats(planes: NDArray[Any], white: float) -> NDArray[np.float32]:
     return (planes / np.float32(white)).astype(np.float32)
 
 
-def _estimate(request: Request, sigma: float, run: Run) -> Score | None:
+def _estimate(request: Request, sigma: float, run: Execute) -> Score | None:
     """Estimate the PSNR of this request on its part of the source, as a picture of its own."""
     noisy = _as_floats(_source_of(request), request.image.levels.span)
 

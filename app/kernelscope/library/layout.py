@@ -27,7 +27,7 @@ from kernelscope.library.arrays import MOST_CHANNELS
 _logger = logging.getLogger(__name__)
 
 _GREY_OR_RGB, _WITH_ALPHA = (1, 3), (2, 4)
-Run = Callable[[NDArray[Any], int], NDArray[Any]]
+FilterPlanes = Callable[[NDArray[Any], int], NDArray[Any]]
 """Maps a picture and its number to its result."""
 
 
@@ -122,7 +122,7 @@ class Layout:
     def first(self, array: NDArray[Any]) -> NDArray[Any]:
         return next(self._pictures(array))
 
-    def filtered(self, array: NDArray[Any], run: Run) -> NDArray[Any]:
+    def filtered(self, array: NDArray[Any], run: FilterPlanes) -> NDArray[Any]:
         """Return the results of all pictures, each axis at its place.
 
         An axis of channels is left out where results are grey, and is the last one where they are

@@ -25,7 +25,7 @@ from kernelscope.base.json_fields import Field, OwnField
 from kernelscope.big.batch.conductor import Batch, FileOutcome
 from kernelscope.big.batch.item import AS_USUAL, FileState, Handling, Item
 from kernelscope.big.batch.journal import Journal
-from kernelscope.big.workers import SHARED, Task, answered, task_of, unwritable, worker_tools
+from kernelscope.big.workers import SHARED, TaskFields, answered, task_of, unwritable, worker_tools
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
@@ -86,7 +86,7 @@ def filter_file(text: str) -> str:
     return answered(text, "batch", _part)
 
 
-def _part(content: Field) -> Task:
+def _part(content: Field) -> TaskFields:
     task = content.record(_FileTask)
     parts = Path(task.parts)
     part = parts / f"{task.number}-{secrets.token_hex(8)}" / Path(task.target).name

@@ -33,7 +33,7 @@ from kernelscope.big.workers import (
     TRIES,
     SchedulerLost,
     Sender,
-    Task,
+    TaskFields,
     answered,
     task_of,
     unwritable,
@@ -63,7 +63,7 @@ class Workers:
         source: LazySource,
         sink: Sink,
         boxes: Sequence[Box],
-        task: Task,
+        task: TaskFields,
         target: Path,
         token: CancelToken,
         progress: Progress,
@@ -81,7 +81,7 @@ class Workers:
 
 def describe(
     source: Path, number: int | None, steps: Sequence[Filtered], options: RunOptions
-) -> Task:
+) -> TaskFields:
     """Return the task of steps whose estimates and surveys are done.
 
     `number`: from 1, of the volume in a file of several.
@@ -106,7 +106,9 @@ class Remote:
     memory that a worker had resident.
     """
 
-    def __init__(self, source: LazySource, client: Any, task: Task, token: CancelToken) -> None:
+    def __init__(
+        self, source: LazySource, client: Any, task: TaskFields, token: CancelToken
+    ) -> None:
         self._task, self._token = task, token
         self._sender = Sender(
             client,

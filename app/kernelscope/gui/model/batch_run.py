@@ -27,7 +27,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.schema.devices import Device
 
-Event = tuple[Item, FileState] | FileOutcome  # a stage that begins, or the outcome of a file
+BatchNews = tuple[Item, FileState] | FileOutcome  # a stage that begins, or the outcome of a file
 
 _FEWEST = 2  # files after which the time left is estimated: the first also waits for compiling
 
@@ -102,7 +102,7 @@ class BatchQueue:
     def without(self, places: Collection[int]) -> list[Item]:
         return [row.item for place, row in enumerate(self.rows) if place not in places]
 
-    def note(self, event: Event) -> int | None:
+    def note(self, event: BatchNews) -> int | None:
         """Follow a file; return its place, or None if it is no longer here."""
         if isinstance(event, FileOutcome):
             item, state, outcome = event.item, event.status, event
@@ -270,7 +270,7 @@ class BatchRun:
         self.order, self._backends, self._costs = order, backends, costs
         self.pause = Pause()
         self._token = CancelToken()
-        self._news: deque[Event] = deque()
+        self._news: deque[BatchNews] = deque()
 
     def work(self) -> None:
         """Run the batch on this thread; raises `AppError` for its journal or folder."""
@@ -300,7 +300,7 @@ class BatchRun:
         """Stop; files that are being written are finished."""
         self._token.cancel()
 
-    def news(self) -> Iterator[Event]:
+    def news(self) -> Iterator[BatchNews]:
         """Yield the events since the last call, on any thread."""
         while self._news:
             yield self._news.popleft()

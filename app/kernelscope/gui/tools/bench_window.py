@@ -45,11 +45,11 @@ from kernelscope.base.text import significant
 from kernelscope.bench import (
     PRESETS,
     QUICK_LOOK,
+    BenchProgress,
     Data,
     Parity,
     Plan,
     Preset,
-    Progress,
     Report,
     Row,
     Sweep,
@@ -802,7 +802,7 @@ class BenchWindow(ToolWindow):
                 self._report = replace(self._report, rows=(*self._report.rows, value))
                 self._table.add(value)
                 self._timer.start()
-            case Progress():
+            case BenchProgress():
                 self._show_fraction(value.fraction)
                 self._show_state(value.describe())
             case (str(text), float(fraction)):
