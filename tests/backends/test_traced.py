@@ -59,7 +59,9 @@ def cells(trace: Trace, thread: int) -> list[tuple[int, ...]]:
     source = next(n for n, each in enumerate(trace.scene.arrays) if each.name == SOURCE)
     records = of_thread(trace, thread)
     reads = records[(records["event"] == Event.READ) & (records["array"] == source)]
-    return [trace.scene.arrays[source].cell(int(each))[:2] for each in reads["offset"]]
+    read = trace.scene.arrays[source]
+    places = np.unravel_index(reads["offset"] // read.item, read.shape)
+    return [(int(row), int(column)) for row, column in zip(*places[:2], strict=True)]
 
 
 @needs_compiler

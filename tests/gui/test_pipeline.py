@@ -40,7 +40,7 @@ def test_cards_that_are_off_take_no_part() -> None:
     assert names(steps.after) == ["mean"]
     assert steps.then == (RunSettings(steps.steps[3].step),)
     assert pipeline(alone=True).then == ()
-    assert steps.off == 1
+    assert [each.on for each in steps.steps].count(False) == 1
 
 
 def test_the_form_goes_on_with_the_nearest_card_that_is_on() -> None:
@@ -133,7 +133,7 @@ def test_the_next_input_follows_all_steps_that_are_shown() -> None:
     assert names(new.steps) == ["median", "mean"]
     assert new.pipeline is not None
     assert names(new.pipeline.before) == ["median", "mean"]
-    assert new.pipeline.off == 1
+    assert [each.on for each in new.pipeline.steps].count(False) == 1
     # An earlier run, without the later step, is shown: its output has no such step before it.
     other = following(Moment(source, "Open", result=first, pipeline=steps))
     assert other.pipeline is not None

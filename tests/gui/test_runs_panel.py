@@ -117,7 +117,8 @@ def column(panel: RunsPanel, title: str) -> list[str]:
 
 def cell(panel: RunsPanel, row: int, column: int = 0) -> QModelIndex:
     """Return a cell of the n-th run in the table."""
-    return panel.table.choice.cell(panel.table.choice.runs[row], column)
+    choice = panel.table.choice
+    return choice._places()[choice.runs[row]].siblingAtColumn(column)
 
 
 def tip(panel: RunsPanel, row: int, column: int) -> str:

@@ -38,17 +38,14 @@ Whole = NDArray[np.int64]
 class Requests:
     """The requests of a block, in no particular order: an entry of each array for each request."""
 
-    warp: Whole
     array: Whole
     event: Whole
-    site: Whole
     space: Whole
     lanes: Whole
     sectors: Whole
     needed: Whole
     wavefronts: Whole
     ideal: Whole
-    of_access: Whole
 
 
 def requests(trace: Trace) -> Requests:
@@ -88,17 +85,14 @@ def requests(trace: Trace) -> Requests:
     wavefronts += np.bincount(words, minlength=count)
     ideal += space == MemorySpace.CONSTANT
     return Requests(
-        thread[first] // WARP,
         array[first],
         event[first],
-        site[first],
         space,
         lanes.astype(np.int64),
         sectors,
         needed,
         wavefronts,
         ideal,
-        of_access,
     )
 
 

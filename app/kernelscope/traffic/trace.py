@@ -94,13 +94,6 @@ class Array:
     origin: int | None = None
     """Of a padded copy of the source: the row and the column of the copy at which it begins."""
 
-    def cell(self, offset: int) -> tuple[int, ...]:
-        """Return the index of the sample at an offset in bytes, by the shape of the array."""
-        number = offset // self.item
-        if not self.shape:
-            return (number,)
-        return tuple(int(each) for each in np.unravel_index(number, self.shape))
-
 
 @dataclass(frozen=True, eq=False)
 class Scene:

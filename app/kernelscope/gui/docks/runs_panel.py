@@ -120,9 +120,6 @@ class RunChoice(QObject):
         cells = [model.index(row, 0) for row in range(model.rowCount())]
         return {cell.data(RUN_ROLE): cell for cell in cells if cell.data(RUN_ROLE) is not None}
 
-    def cell(self, run: Run, column: int = 0) -> QModelIndex:
-        return self._places()[run].siblingAtColumn(column)
-
     @property
     def current(self) -> Run | None:
         run: Run | None = self._view.currentIndex().data(RUN_ROLE)

@@ -100,10 +100,6 @@ class Pipeline:
     def then(self) -> tuple[RunSettings, ...]:
         return () if self.alone else self.after
 
-    @property
-    def off(self) -> int:
-        return sum(not each.on for each in self.steps)
-
     def place_of(self, key: int) -> int:
         return next(place for place, settings in enumerate(self.steps) if settings.key == key)
 
