@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 import kernelscope as ks
 from kernelscope import filters
+from kernelscope.engine.step import Step
 from kernelscope.library import quick
 from kernelscope.library.session import LibrarySession, session
 from kernelscope.schema.borders import Border
@@ -154,6 +156,36 @@ def test_threads_share_a_longer_call(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = ks.mean(image, size=9, progress=lambda stage, fraction: None)
     for _ in range(5):
         np.testing.assert_array_equal(ks.mean(image, size=9), expected)
+
+
+@pytest.mark.parametrize("with_code", [False, True])
+def test_threads_that_were_busy_are_tried_again(
+    monkeypatch: pytest.MonkeyPatch, with_code: bool
+) -> None:
+    """The code is called at once meanwhile, where there is one pass."""
+    now, shared, used = 0.0, 2e-3, list[int]()
+
+    def run(threads: int) -> bool:
+        nonlocal now
+        now += 1e-3 if threads == 1 else shared
+        used.append(threads)
+        return True
+
+    code = (lambda *arguments: run(1), ()) if with_code else None
+    cpu = SimpleNamespace(
+        compute=lambda spec, task, threads: run(threads), code_of=lambda spec, task: code
+    )
+    monkeypatch.setattr(quick, "_session", lambda: SimpleNamespace(cpu=lambda: cpu))
+    monkeypatch.setattr(quick, "time", SimpleNamespace(perf_counter=lambda: now))
+    image = pixels((20, 33), "uint8", 0)
+    call = quick.Quick(Step.create("mean", {"size": 3}), "parallel", image, threads=2)
+    for _ in range(3 * quick._AGAIN):
+        call(image)
+    assert used.count(2) == quick._ENOUGH + 2
+    shared = 0.5e-3
+    for _ in range(2 * quick._AGAIN):
+        call(image)
+    assert used[-quick._AGAIN :].count(2) >= quick._AGAIN - 1
 
 
 def test_a_long_run_is_left_to_requests_that_can_be_cancelled(

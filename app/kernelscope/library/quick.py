@@ -49,6 +49,9 @@ _SURELY_SHARED_SECONDS = 1e-3
 _ENOUGH = 8
 """Runs from which on the least time counts: others may have waited for a busy machine."""
 
+_AGAIN = 64
+"""After so many runs the slower way, with or without other threads, is tried once more."""
+
 _logger = logging.getLogger("kernelscope")
 
 
@@ -91,6 +94,9 @@ class Quick:
         if self._calls_code and self._code is not None:
             code, others = self._code
             code(source, output, *others)
+            if self._alone > _SHARED_SECONDS:
+                self._runs += 1
+                self._calls_code = self._runs % _AGAIN != 0
         elif not self._compute(source, output):
             return None
         if self._is_float and not is_finite(output):
@@ -114,13 +120,14 @@ class Quick:
         self._runs += 1
         if self._runs == _ENOUGH:
             self._code = cpu.code_of(step.filter, task)
-        self._calls_code = self._runs >= _ENOUGH and not self._shares()
+        is_retried = self._runs % _AGAIN == 0
+        self._calls_code = self._runs >= _ENOUGH and not self._shares() and not is_retried
         return True
 
     def _shares(self) -> bool:
         """Return whether the next run is for several threads: tried after runs on one, then known.
 
-        Where other programs are busy a second thread may cost more than it saves.
+        Where other programs are busy a second thread may cost more than it saves, until they end.
         """
         if self._threads == 1 or self._runs == 0:
             return False
@@ -128,7 +135,7 @@ class Quick:
             return self._alone > _SURELY_SHARED_SECONDS
         if self._runs < 2 * _ENOUGH:
             return self._alone > _SHARED_SECONDS
-        return self._shared < self._alone
+        return (self._shared < self._alone) != (self._runs % _AGAIN == 0)
 
 
 def quick(step: Step, given: Mapping[str, Any], arguments: Sequence[Argument]) -> Quick | None:
