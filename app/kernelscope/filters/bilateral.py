@@ -216,7 +216,7 @@ def bilateral_parallel(
 
 
 _LANES = 64
-"""Samples of a step over a row of bytes: 64 bytes of a table are a register of AVX-512."""
+"""Most samples of a step over a row of bytes: 64 bytes of a table are a register of AVX-512."""
 
 
 @intrinsic
@@ -244,7 +244,9 @@ def weigh_bytes(
     """
     from llvmlite import ir  # type: ignore[import-untyped]
 
-    loops = Loops(context, builder, _LANES)
+    in_registers = _can_permute(context)
+    # With sums of 64 samples AVX2 would have no register left.
+    loops = Loops(context, builder, _LANES if in_registers else _LANES // 2)
     intp, count = centre.type, builder.extract_value(means, 2)
     cells = builder.extract_value(space, 2)
     ring, inside, places, space, factors, means = (
@@ -255,7 +257,7 @@ def weigh_bytes(
             strict=True,
         )
     )
-    factor_of = _factors_in_registers if _can_permute(context) else _factors_in_memory
+    factor_of = _factors_in_registers if in_registers else _factors_in_memory
     look_up = factor_of(loops, builder, factors)
     drop = loops.spread(shift, 32)
     half = builder.lshr(builder.shl(loops.all(1, 32), drop), loops.all(1, 32))
@@ -277,10 +279,10 @@ def weigh_bytes(
             return [builder.mul(weight, builder.zext(cell, half.type)), weight]
 
         total, weights = loops.sums(cells, [loops.all(0, 32)] * 2, term)
-        wide = ir.VectorType(ir.DoubleType(), _LANES)
+        wide = ir.VectorType(ir.DoubleType(), loops.lanes)
         mean = builder.fdiv(builder.uitofp(total, wide), builder.uitofp(weights, wide))
         # From 2**52 on floats are whole: this rounds, and leaves the mean in the lowest byte.
-        mean = builder.fadd(mean, ir.Constant(wide, [2.0**52] * _LANES))
+        mean = builder.fadd(mean, ir.Constant(wide, [2.0**52] * loops.lanes))
         loops.store(builder.bitcast(mean, loops.all(0, 64).type), means, x)
 
 
@@ -327,13 +329,18 @@ def _factors_in_registers(loops: Loops, builder: Any, factors: Any) -> Callable[
 
 
 def _factors_in_memory(loops: Loops, builder: Any, factors: Any) -> Callable[[Any], Any]:
+    """Return a function that takes places from vectors by eight: shifts are free meanwhile."""
     from llvmlite import ir
 
+    word, number = ir.IntType(64), ir.IntType(32)
+
     def look_up(places: Any) -> Any:
+        eights = builder.bitcast(places, ir.VectorType(word, loops.lanes // 8))
         found = ir.Constant(loops.all(0).type, ir.Undefined)
-        for lane in map(ir.IntType(32), range(_LANES)):
-            place = builder.zext(builder.extract_element(places, lane), ir.IntType(64))
-            found = builder.insert_element(found, loops.item(factors, place), lane)
+        for lane in range(loops.lanes):
+            eight = builder.extract_element(eights, number(lane // 8))
+            place = builder.and_(builder.lshr(eight, word(lane % 8 * 8)), word(255))
+            found = builder.insert_element(found, loops.item(factors, place), number(lane))
         return found
 
     return look_up
