@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -158,16 +158,18 @@ def test_threads_share_a_longer_call(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(ks.mean(image, size=9), expected)
 
 
-@pytest.mark.parametrize("with_code", [False, True])
-def test_threads_that_were_busy_are_tried_again(
-    monkeypatch: pytest.MonkeyPatch, with_code: bool
-) -> None:
-    """The code is called at once meanwhile, where there is one pass."""
-    now, shared, used = 0.0, 2e-3, list[int]()
+def call_of(
+    monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float], with_code: bool
+) -> tuple[Callable[[int], None], list[int]]:
+    """Return a function that makes so many calls, and the threads that each of them takes.
+
+    - `seconds`: of a run, by its threads.
+    """
+    now, used = 0.0, list[int]()
 
     def run(threads: int) -> bool:
         nonlocal now
-        now += 1e-3 if threads == 1 else shared
+        now += seconds[threads]
         used.append(threads)
         return True
 
@@ -179,13 +181,36 @@ def test_threads_that_were_busy_are_tried_again(
     monkeypatch.setattr(quick, "time", SimpleNamespace(perf_counter=lambda: now))
     image = pixels((20, 33), "uint8", 0)
     call = quick.Quick(Step.create("mean", {"size": 3}), "parallel", image, threads=2)
-    for _ in range(3 * quick._AGAIN):
-        call(image)
+
+    def make(calls: int) -> None:
+        for _ in range(calls):
+            call(image)
+
+    return make, used
+
+
+@pytest.mark.parametrize("with_code", [False, True])
+def test_threads_that_were_busy_are_tried_again(
+    monkeypatch: pytest.MonkeyPatch, with_code: bool
+) -> None:
+    """The code is called at once meanwhile, where there is one pass."""
+    seconds = {1: 1e-3, 2: 2e-3}
+    make, used = call_of(monkeypatch, seconds, with_code)
+    make(3 * quick._AGAIN)
     assert used.count(2) == quick._ENOUGH + 2
-    shared = 0.5e-3
-    for _ in range(2 * quick._AGAIN):
-        call(image)
+    seconds[2] = 0.5e-3
+    make(2 * quick._AGAIN)
     assert used[-quick._AGAIN :].count(2) >= quick._AGAIN - 1
+
+
+def test_a_short_call_that_waited_at_first_is_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = {1: 1e-3, 2: 0.9e-3}
+    make, used = call_of(monkeypatch, seconds, with_code=True)
+    make(2 * quick._ENOUGH + 1)
+    assert used[-1] == 2
+    seconds.update({1: 2e-5, 2: 1e-5})
+    make(3 * quick._AGAIN)
+    assert used[-quick._AGAIN :] == [1] * quick._AGAIN
 
 
 def test_a_long_run_is_left_to_requests_that_can_be_cancelled(

@@ -133,7 +133,7 @@ class Quick:
             return False
         if self._runs < _ENOUGH:
             return self._alone > _SURELY_SHARED_SECONDS
-        if self._runs < 2 * _ENOUGH:
+        if self._runs < 2 * _ENOUGH or self._alone <= _SHARED_SECONDS:
             return self._alone > _SHARED_SECONDS
         return (self._shared < self._alone) != (self._runs % _AGAIN == 0)
 
