@@ -116,7 +116,7 @@ class Studio:
         gpu = self.window.companions.availability.get("gpu")
         self.has_gpu = gpu is not None and gpu.available
 
-    def wait(self, condition: Callable[[], bool], seconds: float = 120) -> None:
+    def wait(self, condition: Callable[[], bool], seconds: float = 600) -> None:
         end = time.monotonic() + seconds
         while not condition():
             self.app.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 50)

@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QDialog,
     QHBoxLayout,
+    QHeaderView,
     QInputDialog,
     QLabel,
     QPushButton,
@@ -317,9 +318,9 @@ class EditPanel(QWidget):
         self._list.setUniformRowHeights(True)
         self._list.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self._list.setMaximumHeight(_ROWS * self.fontMetrics().lineSpacing())
-        unit = self.fontMetrics().averageCharWidth()
-        self._list.setColumnWidth(0, 18 * unit)
-        self._list.setColumnWidth(1, 10 * unit)
+        for column in (0, 1):
+            mode = QHeaderView.ResizeMode.ResizeToContents
+            self._list.header().setSectionResizeMode(column, mode)
         self._list.hide()  # until there is a message
         self._list.itemActivated.connect(self._on_message)
         self._list.itemClicked.connect(self._on_message)
