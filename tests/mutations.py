@@ -39,7 +39,7 @@ it: it makes them wait for ever."""
 APP = "app/kernelscope/"
 PICTURES = "tests/contract/test_pictures.py"
 EMULATED = "tests/contract/test_emulated.py"
-REGIONS = "tests/contract/test_measurements.py"
+REGIONS = "tests/contract/test_regions.py"
 
 
 @dataclass(frozen=True)
@@ -429,8 +429,9 @@ class Judged:
 def problem_of(mutation: Mutation, folder: Path = ROOT) -> str:
     """Return why a change cannot be made; nothing if it can."""
     path = folder / mutation.file
-    if not path.exists():
-        return "the file is gone"
+    for each in (mutation.file, *_files(mutation.tests)):
+        if not (folder / each).exists():
+            return f"{each} is gone"
     count = path.read_text(encoding="utf-8").count(mutation.old)
     return "" if count == 1 else f"the text is there {count} times"
 
