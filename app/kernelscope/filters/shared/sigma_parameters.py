@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kernelscope.schema.parameters import FloatParameter
@@ -47,19 +48,14 @@ STRENGTH = FloatParameter(
     is_strength=True,
 )
 
-CHROMA = FloatParameter(
+CHROMA = replace(
+    STRENGTH,
     name="chroma",
     label="Chroma",
     symbol="chroma",
     help="Of the strength, how much is for the differences of the colours: more removes stains of "
     "colour and keeps the detail of the brightness. Grey pictures have none.",
-    default=100.0,
-    minimum=0.0,
-    maximum=1000.0,
-    slider=(25.0, 400.0),
-    geometric=True,
-    decimals=1,
-    unit="%",
+    is_strength=False,
     of_colours=True,
 )
 """Of filters that treat colours as opponents."""
