@@ -46,7 +46,7 @@ count."""
 
 _WORK = 1e8  # about how many operations are spent: some hundredths of a second
 
-_CHOICE, _MOST_NOISE, _LIGHT = 3, 4, 20 / 255
+_CHOICE, _MOST_NOISE, _LIGHT = 3, 8, 14 / 255
 """So many times as many for each patch where one is chosen, as their errors differ less. In noise
 that is stronger than the last number, where white is 1, chance in the estimate grows with sigma:
 up to so many times as many again as are needed to make up for that."""
@@ -244,8 +244,8 @@ def estimate_strength(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
     if unit == 0:
         return 0.0
     factors = _factors(parameters)
-    # The strength matters more than the patch.
-    work = 2 * _work_of_patch(sigma) if corrected else _WORK
+    # The strength matters more than the patch; in strong noise, patches differ less.
+    work = max(2 * _CHOICE * _WORK, _work_of_patch(sigma)) if corrected else _WORK
     errors = estimated_errors(pixels, parameters, sigma, unit * factors, work)
     return unit * of_least_error(errors, factors)
 
