@@ -171,14 +171,23 @@ def each_filter(qtbot: QtBot, window: MainWindow) -> Iterator[str]:
         yield filter_id
 
 
-def test_every_control_has_names(qtbot: QtBot, window: MainWindow) -> None:
+def test_every_control_has_names_and_tips_and_is_in_reach(qtbot: QtBot, window: MainWindow) -> None:
+    window.resize(1280, 720)
     for filter_id in each_filter(qtbot, window):
         assert len(controls(window)) > 10, filter_id
         assert unnamed(window) == [], filter_id
         assert used_twice(window) == [], filter_id
+        for parameter in filters.get(filter_id).parameters:
+            editors = window.panel.findChildren(QWidget, parameter.name)
+            shown = [each.toolTip() for each in editors if each.isVisibleTo(window)]
+            assert shown == [parameter.help], filter_id
+        window.activateWindow()
+        qtbot.waitUntil(lambda: QApplication.activeWindow() is window)
+        assert_tab_reaches_every_control(qtbot, window, filter_id)
+        assert_everything_is_in_reach(qtbot, window, filter_id)
 
 
-def test_every_action_has_a_name(window: MainWindow) -> None:
+def test_actions_have_names_and_keys_of_their_own(window: MainWindow) -> None:
     # One without a title is Qt's own, for entries that do not fit.
     menus = [menu for menu in window.menuBar().findChildren(QMenu) if menu.title()]
     assert [menu.title() for menu in menus if not menu.objectName()] == []
@@ -193,8 +202,6 @@ def test_every_action_has_a_name(window: MainWindow) -> None:
     names = Counter(action.objectName() for action in actions)
     assert [name for name, count in names.items() if count > 1] == []
 
-
-def test_no_two_actions_share_a_shortcut(window: MainWindow) -> None:
     keys = Counter(
         key.toString() for action in window.findChildren(QAction) for key in action.shortcuts()
     )
@@ -228,17 +235,6 @@ def test_a_switch_that_is_on_looks_different_from_one_that_is_off_and_from_run(
     assert on.saturation() < 20
     assert contrast(on, toggle.palette().color(QPalette.ColorRole.ButtonText)) > 4.5
     assert contrast(on, ground(run)) > 1.5  # the one filled button is the one that runs
-
-
-def test_every_parameter_has_a_tooltip(qtbot: QtBot, window: MainWindow) -> None:
-    for filter_id in each_filter(qtbot, window):
-        for parameter in filters.get(filter_id).parameters:
-            editors = [
-                widget
-                for widget in window.panel.findChildren(QWidget, parameter.name)
-                if widget.isVisibleTo(window)
-            ]
-            assert [editor.toolTip() for editor in editors] == [parameter.help], filter_id
 
 
 def lies_behind_a_tab(widget: QWidget | None) -> bool:
@@ -286,28 +282,19 @@ def assert_nothing_is_clipped(qtbot: QtBot, window: MainWindow, label: object) -
         pytest.fail(f"{label}: {clipped(window)}")
 
 
-def test_no_text_is_clipped(qtbot: QtBot, window: MainWindow) -> None:
+def test_no_text_is_clipped_in_the_form_of_any_filter_and_in_any_dock(
+    qtbot: QtBot, window: MainWindow
+) -> None:
     for size in SIZES:
         for filter_id in each_filter(qtbot, window):
             resize(window, *size)
             assert_nothing_is_clipped(qtbot, window, (filter_id, size))
             assert window.size().toTuple() == size
-
-
-def test_no_text_is_clipped_in_any_dock(qtbot: QtBot, window: MainWindow) -> None:
-    for size in SIZES:
         for dock in ("timing", "quality", "measure", "console"):
             resize(window, *size)
             window.findChild(QDockWidget, f"{dock}Dock").raise_()
             assert_nothing_is_clipped(qtbot, window, (dock, size))
             assert not lies_behind_a_tab(window.findChild(QDockWidget, f"{dock}Dock").widget())
-
-
-def test_tab_reaches_every_control(qtbot: QtBot, window: MainWindow) -> None:
-    for filter_id in each_filter(qtbot, window):
-        window.activateWindow()
-        qtbot.waitUntil(lambda: QApplication.activeWindow() is window)
-        assert_tab_reaches_every_control(qtbot, window, filter_id)
 
 
 def assert_tab_reaches_every_control(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
@@ -341,12 +328,6 @@ def assert_tab_reaches_every_control(qtbot: QtBot, window: MainWindow, filter_id
     assert upwards == [], filter_id
 
 
-def test_everything_is_in_reach_on_a_small_screen(qtbot: QtBot, window: MainWindow) -> None:
-    window.resize(1280, 720)
-    for filter_id in each_filter(qtbot, window):
-        assert_everything_is_in_reach(qtbot, window, filter_id)
-
-
 def assert_everything_is_in_reach(qtbot: QtBot, window: MainWindow, filter_id: str) -> None:
     assert window.size().toTuple() == (1280, 720), filter_id
     for name in ("runButton", "cancelButton"):
@@ -368,15 +349,13 @@ def assert_everything_is_in_reach(qtbot: QtBot, window: MainWindow, filter_id: s
         assert seen.height() == min(control.height(), window.panel.viewport().height())
 
 
-@pytest.mark.parametrize("filter_id", ["nlm", "mask", "mri_nlm"])
-def test_no_text_is_clipped_in_any_size(
-    qtbot: QtBot, stylist: Stylist, window: MainWindow, filter_id: str
-) -> None:
-    choose(qtbot, window, filter_id)
+def test_no_text_is_clipped_in_any_size(qtbot: QtBot, stylist: Stylist, window: MainWindow) -> None:
     for scale in SCALES:
         window.resize(1600, 1000)
         stylist.apply(Appearance(scale=scale))
-        assert_nothing_is_clipped(qtbot, window, scale)
+        for filter_id in ("nlm", "mask", "mri_nlm"):
+            choose(qtbot, window, filter_id)
+            assert_nothing_is_clipped(qtbot, window, (filter_id, scale))
 
 
 _NOWHERE = Path("/nonexistent/settings.json")

@@ -72,7 +72,15 @@ def test_every_action_has_a_place_and_a_method() -> None:
     assert sorted(ids) == sorted(DECLARED), "declared and not in a menu, or twice"
 
 
-def test_a_tick_follows_the_state_of_its_owner(window: MainWindow) -> None:
+def test_ticks_and_keys_follow_their_owners(window: MainWindow) -> None:
+    quality = window.findChild(QDockWidget, "qualityDock")
+    toggle = window.findChild(QAction, "showQualitydock")
+    assert toggle.shortcut() == QKeySequence("F7")
+    toggle.trigger()
+    assert quality.isHidden()
+    toggle.trigger()
+    assert not quality.isHidden()
+
     def ticked() -> set[str]:
         ids = {action.id for action in ACTIONS if action.ticked is not None}
         return {id_ for id_ in ids if window.actions_[id_].isChecked()}
@@ -105,7 +113,7 @@ def test_a_tick_follows_the_state_of_its_owner(window: MainWindow) -> None:
     }
 
 
-def test_groups_of_a_menu_are_divided_by_lines(window: MainWindow) -> None:
+def test_menus_are_as_they_are_declared_and_as_the_pages_say(window: MainWindow) -> None:
     def name(action: QAction) -> str:
         menu: Any = action.menu()
         return menu.objectName() if menu else "" if action.isSeparator() else action.objectName()
@@ -116,25 +124,41 @@ def test_groups_of_a_menu_are_divided_by_lines(window: MainWindow) -> None:
         actions = window.findChild(QMenu, menu.id).actions()
         assert [name(each) for each in actions][: len(wanted)] == wanted, menu.id
 
-
-def test_tooltips_end_in_the_first_key(window: MainWindow) -> None:
     assert window.findChild(QAction, "run").statusTip() == "Apply the filter (F5)"
     assert window.findChild(QAction, "openSlice").toolTip().endswith("as a picture")
     native = QKeySequence("Ctrl+O").toString(QKeySequence.SequenceFormat.NativeText)
     assert window.findChild(QAction, "open").statusTip().endswith(f"volume ({native})")
 
+    rows = (
+        (place, name, " or ".join(f"`{key}`" for key in keys))
+        for place, name, keys in window.actions_.shortcuts()
+    )
+    listed = manual.table(("menu", "command", "keys"), rows)
+    assert listed in manual.page("window"), f"resources/docs/window.md needs this table:\n{listed}"
+
+    def entries(menu: object) -> set[str]:
+        found = set()
+        for action in menu.actions() if isinstance(menu, QMenu) else ():
+            found |= {plain(action.text()), *entries(action.menu())}
+        return found
+
+    tops = {plain(each.text()): each.menu() for each in window.menuBar().actions()}
+    named = [
+        (path.name, menu, entry)
+        for path in [*manual.FOLDER.glob("*.md"), manual.FOLDER.parents[1] / "README.md"]
+        for menu, entry in re.findall(r"\*(\w+) > ([^*>]+?)…?\*", path.read_text(encoding="utf-8"))
+        if menu in tops
+    ]
+    missing = [
+        (page, menu, entry)
+        for page, menu, entry in named
+        if not any(each.startswith(entry) for each in entries(tops[menu]))
+    ]
+    assert missing == []
+    assert len(named) > 40
+
 
 # Docks ---------------------------------------------------------------------------------
-
-
-def test_a_key_shows_and_hides_its_dock(window: MainWindow) -> None:
-    quality = window.findChild(QDockWidget, "qualityDock")
-    toggle = window.findChild(QAction, "showQualitydock")
-    assert toggle.shortcut() == QKeySequence("F7")
-    toggle.trigger()
-    assert quality.isHidden()
-    toggle.trigger()
-    assert not quality.isHidden()
 
 
 # Enabled actions -----------------------------------------------------------------------
@@ -287,35 +311,3 @@ def test_the_list_of_shortcuts(qtbot: QtBot, window: MainWindow) -> None:
     assert found["Quality"] == "F7"
     assert len(found) == sum(bool(action.keys) for action in ACTIONS)
     assert listed.text().splitlines()[0] == "Open\tCtrl+O"
-
-
-def test_the_manual_lists_the_shortcuts(window: MainWindow) -> None:
-    rows = (
-        (place, name, " or ".join(f"`{key}`" for key in keys))
-        for place, name, keys in window.actions_.shortcuts()
-    )
-    table = manual.table(("menu", "command", "keys"), rows)
-    assert table in manual.page("window"), f"resources/docs/window.md needs this table:\n{table}"
-
-
-def test_entries_that_pages_name_are_in_those_menus(window: MainWindow) -> None:
-    def entries(menu: object) -> set[str]:
-        found = set()
-        for action in menu.actions() if isinstance(menu, QMenu) else ():
-            found |= {plain(action.text()), *entries(action.menu())}
-        return found
-
-    tops = {plain(each.text()): each.menu() for each in window.menuBar().actions()}
-    named = [
-        (path.name, menu, entry)
-        for path in [*manual.FOLDER.glob("*.md"), manual.FOLDER.parents[1] / "README.md"]
-        for menu, entry in re.findall(r"\*(\w+) > ([^*>]+?)…?\*", path.read_text(encoding="utf-8"))
-        if menu in tops
-    ]
-    missing = [
-        (page, menu, entry)
-        for page, menu, entry in named
-        if not any(each.startswith(entry) for each in entries(tops[menu]))
-    ]
-    assert missing == []
-    assert len(named) > 40

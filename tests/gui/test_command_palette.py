@@ -107,10 +107,35 @@ def closed(window: MainWindow) -> Callable[[], bool]:
     return lambda: not window.findChildren(CommandPalette)
 
 
-def test_everything_is_listed(palette: CommandPalette, window: MainWindow) -> None:
+def test_everything_is_listed_found_or_not_and_chosen_by_arrows(
+    palette: CommandPalette, window: MainWindow, qtbot: QtBot
+) -> None:
     assert count(palette) == len(window.actions_)
     assert line(palette) == ["Open", "File", "Ctrl+O"]
     assert note(palette) == "Open pictures or a volume"
+
+    type_(qtbot, "xyzzy")
+    assert count(palette) == 0
+    assert note(palette) == "No command and no filter has these words."
+    hit(qtbot, Key.Key_Return)
+    assert palette.isVisible()
+    for _ in "xyzzy":
+        hit(qtbot, Key.Key_Backspace)
+    assert count(palette) > 20
+
+    palette.findChild(QLineEdit).clear()
+    type_(qtbot, "show")
+    first = line(palette)
+    hit(qtbot, Key.Key_Down)
+    assert line(palette) == ["Show Residual", "View", "F3"]
+    hit(qtbot, Key.Key_Down)
+    hit(qtbot, Key.Key_Up)
+    hit(qtbot, Key.Key_Up)
+    assert line(palette) == first == ["Show Output", "View", "F2"]
+    hit(qtbot, Key.Key_Down)
+    hit(qtbot, Key.Key_Return)
+    qtbot.waitUntil(closed(window))
+    assert window.actions_["viewResidual"].isChecked()
 
 
 @pytest.mark.smoke
@@ -135,22 +160,7 @@ def test_a_filter_is_found_by_the_words_of_the_panel_filters(
     assert "blur" in filters.get(window.session.filter_id).synonyms
 
 
-def test_arrow_keys_choose(qtbot: QtBot, palette: CommandPalette, window: MainWindow) -> None:
-    type_(qtbot, "show")
-    first = line(palette)
-    hit(qtbot, Key.Key_Down)
-    assert line(palette) == ["Show Residual", "View", "F3"]
-    hit(qtbot, Key.Key_Down)
-    hit(qtbot, Key.Key_Up)
-    hit(qtbot, Key.Key_Up)
-    assert line(palette) == first == ["Show Output", "View", "F2"]
-    hit(qtbot, Key.Key_Down)
-    hit(qtbot, Key.Key_Return)
-    qtbot.waitUntil(closed(window))
-    assert window.actions_["viewResidual"].isChecked()
-
-
-def test_a_disabled_command_says_why_and_is_not_run(
+def test_a_disabled_command_says_why_and_escape_closes(
     qtbot: QtBot, palette: CommandPalette, window: MainWindow
 ) -> None:
     type_(qtbot, "save output")
@@ -160,26 +170,16 @@ def test_a_disabled_command_says_why_and_is_not_run(
     settle(qtbot, window)
     assert palette.isVisible()
 
+    palette.findChild(QLineEdit).clear()
+    type_(qtbot, "undo")
+    assert line(palette)[:2] == ["Undo", "There is nothing to undo."]
 
-def test_escape_closes_and_runs_nothing(
-    qtbot: QtBot, palette: CommandPalette, window: MainWindow
-) -> None:
     before = window.session.filter_id
+    palette.findChild(QLineEdit).clear()
     type_(qtbot, "median")
     hit(qtbot, Key.Key_Escape)
     qtbot.waitUntil(closed(window))
     assert window.session.filter_id == before
-
-
-def test_nothing_found(qtbot: QtBot, palette: CommandPalette) -> None:
-    type_(qtbot, "xyzzy")
-    assert count(palette) == 0
-    assert note(palette) == "No command and no filter has these words."
-    hit(qtbot, Key.Key_Return)
-    assert palette.isVisible()
-    for _ in "xyzzy":
-        hit(qtbot, Key.Key_Backspace)
-    assert count(palette) > 20
 
 
 def test_another_window_closes_it(
@@ -187,10 +187,3 @@ def test_another_window_closes_it(
 ) -> None:
     window.activateWindow()
     qtbot.waitUntil(closed(window))
-
-
-def test_the_names_of_steps_are_those_of_now(
-    qtbot: QtBot, palette: CommandPalette, window: MainWindow
-) -> None:
-    type_(qtbot, "undo")
-    assert line(palette)[:2] == ["Undo", "There is nothing to undo."]

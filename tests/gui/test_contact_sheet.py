@@ -76,7 +76,9 @@ def test_the_sheet_fits_the_screen(
 
 
 @pytest.mark.smoke
-def test_nine_values_with_their_results_times_and_figures(qtbot: QtBot, real: MainWindow) -> None:
+def test_nine_values_have_their_results_times_and_figures_and_a_click_adopts_one(
+    qtbot: QtBot, real: MainWindow
+) -> None:
     sheet = _sheet(qtbot, real)
     assert [tile.value for tile in sheet.tiles] == [3, 5, 7, 9, 11, 13, 15, 17, 19]
     source = real.session.subject.source
@@ -93,10 +95,6 @@ def test_nine_values_with_their_results_times_and_figures(qtbot: QtBot, real: Ma
     best = [tile for tile in sheet.tiles if "best" in tile.text]
     assert [tile.psnr for tile in best] == [max(tile.psnr or 0 for tile in sheet.tiles)]
 
-
-@pytest.mark.smoke
-def test_a_click_adopts_the_value(qtbot: QtBot, real: MainWindow) -> None:
-    sheet = _sheet(qtbot, real)
     qtbot.mouseClick(sheet.tiles[2], Qt.MouseButton.LeftButton)
     assert child(real, QSpinBox, "sizeBox").value() == 7
     qtbot.waitUntil(lambda: [t.value for t in sheet.tiles if "current" in t.text] == [7])
@@ -262,10 +260,15 @@ def test_the_sheet_of_a_denoiser_varies_its_strength(qtbot: QtBot, real: MainWin
     assert all(f"same as {first.caption}" in tile.text for tile in others)
 
 
-def test_a_filter_without_such_parameters_says_so(qtbot: QtBot, real: MainWindow) -> None:
+def test_filters_without_such_parameters_or_parts_say_so(qtbot: QtBot, real: MainWindow) -> None:
     sheet = _sheet(qtbot, real)
     real.session.set_filter("rotating_mask")
     qtbot.waitUntil(lambda: "no parameter" in sheet.note.text())
+    assert not any(tile.isVisible() for tile in sheet.tiles)
+
+    real.session.set_filter("ripple")
+    said = "its pattern depends on the size of the picture"
+    qtbot.waitUntil(lambda: said in sheet.note.text())
     assert not any(tile.isVisible() for tile in sheet.tiles)
 
 
@@ -297,15 +300,6 @@ def test_the_sheet_shows_a_slice_of_a_volume(
     np.testing.assert_array_equal(
         sheet._shown.image.pixels, picture_of(real.session.volumes.part, 2, 5).pixels
     )
-
-
-def test_a_filter_that_needs_the_whole_picture_says_so(qtbot: QtBot, real: MainWindow) -> None:
-    real.session.set_filter("ripple")
-    real.companions.show_contact_sheet()
-    sheet = real.companions.contact_sheet
-    assert sheet is not None
-    assert "its pattern depends on the size of the picture" in sheet.note.text()
-    assert not any(tile.isVisible() for tile in sheet.tiles)
 
 
 def test_without_scores_the_note_names_the_way_to_a_reference(

@@ -55,7 +55,9 @@ def test_docks_have_a_page(dock) -> None:
     check(dock.help)
 
 
-def test_every_control_of_every_filter_opens_a_page(window: MainWindow) -> None:
+def test_every_control_of_every_filter_and_every_entry_of_the_menus_opens_a_page(
+    window: MainWindow,
+) -> None:
     seen = set()
     for kind in Kind:
         window.session.bring_to_front(
@@ -78,8 +80,21 @@ def test_every_control_of_every_filter_opens_a_page(window: MainWindow) -> None:
                 assert {place_of(each) for each in (editor, *controls(editor))} == {own}
     assert len(seen) > 60
 
+    places = set[str]()
+    for menu in window.menuBar().findChildren(QMenu):
+        for action in menu.actions():
+            if not action.isSeparator():
+                menu.setActiveAction(action)
+                place = place_of(menu)
+                assert place, action.text()
+                check(place)
+                places.add(place)
+    assert {filter_page(spec) for spec in filters.discover().values()} < places
 
-def test_lines_of_lists_open_their_page(qtbot: QtBot, window: MainWindow) -> None:
+
+def test_lines_of_lists_and_the_dialog_of_a_level_open_their_page(
+    qtbot: QtBot, window: MainWindow
+) -> None:
     load(qtbot, window, PICTURE)
     rungs = window.levels.ladder.rungs
     qtbot.waitUntil(lambda: rungs.count() > 2)
@@ -94,8 +109,21 @@ def test_lines_of_lists_open_their_page(qtbot: QtBot, window: MainWindow) -> Non
             if place:
                 check(place)
 
+    rungs.setCurrentItem(rungs.item(2))
+    window.levels.explain()
+    qtbot.waitUntil(lambda: window.findChild(LevelDialog) is not None)
+    dialog = window.findChild(LevelDialog)
+    assert dialog is not None
+    drawing = dialog.findChild(QWidget, "levelDrawing")
+    assert drawing.isVisibleTo(dialog)
+    assert drawing.pixmap().width() > 300
+    assert place_of(dialog) == "level-cpu-parallel"
+    dialog.close()
 
-def test_f1_opens_the_page_of_the_focus(qtbot: QtBot, window: MainWindow) -> None:
+
+def test_f1_opens_the_page_of_the_focus_in_open_lists_and_menus_too(
+    qtbot: QtBot, window: MainWindow
+) -> None:
     window.session.set_filter("median")
     box = window.findChild(QWidget, "medianForm").findChild(QWidget, "sizeBox")
     window.activateWindow()
@@ -106,6 +134,27 @@ def test_f1_opens_the_page_of_the_focus(qtbot: QtBot, window: MainWindow) -> Non
     assert manual.page == "filter-median"
     assert manual.findChild(QWidget, "manualPage").textCursor().block().text() == "Mask size"
     manual.close()
+
+    listed: QComboBox = window.panel.filter_box
+    listed.showPopup()
+    qtbot.waitUntil(listed.view().isVisible)
+    listed.view().setCurrentIndex(listed.model().index(listed.findData("sobel"), 0))
+    qtbot.keyClick(listed.view(), Qt.Key.Key_F1)
+    manual = read(qtbot, window)
+    assert manual.page == "filter-sobel"
+    assert not listed.view().isVisible()
+    manual.close()
+
+    for way, page in (
+        (("File", "New Phantom…"), "volumes"),
+        (("View", "Several Volumes", "Play Volumes"), "volumes"),
+        (("View", "Regions of Interest"), "window"),
+        (("Filter", "Smoothing", "Median"), "filter-median"),
+    ):
+        press_f1_at(qtbot, window, way)
+        manual = read(qtbot, window)
+        assert manual.page == page
+        manual.close()
 
 
 def test_the_mouse_counts_once_it_moved(
@@ -124,18 +173,6 @@ def test_the_mouse_counts_once_it_moved(
     assert help_.place() == place_of(window.levels.ladder) != "filter-mean#mask-size"
     monkeypatch.setattr(QApplication, "widgetAt", lambda _: None)
     assert help_.place() == "filter-mean#mask-size"
-
-
-def test_f1_in_the_open_list_of_filters(qtbot: QtBot, window: MainWindow) -> None:
-    box: QComboBox = window.panel.filter_box
-    box.showPopup()
-    qtbot.waitUntil(box.view().isVisible)
-    box.view().setCurrentIndex(box.model().index(box.findData("sobel"), 0))
-    qtbot.keyClick(box.view(), Qt.Key.Key_F1)
-    manual = read(qtbot, window)
-    assert manual.page == "filter-sobel"
-    assert not box.view().isVisible()
-    manual.close()
 
 
 def test_f1_in_dialogs_that_block_the_window(qtbot: QtBot, open_window: Opener) -> None:
@@ -173,22 +210,6 @@ def test_other_windows_have_a_page(window: MainWindow) -> None:
         other.close()
 
 
-def test_the_dialog_of_a_level_shows_its_drawing(qtbot: QtBot, window: MainWindow) -> None:
-    load(qtbot, window, PICTURE)
-    rungs = window.levels.ladder.rungs
-    qtbot.waitUntil(lambda: rungs.count() > 2)
-    rungs.setCurrentItem(rungs.item(2))
-    window.levels.explain()
-    qtbot.waitUntil(lambda: window.findChild(LevelDialog) is not None)
-    dialog = window.findChild(LevelDialog)
-    assert dialog is not None
-    drawing = dialog.findChild(QWidget, "levelDrawing")
-    assert drawing.isVisibleTo(dialog)
-    assert drawing.pixmap().width() > 300
-    assert place_of(dialog) == "level-cpu-parallel"
-    dialog.close()
-
-
 def test_a_place_holds_for_everything_inside(qtbot: QtBot) -> None:
     outer = QWidget()
     qtbot.addWidget(outer)
@@ -199,32 +220,6 @@ def test_a_place_holds_for_everything_inside(qtbot: QtBot) -> None:
     set_help(inner, "volumes#files")
     assert place_of(inner) == "volumes#files"
     assert place_of(outer) == "window"
-
-
-def test_every_entry_of_the_menus_has_a_page(window: MainWindow) -> None:
-    places = set()
-    for menu in window.menuBar().findChildren(QMenu):
-        for action in menu.actions():
-            if not action.isSeparator():
-                menu.setActiveAction(action)
-                place = place_of(menu)
-                assert place, action.text()
-                check(place)
-                places.add(place)
-    assert {filter_page(spec) for spec in filters.discover().values()} < places
-
-
-def test_f1_in_an_open_menu_opens_the_page_of_the_entry(qtbot: QtBot, window: MainWindow) -> None:
-    for way, page in (
-        (("File", "New Phantom…"), "volumes"),
-        (("View", "Several Volumes", "Play Volumes"), "volumes"),
-        (("View", "Regions of Interest"), "window"),
-        (("Filter", "Smoothing", "Median"), "filter-median"),
-    ):
-        press_f1_at(qtbot, window, way)
-        manual = read(qtbot, window)
-        assert manual.page == page
-        manual.close()
 
 
 def press_f1_at(qtbot: QtBot, window: MainWindow, way: tuple[str, ...]) -> None:

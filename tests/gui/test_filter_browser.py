@@ -71,14 +71,10 @@ def current(browser: FilterBrowser) -> str:
 # --- the search ---
 
 
-def test_all_filters_are_listed_under_their_categories(browser: FilterBrowser) -> None:
+def test_typing_narrows_and_enter_or_a_click_adopts(browser: FilterBrowser, qtbot: QtBot) -> None:
     assert sorted(browser.listed) == sorted(filters.discover())
     assert headings(browser) == list(by_category(Kind.PICTURE))
 
-
-def test_typing_narrows_and_enter_adopts_the_best_match(
-    qtbot: QtBot, browser: FilterBrowser
-) -> None:
     qtbot.keyClicks(browser.search, "blur")
     means = {"mean", "weighted_mean", "rotating_mask", "threshold_mean"}
     assert set(browser.listed) == {"gaussian", *means}
@@ -89,6 +85,25 @@ def test_typing_narrows_and_enter_adopts_the_best_match(
     with qtbot.waitSignal(browser.adopted) as adopted:
         qtbot.keyClick(browser.search, Qt.Key.Key_Return)
     assert adopted.args == ["gaussian_noise"]
+
+    browser.search.setText("laplace")
+    item = first(browser)
+    with qtbot.waitSignal(browser.adopted) as clicked:
+        qtbot.mouseClick(
+            browser.list.viewport(),
+            Qt.MouseButton.LeftButton,
+            pos=browser.list.visualItemRect(item).center(),
+        )
+    assert clicked.args == ["laplace"]
+
+    browser.search.clear()
+    qtbot.keyClicks(browser.search, "xyz")
+    notice = browser.findChild(QLabel, "noFilterFound")
+    assert notice.isVisible()
+    assert browser.listed == []
+    qtbot.keyClick(browser.search, Qt.Key.Key_Return)  # adopts nothing
+    browser.search.clear()
+    assert not notice.isVisible()
 
 
 def test_arrows_move_from_the_search_into_the_list_and_enter_adopts(
@@ -115,16 +130,6 @@ def test_escape_clears_the_search(qtbot: QtBot, browser: FilterBrowser, where: s
     assert len(browser.listed) == len(filters.discover())
 
 
-def test_nothing_found_is_said(qtbot: QtBot, browser: FilterBrowser) -> None:
-    qtbot.keyClicks(browser.search, "xyz")
-    notice = browser.findChild(QLabel, "noFilterFound")
-    assert notice.isVisible()
-    assert browser.listed == []
-    qtbot.keyClick(browser.search, Qt.Key.Key_Return)  # adopts nothing
-    browser.search.clear()
-    assert not notice.isVisible()
-
-
 def test_a_group_stays_closed_except_while_searching(browser: FilterBrowser, qtbot: QtBot) -> None:
     group = groups(browser)[headings(browser).index("Noise")]
     browser.list.scrollToItem(group)
@@ -137,18 +142,6 @@ def test_a_group_stays_closed_except_while_searching(browser: FilterBrowser, qtb
     group = groups(browser)[headings(browser).index("Noise")]
     assert not group.isExpanded()
     assert "gaussian_noise" not in browser.in_view
-
-
-def test_a_click_adopts(qtbot: QtBot, browser: FilterBrowser) -> None:
-    browser.search.setText("laplace")
-    item = first(browser)
-    with qtbot.waitSignal(browser.adopted) as adopted:
-        qtbot.mouseClick(
-            browser.list.viewport(),
-            Qt.MouseButton.LeftButton,
-            pos=browser.list.visualItemRect(item).center(),
-        )
-    assert adopted.args == ["laplace"]
 
 
 def test_pictures_stay_while_the_search_hides_them(browser: FilterBrowser) -> None:
@@ -360,25 +353,6 @@ def test_volumes_have_their_filters_and_thumbnails_of_the_slice(
     assert "slice" in scene.image.title
 
 
-def test_denoise_chooses_the_filter_and_its_values_and_says_why(
-    qtbot: QtBot, open_window: Opener, tmp_path: Path
-) -> None:
-    window = open_window(live=False)
-    entry = window.findChild(QAction, "denoise")
-    assert not entry.isEnabled()
-    draws = np.random.default_rng(1).random((64, 64))
-    specks = np.where(draws < 0.1, 0, np.where(draws > 0.9, 255, 128)).astype(np.uint8)
-    path = tmp_path / "specks.png"
-    PillowImage.fromarray(specks).save(path)
-    load(qtbot, window, path)
-    window.session.set_values("median", {"size": 9})
-    window.session.set_filter("mean")
-    window.findChild(QAction, "denoise").trigger()
-    qtbot.waitUntil(lambda: window.session.filter_id == "median")
-    assert window.session.values.numbers["size"] == 5
-    assert window.statusBar().currentMessage() == "Median: specks in 20 % of the pixels"
-
-
 def test_denoise_of_a_picture_that_was_left_chooses_nothing(
     qtbot: QtBot, open_window: Opener, picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -406,15 +380,28 @@ def test_denoise_of_a_picture_that_was_left_chooses_nothing(
     assert window.session.values.numbers["size"] == 7
 
 
-def test_denoise_leaves_the_strength_to_be_estimated(
-    qtbot: QtBot, open_window: Opener, picture: Path
+def test_denoise_chooses_the_filter_and_its_values_and_says_why(
+    qtbot: QtBot, open_window: Opener, picture: Path, tmp_path: Path
 ) -> None:
     window = open_window(live=False)
+    assert not window.findChild(QAction, "denoise").isEnabled()
     load(qtbot, window, picture)
     window.session.set_values("collaborative", {"sigma": 1.0})
     window.findChild(QAction, "denoise").trigger()
     qtbot.waitUntil(lambda: window.session.filter_id == "collaborative")
     assert window.session.values.automatic == ("sigma",)
+
+    draws = np.random.default_rng(1).random((64, 64))
+    specks = np.where(draws < 0.1, 0, np.where(draws > 0.9, 255, 128)).astype(np.uint8)
+    path = tmp_path / "specks.png"
+    PillowImage.fromarray(specks).save(path)
+    load(qtbot, window, path)
+    window.session.set_values("median", {"size": 9})
+    window.session.set_filter("mean")
+    window.findChild(QAction, "denoise").trigger()
+    qtbot.waitUntil(lambda: window.session.filter_id == "median")
+    assert window.session.values.numbers["size"] == 5
+    assert window.statusBar().currentMessage() == "Median: specks in 20 % of the pixels"
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def test_without_steps_there_is_one_card_and_a_hint(
     assert row.fresh
 
 
-def test_steps_show_what_they_took_and_belong_to_their_settings(
+def test_steps_show_what_they_took_and_the_edited_one_is_shown_alone(
     qtbot: QtBot, live: MainWindow, cpu: FakeCpu
 ) -> None:
     rows = live.steps_panel.steps.rows
@@ -108,6 +108,18 @@ def test_steps_show_what_they_took_and_belong_to_their_settings(
     settle(qtbot, live)
     assert all(row.fresh for row in live.steps_panel.steps.rows)
     qtbot.waitUntil(lambda: all(r.thumbnail is not None for r in live.steps_panel.steps.rows))
+
+    live.steps.edit(0)
+    settle(qtbot, live)
+    window_end = live.session.subject.result.output
+    live.findChild(QAction, "stepAlone").trigger()
+    settle(qtbot, live)
+    assert live.session.subject.result.request.then == ()
+    assert live.session.subject.result.output is not window_end
+    assert live.findChild(QAction, "stepAlone").isChecked()
+    live.findChild(QAction, "stepAlone").trigger()
+    settle(qtbot, live)
+    assert live.session.subject.result.output is window_end
 
 
 def test_an_earlier_step_is_edited_and_later_ones_follow(
@@ -133,20 +145,6 @@ def test_an_earlier_step_is_edited_and_later_ones_follow(
     assert set(ran(cpu)) == {"mean", "median"}  # the earlier step is kept
     shown = live.pictures.canvas.output.shown
     np.testing.assert_array_equal(shown.pixels, live.session.subject.result.parts[-1].output.pixels)
-
-
-def test_the_edited_step_is_shown_alone(qtbot: QtBot, live: MainWindow) -> None:
-    live.steps.edit(0)
-    settle(qtbot, live)
-    window_end = live.session.subject.result.output
-    live.findChild(QAction, "stepAlone").trigger()
-    settle(qtbot, live)
-    assert live.session.subject.result.request.then == ()
-    assert live.session.subject.result.output is not window_end
-    assert live.findChild(QAction, "stepAlone").isChecked()
-    live.findChild(QAction, "stepAlone").trigger()
-    settle(qtbot, live)
-    assert live.session.subject.result.output is window_end
 
 
 def test_switching_a_step_off_and_undo(qtbot: QtBot, live: MainWindow, cpu: FakeCpu) -> None:
@@ -228,7 +226,7 @@ def test_the_mouse_switches_edits_and_drops(qtbot: QtBot, live: MainWindow) -> N
     assert steps(live) == ["mean*", "median", "(gaussian_noise)"]
 
 
-def test_run_measures_the_edited_step_and_the_end_is_shown(
+def test_run_measures_the_edited_step_and_references_stay(
     qtbot: QtBot, live: MainWindow, cpu: FakeCpu
 ) -> None:
     live.steps.edit(1)
@@ -242,8 +240,6 @@ def test_run_measures_the_edited_step_and_the_end_is_shown(
     assert listed.result is live.session.subject.result.parts[0]  # not the end of the steps
     assert len(live.session.subject.result.parts) == 2
 
-
-def test_references_stay_with_the_steps(qtbot: QtBot, live: MainWindow) -> None:
     reference = live.session.subject.reference
     assert reference.origin is ReferenceOrigin.NOISE
     live.steps.edit(0)
