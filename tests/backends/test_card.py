@@ -28,8 +28,18 @@ from tests.backends.fake_card import (
 )
 from tests.pairs import in_turn
 
-CHUNK = memory.CHUNK_BYTES
+CHUNK = 128 << 10
+"""A sixteenth of the usual one: what is copied is as many times as large."""
+
 SIZES = [1, CHUNK, CHUNK + 1, 3 * CHUNK - 5, (memory.CHUNKS + 3) * CHUNK]
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert memory.BUFFERED_BYTES < CHUNK < memory.CHUNK_BYTES
+    monkeypatch.setattr(memory, "CHUNK_BYTES", CHUNK)
+    monkeypatch.setattr(Staging, "piece_bytes", CHUNK)
+    monkeypatch.setattr(memory._pieces, "__defaults__", (CHUNK,))
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from kernelscope.schema.borders import Border
 from tests.backends import emulated
 from tests.filters import apply
 from tests.oracle import OWN_FOOTPRINT
+from tests.pairs import in_turn
 
 pytestmark = [pytest.mark.slow, emulated.needs_compiler]
 
@@ -27,12 +28,15 @@ SETTINGS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize("border", [Border.REFLECT, Border.WRAP, Border.VALID, Border.REDUCE])
-@pytest.mark.parametrize(("filter_id", "parameters", "levels"), SETTINGS)
+BORDERS = (Border.REFLECT, Border.WRAP, Border.VALID, Border.REDUCE)
+
+
+@pytest.mark.parametrize(("setting", "border"), in_turn(SETTINGS, BORDERS, every=2))
 def test_strips_have_the_rows_of_the_whole(
-    filter_id: str, parameters: dict[str, Any], levels: tuple[str, ...], border: Border
+    setting: tuple[str, dict[str, Any], tuple[str, ...]], border: Border
 ) -> None:
     """At the edges, in the middle, of one row, and smaller than the mask."""
+    filter_id, parameters, levels = setting
     spec = filters.get(filter_id)
     pixels = np.random.default_rng(2).integers(0, 256, (29, 37, 3)).astype(np.uint8)
     wanted = apply(spec, pixels, parameters, border)

@@ -249,9 +249,10 @@ def test_thin_volumes_equal_those_of_the_processor(
 
 
 @needs_compiler
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-@pytest.mark.parametrize("border", [Border.REFLECT, Border.VALID])
+@pytest.mark.parametrize(
+    ("channels", "dtype", "border"),
+    in_turn((1, 3), (np.uint8, np.float32), (Border.REFLECT, Border.VALID), every=2),
+)
 def test_every_frequency_has_its_own_sigma(channels: int, dtype: Any, border: Border) -> None:
     """On all levels of the CPU and of the emulated GPU, to the last bit."""
     random = np.random.default_rng(channels)
