@@ -17,6 +17,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.launch import Cuda, Launch
 from kernelscope.schema.levels import GPU_LEVELS, Level
+from kernelscope.schema.samples import Kind
 from tests.backends.specialisations import (
     assert_modules_have_one_value,
     covering,
@@ -186,7 +187,11 @@ def test_a_filter_has_levels_a_plan_and_a_source_or_none_of_them(spec: FilterSpe
     assert bool(spec.levels("gpu")) == isinstance(spec.implementations["gpu"], Cuda) == has_source
 
 
-@pytest.mark.parametrize("spec", filters.discover().values(), ids=lambda spec: spec.id)
+@pytest.mark.parametrize(
+    "spec",
+    [spec for kind in Kind for spec in filters.discover(kind).values()],
+    ids=lambda spec: spec.id,
+)
 def test_a_level_that_is_missing_is_explained(spec: FilterSpec) -> None:
     offered = {level.id for level in spec.levels("gpu")}
     for level in GPU_LEVELS:

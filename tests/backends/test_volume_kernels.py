@@ -18,7 +18,6 @@ from kernelscope.filters.mri_nlm import SPEC
 from kernelscope.filters.mri_nlm.cuda import plan_mri_nlm
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
-from kernelscope.schema.levels import GPU_LEVELS, TUNED
 from tests.backends.specialisations import assert_modules_have_one_value
 
 pytestmark = pytest.mark.slow
@@ -265,11 +264,6 @@ def test_compiles(
     if fits:
         # The 256 values of four components are a few more than there are registers.
         assert report.spill_bytes <= (FEW_BYTES if components < 4 else 3 * FEW_BYTES)
-
-
-def test_levels_that_are_missing_are_explained() -> None:
-    assert TUNED in LEVELS
-    assert set(SPEC.gaps("gpu")) == {level.id for level in GPU_LEVELS if level not in LEVELS}
 
 
 def test_compiles_on_its_own(quick_nvrtc: CubinCache) -> None:

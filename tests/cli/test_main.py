@@ -138,23 +138,12 @@ def test_apply_takes_a_mask() -> None:
     ("sides", "size"), [("4", (4, 4)), ("3,5", (5, 3)), ("6x3", (3, 6)), ("1 × 4", (4, 1))]
 )
 def test_masks_of_any_sides_have_a_width_and_a_height(sides: str, size: tuple[int, int]) -> None:
-    """The filters of SciPy have a height and a width."""
-    image = read("in.png")
-    functions = {
-        "median": ndimage.median_filter,
-        "minimum": ndimage.minimum_filter,
-        "maximum": ndimage.maximum_filter,
-    }
-    for name, function in functions.items():
-        run(f"apply {name} in.png out.png --save-recipe a.json --size", sides)
-        np.testing.assert_array_equal(read("out.png"), function(image, size, mode="reflect"))
-        run("apply --recipe a.json in.png out.png")
-        np.testing.assert_array_equal(read("out.png"), function(image, size, mode="reflect"))
-    run("apply mean in.png out.png --size", sides)
-    exact = ndimage.uniform_filter(image.astype(float), size, mode="reflect")
-    assert np.abs(read("out.png") - exact).max() <= 0.5 + 1e-9
-    run("apply morphology in.png out.png --operation opening --size", sides)
-    np.testing.assert_array_equal(read("out.png"), ndimage.grey_opening(image, size))
+    """Those of SciPy have a height and a width; the library has other filters with such masks."""
+    expected = ndimage.median_filter(read("in.png"), size, mode="reflect")
+    run("apply median in.png out.png --save-recipe a.json --size", sides)
+    np.testing.assert_array_equal(read("out.png"), expected)
+    run("apply --recipe a.json in.png out.png")
+    np.testing.assert_array_equal(read("out.png"), expected)
 
 
 def test_apply_converts_to_grey() -> None:

@@ -133,11 +133,6 @@ def test_alpha_is_no_colour() -> None:
     np.testing.assert_array_equal(out[..., 1], 100)
 
 
-def test_a_negative_of_other_floats_turns_their_range() -> None:
-    samples = np.array([[0, 50, 255]], np.float32)
-    np.testing.assert_allclose(ks.negative(samples), [[255, 205, 0]], atol=1e-4)
-
-
 def test_quality_of_floats_is_relative_to_the_reference() -> None:
     random = np.random.default_rng(0)
     reference = random.integers(0, 256, (40, 40), np.uint8)
