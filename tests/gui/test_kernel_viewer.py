@@ -52,9 +52,10 @@ from kernelscope.gui.widgets.theme import added_fill, removed_fill
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
+from kernelscope.images.source import Source
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import GPU_LEVELS, Level
-from tests.gui.helpers import click, contrast
+from tests.gui.helpers import FakeGpu, click, contrast
 from tests.patience import PATIENCE
 
 RESOURCES = Resources(40, 8, 16, 1024, 372)
@@ -514,40 +515,18 @@ def test_colours_are_readable_on_light_and_dark(qtbot: QtBot, base: str, text: s
 # The window ---------------------------------------------------------------------------
 
 
-class FakeGpu:
-    """Runs nothing, and says that it launched a kernel."""
+class Launching(FakeGpu):
+    """Says which kernel it launched."""
 
-    id, name = "gpu", "GPU"
-
-    def availability(self) -> Availability:
-        return Availability(True, "fake card")
-
-    def facts(self) -> Iterator[FactGroup]:
-        yield FactGroup("Device", (Fact("Name", "fake card"),))
-
-    def load(self) -> tuple[Fact, ...]:
-        return ()
-
-    def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
-        return spec.levels("gpu")
-
-    def run(
-        self,
-        request: Request,
-        level: Level,
-        context: RunContext,
-    ) -> Image:
+    def run(self, request: Request, level: Level, context: RunContext) -> Source:
         context.log.launch = report(plan(request, level).launch.kernel)
-        return request.image
-
-    def close(self) -> None:
-        pass
+        return super().run(request, level, context)
 
 
 @pytest.fixture
 def window(qtbot: QtBot, tmp_path: Any) -> Iterator[MainWindow]:
     settings = Settings(tmp_path / "settings.json")
-    gpu: Any = FakeGpu()
+    gpu = Launching(Availability(True, "fake card"))
     window = MainWindow({"gpu": gpu, "cpu": gpu}, settings)
     qtbot.addWidget(window)
     window.show()
@@ -558,7 +537,9 @@ def window(qtbot: QtBot, tmp_path: Any) -> Iterator[MainWindow]:
     window.close()
 
 
-def test_ctrl_k_opens_the_viewer_also_without_a_picture(qtbot: QtBot, window: MainWindow) -> None:
+def test_ctrl_k_opens_the_viewer_also_without_a_picture_and_a_run_reaches_it(
+    qtbot: QtBot, window: MainWindow
+) -> None:
     window.session.set_filter("mean")
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
@@ -573,12 +554,9 @@ def test_ctrl_k_opens_the_viewer_also_without_a_picture(qtbot: QtBot, window: Ma
     assert viewer.isVisible()
     assert viewer.windowTitle() == "Kernel – Median"
 
-
-def test_a_run_reaches_the_viewer(qtbot: QtBot, window: MainWindow) -> None:
+    assert viewer is not None
     window.session.set_filter("mean")
     window.companions.show_kernel()
-    viewer = window.findChild(KernelViewer)
-    assert viewer is not None
     window.file_dialogs.loaded.emit(Image.from_array(np.zeros((20, 30), np.uint8)))
     window.session.choose_place(RungPlace(Device.GPU, "global"))
     wished = replace(window.session.wished, repeat=3, memory_limit=64 << 20, block=(14, 18))

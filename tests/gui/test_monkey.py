@@ -218,7 +218,9 @@ def keys() -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(n, marks=pytest.mark.exhaustive) for n in range(6, 12))]
+)
 def test_the_window_opens_with_any_settings(
     qtbot: QtBot, open_window: Opener, store: Path, caplog: pytest.LogCaptureFixture, seed: int
 ) -> None:

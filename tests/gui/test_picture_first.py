@@ -32,6 +32,7 @@ from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.tasks import Priority, Task
 from tests.gui.helpers import Opener, load, run
+from tests.pairs import in_turn
 
 CARD = Availability(True, "test card")
 
@@ -89,21 +90,22 @@ def main_job(window: MainWindow) -> dict[str, QWidget]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("width", "height", "scale", "least"),
-    [(1920, 1080, 1.0, 0.60), (1280, 720, 1.0, 0.45), (1280, 720, 1.5, 0.45)],
+    ("screen", "scheme"),
+    in_turn(
+        ((1920, 1080, 1.0, 0.60), (1280, 720, 1.0, 0.45), (1280, 720, 1.5, 0.45)),
+        (Scheme.DARK, Scheme.LIGHT),
+        every=2,
+    ),
 )
-@pytest.mark.parametrize("scheme", [Scheme.DARK, Scheme.LIGHT])
 def test_the_pictures_have_most_of_the_window(
     qtbot: QtBot,
     open_window: Opener,
     picture: Path,
     stylist: Stylist,
-    width: int,
-    height: int,
-    scale: float,
-    least: float,
+    screen: tuple[int, int, float, float],
     scheme: Scheme,
 ) -> None:
+    width, height, scale, least = screen
     stylist.apply(Appearance(scheme, scale=scale))
     window = open_window(panels=False)
     window.find_gpu()
