@@ -43,6 +43,11 @@ def test_versions_are_those_of_the_project() -> None:
         each for each in output("kernelscope-window")["requirements"]["run"] if "$" not in each
     ]
     assert ranges(window) == ranges(PROJECT["optional-dependencies"]["window"])
-    host = ranges(output("kernelscope")["requirements"]["host"])
+    package = output("kernelscope")
+    (command,) = PROJECT["scripts"].items()
+    assert package["build"]["python"]["entry_points"] == [" = ".join(command)]
+    assert RECIPE["about"]["summary"] == PROJECT["description"]
+    assert RECIPE["about"]["license"] == PROJECT["license"]
+    host = ranges(package["requirements"]["host"])
     assert host["hatchling"] == ">=1.27"
     assert RECIPE["context"]["version"] == kernelscope.__version__
