@@ -284,7 +284,7 @@ def apply_parser() -> argparse.ArgumentParser:
     return parser
 
 
-_ON_ONE_SCREEN = {"--device", "--level", "--reference", "--quiet", "--axis", "--component"}
+_ON_ONE_SCREEN = {"--device", "--level", "--reference", "--component"}
 """Options of all filters that the help of one shows; the others are under ``--help-all``."""
 
 
