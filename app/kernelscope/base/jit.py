@@ -243,6 +243,11 @@ class Intrinsic:
         self._emit = emit
         self._result = result
 
+    def __call__(self, *values: Any) -> None:
+        """Do nothing in the interpreter if this is advice for LLVM, and refuse other code."""
+        if values:
+            raise TypeError(f"{self._emit.__name__} is generated for compiled kernels only.")
+
     @functools.cached_property
     def _numba_type_(self) -> Any:
         """Numba's protocol for globals; the first access imports Numba."""
