@@ -357,12 +357,16 @@ def test_example_filter_passes_the_contract(with_example: Path) -> None:
 
     There is a launch for every level that it offers; its arithmetic needs no card.
     """
-    pictures, kernels, emulated = (
+    pictures, plain, kernels, emulated = (
         f"tests/{name}.py"
-        for name in ("contract/test_pictures", "backends/test_kernels", "contract/test_emulated")
+        for name in (
+            *("contract/test_pictures", "filters/test_plain_loops"),
+            *("backends/test_kernels", "contract/test_emulated"),
+        )
     )
-    found = passed(with_example, pictures, kernels, emulated)
+    found = passed(with_example, pictures, plain, kernels, emulated)
     assert found[pictures] > 4
+    assert found[plain] > 0
     assert found[kernels] == 6
     assert found[emulated] == (8 if HostCompiler.find() is not None else 0)
     assert len(block(EXAMPLE, "example: kernels/spread.cu").splitlines()) <= 50
