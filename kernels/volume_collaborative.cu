@@ -1,8 +1,9 @@
 // Collaborative filtering of volumes: cubes of 4 x 4 x 4 voxels that are alike are filtered together, in two stages.
 //
-//   match    for each reference cube, 3 voxels apart, the 32 most alike of 11 x 11 x 11 places around it
+//   match    for each reference cube, 3 voxels apart (in stage 1 along z and y 4), the 32 most alike of 9 x 9 x 9
+//            places around it
 //   filter   cosines in each cube, Haar's transform along the group; keep the large coefficients (stage 1), or
-//            multiply by b^2 / (b^2 + sigma^2), b of the same group in stage 1's result (stage 2)
+//            multiply by b^2 / (b^2 + (0.9 sigma)^2), b of the same group in stage 1's result (stage 2)
 //   add      every cube to the sums of its voxels, as whole numbers: their order does not matter
 //
 // The volume is stabilised first, so that sigma is 1, and extended by 4 voxels; that is the domain, in which all cubes
@@ -23,8 +24,9 @@
 
 #define SIDE 4
 #define CELLS (SIDE * SIDE * SIDE)
-#define STEP 3
-#define SEARCH 5
+#define STEP 3        // from a reference to the next
+#define FIRST_STEP 4  // along z and y in stage 1
+#define SEARCH 4
 #define PLACES (2 * SEARCH + 1)
 #define GROUP 32
 #define PAD 4
@@ -45,7 +47,7 @@
 
 typedef unsigned long long Whole;
 
-__constant__ float numbers[2];     // the threshold, and 1 / sigma
+__constant__ float numbers[2];     // the threshold, and 1 / (0.9 sigma)
 __constant__ float window[CELLS];  // weights of the cells of a cube
 
 extern "C" __global__ void volume_collaborative_extend(
@@ -291,26 +293,26 @@ __device__ inline void filter_group(
 // ---- References ----
 
 // Where a reference cube begins along an axis, and how many there are.
-__device__ inline int reference(int number, int size)
+__device__ inline int reference(int number, int size, int step)
 {
-    return min(STEP * number - PAD, size);
+    return min(step * number - PAD, size);
 }
 
-__device__ inline int references(int size)
+__device__ inline int references(int size, int step)
 {
-    return (size + PAD + STEP - 1) / STEP + 1;
+    return (size + PAD + step - 1) / step + 1;
 }
 
 // The numbers of the references that begin in slices low <= z < high: first <= number < last.
 struct Range {
     int first, last;
 
-    __device__ inline Range(int low, int high, int depth)
-        : first(max((low + PAD + STEP - 1) / STEP, 0)),
-          last(high > depth ? references(depth) : (high + PAD + STEP - 1) / STEP)
+    __device__ inline Range(int low, int high, int depth, int step)
+        : first(max((low + PAD + step - 1) / step, 0)),
+          last(high > depth ? references(depth, step) : (high + PAD + step - 1) / step)
     {
         if (low > depth) first = last;  // the last one begins there
-        else first = min(first, references(depth) - 1);
+        else first = min(first, references(depth, step) - 1);
     }
 };
 
@@ -320,7 +322,7 @@ struct Range {
 
 // Places that lanes compare at once have numbers in a row, and lie in different banks: a place has the bank of its number.
 #define TILE_ROW (32 + PLACES)
-#define TILE_SLICE (TILE_Y * TILE_ROW + 31)
+#define TILE_SLICE (TILE_Y * TILE_ROW + 5)
 static_assert(TILE_X <= TILE_ROW && TILE_SLICE % 32 == PLACES * PLACES % 32, "banks");
 
 struct Memory {
@@ -368,24 +370,25 @@ __device__ inline void stage(
         return;
     }
     const int more = WIENER ? 0 : REACH;  // slices of the result beyond the output
+    const int apart = WIENER ? STEP : FIRST_STEP;
     const int low = g.first == g.output_slice ? g.first - BEFORE - more : g.first + AFTER + more;
-    const Range slices(low, g.last + AFTER + more, g.depth);
+    const Range slices(low, g.last + AFTER + more, g.depth, apart);
     const Around<const float*> volume = domain(extended, g), guide = domain(basic, g);
-    const int tall = references(g.height), wide = references(g.width);
+    const int tall = references(g.height, apart), wide = references(g.width, STEP);
     for (int kz = slices.first + (int)blockIdx.z; kz < slices.last; kz += gridDim.z)
         for (int ky = blockIdx.y; ky < tall; ky += gridDim.y)
             for (int begin = (int)blockIdx.x * WARPS; begin < wide; begin += gridDim.x * WARPS)
                 for (int c = 0; c < g.components; ++c) {
                     const int kx = begin + (int)threadIdx.y;
-                    const int z = reference(kz, g.depth), y = reference(ky, g.height);
+                    const int z = reference(kz, g.depth, apart), y = reference(ky, g.height, apart);
                     // A warp without a reference has the last one, and does nothing with it.
-                    const int x = reference(min(kx, wide - 1), g.width);
+                    const int x = reference(min(kx, wide - 1), g.width, STEP);
                     const Around<const float*>& compared = WIENER ? guide : volume;
                     Cells cells = {
                         compared.row(z, c, y) + x, compared.components * compared.rows * compared.columns,
                         compared.columns};
                     if (SHARED)
-                        cells = load_tile(*memory, compared, g, z, c, y, reference(begin, g.width), x);
+                        cells = load_tile(*memory, compared, g, z, c, y, reference(begin, g.width, STEP), x);
                     if (kx >= wide) continue;
                     const Box box = {max(-SEARCH, -PAD - z), min(SEARCH, g.depth - z),
                                      max(-SEARCH, -PAD - y), min(SEARCH, g.height - y),

@@ -5,7 +5,7 @@
 //         32 places in a row are those of matrices, of numbers with 11 bits. How far they may be wrong is known: what
 //         may be one of the best is compared exactly, and sorted.
 //
-// groups  A block has 7 x 4 references, a warp two of them. A lane has a cube while it is transformed; then it has one
+// groups  A block has 7 x 6 references, a warp three of them. A lane has a cube while it is transformed; then it has one
 //         of 32 coefficients of all cubes, twice. In between, half of the coefficients pass through shared memory. Cubes
 //         are read from a tile, and added to the sums of the tile, two integers each; those of the tile are added to
 //         the volume's.
@@ -22,18 +22,23 @@ constexpr int TALL = SIDE + 2 * SEARCH;
 constexpr int ALL_PLACES = PLACES * PLACES * PLACES, OWN = ALL_PLACES / 2;
 
 // The references of a launch, and where their places are.
+template <bool WIENER>
 struct References {
+    static constexpr int APART = WIENER ? STEP : FIRST_STEP, MORE = WIENER ? 0 : REACH;
     Range slices;
     int front, tall, wide, components;
 
-    __device__ inline References(const Volume& g, int more)
+    __device__ inline References(const Volume& g)
         : slices(
-              g.first == g.output_slice ? g.first - BEFORE - more : g.first + AFTER + more, g.last + AFTER + more,
-              g.depth),
-          front(max((g.output_slice - SLICES + PAD) / STEP, 0)), tall(references(g.height)), wide(references(g.width)),
-          components(g.components)
+              g.first == g.output_slice ? g.first - BEFORE - MORE : g.first + AFTER + MORE, g.last + AFTER + MORE,
+              g.depth, APART),
+          front(max((g.output_slice - SLICES + PAD) / APART, 0)), tall(references(g.height, APART)),
+          wide(references(g.width, STEP)), components(g.components)
     {
     }
+    __device__ inline int z(int number, const Volume& g) const { return reference(number, g.depth, APART); }
+    __device__ inline int y(int number, const Volume& g) const { return reference(number, g.height, APART); }
+    __device__ inline int x(int number, const Volume& g) const { return reference(number, g.width, STEP); }
     __device__ inline size_t places(int kz, int c, int ky, int kx) const
     {
         return ((((size_t)(kz - front) * components + c) * tall + ky) * wide + kx) * GROUP;
@@ -46,7 +51,7 @@ constexpr int CELLS_OF_TILE = TALL * TALL * WIDE;
 constexpr int LINE = 32;                       // places that begin in a row of the tile
 constexpr int NORMS = PLACES * PLACES * LINE;  // slices, rows, places
 // From a reference's keys to the next one's: four lanes that write those of two references each meet no bank twice.
-constexpr int KEYS = ALL_PLACES + 4;
+constexpr int KEYS = ALL_PLACES + 14;
 static_assert(KEYS % 16 == 7 && WARPS * KEYS >= TALL * PLACES * LINE, "banks, and sums of slices");
 constexpr int UNITS_OF_KEYS = 2 * PLACES;  // rows of places, twice six slices
 constexpr int HALF_DEEP = SEARCH + 1;
@@ -234,12 +239,13 @@ __device__ inline Key merged(Key first, Key second)
 }
 
 // The largest key that one of the 32 best may have. Triangles: |a - b| of the cubes is that of the rounded ones and at
-// most what both lose, a 2048th of their norms; sums lose a little more.
+// most what both lose, a 2048th of their norms. Each of eight products of matrices adds nine numbers, and loses at most
+// 2^-24 of |a| |b| for each and 2^-23 for their sum; norms lose 2^-20 of theirs.
 __device__ inline float largest_key(float best, float norm)
 {
     const float root = sqrtf(norm) * 1.001f;
-    const float apart = 1.01f * sqrtf(fmaxf(best + norm, 0.0f)) + 0.01f * root;
-    const float both = root + apart, more = 3e-5f * both * both, lost = 0.0005f * (root + both);
+    const float far = 1.01f * (root + sqrtf(fmaxf(best + norm, 0.0f)));  // |b| is less
+    const float more = 1.2e-5f * root * far + 2e-6f * far * far, lost = 0.0005f * (root + far);
     const float real = (sqrtf(fmaxf(best + norm, 0.0f) + more) + lost) * 1.0001f + lost;
     return fminf((real * real + more) * 1.0001f - norm, 3e38f);
 }
@@ -324,15 +330,14 @@ __device__ inline int match(MatchMemory& memory, const Box& box, int number, int
 template <bool WIENER>
 __device__ inline void match_all(const float* compared, unsigned short* places, MatchMemory& memory, const Volume& g)
 {
-    const References all(g, WIENER ? 0 : REACH);
+    const References<WIENER> all(g);
     const Around<const float*> from = domain(compared, g);
     for (int kz = all.slices.first + (int)blockIdx.z; kz < all.slices.last; kz += gridDim.z)
         for (int ky = blockIdx.y; ky < all.tall; ky += gridDim.y)
             for (int begin = (int)blockIdx.x * WARPS; begin < all.wide; begin += gridDim.x * WARPS)
                 for (int c = 0; c < g.components; ++c) {
                     const int kx = begin + (int)threadIdx.y;
-                    const int z = reference(kz, g.depth), y = reference(ky, g.height);
-                    const int left = reference(begin, g.width), x = reference(kx, g.width);
+                    const int z = all.z(kz, g), y = all.y(ky, g), left = all.x(begin, g), x = all.x(kx, g);
                     __syncthreads();  // before the next tile takes the place of this one
                     load_cells(memory, from, g, z - SEARCH, c, y - SEARCH, left - SEARCH);
                     __syncthreads();
@@ -350,20 +355,22 @@ __device__ inline void match_all(const float* compared, unsigned short* places, 
 // ---- Groups ----
 
 constexpr int GROUP_WARPS = 14;
-constexpr int GROUPS_WIDE = 7, GROUPS_TALL = 4;  // so many that a row of the tile is one of lanes
-constexpr int SUMS_TALL = STEP * (GROUPS_TALL - 1) + TALL, SUMS_WIDE = 32, SLICE = SUMS_TALL * SUMS_WIDE;
-constexpr int SUMS = TALL * SLICE;
-static_assert(STEP * (GROUPS_WIDE - 1) + TALL == SUMS_WIDE, "a row of lanes");
+constexpr int GROUPS_WIDE = 7, GROUPS_TALL = 6;  // so many that a row of the tile is one of lanes
+constexpr int SUMS_WIDE = 32;
+static_assert(STEP * (GROUPS_WIDE - 1) + TALL <= SUMS_WIDE, "a row of lanes");
 constexpr int STACK_PITCH = 36;  // from a coefficient to the next, of 32 cubes: four at a time are read
 constexpr int HALF = CELLS / 2;
 constexpr float LARGEST = 4096.0f;  // of cells whose sums two integers hold
 constexpr float PART = 4194304.0f;  // 2^22: the first counts these, the second what is left
 
+template <bool WIENER>
 struct GroupMemory {
+    static constexpr int SUMS_TALL = References<WIENER>::APART * (GROUPS_TALL - 1) + TALL;
+    static constexpr int SLICE = SUMS_TALL * SUMS_WIDE, SUMS = TALL * SLICE;
     unsigned high[SUMS], low[SUMS];
     float stacks[GROUP_WARPS][HALF * STACK_PITCH];
     int is_large;
-    float cells[1][SUMS];  // and a guide's
+    float cells[WIENER ? 2 : 1][SUMS];  // and the guide's
 };
 
 template <int N>
@@ -447,7 +454,7 @@ __device__ inline void along_z(const Real (&outer)[16], const Real (&inner)[16],
     }
 }
 
-template <bool ODD>
+template <bool ODD, int SLICE>
 __device__ inline void read_half(const float* cells, Real (&half)[HALF])
 {
     Real pairs[2][16], other[16];
@@ -461,6 +468,7 @@ __device__ inline void read_half(const float* cells, Real (&half)[HALF])
     along_z<ODD>(pairs[0], pairs[1], half);
 }
 
+template <int SLICE>
 __device__ inline void read_cube(const float* cells, Real (&even)[HALF], Real (&odd)[HALF])
 {
     Real sums[2][16], differences[2][16], other[16];
@@ -516,13 +524,13 @@ __device__ inline int find_gains(Real (&a)[GROUP])
     return total;
 }
 
-template <bool ODD>
+template <bool ODD, int SLICE>
 __device__ inline int multiply_half(const float* guide, float* stack, Real (&half)[HALF])
 {
     Real gains[GROUP], a[GROUP];
     {
         Real of_guide[HALF];
-        read_half<ODD>(guide, of_guide);
+        read_half<ODD, SLICE>(guide, of_guide);
         give(of_guide, stack, gains);
     }
     add_up(gains);
@@ -559,20 +567,21 @@ __device__ inline void add_whole(unsigned* high, unsigned* low, Real value)
 
 template <bool WIENER>
 __device__ inline void filter_stack(
-    GroupMemory& memory, int place, const Around<Whole*>& sums, const Around<Whole*>& weights, int z, int c, int y,
+    GroupMemory<WIENER>& memory, int place, const Around<Whole*>& sums, const Around<Whole*>& weights, int z, int c, int y,
     int x, int corner_z, int corner_y, int corner_x)
 {
+    constexpr int SLICE = GroupMemory<WIENER>::SLICE, SUMS_TALL = GroupMemory<WIENER>::SUMS_TALL;
     z += place / (PLACES * PLACES) - SEARCH;
     y += place / PLACES % PLACES - SEARCH;
     x += place % PLACES - SEARCH;
     const int at = ((z - corner_z) * SUMS_TALL + y - corner_y) * SUMS_WIDE + x - corner_x;
     float* stack = memory.stacks[threadIdx.y];
     Real even[HALF], odd[HALF];
-    read_cube(memory.cells[0] + at, even, odd);
+    read_cube<SLICE>(memory.cells[0] + at, even, odd);
     Real weight;
     if (WIENER) {
-        int total = multiply_half<false>(memory.cells[1] + at, stack, even);
-        total += multiply_half<true>(memory.cells[1] + at, stack, odd);
+        int total = multiply_half<false, SLICE>(memory.cells[1] + at, stack, even);
+        total += multiply_half<true, SLICE>(memory.cells[1] + at, stack, odd);
         const Real sum = Real{(float)warp_sum(total)} / Real{SHARES};
         weight = Real{1.0f} / Real{fmaxf(sum.value, 1.0f)};
     } else {
@@ -614,11 +623,12 @@ __device__ inline void filter_stack(
 
 template <bool WIENER>
 __device__ inline void load_groups(
-    GroupMemory& memory, const Around<const float*>& volume, const Around<const float*>& guide, const Volume& g, int z,
+    GroupMemory<WIENER>& memory, const Around<const float*>& volume, const Around<const float*>& guide, const Volume& g, int z,
     int c, int y, int x)
 {
+    constexpr int SUMS_TALL = GroupMemory<WIENER>::SUMS_TALL;
     const int thread = threadIdx.y * 32 + threadIdx.x, xx = x + (int)threadIdx.x;
-    for (int n = thread; n < SUMS / 2; n += 32 * GROUP_WARPS) ((uint4*)memory.high)[n] = make_uint4(0, 0, 0, 0);
+    for (int n = thread; n < GroupMemory<WIENER>::SUMS / 2; n += 32 * GROUP_WARPS) ((uint4*)memory.high)[n] = make_uint4(0, 0, 0, 0);
     if (thread == 0) memory.is_large = 0;
     __syncthreads();
     bool is_large = false;
@@ -645,21 +655,22 @@ __device__ inline void load_groups(
 template <bool WIENER>
 __device__ inline void filter_all(
     const float* extended, const float* basic, const unsigned short* places, Whole* sum_cells, Whole* weight_cells,
-    GroupMemory& memory, const Volume& g, int step)
+    GroupMemory<WIENER>& memory, const Volume& g, int step)
 {
+    constexpr int SUMS_TALL = GroupMemory<WIENER>::SUMS_TALL;
     const Around<Whole*> sums = domain(sum_cells, g), weights = domain(weight_cells, g);
     if (step == 0) {
         clear(sum_cells, weight_cells, sums, g);
         return;
     }
-    const References all(g, WIENER ? 0 : REACH);
+    const References<WIENER> all(g);
     const Around<const float*> volume = domain(extended, g), guide = domain(basic, g);
     for (int kz = all.slices.first + (int)blockIdx.z; kz < all.slices.last; kz += gridDim.z)
         for (int top = (int)blockIdx.y * GROUPS_TALL; top < all.tall; top += gridDim.y * GROUPS_TALL)
             for (int begin = (int)blockIdx.x * GROUPS_WIDE; begin < all.wide; begin += gridDim.x * GROUPS_WIDE)
                 for (int c = 0; c < g.components; ++c) {
-                    const int z = reference(kz, g.depth), z0 = z - SEARCH, y0 = reference(top, g.height) - SEARCH;
-                    const int x0 = reference(begin, g.width) - SEARCH;
+                    const int z = all.z(kz, g);
+                    const int z0 = z - SEARCH, y0 = all.y(top, g) - SEARCH, x0 = all.x(begin, g) - SEARCH;
                     __syncthreads();  // before the next tile takes the place of this one
                     load_groups<WIENER>(memory, volume, guide, g, z0, c, y0, x0);
 #pragma unroll 1
@@ -670,8 +681,8 @@ __device__ inline void filter_all(
                         __syncthreads();
                         if (!is_one) continue;
                         filter_stack<WIENER>(
-                            memory, places[all.places(kz, c, ky, kx) + threadIdx.x], sums, weights, z, c,
-                            reference(ky, g.height), reference(kx, g.width), z0, y0, x0);
+                            memory, places[all.places(kz, c, ky, kx) + threadIdx.x], sums, weights, z, c, all.y(ky, g),
+                            all.x(kx, g), z0, y0, x0);
                     }
                     __syncthreads();
                     int s = 0, r = threadIdx.y;
@@ -689,14 +700,14 @@ __device__ inline void filter_all(
 
 }  // namespace tuned
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2) volume_collaborative_tuned_match_hard(
+extern "C" __global__ void __launch_bounds__(THREADS, 3) volume_collaborative_tuned_match_hard(
     const float*, float*, const float* extended, unsigned short* places, Volume g)
 {
     extern __shared__ __align__(16) unsigned char memory[];
     tuned::match_all<false>(extended, places, *(tuned::MatchMemory*)memory, g);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2) volume_collaborative_tuned_match_wiener(
+extern "C" __global__ void __launch_bounds__(THREADS, 3) volume_collaborative_tuned_match_wiener(
     const float*, float*, const float* basic, unsigned short* places, Volume g)
 {
     extern __shared__ __align__(16) unsigned char memory[];
@@ -710,7 +721,7 @@ extern "C" __global__ void __launch_bounds__(32 * tuned::GROUP_WARPS, 1) volume_
     extern __shared__ __align__(16) unsigned char memory[];
     for (int step = first; step < last; ++step)
         tuned::filter_all<false>(
-            extended, extended, places, sums, weights, *(tuned::GroupMemory*)memory, g, step);
+            extended, extended, places, sums, weights, *(tuned::GroupMemory<false>*)memory, g, step);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * tuned::GROUP_WARPS, 1) volume_collaborative_tuned_wiener(
@@ -720,7 +731,7 @@ extern "C" __global__ void __launch_bounds__(32 * tuned::GROUP_WARPS, 1) volume_
     extern __shared__ __align__(16) unsigned char memory[];
     for (int step = first; step < last; ++step)
         tuned::filter_all<true>(
-            extended, basic, places, sums, weights, *(tuned::GroupMemory*)memory, g, step);
+            extended, basic, places, sums, weights, *(tuned::GroupMemory<true>*)memory, g, step);
 }
 
 #endif

@@ -1,12 +1,13 @@
 """Collaborative filtering of volumes: cubes that are alike are filtered together.
 
 The noise is made one of sigma 1 first: voxels are divided by sigma, which may vary over the head,
-and Rician noise is made Gaussian. Reference cubes of 4×4×4 voxels lie 3 voxels apart, and for
-each one the 32 that are most alike are found in a window of 11×11×11 places. They become a group:
-each is transformed by the discrete cosine transform, and the group by Haar's, so that the parts
-that all share are in few coefficients. A first stage keeps those above 3.2 sigma; a second one
-finds the groups in the first result, and multiplies the coefficients of the noisy volume by
-b² / (b² + sigma²), where b are those of the first result (Wiener's filter):
+and Rician noise is made Gaussian. Reference cubes of 4×4×4 voxels lie 3 voxels apart (in the first
+stage 4 along z and y, which costs less than 0.01 dB), and for each one the 32 that are most alike
+are found in a window of 9×9×9 places. They become a group: each is transformed by the discrete
+cosine transform, and the group by Haar's, so that the parts that all share are in few
+coefficients. A first stage keeps those above 3.2 sigma; a second one finds the groups in the first
+result, and multiplies the coefficients of the noisy volume by b² / (b² + (0.9 sigma)²), where b
+are those of the first result (Wiener's filter, with less noise: the groups were chosen as alike):
 
     g = mean of all cubes that cover a voxel, weighted by 1 / the coefficients that were kept, or
         1 / the sum of the squares of the factors, and by a window that is less at their rims
@@ -25,6 +26,7 @@ ISBI 2011.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -56,12 +58,14 @@ from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_B
 # voxels around it, which mirror it. All cubes lie in the domain.
 
 SIDE = 4  # of a cube
-STEP = 3  # from one reference cube to the next
-SEARCH = 5  # how far from the reference cube similar ones are looked for, along each axis
+STEPS = (4, 4, 3), (3, 3, 3)
+"""From one reference cube to the next along z, y and x, in the two stages: at most `SIDE`."""
+
+SEARCH = 4  # how far from the reference cube similar ones are looked for, along each axis
 PAD = 4  # voxels of the domain beyond the volume: those at its rim are in as many cubes as others
 
 GROUP = 32
-"""Cubes of a group: every window has more places than that, 216 at least. A bound of distances
+"""Cubes of a group: every window has more places than that, 125 at least. A bound of distances
 would leave groups small where noise is weak: at 8 and 6 sigma² in the two stages, a phantom with
 1 % of noise lost 0.9 dB, and real anatomy 0.6."""
 
@@ -76,6 +80,7 @@ SCALE = 2.0**26
 1, and less than 2^13 cubes cover a voxel: sums stay below 2^62."""
 
 _HARD = 3.2  # coefficients of up to so many sigma are noise in the first stage
+_WIENER = 0.9  # sigma of the noise in groups, in the second
 _LARGEST = 3e38
 
 
@@ -84,25 +89,25 @@ def radius(parameters: Mapping[str, Any]) -> int:
 
 
 def numbers(parameters: Mapping[str, Any]) -> NDArray[np.float32]:
-    """Return the threshold of the first stage, and 1 / sigma for the second."""
+    """Return the threshold of the first stage, and 1 / 0.9 sigma for the second."""
     sigma = removed_sigma(parameters)
-    inverse = min(1 / max(sigma, 1e-38), _LARGEST)
+    inverse = min(1 / max(_WIENER * sigma, 1e-38), _LARGEST)
     return np.array([_HARD * sigma, inverse], np.float32)
 
 
 def window() -> NDArray[np.float32]:
     """Return the weights of the cells of a cube: a Kaiser window along each axis."""
-    line = np.kaiser(SIDE, 2.0)
+    line = np.kaiser(SIDE, 2.6)
     cube: NDArray[np.float32] = np.einsum("z,y,x->zyx", line, line, line).astype(np.float32)
     return cube.reshape(-1)
 
 
-def references(size: int) -> int:
+def references(size: int, step: int) -> int:
     """Return how many reference cubes a domain has along an axis of so many voxels of volume.
 
-    Number k is at ``min(STEP k - PAD, size)``: the last one ends with the domain.
+    Number k is at ``min(step k - PAD, size)``: the last one ends with the domain.
     """
-    return -(-(size + PAD) // STEP) + 1
+    return -(-(size + PAD) // step) + 1
 
 
 # On the CPU ----------------------------------------------------------------------------
@@ -118,8 +123,8 @@ PITCH = 64  # columns that are compared at once: the compiler knows it
 ROW = 21  # reference cubes in them
 
 SQUARE = 4
-"""Rows of references of a square along z and y: those of a colour are 24 voxels apart, and
-the sums that they add to are 23 high."""
+"""Rows of references of a square along z and y, 3 or 4 voxels apart: squares of a colour are eight
+rows apart, 24 voxels at least, and the sums that they add to are less high."""
 
 CELLS = 64  # of a cube
 
@@ -382,13 +387,14 @@ def filter_squares(
       that in which cubes are compared, with `SEARCH` voxels in front of `part` and behind it, and
       `PITCH` columns more.
     - `part`: its first voxel, and the sizes of the volume: see `Part`.
-    - `grid`: numbers of the first references, how many there are along each axis, and the colour.
+    - `grid`: numbers of the first references, how many there are along each axis, the steps from
+      one to the next, and the colour.
     - `noise`: threshold or 1 / sigma.
     """
     if plain is not None:
         no_simd()
     first, sizes = part
-    begin, counts, colour = grid
+    begin, counts, steps, colour = grid
     pitch = (volume.shape[2] * volume.shape[3], volume.shape[3])
     best = np.empty((ROW, GROUP), np.float32)
     places = np.empty((ROW, GROUP), np.int64)
@@ -407,15 +413,15 @@ def filter_squares(
             kz, ky = front + n // SQUARE, top + n % SQUARE
             if kz >= counts[0] or ky >= counts[1]:
                 continue
-            z = min(STEP * (begin[0] + kz) - PAD, sizes[0])
-            y = min(STEP * (begin[1] + ky) - PAD, sizes[1])
+            z = min(steps[0] * (begin[0] + kz) - PAD, sizes[0])
+            y = min(steps[1] * (begin[1] + ky) - PAD, sizes[1])
             low_z, high_z = max(-SEARCH, -PAD - z), min(SEARCH, sizes[0] - z)
             low_y, high_y = max(-SEARCH, -PAD - y), min(SEARCH, sizes[1] - y)
             for left in range(0, counts[2], ROW):
                 many = min(ROW, counts[2] - left)
-                x = min(STEP * (begin[2] + left) - PAD, sizes[2])
+                x = min(steps[2] * (begin[2] + left) - PAD, sizes[2])
                 for j in range(many):
-                    columns[j] = min(STEP * (begin[2] + left + j) - PAD, sizes[2]) - x
+                    columns[j] = min(steps[2] * (begin[2] + left + j) - PAD, sizes[2]) - x
                 row = (z - first[0] + SEARCH) * pitch[0] + (y - first[1] + SEARCH) * pitch[1]
                 row += x - first[2] + SEARCH
                 low, high = (low_z, low_y, -PAD - x), (high_z, high_y, sizes[2] - x)
@@ -491,15 +497,18 @@ def divide(
                     )
 
 
-def grid_of(part: Part) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+def grid_of(
+    part: Part, steps: tuple[int, int, int]
+) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
     """Return the first references whose cubes can reach a part, and how many along each axis."""
     begin, counts = [], []
-    for first, side, size in zip(part.first, part.sides, part.sizes, strict=True):
-        last = references(size) - 1
-        low = min(max(-(-(first - BEFORE + PAD) // STEP), 0), last)
+    axes = zip(part.first, part.sides, part.sizes, steps, strict=True)
+    for first, side, size, step in axes:
+        last = references(size, step) - 1
+        low = min(max(-(-(first - BEFORE + PAD) // step), 0), last)
         end = first + side - 1 + AFTER
         # The last reference is less than a step from the one before it.
-        high = last if end >= size else (end + PAD) // STEP
+        high = last if end >= size else (end + PAD) // step
         begin.append(low)
         counts.append(high + 1 - low)
     return _three(begin), _three(counts)
@@ -527,7 +536,8 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
 
     def stage(guide: Any, part: Part, wiener: bool, target: Any, corner: Any) -> None:
         passes.append(CpuPass(clear, (sums, weights), shape[1], cost=0.01))
-        grid = grid_of(part)
+        steps = STEPS[int(wiener)]
+        grid = *grid_of(part, steps), steps
         squares = [-(-count // SQUARE) for count in grid[1][:2]]
         for colour in ((0, 0), (0, 1), (1, 0), (1, 1)):
             units = [(n + 1 - odd) // 2 for n, odd in zip(squares, colour, strict=True)]
@@ -564,28 +574,23 @@ GAPS = {
 
 _WARPS = 8  # references of a block: macro ``WARPS``
 
-_SHARED_BYTES = 4 * (SIDE + 2 * SEARCH) * ((SIDE + 2 * SEARCH) * (32 + 2 * SEARCH + 1) + 31)
+_SHARED_BYTES = 4 * (SIDE + 2 * SEARCH) * ((SIDE + 2 * SEARCH) * (32 + 2 * SEARCH + 1) + 5)
 """The structure ``Memory``."""
 
 _DEEP = 4  # voxels of a thread that divides, one behind the other: the macro ``DEEP``
 _TUNED_WARPS = 14  # the same of those that filter at level *tuned*: macro ``GROUP_WARPS``
 
-_WIDE, _TALL = STEP * (_WARPS - 1) + SIDE + 2 * SEARCH, SIDE + 2 * SEARCH
+_WIDE, _TALL = STEPS[0][2] * (_WARPS - 1) + SIDE + 2 * SEARCH, SIDE + 2 * SEARCH
 _PLACES = 2 * SEARCH + 1
 
-_MATCH_BYTES = 4 * (2 * _TALL**2 * _WIDE + 32 * _PLACES**2 + _WARPS * (_PLACES**3 + 4))
+_MATCH_BYTES = 4 * (2 * _TALL**2 * _WIDE + 32 * _PLACES**2 + _WARPS * (_PLACES**3 + 14))
 """The structure ``MatchMemory``."""
 
-_GROUPS = (7, 4)
+_GROUPS = (7, 6)
 """References of a block at level *tuned*: macros ``GROUPS_WIDE`` and ``GROUPS_TALL``."""
 
-_CELLS = _TALL * (STEP * (_GROUPS[1] - 1) + _TALL) * 32
-_GROUP_BYTES = 4 * (3 * _CELLS + _TUNED_WARPS * SIDE**3 // 2 * 36 + 1)
-"""The structure ``GroupMemory``."""
-
-_FILTERING = 1000
-_OPERATIONS = 11**3 * SIDE**3 * 3 / STEP**3 + _FILTERING
-"""Of a stage and voxel, about: squared differences, transforms and adding up."""
+_MATCHING, _FILTERING = 3 * _PLACES**3 * SIDE**3, 27000
+"""Operations of a reference cube, about: squared differences; transforms and adding up."""
 
 
 def plan_cuda(task: CudaTask) -> CudaPlan:
@@ -596,13 +601,20 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
         return CudaPlan((ends.copy,))
     tuned = task.level == TUNED.id
 
-    def stage(name: str, *scratch: str) -> Launch:
+    def operations(of_a_cube: int, steps: tuple[int, int, int]) -> float:
+        return of_a_cube / math.prod(steps)
+
+    def stage(name: str, steps: tuple[int, int, int], *scratch: str) -> Launch:
         launch = ends.launch(
-            f"{task.level}_{name}", *scratch, block=(32, _WARPS, 1), operations=_OPERATIONS
+            f"{task.level}_{name}",
+            *scratch,
+            block=(32, _WARPS, 1),
+            operations=operations(_MATCHING + _FILTERING, steps),
         )
+        z, y, x = steps
         return replace(
             launch,
-            tile=(_WARPS * STEP, STEP, STEP),
+            tile=(_WARPS * x, y, z),
             shared_bytes=_SHARED_BYTES if task.level == SHARED.id else 0,
             steps=2,  # to clear the sums, and to add to them
             steps_at_once=1,
@@ -612,35 +624,43 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
         launch = ends.launch(name, "sums", "weights", target, operations=200.0)
         return replace(launch, tile=(*launch.block[:2], _DEEP))
 
-    def match(name: str, compared: str) -> Launch:
+    def match(name: str, steps: tuple[int, int, int], compared: str) -> Launch:
         launch = ends.launch(
             f"tuned_match_{name}",
             compared,
             "places",
             block=(32, _WARPS, 1),
-            operations=_OPERATIONS - _FILTERING,
+            operations=operations(_MATCHING, steps),
         )
-        return replace(launch, tile=(_WARPS * STEP, STEP, STEP), shared_bytes=_MATCH_BYTES)
+        z, y, x = steps
+        return replace(launch, tile=(_WARPS * x, y, z), shared_bytes=_MATCH_BYTES)
 
-    def groups(name: str, *compared: str) -> Launch:
-        launch = stage(name, *compared, "places", "sums", "weights")
+    def groups(name: str, steps: tuple[int, int, int], *compared: str) -> Launch:
+        launch = stage(name, steps, *compared, "places", "sums", "weights")
+        z, y, x = steps
+        cells = _TALL * (y * (_GROUPS[1] - 1) + _TALL) * 32
+        # The structure ``GroupMemory``.
+        floats = (2 + len(compared)) * cells + _TUNED_WARPS * SIDE**3 // 2 * 36 + 1
         return replace(
             launch,
-            operations_per_sample=float(_FILTERING),
+            operations_per_sample=operations(_FILTERING, steps),
             block=(32, _TUNED_WARPS, 1),
-            tile=(_GROUPS[0] * STEP, _GROUPS[1] * STEP, STEP),
-            shared_bytes=_GROUP_BYTES + 4 * _CELLS * (len(compared) - 1),
+            tile=(_GROUPS[0] * x, _GROUPS[1] * y, z),
+            shared_bytes=4 * floats,
         )
 
     if tuned:
-        first: tuple[Launch, ...] = match("hard", "extended"), groups("hard", "extended")
+        first: tuple[Launch, ...] = (
+            match("hard", STEPS[0], "extended"),
+            groups("hard", STEPS[0], "extended"),
+        )
         second: tuple[Launch, ...] = (
-            match("wiener", "basic"),
-            groups("wiener", "extended", "basic"),
+            match("wiener", STEPS[1], "basic"),
+            groups("wiener", STEPS[1], "extended", "basic"),
         )
     else:
-        first = (stage("hard", "extended", "sums", "weights"),)
-        second = (stage("wiener", "extended", "basic", "sums", "weights"),)
+        first = (stage("hard", STEPS[0], "extended", "sums", "weights"),)
+        second = (stage("wiener", STEPS[1], "extended", "basic", "sums", "weights"),)
     launches = (
         ends.before,
         *first,
@@ -662,8 +682,9 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
     launches = tuple(replace(each, defines={**each.defines, "TUNED": "1"}) for each in launches)
     # Of the references of a slice; and of those of slices before and behind.
     _, height, width, components = task.shape
-    bytes_ = 2 * GROUP * components * references(height) * references(width)
-    scratch["places"] = Scratch(-(-bytes_ // STEP), (2 * 2 * REACH // STEP + 4) * bytes_)
+    z, y, x = STEPS[1]
+    bytes_ = 2 * GROUP * components * references(height, y) * references(width, x)
+    scratch["places"] = Scratch(-(-bytes_ // z), (2 * 2 * REACH // z + 4) * bytes_)
     notice = "This GPU has too little shared memory for level tuned: level shared is used."
     smaller = replace(plan_cuda(replace(task, level=SHARED.id)), notice=notice)
     return CudaPlan(launches, scratch, smaller=smaller)
@@ -684,7 +705,7 @@ SPEC = StabilisedSpec(
     explanation=Explanation(
         formula=r"g = \sigma f^{-1}\left( \frac{\sum_G w_G\, T^{-1}(\gamma\, T v_G)}{\sum_G w_G}"
         r" \right), \quad v = f(u / \sigma), \quad"
-        r" \gamma_1 = [\,|T v_G| > 3.2\,], \quad \gamma_2 = \frac{b^2}{b^2 + 1}",
+        r" \gamma_1 = [\,|T v_G| > 3.2\,], \quad \gamma_2 = \frac{b^2}{b^2 + 0.9^2}",
         use="For the cleanest result of one volume, where some seconds do not matter. Noise may be "
         "Rician and vary over the head.",
         avoid="Noise that interpolation has smoothed is not found by its sigma: set a larger one. "
