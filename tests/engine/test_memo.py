@@ -54,13 +54,13 @@ def test_an_estimated_number_is_found_by_the_estimate_and_by_the_number() -> Non
 
 def test_a_live_time_does_not_replace_a_measured_one() -> None:
     memo, source, step = Memo(), picture(), Step.of_numbers("median")
-    measured = made(source, step, 0.1, repeats=Repeats((0.1,), (0.1,), True))
+    measured = made(source, step, 0.1, repeats=Repeats((0.1,), (0.1,)))
     memo.keep(measured)
     live = made(source, step, 0.3)
     memo.keep(live)
     assert memo.find(source, step) is live
     assert (memo.facts(live).seconds, memo.facts(live).measured) == (0.1, True)
-    memo.keep(made(source, step, 0.2, repeats=Repeats((0.2,), (0.2,), True)))
+    memo.keep(made(source, step, 0.2, repeats=Repeats((0.2,), (0.2,))))
     found = memo.find(source, step)
     assert found is not None
     assert memo.facts(found).seconds == 0.2

@@ -196,7 +196,7 @@ def test_the_headline_has_time_rate_and_gain() -> None:
     each = replace(
         result(1),
         quality=Judgement(Quality(1, 1, 30.09, 0.9), Quality(1, 1, 33.21, 0.9)),
-        repeats=Repeats((0.009, 0.010, 0.011), (0.009, 0.010, 0.011), True),
+        repeats=Repeats((0.009, 0.010, 0.011), (0.009, 0.010, 0.011)),
     )
     run = Gallery().add(each)
     figures = figures_of(each, run, run.judgement)
@@ -207,7 +207,7 @@ def test_the_headline_has_time_rate_and_gain() -> None:
 
 def test_times_that_vary_are_a_warning_in_words_with_the_figure_behind_it(qtbot: QtBot) -> None:
     times = (0.009, 0.010, 0.160)
-    run = Gallery().add(replace(result(1), repeats=Repeats(times, times, True)))
+    run = Gallery().add(replace(result(1), repeats=Repeats(times, times)))
     assert run.result is not None
     figures = figures_of(run.result, run)
     assert figures.note == f"CPU parallel, median of 3, {VARYING}"

@@ -60,7 +60,7 @@ def result(
 ) -> Result:
     request = Request.create(source, "mean", settings or None, device=CPU, level=level)
     stages = (Stage("compute", seconds), Stage("convert", seconds / 10))
-    repeats = Repeats((1.1 * seconds,) * 3, (seconds, 0.9 * seconds, 1.2 * seconds), True)
+    repeats = Repeats((1.1 * seconds,) * 3, (seconds, 0.9 * seconds, 1.2 * seconds))
     return Result(
         request, output or source, "cpu", level, stages, repeats=repeats if measured else None
     )

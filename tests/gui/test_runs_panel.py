@@ -84,7 +84,7 @@ def gpu_result(
 def measured(each: Result, *milliseconds: float) -> Result:
     """Return a result as a measured run of these totals; computing is nine tenths of them."""
     totals = tuple(time / 1e3 for time in milliseconds)
-    return replace(each, repeats=Repeats(totals, tuple(0.9 * time for time in totals), True))
+    return replace(each, repeats=Repeats(totals, tuple(0.9 * time for time in totals)))
 
 
 def with_psnr(each: Result, psnr: float) -> Result:
@@ -349,7 +349,7 @@ def test_a_first_run_is_marked_and_compared_with_nothing(panel: RunsPanel) -> No
 
 
 def test_a_slow_run_counts_although_it_is_the_only_one(panel: RunsPanel) -> None:
-    slow = replace(result(60_000.0), repeats=Repeats((60.0,), (54.0,), False), first=True)
+    slow = replace(result(60_000.0), repeats=Repeats((60.0,), (54.0,)), first=True)
     add(panel, slow, measured(result(2000.0, level="parallel"), 2000.0))
     assert column(panel, "Spread") == ["one run", "one run"]
     assert column(panel, "Speed-up") == ["≈ 30.0×", "baseline"], "not sure: one run each"

@@ -74,7 +74,7 @@ def test_stages_are_added_up_and_compiling_stands_apart(panel: TimingPanel) -> N
 
 
 def test_a_measured_run_shows_its_repeats(panel: TimingPanel) -> None:
-    repeats = Repeats((0.011, 0.010, 0.012), (0.010, 0.009, 0.011), True)
+    repeats = Repeats((0.011, 0.010, 0.012), (0.010, 0.009, 0.011))
     panel.show_run(as_run(replace(cpu_result(11.0), repeats=repeats)))
     total = panel.findChild(QLabel, "timingTotal").text()
     assert total.startswith("11.0 ms, median of 3 (10.0 ms to 12.0 ms), ")

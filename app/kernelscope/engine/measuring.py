@@ -96,7 +96,7 @@ def _only(first: Result) -> Result:
     """Return a run that was not repeated as a measurement, if it is slow enough to be one."""
     if first.seconds < SLOW_SECONDS:
         return first
-    return replace(first, repeats=Repeats((first.seconds,), (first.computing_seconds,), False))
+    return replace(first, repeats=Repeats((first.seconds,), (first.computing_seconds,)))
 
 
 def _median(first: Result, warm_up: float, runs: Sequence[tuple[float, Result]]) -> Result:
@@ -128,5 +128,5 @@ def _median(first: Result, warm_up: float, runs: Sequence[tuple[float, Result]])
         metrics=median.metrics,
         launch=median.launch,
         first=False,
-        repeats=Repeats(totals, tuple(run.computing_seconds for _, run in runs), True),
+        repeats=Repeats(totals, tuple(run.computing_seconds for _, run in runs)),
     )

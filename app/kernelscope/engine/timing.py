@@ -85,8 +85,6 @@ class Repeats:
     totals: tuple[float, ...]  # the counted stages of each repeat
     computing: tuple[float, ...]
     """The kernels of a GPU in each repeat, or its stage *compute* on the CPU."""
-    warmed: bool
-    """An untimed run of the same went before. False for a run that is too slow to be repeated."""
 
 
 class Metric(NamedTuple):

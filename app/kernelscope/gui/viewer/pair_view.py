@@ -85,8 +85,8 @@ class PairView(QWidget):
     wanted = Signal(object)
     """`callable`: Computes projections, off the GUI thread; `take` draws its answer."""
 
-    def __init__(self, view: CanvasView, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, view: CanvasView) -> None:
+        super().__init__()
         self.view, count = view, view.count
         self.setObjectName("images" if count == 1 else "volumeViewer")
         self.names = "Input", "Output"

@@ -31,10 +31,8 @@ _BELOW, _BESIDE = 6, 8
 class Pane(QWidget):
     """A picture or the planes of a volume under a caption, or `hint` while there is nothing."""
 
-    def __init__(
-        self, side: PaneSide, hint: str, count: int, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, side: PaneSide, hint: str, count: int) -> None:
+        super().__init__()
         self.heading, self._first_hint = side.value.capitalize(), hint
         name = side.value if count == 1 else f"volume{self.heading}"
         self.setObjectName(name)

@@ -119,8 +119,8 @@ _TICK_MS = 250
 
 
 class RunBar(QWidget):
-    def __init__(self, run: QAction, cancel: QAction, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, run: QAction, cancel: QAction) -> None:
+        super().__init__()
         self.setObjectName("runBar")
         set_help(self, "window#the-list-of-runs")
         buttons = QHBoxLayout()

@@ -56,13 +56,8 @@ class Page(QWidget, Generic[Opened, Part]):
     described = Signal(str)
     zoomed = Signal(str)
 
-    def __init__(
-        self,
-        subject: Subject[Opened, Part],
-        background: Background,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, subject: Subject[Opened, Part], background: Background) -> None:
+        super().__init__()
         of_volumes = subject.view.count > 1
         self.setObjectName("volumePage" if of_volumes else "picturePage")
         set_help(self, "volumes" if of_volumes else "window#looking")
