@@ -29,6 +29,7 @@ from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Result
+from kernelscope.engine.slices import picture_of
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import execute_all
 from kernelscope.engine.timing import Stage
@@ -36,7 +37,7 @@ from kernelscope.engine.worker import Event, Failed, Finished, Job, Stopped
 from kernelscope.gui.docks.headline import FreshnessBadge
 from kernelscope.gui.model import freshness
 from kernelscope.gui.model.comparison import following
-from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.display import ColourMap, Display
 from kernelscope.gui.model.freshness import MOVING, RESTING, Freshness, is_worthwhile
 from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin
 from kernelscope.gui.model.ladder import AUTO, RungPlace
@@ -307,6 +308,24 @@ def test_a_result_is_saved_under_the_name_of_its_file(title: str, name: str) -> 
     saved = session.subject.output()
     assert saved is not None
     assert saved.name == name
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32])
+def test_slices_are_drawn_as_their_volume_is(dtype: type[np.generic]) -> None:
+    session = made()
+    voxels = np.arange(60).reshape(3, 4, 5).astype(dtype)
+    session.volumes.open_volumes(Scan((Volume.from_array(voxels),)))
+    session.bring_to_front(session.volumes)
+    view = session.volumes.view
+    part = session.volumes.part
+    image = picture_of(part, 0, 1)
+    view.displays.show_input(part, follows=False)
+    view.choose(Display(20, 40, 0.5, ColourMap.VIRIDIS))
+    display = session.subject.display_of(image)
+    np.testing.assert_array_equal(
+        display.steps(image.planes)[:, :, 0], view.display.steps(part.voxels[1])
+    )
+    assert (display.gamma, display.colour_map) == (0.5, ColourMap.VIRIDIS)
 
 
 def test_settings_survive_as_texts() -> None:

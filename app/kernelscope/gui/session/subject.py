@@ -551,9 +551,12 @@ class Subject(Observed, Generic[Opened, Part]):
     def scene(self) -> ViewedPicture | None:
         raise NotImplementedError
 
-    def display_of(self, image: Image) -> Display:
-        """Return how a small picture of a part, or of a result, is drawn."""
-        return Display.automatic(image.planes)
+    def display_of(self, image: Image, volume: Volume | None = None) -> Display:
+        """Return how a picture, or a slice in the form in which it is filtered, is drawn.
+
+        `volume`: that of the slice, by default the one that is shown.
+        """
+        raise NotImplementedError
 
     def probed(self) -> tuple[int, int] | None:
         """Return column and row of the pixel under the pointer, of a volume in the slice."""

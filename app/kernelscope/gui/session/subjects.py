@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from kernelscope import filters
 from kernelscope.base.text import enumerated
 from kernelscope.engine.region import Region
@@ -133,8 +135,8 @@ class PictureSubject(Subject[Image, Image]):
         y = (max(top, 0) + min(bottom, self.source.height)) / 2
         return ViewedPicture(self.source, (int(x), int(y)), self.source)
 
-    def display_of(self, image: Image) -> Display:
-        return self.view.displays.of(PaneSide.INPUT) or super().display_of(image)
+    def display_of(self, image: Image, volume: Volume | None = None) -> Display:
+        return self.view.displays.of(PaneSide.INPUT) or Display.automatic(image.planes)
 
     def to_measure(self) -> Callable[[], list[ProfiledPicture]]:
         moment = self.moment
@@ -501,6 +503,13 @@ class VolumeSubject(Subject[Scan, Volume]):
         volume, plane, index = self.active
         image = picture_of(volume, plane.axis, index)
         return ViewedPicture(image, (image.width // 2, image.height // 2), volume, image.title)
+
+    def display_of(self, image: Image, volume: Volume | None = None) -> Display:
+        display = self.view.displays.of(PaneSide.INPUT)
+        if display is None:
+            return Display.automatic(image.planes)
+        span = 1.0 if image.pixels.dtype == np.uint8 else (volume or self.part).levels.span
+        return replace(display, low=display.low / span, high=display.high / span)
 
     def figure(self) -> Callable[[View | None, FigurePart], Figure]:
         result, output, reference = self.result, self.shown_output, self.reference

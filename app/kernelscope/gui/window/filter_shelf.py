@@ -38,6 +38,7 @@ from kernelscope.gui.window.live import Live
 from kernelscope.gui.work.helper import Helper
 from kernelscope.gui.work.tasks import Priority, Task
 from kernelscope.images.image import Image
+from kernelscope.images.volume import Volume
 
 QUIET_MS = 400
 """Without a change for so long, thumbnails are computed: twice the rest of a live gesture."""
@@ -245,7 +246,8 @@ class FilterShelf(QObject):
 
     def _show(self, scene: ViewedPicture, step: Step, made: Sketch) -> None:
         if made.planes is not None:
-            display = self._session.subject.display_of(scene.image)
+            volume = scene.anchor if isinstance(scene.anchor, Volume) else None
+            display = self._session.subject.display_of(scene.image, volume)
             image = as_qimage(made.planes, display)
             self.browser.show_sketch(step.filter.id, image, "", f"Shown: {made.place}.")
             return
