@@ -22,17 +22,17 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from kernelscope.gui.docks.picture_inks import (
-    CHANNEL_STYLES,
-    PICTURE_STYLES,
-    channel_colour,
-    picture_colour,
-)
 from kernelscope.gui.model import histogram_plot as model
 from kernelscope.gui.model.display import ColourMap, Display, short, table
 from kernelscope.gui.model.histogram_plot import Curve, Handle, HistogramCurves, ValueAxis
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import dressed, in_column, look_at_every_item
+from kernelscope.gui.widgets.theme import (
+    CHANNEL_STYLES,
+    PICTURE_STYLES,
+    channel_colour,
+    picture_colour,
+)
 from kernelscope.gui.widgets.tiles import image_of
 
 WIDTH, HEIGHT = 15, 17  # in pixels; the tip is in the middle of the upper edge

@@ -10,7 +10,6 @@ from PySide6.QtCore import QEvent, QModelIndex, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPalette, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QMenu, QTreeWidgetItem, QWidget
 
-from kernelscope.gui.docks.picture_inks import PICTURE_STYLES, channel_colour, picture_colour
 from kernelscope.gui.model.display import Units
 from kernelscope.gui.model.measurements import (
     COLUMNS,
@@ -42,6 +41,7 @@ from kernelscope.gui.widgets.parts import (
     tool_splitter,
 )
 from kernelscope.gui.widgets.tables import CopyableTree
+from kernelscope.gui.widgets.theme import PICTURE_STYLES, channel_colour, picture_colour
 
 
 class ProfileView(QWidget):

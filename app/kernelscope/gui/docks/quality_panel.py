@@ -10,7 +10,6 @@ from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QTreeWidgetItem, QWidget
 
-from kernelscope.gui.docks.picture_inks import CHANNEL_STYLES, PICTURE_STYLES
 from kernelscope.gui.model import histogram_plot as model
 from kernelscope.gui.model.comparison import Judged
 from kernelscope.gui.model.display import PaneSide
@@ -33,6 +32,7 @@ from kernelscope.gui.widgets.parts import (
     tool_splitter,
 )
 from kernelscope.gui.widgets.tables import CopyableTree
+from kernelscope.gui.widgets.theme import CHANNEL_STYLES, PICTURE_STYLES
 from kernelscope.gui.work.background import Later
 from kernelscope.images.judging.metrics import Quality
 from kernelscope.images.judging.pictures import Histogram, as_csv
