@@ -159,7 +159,7 @@ It is for non-commercial use only, and nothing here needs it.
 ## Processor time beside the package of the authors
 
 Seconds for 512×512 pixels in float32 with sigma 20 known, setting *full*, on two cores of an AMD
-EPYC beside other work, on 30 November 2026, in turns: mean of four and two runs, and of two and
+EPYC beside other work, on 30 November 2026: mean of four and two runs, and of two and
 one. The times of the clock depended on that work.
 
 {

@@ -206,7 +206,9 @@ def charts() -> dict[str, Chart]:
 
 
 def digest(shown: Chart) -> str:
-    return hashlib.sha256(repr(shown).encode()).hexdigest()[:16]
+    """Of six digits of each number: the last ones depend on the version of Python."""
+    text = re.sub(r"\d+\.\d+(e[-+]?\d+)?", lambda found: f"{float(found[0]):.6g}", repr(shown))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def made_from() -> dict[str, str]:

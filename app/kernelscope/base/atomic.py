@@ -13,6 +13,7 @@ so a file that is still being written is never removed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import re
@@ -33,6 +34,17 @@ _LEFT = re.compile(r"\.kernelscope-([0-9a-f]{16})\.(part|old)")
 
 _OLD_AGE = 86400.0
 """Seconds after which a temporary file counts as abandoned, on systems without locks."""
+
+
+def target_of(path: Path) -> Path:
+    """Return where `path` leads, or raise `OSError` if that is a circle of links."""
+    try:
+        target = path.resolve()
+    except RuntimeError:  # before Python 3.13
+        target = path
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return target
 
 
 def replace(target: Path, data: bytes, *, private: bool = False, durable: bool = True) -> None:

@@ -29,8 +29,8 @@ def write(path: Path, data: bytes) -> None:
             with path.open("wb") as stream:
                 stream.write(data)
         else:
-            atomic.replace(path.resolve(), data, durable=False)
-    except (OSError, ValueError, RuntimeError) as error:  # a null character; a circle of links.
+            atomic.replace(atomic.target_of(path), data, durable=False)
+    except (OSError, ValueError) as error:  # a null character
         detail = error.strerror if isinstance(error, OSError) else error
         raise AppError(f"“{path}” cannot be written: {detail}.", "Choose another place.") from None
 
@@ -45,7 +45,7 @@ def is_stream(path: Path) -> bool:
         return True
     try:
         return path.exists() and not path.is_file() and not path.is_dir()
-    except (OSError, ValueError, RuntimeError):
+    except (OSError, ValueError):
         return False
 
 

@@ -36,7 +36,7 @@ def replace_file(path: Path, data: bytes) -> None:
 
 def resolved(path: Path) -> Path:
     with explained(path):
-        return path.resolve()
+        return atomic.target_of(path)
 
 
 def replace_folder(
@@ -49,13 +49,13 @@ def replace_folder(
     """
     check_folder(path, ours)
     with explained(path):
-        atomic.replace_folder(path.resolve(), files)
+        atomic.replace_folder(atomic.target_of(path), files)
 
 
 def check_folder(path: Path, ours: Callable[[str], bool]) -> None:
     """Refuse a place that `replace_folder` cannot write to, as far as is known beforehand."""
     with explained(path):
-        target = path.resolve()
+        target = atomic.target_of(path)
         if target.is_dir():
             others = sorted(each.name for each in target.iterdir() if not ours(each.name))
             if others:
@@ -116,7 +116,7 @@ def explained(path: Path) -> Iterator[None]:
         raise ImageWriteError(
             f"{name}: the file cannot be written ({error.strerror}).", _ELSEWHERE
         ) from error
-    except (ValueError, RuntimeError) as error:  # a null character; a circle of links.
+    except ValueError as error:  # a null character
         raise ImageWriteError(f"{name}: the path cannot be used ({error}).", _ELSEWHERE) from error
 
 
@@ -137,7 +137,7 @@ def replacing(path: Path, made: AbstractContextManager[Made]) -> Iterator[Made]:
 
 def _target(path: Path) -> Path:
     """Return the target of `path`, if a file may be created there."""
-    target = path.resolve()
+    target = atomic.target_of(path)
     if not target.parent.is_dir():
         raise ImageWriteError(
             f"{path.name}: the folder {target.parent} does not exist.", _ELSEWHERE
