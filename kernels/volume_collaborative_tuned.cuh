@@ -53,12 +53,13 @@ constexpr int NORMS = PLACES * PLACES * LINE;  // slices, rows, places
 // From a reference's keys to the next one's: four lanes that write those of two references each meet no bank twice.
 constexpr int KEYS = ALL_PLACES + 14;
 static_assert(KEYS % 16 == 7 && WARPS * KEYS >= TALL * PLACES * LINE, "banks, and sums of slices");
-constexpr int UNITS_OF_KEYS = 2 * PLACES;  // rows of places, twice six slices
+constexpr int UNITS_OF_KEYS = 2 * PLACES;  // rows of places, twice five slices
 constexpr int HALF_DEEP = SEARCH + 1;
 constexpr int MINE = (ALL_PLACES + 31) / 32;  // places of a lane
 
+// A row has 30 places that are compared, and two more whose cells are those of the next row, or the first ones of `exact`.
 struct MatchMemory {
-    float exact[CELLS_OF_TILE], rounded[CELLS_OF_TILE], norms[NORMS], keys[WARPS * KEYS];
+    float rounded[CELLS_OF_TILE], exact[CELLS_OF_TILE], norms[NORMS], keys[WARPS * KEYS];
 };
 
 // The nearest number of 11 bits: all that the products of matrices regard.
