@@ -697,7 +697,7 @@ SPEC = StabilisedSpec(
     synonyms=("denoise", "block matching", "bm4d", "wiener", "rician", "brain", "volume"),
     source="Maggioni et al., IEEE Transactions on Image Processing 22, 2013 (BM4D)",
     radius=radius,
-    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=36.85),
+    remedy=Remedy(disturbance=Disturbance.NOISE, decibels=36.84),
     implementations={
         "cpu": Cpu(plan_cpu, uncompiled=uncompiled_blocks.volume_dct, stand_in="volume DCT"),
         "gpu": Cuda(plan_cuda, (GLOBAL, SHARED, TUNED), GAPS),
