@@ -37,14 +37,12 @@ _OLD_AGE = 86400.0
 
 
 def target_of(path: Path) -> Path:
-    """Return where `path` leads, or raise `OSError` if that is a circle of links."""
-    try:
+    """Return where `path` leads, or raise `OSError` if it, or its folder, is a circle of links."""
+    with contextlib.suppress(RuntimeError):  # of a circle, before Python 3.13
         target = path.resolve()
-    except RuntimeError:  # before Python 3.13
-        target = path
-    if target.is_symlink():
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    return target
+        if not any(each.is_symlink() for each in (target, *target.parents)):
+            return target
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
 
 
 def replace(target: Path, data: bytes, *, private: bool = False, durable: bool = True) -> None:
