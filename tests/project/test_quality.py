@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from kernelscope.backends.cuda.sources import source_files
+from kernelscope.base.paths import KERNELS
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -88,6 +90,14 @@ def test_a_class_has_a_name_of_its_own() -> None:
     assert len(places) > 500
     several = {name: found for name, found in places.items() if len(found) > 1}
     assert several.keys() == {"Recipe"}, several
+
+
+def test_every_header_belongs_to_a_kernel() -> None:
+    kernels = [path.stem for path in KERNELS.glob("*.cu")]
+    used = {file.name for kernel in kernels for file in source_files(kernel)}
+    assert {path.name for path in KERNELS.glob("*.cuh")} == {
+        name for name in used if name.endswith(".cuh")
+    }
 
 
 def test_top_level_holds_only_what_belongs_there() -> None:
