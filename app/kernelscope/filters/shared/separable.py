@@ -296,7 +296,6 @@ def separable_parallel(
     inset = radius if border == VALID else 0
     pitch, size = width * channels, output.shape[1] * channels
     samples = source.reshape(source.size)
-    cells = np.empty(size + 2 * radius * channels, down.dtype)
     begin, step = (radius - inset) * channels, radius * channels
     most = max(1, min(_ROWS, stop - start))
     part = np.empty((most + 2 * radius) * min(_COLUMNS, pitch) + 64 // down.itemsize, down.dtype)
