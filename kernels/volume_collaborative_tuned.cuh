@@ -48,7 +48,9 @@ struct References {
 // ---- Match ----
 
 constexpr int CELLS_OF_TILE = TALL * TALL * WIDE;
-constexpr int LINE = 32;                       // places that begin in a row of the tile
+// Places that begin in a row of the tile. The last two are in no window: their cubes reach into the next row, or the
+// norms.
+constexpr int LINE = 32;
 constexpr int NORMS = PLACES * PLACES * LINE;  // slices, rows, places
 // From a reference's keys to the next one's: four lanes that write those of two references each meet no bank twice.
 constexpr int KEYS = ALL_PLACES + 14;
@@ -568,8 +570,8 @@ __device__ inline void add_whole(unsigned* high, unsigned* low, Real value)
 
 template <bool WIENER>
 __device__ inline void filter_stack(
-    GroupMemory<WIENER>& memory, int place, const Around<Whole*>& sums, const Around<Whole*>& weights, int z, int c, int y,
-    int x, int corner_z, int corner_y, int corner_x)
+    GroupMemory<WIENER>& memory, int place, const Around<Whole*>& sums, const Around<Whole*>& weights, int z, int c,
+    int y, int x, int corner_z, int corner_y, int corner_x)
 {
     constexpr int SLICE = GroupMemory<WIENER>::SLICE, SUMS_TALL = GroupMemory<WIENER>::SUMS_TALL;
     z += place / (PLACES * PLACES) - SEARCH;
@@ -624,12 +626,13 @@ __device__ inline void filter_stack(
 
 template <bool WIENER>
 __device__ inline void load_groups(
-    GroupMemory<WIENER>& memory, const Around<const float*>& volume, const Around<const float*>& guide, const Volume& g, int z,
-    int c, int y, int x)
+    GroupMemory<WIENER>& memory, const Around<const float*>& volume, const Around<const float*>& guide, const Volume& g,
+    int z, int c, int y, int x)
 {
     constexpr int SUMS_TALL = GroupMemory<WIENER>::SUMS_TALL;
     const int thread = threadIdx.y * 32 + threadIdx.x, xx = x + (int)threadIdx.x;
-    for (int n = thread; n < GroupMemory<WIENER>::SUMS / 2; n += 32 * GROUP_WARPS) ((uint4*)memory.high)[n] = make_uint4(0, 0, 0, 0);
+    for (int n = thread; n < GroupMemory<WIENER>::SUMS / 2; n += 32 * GROUP_WARPS)
+        ((uint4*)memory.high)[n] = make_uint4(0, 0, 0, 0);
     if (thread == 0) memory.is_large = 0;
     __syncthreads();
     bool is_large = false;

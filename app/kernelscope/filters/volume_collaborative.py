@@ -250,7 +250,7 @@ def shrink_hard(cubes: Line, threshold: Number, plain: Flag) -> Any:
 
 @kernel
 def shrink_wiener(cubes: Line, guides: Line, inverse: Number, plain: Flag) -> Any:
-    """Multiply coefficients by b² / (b² + sigma²); return 1 / the sum of the factors' squares."""
+    """Multiply by b² / (b² + (0.9 sigma)²); return 1 / the sum of the factors' squares."""
     if plain is not None:
         no_simd()
     half = np.float32(0.5)
@@ -389,7 +389,7 @@ def filter_squares(
     - `part`: its first voxel, and the sizes of the volume: see `Part`.
     - `grid`: numbers of the first references, how many there are along each axis, the steps from
       one to the next, and the colour.
-    - `noise`: threshold or 1 / sigma.
+    - `noise`: one of `numbers`.
     """
     if plain is not None:
         no_simd()
