@@ -744,7 +744,8 @@ class Actions(RuleBasedStateMachine):
         )
         again.set_availability({"cpu": Availability(True, "This CPU")})
         if self.session.settings is not None:
-            step = replace(self.session.settings.step, within=None)
+            # Nothing is open yet, so that a wish for grey counts again.
+            step = replace(self.session.settings.step, within=None, grey=self.session.wishes_grey)
             assert again.settings == replace(self.session.settings, step=step)
 
     @rule(left=st.integers(0, 4))
