@@ -280,7 +280,7 @@ class CpuBackend:
             except Exception:
                 _logger.exception("The code of %s could not be compiled", name)
                 if not stood_in:
-                    return  # what NumPy computes is the output
+                    return  # NumPy goes on in its place
                 self._failed |= wanted
             if self.on_ready is not None:
                 self.on_ready(name)

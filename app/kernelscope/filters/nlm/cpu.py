@@ -271,7 +271,7 @@ def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
     """Return the results of a band by NumPy, one offset of the window after the other.
 
     The padded rows of a channel are one line: an offset is a distance along it, whatever row it
-    leads to. What is computed between the ends of two rows is not used.
+    leads to. Results between the ends of two rows are not used.
     """
     parameters, reach = task.parameters, task.parameters["search_radius"]
     colours = colour_count(task.source.shape[2])

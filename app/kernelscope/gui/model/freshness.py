@@ -177,7 +177,7 @@ def pixels_of(request: Request) -> int:
 def is_worthwhile(
     shown: Region | Box | None, new: Region | Box | None, visible: Region | Box | None
 ) -> bool:
-    """Return whether `new` shows enough more than `shown`: each run changes what is affordable."""
+    """Return whether `new` shows enough more than `shown`: runs change the affordable part."""
     if shown is None or new is None or type(shown) is not type(new):
         return True
     before: Any = shown
@@ -256,7 +256,7 @@ def next_run(  # noqa: C901 - one list of cases, in order
 def _emulated(
     wanted: Request, visible: Region | Box | None, expect: Callable[[Request], float | None]
 ) -> Request | None:
-    """Return the whole or what is in view, if emulating it is quick; first a part, as a probe."""
+    """Return the whole or the part in view, if emulating it is quick; first a probe."""
     whole = expect(wanted)
     if whole is not None and whole <= EMULATING:
         return wanted

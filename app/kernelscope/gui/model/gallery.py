@@ -141,7 +141,7 @@ def judge_run(result: Result, part: Image | Volume, reference: Image | Volume) -
 
 
 def thumbnail(source: Source, side: int = THUMBNAIL_SIDE) -> NDArray[np.uint8]:
-    """Return a small colour picture, of volumes of the middle slice, from percentile 1 to 99."""
+    """Return a small colour picture, of volumes the middle slice; of bytes their own levels."""
     if isinstance(source, Scan):
         voxels = source.volumes[0].voxels
         planes = voxels[len(voxels) // 2, :, :, np.newaxis]

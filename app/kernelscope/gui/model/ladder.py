@@ -395,7 +395,7 @@ class KnownRung:
 
     @property
     def brief_time(self) -> str:
-        """The time of computing, or a word in its place; empty only for the emulated GPU."""
+        """The time of computing, or a word in its place, as for a run on the emulated GPU."""
         if self.time is not None:
             return duration(self.time.computing)
         if self.figure is not None:

@@ -30,7 +30,7 @@ def command_line(image: Image, steps: Sequence[RunSettings]) -> str:
 
 
 def python(image: Image, steps: Sequence[RunSettings]) -> str:
-    """Return a program that applies the steps, and estimates what is still to be estimated."""
+    """Return a program that applies the steps, and estimates numbers that are still open."""
     lines = [
         "from pathlib import Path",
         "",

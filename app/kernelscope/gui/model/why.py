@@ -33,7 +33,7 @@ _OF_CARD = MemorySpace.GLOBAL, MemorySpace.TEXTURE  # memories outside the multi
 
 
 def with_neighbours(entries: Sequence[KnownRung]) -> list[KnownRung]:
-    """Return the rungs with what each is compared with: level *global*, or the CPU's first."""
+    """Return the rungs, each with one to compare: level *global*, or the CPU's first."""
     found = []
     for entry in entries:
         place = entry.rung.place

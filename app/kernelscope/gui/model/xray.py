@@ -106,7 +106,7 @@ class Xray:
         return found
 
     def _shared_cells(self) -> dict[tuple[int, int], list[tuple[int, Cell | None]]]:
-        """Return the pixels of each byte: what its thread had read last, if the values agree."""
+        """Return the pixels of each byte: the last that its thread had read, if values agree."""
         records = self.trace.records
         spaces = self.scene.spaces()[records["array"]]
         reads = (records["event"] == Event.READ) & np.isin(

@@ -486,7 +486,7 @@ class KernelViewer(ToolWindow):
         self._show_last_run(self._plan)
 
     def _show_kernel(self, *, in_place: bool) -> None:
-        """Mark the kernel in its file, dim what its macros leave out; `in_place`: nothing moves."""
+        """Mark the kernel in its file, dim those left out by macros; `in_place`: nothing moves."""
         assert self._plan is not None
         launch, files = self._plan.launch, self._files()
         active = active_lines(files, launch.defines)

@@ -266,7 +266,7 @@ _USUAL, _LARGE = 1.15, 1.6
 
 
 class LectureWindow(ToolWindow):
-    """The pages of the lecture; `source`: what is open; `measured`: this session's GPU runs."""
+    """The pages of the lecture; `source`: the open input; `measured`: this session's GPU runs."""
 
     shown = Signal(str)  # the drawing and numbers of the page with this id are there
 

@@ -495,7 +495,7 @@ _LARGEST_FILE = 1 << 20
 
 
 class MaskEditor(QWidget):
-    """Edits the value of a `MaskParameter`; `changed` also after what `value` refuses.
+    """Edits the value of a `MaskParameter`; `changed` also if `value` refuses it.
 
     ``presetChosen``: the table was filled from a preset, whose settings may be applied.
     """

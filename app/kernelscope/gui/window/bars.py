@@ -209,7 +209,7 @@ _TIP = (
 
 
 class Preparing(QWidget):
-    """What `helper` compiles: a name, a bar and the time left; hidden while that is nothing."""
+    """The code that `helper` compiles, by name, a bar and the time left; else hidden."""
 
     def __init__(self, session: Session, background: Background) -> None:
         super().__init__()
