@@ -532,12 +532,6 @@ def test_the_wheel_and_extreme_numbers_change_what_has_the_focus_and_nothing_els
     assert slider.value() == slider.maximum()
     type_into(box, "1e-8")
     assert slider.value() == 0
-    for spec in filters.discover().values():
-        window.session.set_filter(spec.id)
-        for each in own(window.panel, WholeBox) + own(window.panel, NumberBox):
-            for extreme in (each.maximum(), each.minimum()):
-                each.setValue(extreme)
-                assert each.value() == extreme
 
     window.resize(900, 420)
     bar = window.panel.verticalScrollBar()
@@ -570,6 +564,14 @@ def test_the_wheel_and_extreme_numbers_change_what_has_the_focus_and_nothing_els
             assert not each.hasFocus()
             tried += 1
     assert tried > 60
+
+    # Last: sliders at their ends let the wheel pass in any case.
+    for spec in filters.discover().values():
+        window.session.set_filter(spec.id)
+        for each in own(window.panel, WholeBox) + own(window.panel, NumberBox):
+            for extreme in (each.maximum(), each.minimum()):
+                each.setValue(extreme)
+                assert each.value() == extreme
 
 
 @pytest.mark.parametrize(
