@@ -152,6 +152,11 @@ def test_recorded_results_are_offered_until_there_are_rows(
     assert bench.chart_view.isVisible()
     assert not offer.isVisible()
 
+    bench.run()
+    assert not offer.isEnabled()
+    bench.cancel()
+    qtbot.waitUntil(offer.isEnabled)
+
 
 def test_recorded_results_are_not_offered_during_a_run(qtbot: QtBot, bench: BenchWindow) -> None:
     offer = child(bench, QPushButton, "benchRecorded")
