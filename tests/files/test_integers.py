@@ -49,7 +49,7 @@ def labels(dtype: str = "int32") -> NDArray[Any]:
 def test_type_and_numbers_are_kept(tmp_path: Path, dtype: str, suffix: str):
     tifffile.imwrite(tmp_path / "a.tif", page(dtype))
     assert is_volume(tmp_path / "a.tif")
-    with pytest.raises(ImageReadError, match=f"of type {dtype}"):
+    with pytest.raises(ImageReadError, match=f"its samples are of type {dtype}"):
         read_image(tmp_path / "a.tif")
     assert main(["apply", "median", str(tmp_path / "a.tif"), str(tmp_path / f"b{suffix}")]) == 0
     found = read_volume(tmp_path / f"b{suffix}").unscaled

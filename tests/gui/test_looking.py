@@ -334,12 +334,14 @@ def test_the_right_button_and_one_panel_change_levels_and_colours(
     qtbot: QtBot, looked: Looked
 ) -> None:
     before = looked.view.display
+    place = looked.input.camera, looked.input.cross
     looked.drag(looked.input, QPointF(50, 50), QPointF(30, 0), RIGHT)
     wider = looked.view.display
     assert wider.width == pytest.approx(1.1 * before.width)
     assert wider.level == pytest.approx(before.level)
     looked.drag(looked.output, QPointF(50, 80), QPointF(0, -60), RIGHT)
     assert looked.view.display.level == pytest.approx(wider.level - 0.2 * wider.width)
+    assert (looked.input.camera, looked.input.cross) == place
     assert grey(looked.input, 10, 12) == looked.step(looked.before, 10, 12)
     press(qtbot, looked.window, "Ctrl+L")
     assert looked.view.display == before
