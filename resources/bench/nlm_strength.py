@@ -66,8 +66,8 @@ COST = """The cost, on two cores with nothing beside them, defaults, medians, me
 was estimated beside texture: 36 ms for the 512×512
 pixels of `camera`, where level *parallel* takes 90 ms for the filter itself. The estimate runs on
 the CPU whatever device the filter has. On an H100 the filter's kernel takes 0.5 ms for 256×256
-pixels (README.md beside this page), so that there the estimate takes far longer than what it
-is for; who filters many pictures alike gives the number that was printed for the first."""
+pixels (README.md beside this page), so that there the estimate takes far longer than the
+filter; who filters many pictures alike gives the number that was printed for the first."""
 
 
 def picture(name: str) -> NDArray[np.uint8]:

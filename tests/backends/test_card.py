@@ -29,7 +29,7 @@ from tests.backends.fake_card import (
 from tests.pairs import in_turn
 
 CHUNK = 128 << 10
-"""A sixteenth of the usual one: what is copied is as many times as large."""
+"""A sixteenth of the usual one, for copies of a sixteenth."""
 
 SIZES = [1, CHUNK, CHUNK + 1, 3 * CHUNK - 5, (memory.CHUNKS + 3) * CHUNK]
 

@@ -118,14 +118,14 @@ class TestDataThatEndEarly:
         notices = read_image(put("a.jpg", jpeg(kind, COLOURS))).notices
         assert not any("damaged" in notice for notice in notices)
 
-    def test_missing_scans_are_told(self, put):
+    def test_missing_scans_are_reported(self, put):
         """Between two scans, the data that there are end where they should."""
         data = jpeg("progressive", COLOURS)
         start = data.rindex(b"\xff\xc4", 0, data.rindex(b"\xff\xda"))
         image = read_image(put("a.jpg", data[:start] + b"\xff\xd9"))
         assert image.notices == ("The file is damaged: it lacks scans, which hold finer detail.",)
 
-    def test_damage_in_the_middle_is_told(self, put):
+    def test_damage_in_the_middle_is_reported(self, put):
         data = jpeg("baseline", COLOURS)
         image = read_image(put("a.jpg", data[:-2] + bytes(40) + data[-2:]))
         assert len(image.notices) == 1

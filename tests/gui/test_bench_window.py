@@ -180,7 +180,7 @@ def read(qtbot: QtBot, bench: BenchWindow, paths: list[Path]) -> None:
 
 
 def gated(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
-    """Let reading wait for the first event, and tell by the second that it went on."""
+    """Let reading wait for the first event; it sets the second as it goes on."""
     gate, has_read = threading.Event(), threading.Event()
 
     def slowly(path: Path) -> Report:

@@ -278,22 +278,22 @@ def test_pictures_and_volumes_are_evaluated_alike(kind: Kind, filter_id: str, wh
     assert why or judged.after.psnr - judged.before.psnr == pytest.approx(gain, abs=1e-4)
 
 
-def test_the_first_reference_of_pictures_and_of_volumes_is_told_once() -> None:
-    session, told = made(), []
-    session.when({REFERENCED}, lambda: told.append(session.kind))
+def test_the_first_reference_of_pictures_and_of_volumes_is_announced_once() -> None:
+    session, announced = made(), []
+    session.when({REFERENCED}, lambda: announced.append(session.kind))
     plain, noisy, first = (Volume.from_array(np.full((3, 4, 5), n, np.uint8)) for n in (9, 8, 7))
     session.volumes.open_volumes(Scan((first,)))
-    assert not told
+    assert not announced
     session.volumes.open_volumes(Scan((noisy,)), [plain])
     assert session.volumes.reference.image is plain
-    assert len(told) == 1
+    assert len(announced) == 1
     session.volumes.push(session.volumes.moment)
-    assert len(told) == 1
+    assert len(announced) == 1
     session.pictures.open_picture(grey())
     moment = session.pictures.moment
     truth = Reference(grey(), ReferenceOrigin.NOISE)
     session.pictures.push(replace(moment, references={moment.source: truth}))
-    assert len(told) == 2
+    assert len(announced) == 2
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_threads_share_a_longer_call(monkeypatch: pytest.MonkeyPatch) -> None:
 def call_of(
     monkeypatch: pytest.MonkeyPatch, seconds: dict[int, float], with_code: bool
 ) -> tuple[Callable[[int], None], list[int]]:
-    """Return a function that makes so many calls, and the threads that each of them takes.
+    """Return a function that makes a number of calls, and the threads that each of them took.
 
     - `seconds`: of a run, by its threads.
     """

@@ -1,4 +1,4 @@
-"""Every block of the pages does what it says: commands run, Python runs, tests are found.
+"""The blocks of the pages are true: commands run, Python runs, tests are found.
 
 `test_docs` runs `apply` of every page, the tasks and the worked example; `test_page` runs the
 library; `.ci/run` takes the commands of the README. The rest is here.
