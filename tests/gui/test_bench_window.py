@@ -158,14 +158,6 @@ def test_recorded_results_are_offered_until_there_are_rows(
     qtbot.waitUntil(offer.isEnabled)
 
 
-def test_recorded_results_are_not_offered_during_a_run(qtbot: QtBot, bench: BenchWindow) -> None:
-    offer = child(bench, QPushButton, "benchRecorded")
-    bench.run()
-    assert not offer.isEnabled()
-    bench.cancel()
-    qtbot.waitUntil(offer.isEnabled)
-
-
 def test_an_installation_without_recorded_results_offers_none(
     make: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
