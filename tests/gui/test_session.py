@@ -466,6 +466,20 @@ def test_an_output_without_the_steps_after_it_is_not_current_and_is_shown_alone_
     assert pictures.is_current(form)
 
 
+def test_two_steps_are_in_grey_again_after_a_grey_picture() -> None:
+    session = made()
+    pictures = session.pictures
+    first, last = (Image.from_array(np.full((9, 8, 3), n, np.uint8)) for n in range(2))
+    pictures.open_picture(first)
+    session.set_grey(True)
+    assert pictures.pipeline is not None
+    pictures.history.amend(pipeline=pictures.pipeline.duplicated(0).selected(0))
+    for image, is_converted in ((grey(), False), (last, True)):
+        pictures.open_picture(image)
+        assert len(pictures.pipeline.steps) == 2
+        assert session.require().step.grey is is_converted
+
+
 def test_volumes_of_a_file_are_one_step_until_one_was_run() -> None:
     session = made()
     volumes, history = session.volumes, session.volumes.history
@@ -551,6 +565,12 @@ class NoBar:
         return lambda *_, **__: None
 
 
+def in_grey(pipeline: Pipeline, grey: bool) -> Pipeline:
+    """Return steps of which the one in the form converts to greyscale, or does not."""
+    step = replace(pipeline.present.step, grey=grey)
+    return pipeline.edited(replace(pipeline.present, step=step))
+
+
 class Actions(RuleBasedStateMachine):
     """The session with a picture, live runs and those that the user starts, without a window."""
 
@@ -624,14 +644,15 @@ class Actions(RuleBasedStateMachine):
         kept = None
         if before is not None and len(before.steps) > 1:
             before = before.reopened(self.subject.moment.steps)
-            kept = kept_steps(before, image, 0)
+            kept = kept_steps(in_grey(before, self.session.wishes_grey), image, 0)
         self.subject.open_picture(image)
         assert self.subject.source is image
         assert not self.subject.is_behind
         if kept is not None:
             after = self.subject.pipeline
             assert after is not None
-            steps = [each.step for each in kept.pipeline.steps]
+            grey = kept.pipeline.present.step.grey and not image.is_grey
+            steps = [each.step for each in in_grey(kept.pipeline, grey).steps]
             assert [each.step for each in after.steps] == steps, "all of them, not only the last"
 
     @rule(filter_id=st.sampled_from([*FILTERS, "no such filter"]))

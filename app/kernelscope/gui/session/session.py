@@ -175,6 +175,10 @@ class Session(Observed):
             pipeline = each.pipeline
             if pipeline is not None and each.pending is None:
                 pipeline = pipeline.reopened(each.moment.steps)
+                if each is self.subject and self.kind is Kind.PICTURE and self.wishes_grey:
+                    present = pipeline.present  # a grey picture is not converted, others may be
+                    step = replace(present.step, grey=True)
+                    pipeline = pipeline.edited(replace(present, step=step))
             offered.append(pipeline)
         for pipeline in offered:
             if pipeline is None or len(pipeline.steps) < 2:
