@@ -209,6 +209,16 @@ def test_a_picture_without_noise_to_find_has_white_noise() -> None:
             )
 
 
+def test_a_part_may_be_grey() -> None:
+    """It has nothing in the planes of colours."""
+    random = np.random.default_rng(0)
+    noise = random.normal(0, 0.03, (256, 256, 3))
+    noise[:64] = noise[:64, :, :1]
+    found = find_noise((np.linspace(0.2, 0.8, 256)[:, None, None] + noise).astype(F))
+    assert found.kind == NoiseKind.WHITE
+    assert found.sigma == pytest.approx(0.03, rel=0.03)
+
+
 def test_few_pixels_do_not_show_the_kind() -> None:
     noise = np.random.default_rng(0).normal(0.5, 0.1, (40, 40, 1)).astype(F)
     assert find_noise(noise).describe(1).endswith(", not sure")

@@ -393,7 +393,8 @@ def _calmer_spread(squares: Numbers) -> float:
     """Return the same of the calmer half of the blocks, which has no edges."""
     sums = (squares / np.maximum(np.median(squares, axis=0), 1e-300)).mean(1)
     low, middle = np.quantile(sums, (_CALMER, 0.5))
-    return float(((1 - low / middle) / _CALMER_BY) ** 2)
+    # A part may have nothing in this plane, as grey has no difference of colours.
+    return float(((1 - low / middle) / _CALMER_BY) ** 2) if middle else 0.0
 
 
 # Brightness ---------------------------------------------------------------------------
