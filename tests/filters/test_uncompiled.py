@@ -169,6 +169,7 @@ def test_the_sliding_dct_differs_by_rounding(dtype: str, border: Border) -> None
                 assert np.median(apart) < 1e-6
             else:
                 assert apart.max() <= max(1, 1e-3 * white)
+                # 0.015 is usual; in one run of the suite it was 0.028.
                 assert np.mean(apart > 0) < 0.04
             if values["sigma"] and values.get("chroma", 100):
                 inner = np.s_[20:-20, 20:-20]
