@@ -360,6 +360,8 @@ def test_a_log_that_cannot_be_written() -> None:
     Path("picture.png").write_text("pixels")
     assert "cannot be written: No such file or directory." in refused("--log no/log.txt")
     assert "would overwrite the image" in refused("--log picture.png picture.png")
+    Path("loop").symlink_to("loop")
+    assert "cannot be written: Too many levels" in refused("--log loop picture.png")
     assert Path("picture.png").read_text() == "pixels"
 
 

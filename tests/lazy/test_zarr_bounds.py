@@ -222,6 +222,15 @@ def test_a_link_to_the_folder_and_links_in_it_are_followed(tmp_path: Path) -> No
     np.testing.assert_array_equal(read(tmp_path / "b.zarr"), SAMPLES)
 
 
+@posix
+def test_a_circle_of_links_is_refused(tmp_path: Path) -> None:
+    folder = made(tmp_path / "a.zarr", "0.4")
+    (folder / "0" / "0.0").unlink()
+    (folder / "0" / "0.0").symlink_to("0.0")
+    with pytest.raises(ImageReadError, match="Too many levels of symbolic links"):
+        read(folder)
+
+
 def test_metadata_of_any_length_are_not_read(tmp_path: Path) -> None:
     folder = made(tmp_path / "a.zarr", "0.4")
     with (folder / ".zattrs").open("ab") as handle:

@@ -136,7 +136,8 @@ def _window(arguments: list[str]) -> int:
         raise ImageReadError(
             f"There is no file “{image}”.", f"Name a picture, or one of {', '.join(COMMANDS)}."
         )
-    if image is not None and options.log is not None and options.log.resolve() == image.resolve():
+    paths = [os.path.realpath(each) for each in (image, options.log) if each is not None]
+    if len(paths) > len(set(paths)):
         raise AppError("The log would overwrite the image.", "Choose another file for the log.")
     if options.debug:
         log_to_stderr()

@@ -50,7 +50,8 @@ _SPARE = 1 << 16  # bytes by which a codec may make a chunk larger than its samp
 
 def inside(folder: Path, place: Path) -> Path:
     """Return `place`; refuse one that lies outside of `folder`, also by a link, and pipes."""
-    if not place.resolve().is_relative_to(folder.resolve()):
+    # Before Python 3.13 `Path.resolve` raises for a circle of links, which opening refuses.
+    if not Path(os.path.realpath(place)).is_relative_to(os.path.realpath(folder)):
         raise Unreadable(
             f"its data are to be read from outside of the folder ({place.name}).",
             "Put all of its files into the folder.",
