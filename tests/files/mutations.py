@@ -358,7 +358,7 @@ def _dicoms() -> list[Seed]:
     ]
 
 
-def _encoders() -> list[tuple[Any, Callable[[np.ndarray], bytes | bytearray]]]:
+def _encoders() -> list[tuple[Any, Callable[[np.ndarray], Any]]]:
     import imagecodecs
 
     return [
@@ -368,7 +368,7 @@ def _encoders() -> list[tuple[Any, Callable[[np.ndarray], bytes | bytearray]]]:
     ]
 
 
-def _packed_dicom(syntax: Any, encode: Callable[[np.ndarray], bytes | bytearray]) -> Seed:
+def _packed_dicom(syntax: Any, encode: Callable[[np.ndarray], Any]) -> Seed:
     encoded = bytes(encode(_VOXELS[0].astype(np.uint16)))
     return _dicom(syntax, BitsStored=16, HighBit=15, PixelData=encapsulate([encoded]))
 

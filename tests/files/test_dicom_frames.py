@@ -34,7 +34,7 @@ def rle(frame: Any) -> bytes | bytearray:
     return encoded
 
 
-ENCODERS: dict[str, tuple[Any, Callable[[Any], bytes | bytearray]]] = {
+ENCODERS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "JPEG": (uid.JPEGLosslessSV1, lambda a: imagecodecs.jpeg8_encode(a, lossless=True)),
     "JPEG-LS": (uid.JPEGLSLossless, imagecodecs.jpegls_encode),
     "JPEG 2000": (

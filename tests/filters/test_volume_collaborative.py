@@ -100,10 +100,10 @@ def stage(noisy: NDArray[Any], guide: NDArray[Any], sigma: float, wiener: bool) 
         if wiener:
             basic = np.tensordot(along, dctn(guides[at], axes=(1, 2, 3), norm="ortho"), 1)
             gains = basic**2 / (basic**2 + (0.9 * sigma) ** 2)
-            found, weight = found * gains, 1 / max((gains**2).sum(), 1)
+            found, weight = found * gains, 1 / max(float((gains**2).sum()), 1)
         else:
             keep = np.abs(found) > 3.2 * sigma
-            found, weight = found * keep, 1 / max(keep.sum(), 1)
+            found, weight = found * keep, 1 / max(int(keep.sum()), 1)
         made = idctn(np.tensordot(along.T, found, 1), axes=(1, 2, 3), norm="ortho")
         for place, cube in zip(group, made, strict=True):
             part = tuple(slice(n, n + 4) for n in place)

@@ -167,8 +167,8 @@ def _measure(
         ]
     scale = 2.0 ** len(axes)
     squares = [(order, np.square(band)) for order, band in bands]
-    power = sum(square for _, square in squares) / scale**2
-    edges = sum(square for order, square in squares if order == 1) / (scale * len(axes))
+    power: Any = sum(square for _, square in squares) / scale**2
+    edges: Any = sum(square for order, square in squares if order == 1) / (scale * len(axes))
     if len(axes) == 1:
         edges = 0 * edges  # the only difference is the detail
     blocks = (bands[0][1] / scale, power, edges, squares[-1][1] / scale)

@@ -94,7 +94,7 @@ def without_noise(noisy: Floats, sigmas: Floats) -> Floats:
     sigmas = sigmas.T[..., None]
     spectra = _transformed(noisy, side)
 
-    def weighted(weights: Floats) -> Floats:
+    def weighted(weights: NDArray[Any]) -> Floats:
         np.multiply(spectra, weights[where], out=spectra)
         return _added_up(spectra, weights)
 
