@@ -173,6 +173,7 @@ def test_options_of_colours_are_shown_for_colours_only(
     assert window.session.require().step.grey
     load(qtbot, window, picture)
     assert not window.session.require().step.grey, "what is not shown is not done"
+    assert window.runner.recipe().steps[-1].grey, "a recipe keeps the wish"
     load(qtbot, window, colours)
     assert window.session.require().step.grey
     window.session.set_grey(False)

@@ -116,6 +116,9 @@ class Runner(QObject):
         if subject.source is None:
             raise AppError("No picture is open, so there are no steps.", "Open one (Ctrl+O).")
         request = subject.request(self._session.require())
+        if self._session.wishes_grey and self._session.kind is Kind.PICTURE:
+            # A grey picture is not converted; others that the recipe runs on may be.
+            request = replace(request, step=replace(request.step, grey=True))
         steps = subject.history.steps_to_end(request, unestimated=True)
         return Recipe(tuple(each.step for each in steps))
 
