@@ -35,7 +35,7 @@ def all_places(shape: tuple[int, ...]) -> NDArray[np.int64]:
     return np.argwhere(np.ones(shape[:3], bool))
 
 
-@pytest.mark.parametrize(
+each_radius = pytest.mark.parametrize(
     "parameters",
     [
         {"search_radius": 2},
@@ -44,6 +44,9 @@ def all_places(shape: tuple[int, ...]) -> NDArray[np.int64]:
         {"search_radius": (2, 4, 2), "patch_radius": (2, 1, 2), "dimensions": "2d"},
     ],
 )
+
+
+@each_radius
 @pytest.mark.parametrize("components", [1, 2])
 def test_errors_are_known_without_the_clean_volume(
     parameters: dict[str, Any], components: int
@@ -103,15 +106,7 @@ def test_errors_of_rician_noise_are_known(signal: float) -> None:
         assert found[0] / len(places) == pytest.approx(actual, rel=0.15, abs=4), beta
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"search_radius": 2},
-        {"search_radius": (3, 2, 1), "patch_radius": (1, 2, 1)},
-        {"search_radius": 1, "patch_radius": 2},
-        {"search_radius": (2, 4, 2), "patch_radius": (2, 1, 2), "dimensions": "2d"},
-    ],
-)
+@each_radius
 @pytest.mark.parametrize("rician", [False, True])
 def test_numpy_finds_the_same_errors_while_there_is_no_code(
     parameters: dict[str, Any], rician: bool, monkeypatch: pytest.MonkeyPatch
