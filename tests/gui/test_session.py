@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -1025,35 +1025,40 @@ class Actions(RuleBasedStateMachine):
             assert pipeline.present.step == settings_.step.unestimated
 
 
+@pytest.fixture
+def paused(qapp: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """`Actions` run nothing until they answer."""
+    monkeypatch.setattr(tasks, "Worker", Paused)
+    Actions.backend = CpuBackend(threads=1)
+    yield
+    Actions.backend.close()
+
+
 def test_a_part_with_other_settings_does_not_stay_over_the_result(
-    qapp: object, monkeypatch: pytest.MonkeyPatch
+    paused: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither one that was shown when the settings came back, nor one that comes later."""
-    monkeypatch.setattr(tasks, "Worker", Paused)
     monkeypatch.setattr("kernelscope.gui.model.freshness.AT_ONCE", -1.0)
-    Actions.backend = CpuBackend(threads=1)
-    try:
-        machine = Actions()
-        machine.start()
-        machine.rest()
-        machine.look(1)
-        for late in (False, True):
-            machine.choose_level("serial")
-            (part,) = machine.worker.work
-            assert isinstance(part, Request)
-            assert part.region is not None
-            if not late:
-                machine.answer()
-                assert machine.session.freshness is Freshness.PREVIEW
-            machine.choose_auto()
+    machine = Actions()
+    machine.start()
+    machine.rest()
+    machine.look(1)
+    for late in (False, True):
+        machine.choose_level("serial")
+        (part,) = machine.worker.work
+        assert isinstance(part, Request)
+        assert part.region is not None
+        if not late:
             machine.answer()
-            assert machine.session.freshness is Freshness.EXACT
-        machine.teardown()
-    finally:
-        Actions.backend.close()
+            assert machine.session.freshness is Freshness.PREVIEW
+        machine.choose_auto()
+        machine.answer()
+        assert machine.session.freshness is Freshness.EXACT
+    machine.teardown()
 
 
-def slow_down(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def slow(paused: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let pictures of few pixels be computed in parts."""
     monkeypatch.setattr(freshness, "PROBE_SIDE", 3)
     monkeypatch.setattr(freshness, "_SMALLEST_SIDE", 2)
@@ -1061,49 +1066,35 @@ def slow_down(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("seconds", [1e-5, 0.05, 4 * RESTING])
 def test_a_part_is_followed_by_the_whole_when_code_becomes_ready_beside_it(
-    seconds: float, qapp: object, monkeypatch: pytest.MonkeyPatch
+    seconds: float, slow: None
 ) -> None:
     """The cost was unknown then, and the first part for it is inside of the one that is shown."""
-    monkeypatch.setattr(tasks, "Worker", Paused)
-    slow_down(monkeypatch)
-    Actions.backend = CpuBackend(threads=1)
-    try:
-        machine = Actions()
-        machine.start()
-        machine.answer(compiled=False, seconds=0.08)
-        machine.answer(compiled=False, seconds=0.2)
-        assert machine.subject.shown is not None
-        assert machine.subject.shown.region == Region(1, 1, 5, 6)
-        assert not machine.worker.work
-        machine.finish_compiling()
-        machine.live._on_rest()
-        machine.answer(seconds=seconds)
-        machine.rest()
-        machine.teardown()
-    finally:
-        Actions.backend.close()
+    machine = Actions()
+    machine.start()
+    machine.answer(compiled=False, seconds=0.08)
+    machine.answer(compiled=False, seconds=0.2)
+    assert machine.subject.shown is not None
+    assert machine.subject.shown.region == Region(1, 1, 5, 6)
+    assert not machine.worker.work
+    machine.finish_compiling()
+    machine.live._on_rest()
+    machine.answer(seconds=seconds)
+    machine.rest()
+    machine.teardown()
 
 
 EXAMPLES = [20, pytest.param(2000, marks=pytest.mark.exhaustive)]
 
 
 @pytest.mark.parametrize("examples", EXAMPLES)
-def test_the_output_is_that_of_the_settings_whatever_is_done(
-    examples: int, qapp: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tasks, "Worker", Paused)
-    slow_down(monkeypatch)
-    Actions.backend = CpuBackend(threads=1)
-    try:
-        run_state_machine_as_test(  # type: ignore[no-untyped-call]
-            Actions,
-            settings=settings(
-                max_examples=examples,
-                stateful_step_count=30,
-                deadline=None,
-                suppress_health_check=list(HealthCheck),
-                database=None,
-            ),
-        )
-    finally:
-        Actions.backend.close()
+def test_the_output_is_that_of_the_settings_whatever_is_done(examples: int, slow: None) -> None:
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        Actions,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            database=None,
+        ),
+    )
