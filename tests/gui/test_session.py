@@ -113,6 +113,50 @@ def test_a_follower_may_change_something_itself() -> None:
     assert told == [{"value"}, {"rounded"}]
 
 
+def test_a_follower_that_fails_does_not_silence_the_others() -> None:
+    observed, turns = Observed(), []
+    now: list[Fields] = []
+    later: list[Fields] = []
+    observed.schedule = lambda: turns.append(1)
+
+    def fail(fields: Fields) -> None:
+        if "bad" in fields:
+            raise ValueError("a bug")
+
+    for follow, told in ((observed.follow, now), (observed.follow_later, later)):
+        follow(fail)
+        follow(told.append)
+    with pytest.raises(ValueError, match="a bug"):
+        observed.note("bad")
+    assert (now, turns) == ([{"bad"}], [1])
+    with pytest.raises(ValueError, match="a bug"):
+        observed.call_later()
+    assert later == [{"bad"}]
+    observed.note("good")
+    observed.call_later()
+    assert now == later == [{"bad"}, {"good"}]
+    observed.follow(fail)
+    with pytest.raises(ExceptionGroup) as both:
+        observed.note("bad")
+    assert len(both.value.exceptions) == 2
+
+
+def test_a_failure_of_the_subject_does_not_keep_the_session_from_its_followers() -> None:
+    session = made()
+    told: list[Fields] = []
+    session.follow(told.append)
+
+    def fail() -> None:
+        raise ValueError("a bug")
+
+    session.pictures.when({RESULT}, fail)
+    with pytest.raises(ValueError, match="a bug"):
+        session.pictures.note(RESULT)
+    assert told == [{RESULT}]
+    session.set_filter("mean")
+    assert len(told) == 2
+
+
 def test_nothing_is_told_where_nothing_changes() -> None:
     session = made()
     told: list[Fields] = []

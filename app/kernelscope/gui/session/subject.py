@@ -9,9 +9,9 @@ There is one for pictures and one for volumes; that in front is `Session.subject
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeAlias, cast
 
 from kernelscope.base.errors import AppError
 from kernelscope.engine.region import Region
@@ -87,36 +87,37 @@ class Observed:
     def __init__(self, schedule: Callable[[], object] | None = None) -> None:
         self.schedule: Callable[[], object] = schedule or (lambda: None)
         """Has `call_later` called soon."""
-        self._now: list[Watcher] = []
-        self._later: list[Watcher] = []
+        self._now: list[tuple[Fields | None, Watcher]] = []
+        """The followers, with the fields that concern them; None for all."""
+        self._later: list[tuple[Fields | None, Watcher]] = []
         self._changed: set[str] = set()
         self._due: set[str] = set()
         self._depth = 0
 
     def follow(self, follower: Watcher) -> None:
         """Call `follower` at the end of each change."""
-        self._now.append(follower)
+        self._now.append((None, follower))
 
     def when(self, fields: Iterable[str], call: Callable[[], object]) -> None:
         """Call `call` at the end of each change of one of `fields`."""
-        wanted = frozenset(fields)
-        self.follow(lambda changed: call() if changed & wanted else None)
+        self._now.append((frozenset(fields), lambda _: call()))
 
     def follow_later(self, follower: Watcher) -> None:
         """Call `follower` once for several changes, after the paint."""
-        self._later.append(follower)
+        self._later.append((None, follower))
 
-    @contextlib.contextmanager
-    def changing(self, *fields: str) -> Iterator[None]:
-        """Note that attributes change in this block, whose changes are one."""
+    def changing(self, *fields: str) -> Self:
+        """Note that attributes change in the ``with`` block of this, whose changes are one."""
+        self._changed.update(fields)
+        return self
+
+    def __enter__(self) -> None:
         self._depth += 1
-        try:
-            yield
-        finally:
-            self._changed.update(fields)
-            self._depth -= 1
-            if not self._depth:
-                self._tell()
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._tell()
 
     def note(self, *fields: str) -> None:
         """Note that attributes have changed."""
@@ -125,26 +126,47 @@ class Observed:
 
     def _tell(self) -> None:
         # A follower may change something itself, as the form does that rounds a number.
+        failures: list[Exception] = []
         while self._changed and not self._depth:
             fields = frozenset(self._changed)
             self._changed.clear()
             self._due |= fields
             self._depth += 1
             try:
-                for follower in tuple(self._now):
-                    follower(fields)
+                failures += _failures(self._now, fields)
             finally:
                 self._depth -= 1
         if self._due:
             self.schedule()
+        _report(failures)
 
     def call_later(self) -> None:
         """Call those of `follow_later`, if anything has changed since."""
         fields = frozenset(self._due)
         self._due.clear()
         if fields:
-            for follower in tuple(self._later):
+            _report(_failures(self._later, fields))
+
+
+def _failures(
+    followers: Iterable[tuple[Fields | None, Watcher]], fields: Fields
+) -> list[Exception]:
+    """Call the followers that `fields` concern; one that fails does not silence the others."""
+    failures: list[Exception] = []
+    for wanted, follower in tuple(followers):
+        if wanted is None or not wanted.isdisjoint(fields):
+            try:
                 follower(fields)
+            except Exception as error:  # raised once all have been called
+                failures.append(error)
+    return failures
+
+
+def _report(failures: list[Exception]) -> None:
+    if len(failures) > 1:
+        raise ExceptionGroup("Several followers of a change failed", failures)
+    for each in failures:
+        raise each
 
 
 class Savable(NamedTuple):
@@ -189,11 +211,16 @@ class Subject(Observed, Generic[Opened, Part]):
         history.settings_now = lambda: self.session.settings if self.is_front else None
         return history
 
-    @contextlib.contextmanager
-    def changing(self, *fields: str) -> Iterator[None]:
-        """Note that attributes change in this block; the session tells its followers once."""
-        with self.session.changing(), super().changing(*fields):
-            yield
+    def __enter__(self) -> None:
+        self.session.__enter__()
+        super().__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        """End a change, and that of the session: it tells its followers once."""
+        try:
+            super().__exit__()
+        finally:
+            self.session.__exit__()
 
     def _on_view(self, fields: Fields) -> None:
         self.note(*fields)
