@@ -877,7 +877,7 @@ class Actions(RuleBasedStateMachine):
                     assert self.subject.shown is result.request, "the part that is looked at"
 
     @precondition(lambda self: self.worker.work and self.late[self.worker.work[0].cost_key] < 2)
-    @rule(compiled=st.booleans(), seconds=st.sampled_from([2 * MOVING, RESTING, 4 * RESTING]))
+    @rule(compiled=st.booleans(), seconds=st.sampled_from([2 * MOVING, RESTING / 2, RESTING]))
     def answer_late(self, compiled: bool, seconds: float) -> None:
         """Let the run in progress end after it has waited for another program."""
         self.answer(compiled, seconds)
@@ -1108,7 +1108,7 @@ def slow(paused: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(freshness, "_SMALLEST_SIDE", 2)
 
 
-@pytest.mark.parametrize("seconds", [1e-5, 0.05, 4 * RESTING])
+@pytest.mark.parametrize("seconds", [1e-5, 0.05, RESTING])
 def test_a_part_is_followed_by_the_whole_when_code_becomes_ready_beside_it(
     seconds: float, slow: None
 ) -> None:

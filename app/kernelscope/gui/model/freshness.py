@@ -50,9 +50,6 @@ _ENOUGH = 3
 """Runs of a kind, the quickest of which gives the pace: any one may have waited, for code that was
 loaded at the same time, or for other programs."""
 
-_DOUBTED = 10 * RESTING
-"""Seconds from which a single run is believed that a filter is slow."""
-
 
 class Freshness(StrEnum):
     PREVIEW = "preview"
@@ -190,10 +187,11 @@ def is_worthwhile(
 def run_to_measure(wanted: Request, visible: Region | Box | None, pace: Pace) -> Request | None:
     """Return the request that shows whether a run has to wait for its time; None if that is sure.
 
-    It is the first one for an unknown cost.
+    It is the first one for an unknown cost. One that took longer than any run may take unasked is
+    believed at once.
     """
     request = next_run(wanted, visible, lambda request: None, resting=True)
-    if request is None or pace.is_sure(request) or (pace.expect(request) or 0.0) > _DOUBTED:
+    if request is None or pace.is_sure(request) or (pace.expect(request) or 0.0) > RESTING:
         return None
     return request
 
