@@ -388,8 +388,13 @@ def test_invalid_settings_are_out_of_date(
 # --- with the real processor: is the badge true? ---
 
 
+@pytest.mark.parametrize("steps", [1, 2])
 def test_another_method_shows_a_preview_until_the_code_is_ready(
-    qtbot: QtBot, real_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot,
+    real_window: MainWindow,
+    picture: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    steps: int,
 ) -> None:
     window, ready, compile_all = real_window, threading.Event(), CpuBackend._compile_all
 
@@ -404,7 +409,17 @@ def test_another_method_shows_a_preview_until_the_code_is_ready(
     window.session.set_filter("collaborative")
     window.session.set_values("collaborative", {"sigma": 5.0})
     load(qtbot, window, picture)
-    wait_until(qtbot, lambda: subject.shown is not None and bool(subject.shown.stand_in))
+    if steps > 1:
+        pipeline, settings = subject.pipeline, window.session.require()
+        assert pipeline is not None
+        twice = pipeline.duplicated(pipeline.place).selected(pipeline.place)
+        subject.push(replace(subject.moment, pipeline=twice, result=None, settings=settings))
+
+    def is_preview() -> bool:
+        shown = subject.shown
+        return shown is not None and bool(shown.stand_in) and len(shown.shapes) == steps
+
+    wait_until(qtbot, is_preview)
     wait_until(qtbot, lambda: window.live.resting)
     assert subject.result is None, "there is nothing to be saved"
     assert window.session.freshness is Freshness.PREVIEW

@@ -284,7 +284,7 @@ class Live(QObject):
         self._failed = None
         self._overtaken = False
         # A preview by another method is one of a picture or of slices.
-        hidden = request.then or (request.region is None and request.source.kind is Kind.VOLUME)
+        hidden = request.region is None and request.source.kind is Kind.VOLUME
         request = replace(request, live=True, stand_in=None if hidden else "")
         task = self._task = self.runner.tasks.submit(request, Priority.LIVE)
         task.finished.connect(self._on_finished)
