@@ -137,12 +137,14 @@ class ViewBar(QWidget):
         return None if self._auto.isChecked() else self._gain.value()
 
     def show_gain(self, gain: int | None) -> None:
-        for widget in (self._gain, self._auto):
-            widget.setVisible(gain is not None)
         if gain is not None:
             with QSignalBlocker(self._gain):
                 self._gain.setValue(gain)
-        self._fit()
+        shown = gain is not None
+        if shown is self._gain.isHidden():
+            for widget in (self._gain, self._auto):
+                widget.setVisible(shown)
+            self._fit()
 
     def _offer(self, button: QToolButton) -> None:
         """Show the button of a view that there is, or that is chosen."""

@@ -355,7 +355,9 @@ class ElidedLabel(QLabel):
     def _elide(self) -> None:
         metrics, room = self.fontMetrics(), self.contentsRect().width()
         text = self._brief or self.full_text
-        self.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
+        if metrics.horizontalAdvance(text) >= room:  # to elide takes Qt five times as long
+            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
+        self.setText(text)
 
 
 class SnugLabel(ElidedLabel):
@@ -366,8 +368,10 @@ class SnugLabel(ElidedLabel):
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
 
     def set_full_text(self, text: str, brief: str = "") -> None:
+        before = self.full_text
         super().set_full_text(text, brief)
-        self.updateGeometry()
+        if text != before:  # or the whole window would be laid out again
+            self.updateGeometry()
 
     def sizeHint(self) -> QSize:
         margins, text = self.contentsMargins(), self.fontMetrics().horizontalAdvance(self.full_text)
