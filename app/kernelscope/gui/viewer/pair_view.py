@@ -204,12 +204,17 @@ class PairView(QWidget):
         self, content: DrawnView, title: str = "", details: str = "", brief: str = ""
     ) -> None:
         self._previews, self._earlier = {}, frozenset()
-        with self.view.changing(DRAWN):
-            self._remember(content)
-            self.view.displays.show_output(None if content.own_levels else content.shown)
-            self.output.show_content(content, title, details, brief)
-            self.overlay.setVisible(content.is_change)
-            self._show_panes()
+        displays = self.view.displays
+        followed = displays.ruling(PaneSide.OUTPUT) is PaneSide.INPUT
+        self._remember(content)
+        displays.show_output(None if content.own_levels else content.shown)
+        self.output.show_content(content, title, details, brief)
+        self.overlay.setVisible(content.is_change)
+        self._show_panes()
+        if followed and displays.ruling(PaneSide.OUTPUT) is PaneSide.INPUT:
+            self._draw()  # with the levels and colours of the input, as the one before
+        else:
+            self.view.note(DRAWN)
 
     def _remember(self, content: DrawnView) -> None:
         if content.shown is not None and content.automatic is not None:
