@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,13 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QInputDialog, QLabel, QSpi
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.options import Device
+from kernelscope.engine.region import Region
 from kernelscope.gui.model.display import Arrangement
 from kernelscope.gui.model.figure import FigurePart
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.model.runs import describe_gain, figures_of
-from kernelscope.gui.session.session import Session
+from kernelscope.gui.session.subject import RESULT
 from kernelscope.gui.tools.picture_pair import RunPair
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.window.dock_list import DockName
@@ -185,7 +187,7 @@ def test_two_chosen_runs_lie_over_each_other(qtbot: QtBot, loaded: MainWindow) -
 
 
 def test_the_headline_goes_with_the_picture(
-    qtbot: QtBot, loaded: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, loaded: MainWindow, tmp_path: Path
 ) -> None:
     median_of(qtbot, loaded, 3, 5)
     _, three = loaded.session.gallery
@@ -198,11 +200,11 @@ def test_the_headline_goes_with_the_picture(
     assert loaded.session.freshness is Freshness.OUT_OF_DATE
     own = figures_of(result, three).text
     assert headline(loaded) == own, "the earlier picture is still shown, with its own time"
-    monkeypatch.setattr(Session, "freshness", Freshness.PREVIEW)
-    loaded.live.refreshed.emit()
+    corner = replace(result.request, region=Region(0, 0, 4, 4))
+    part = replace(result, request=corner, output=Image.from_array(result.image.pixels[:4, :4]))
+    assert loaded.session.subject.show_preview(part)
     assert not headline(loaded), "part of another result lies over it"
-    monkeypatch.undo()
-    loaded.live.refreshed.emit()
+    loaded.session.subject.note(RESULT)
     assert headline(loaded) == own
     load(qtbot, loaded, write_picture(tmp_path / "other.png", 9))
     qtbot.waitUntil(lambda: not headline(loaded))

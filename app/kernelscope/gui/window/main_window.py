@@ -307,7 +307,6 @@ class MainWindow(Frame):
         parts = (part for owner in (self, self.files) for part in vars(owner).values())
         self.actions_.bind(self, *parts)
         self.runner.changed.connect(self._refresh_actions)
-        self.live.refreshed.connect(self.run_shelf.show_state)
         self.runner.finished.connect(self.run_shelf.add)
         self.runner.aside_finished.connect(self.run_shelf.choose_shown)
         self.runner.finished.connect(lambda result, _: self.companions.add_result(result))

@@ -16,11 +16,18 @@ from PySide6.QtWidgets import QInputDialog
 from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model import runs
-from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import Examined, judge_run
 from kernelscope.gui.model.runs import Run, figures_of
 from kernelscope.gui.session.session import KIND
-from kernelscope.gui.session.subject import COMPONENT, JUDGED, MOMENT_SHOWN, REFERENCE, SHOWN
+from kernelscope.gui.session.subject import (
+    COMPONENT,
+    JUDGED,
+    MOMENT_SHOWN,
+    PART,
+    REFERENCE,
+    SHOWN,
+    Fields,
+)
 from kernelscope.gui.tools.picture_pair import RunPair
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
@@ -49,13 +56,18 @@ class RunShelf(QObject):
         runs.chosen.connect(self._on_chosen)
         self._rest = QTimer(self, singleShot=True, interval=_REST_MS)
         self._rest.timeout.connect(self._judge_live)
-        self._session.when({KIND, MOMENT_SHOWN, REFERENCE, COMPONENT}, self.judge)
-        self._session.when({SHOWN, JUDGED}, self.show_state)
+        self._session.follow(self._on_session)
         self._on_chosen()
 
     def close(self) -> None:
         """Evaluate nothing any more: the window closes."""
         self._rest.stop()
+
+    def _on_session(self, fields: Fields) -> None:
+        if fields & {KIND, MOMENT_SHOWN, REFERENCE, COMPONENT}:
+            self.judge()
+        elif fields & {SHOWN, PART, JUDGED}:
+            self.show_state()
 
     # --- runs that come ---
 
@@ -121,7 +133,7 @@ class RunShelf(QObject):
     @property
     def _is_preview(self) -> bool:
         """Whether a part of another result covers the one that is shown."""
-        return self._session.freshness is Freshness.PREVIEW
+        return self._session.subject.previewed is not None
 
     def judge(self) -> None:
         """Compare the runs on the current input with the reference, where they were not yet."""
