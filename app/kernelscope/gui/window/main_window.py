@@ -336,9 +336,10 @@ class MainWindow(Frame):
                 self._warm_up()
         if fields & {KIND, SHOWN}:
             self._view_bar.show_gain(subject.gain)
-            self.actions_.apply(replace(self.actions_.state, difference=subject.has_difference))
         if fields & _OF_ACTIONS:
             self._refresh_actions()
+        elif SHOWN in fields:
+            self.actions_.apply(replace(self.actions_.state, difference=subject.has_difference))
 
     def _offer_filters(self) -> None:
         """Let the filter be chosen in one place: the browser, or the list while that is closed."""
@@ -378,6 +379,7 @@ class MainWindow(Frame):
                 of_volumes=self.session.spec.kind is Kind.VOLUME,
                 output=subject.result is not None,
                 reference=subject.reference is not None,
+                difference=subject.has_difference,
                 components=len(volumes.images) if volumes is not None else 0,
                 members=self.files.members.count,
                 other=self.session.other.source is not None,
