@@ -25,13 +25,14 @@ from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.session.canvas_view import SEEN
 from kernelscope.gui.session.subject import JUDGED, Fields
-from kernelscope.gui.viewer.pane import COMPILING, RUNNING
+from kernelscope.gui.viewer.pane import COMPILING, RUNNING, Pane
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import live
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Later
+from kernelscope.gui.work.tasks import Task, Tasks
 from kernelscope.images.image import Image
 from tests.bench.made_up import row
 from tests.gui.helpers import FakeCpu, Opener, child, load, press, wait_until
@@ -107,6 +108,28 @@ def test_a_change_is_painted_before_lists_and_headline_follow(
     qtbot.waitUntil(lambda: "refreshed" in seen)
     assert window.session.freshness is Freshness.EXACT
     assert seen[:2] == ["drawn", "refreshed"]
+
+
+def test_a_run_begins_before_its_settings_are_shown_elsewhere(
+    qtbot: QtBot, live_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, seen = live_window, []
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    submit, mark = Tasks.submit, Pane.set_stale
+
+    def begin(*arguments: Any) -> Task:
+        seen.append("begun")
+        return submit(*arguments)
+
+    def show(pane: Pane, stale: bool) -> None:
+        seen.append("marked" if stale else "current")
+        mark(pane, stale)
+
+    monkeypatch.setattr(Tasks, "submit", begin)
+    monkeypatch.setattr(Pane, "set_stale", show)
+    size(window, 7)
+    assert seen == ["begun", "marked"]
 
 
 def test_the_first_output_is_announced_while_it_is_computed(

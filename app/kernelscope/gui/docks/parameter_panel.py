@@ -113,7 +113,7 @@ class LevelsForm(QWidget):
         in_column(in_row(*fields), self._problem, of=self, margins=0)
         for each in (self._black, self._white):
             each.editingFinished.connect(self._write)
-        session.follow(self._show)
+        session.follow(self._show, early=True)
         self._show(frozenset({KIND}))
 
     def _write(self) -> None:
@@ -221,7 +221,7 @@ class WithinBox(QCheckBox):
         self.setObjectName("within")
         self._session = session
         self.toggled.connect(session.limit)
-        session.follow(self._show)
+        session.follow(self._show, early=True)
         self._show(frozenset({REGION}))
 
     def _show(self, fields: Fields) -> None:
@@ -255,7 +255,7 @@ class RunOptionsForm(Form):
             self.rows.addRow(row)
         self.changed.connect(self._write)
         self._gpu.changed.connect(self._write_gpu)
-        session.follow(self._show)
+        session.follow(self._show, early=True)
         self._show(frozenset({FILTER, KIND, OPTIONS, PLACES}))
 
     def _write(self, name: str) -> None:
@@ -409,7 +409,7 @@ class ParameterPanel(QScrollArea):
         self.filter_box.currentIndexChanged.connect(
             lambda _: session.set_filter(str(self.filter_box.currentData()))
         )
-        session.follow(self._show)
+        session.follow(self._show, early=True)
         self._show_filter()
 
     def _make_parameters(self) -> None:

@@ -87,16 +87,17 @@ class Observed:
     def __init__(self, schedule: Callable[[], object] | None = None) -> None:
         self.schedule: Callable[[], object] = schedule or (lambda: None)
         """Has `call_later` called soon."""
+        self._early: list[tuple[Fields | None, Watcher]] = []
+        """Followers, with the fields that concern them; None for all."""
         self._now: list[tuple[Fields | None, Watcher]] = []
-        """The followers, with the fields that concern them; None for all."""
         self._later: list[tuple[Fields | None, Watcher]] = []
         self._changed: set[str] = set()
         self._due: set[str] = set()
         self._depth = 0
 
-    def follow(self, follower: Watcher) -> None:
-        """Call `follower` at the end of each change."""
-        self._now.append((None, follower))
+    def follow(self, follower: Watcher, *, early: bool = False) -> None:
+        """Call `follower` at the end of each change; `early`: before those who only show it."""
+        (self._early if early else self._now).append((None, follower))
 
     def when(self, fields: Iterable[str], call: Callable[[], object]) -> None:
         """Call `call` at the end of each change of one of `fields`."""
@@ -133,7 +134,7 @@ class Observed:
             self._due |= fields
             self._depth += 1
             try:
-                failures += _failures(self._now, fields)
+                failures += _failures((*self._early, *self._now), fields)
             finally:
                 self._depth -= 1
         if self._due:
@@ -145,15 +146,15 @@ class Observed:
         fields = frozenset(self._due)
         self._due.clear()
         if fields:
-            _report(_failures(self._later, fields))
+            _report(_failures(tuple(self._later), fields))
 
 
 def _failures(
-    followers: Iterable[tuple[Fields | None, Watcher]], fields: Fields
+    followers: Sequence[tuple[Fields | None, Watcher]], fields: Fields
 ) -> list[Exception]:
     """Call the followers that `fields` concern; one that fails does not silence the others."""
     failures: list[Exception] = []
-    for wanted, follower in tuple(followers):
+    for wanted, follower in followers:
         if wanted is None or not wanted.isdisjoint(fields):
             try:
                 follower(fields)

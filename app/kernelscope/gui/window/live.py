@@ -167,7 +167,7 @@ class Live(QObject):
         runner.changed.connect(self._follow)
         runner.finished.connect(self._learn)
         runner.pace = self._expect_run
-        session.follow(self._on_session)
+        session.follow(self._on_session, early=True)  # the run begins before the rest is drawn
 
     def close(self) -> None:
         """Compute nothing any more: the window closes."""
@@ -218,7 +218,8 @@ class Live(QObject):
     def _uncover(self) -> None:
         """Show the result again whose settings are back, where a part with others covers it."""
         subject = self.session.subject
-        part, wanted = subject.previewed, subject.wanted()
+        part = subject.previewed
+        wanted = subject.wanted() if part is not None else None
         if part and wanted and self._has(wanted) and not alike(part, wanted):
             subject.note(RESULT)
 
@@ -229,10 +230,13 @@ class Live(QObject):
         self._follow()
 
     def _follow(self) -> None:
+        wanted = self.session.subject.wanted()
+        self._advance(wanted)
+        self.refresh(wanted)
+
+    def _advance(self, wanted: Request | None) -> None:
         """Compute the next part, unless something is under way that may end first."""
         subject = self.session.subject
-        wanted = subject.wanted()
-        self.refresh(wanted)
         if not (self.session.live and self.runner.tasks.is_free(Priority.LIVE)):
             return
         if subject.is_behind:
@@ -250,7 +254,6 @@ class Live(QObject):
             return
         if not self._estimates.begin(wanted, self._follow, self._on_ended):
             self._run_next(wanted)
-        self.refresh(wanted)
 
     def _run_next(self, wanted: Request) -> None:
         subject = self.session.subject
@@ -401,17 +404,19 @@ class Live(QObject):
         before = subject.result.request if subject.result is not None else None
         if before is not None and not before.live and alike(before, request):
             useful = False  # Run has overtaken it
+        shown = False
         if useful and request.source is subject.source:
             if request.region is None and request.reduction == 1 and not result.request.stand_in:
                 first = subject.result is None  # of this input, which is a step already
                 settings = RunSettings.of(request)
                 subject.show_output(result, settings, same_step=self._same_step)
                 self._same_step = not first
+                shown = True  # which was followed already
             elif is_worthwhile(subject.part_shown(request), request.region, request.region):
                 subject.show_preview(result)  # or its time alone counts
         if result.uncompiled and self._overtaken:
             self.use_compiled()
-        else:
+        elif not shown:
             self._follow()
 
     def _on_ended(self, error: Exception | None = None) -> None:
