@@ -27,7 +27,7 @@ def once(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def result(*arguments: P.args, **named: P.kwargs) -> R:
-        key = (*arguments, *sorted(named.items()))
+        key = (*arguments, *sorted(named.items())) if named else arguments
         if key not in results:
             with lock:
                 if key not in results:

@@ -62,11 +62,11 @@ def in_3d() -> Mapping[str, FilterSpec]:
 
 def find(filter_id: str) -> FilterSpec | None:
     """Return the filter with this id, of any kind, or None."""
+    if filter_id in names():
+        return _of_module(filter_id)
     base = filter_id.removesuffix(IN_3D)
-    if filter_id not in names() and base != filter_id and base in names():
-        spec = _of_module(base)
-        return spec.in_3d if spec else None
-    return _of_module(filter_id) if filter_id in names() else None
+    spec = _of_module(base) if base != filter_id and base in names() else None
+    return spec.in_3d if spec else None
 
 
 def get(filter_id: str) -> FilterSpec:

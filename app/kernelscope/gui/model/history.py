@@ -195,7 +195,8 @@ class History(Generic[Opened, Part]):
 
     @property
     def then(self) -> tuple[RunSettings, ...]:
-        pipeline = self.current.pipeline if self.current is not None else None
+        current = self.current
+        pipeline = current.pipeline if current is not None else None
         return pipeline.then if pipeline is not None else ()
 
     def followed(self, request: Request) -> Request:

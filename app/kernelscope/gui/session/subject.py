@@ -234,16 +234,19 @@ class Subject(Observed, Generic[Opened, Part]):
 
     @property
     def moment(self) -> Moment[Opened, Part]:
-        assert self.history.current is not None
-        return self.history.current
+        current = self.history.current
+        assert current is not None
+        return current
 
     @property
     def source(self) -> Opened | None:
-        return self.history.current.source if self.history.current else None
+        current = self.history.current
+        return current.source if current is not None else None
 
     @property
     def result(self) -> Result | None:
-        return self.history.current.result if self.history.current else None
+        current = self.history.current
+        return current.result if current is not None else None
 
     @property
     def part(self) -> Part:
@@ -255,7 +258,8 @@ class Subject(Observed, Generic[Opened, Part]):
 
     @property
     def reference(self) -> Reference[Part] | None:
-        return self.moment.references.get(self.part) if self.history.current else None
+        current = self.history.current
+        return current.references.get(self.part) if current is not None else None
 
     @property
     def is_behind(self) -> bool:
