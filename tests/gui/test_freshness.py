@@ -18,6 +18,7 @@ from kernelscope.gui.model.freshness import (
     AT_ONCE,
     EMULATED_SIDE,
     EMULATING,
+    LOOKING,
     MOVING,
     RESTING,
     Freshness,
@@ -122,6 +123,27 @@ def test_a_slow_filter_shows_as_much_as_there_is_time_for(resting: bool, limit: 
     assert isinstance(part.region, Region)
     assert VISIBLE.contains(part.region)
     assert cost(part) == pytest.approx(limit, rel=0.02)
+
+
+def test_all_of_the_view_may_take_longer_once_a_part_of_it_is_shown() -> None:
+    def run(seconds: float, *, resting: bool) -> Request | None:
+        cost = per_pixel(seconds / pixels_of(replace(wanted(), region=VISIBLE)))
+        return next_run(wanted(), VISIBLE, cost, resting=resting, looking=True)
+
+    for resting, seconds, is_all in (
+        (True, LOOKING, True),
+        (True, 1.01 * LOOKING, False),
+        (False, MOVING, True),
+        (False, 1.01 * MOVING, False),
+    ):
+        part = run(seconds, resting=resting)
+        assert part is not None
+        assert (part.region == VISIBLE) is is_all
+    beyond = run(1.5 * LOOKING, resting=True)
+    assert beyond is not None
+    assert isinstance(beyond.region, Region)
+    share = beyond.region.pixels / VISIBLE.pixels
+    assert share == pytest.approx(RESTING / (1.5 * LOOKING), rel=0.03), "no longer for a part"
 
 
 def test_a_part_grows_at_rest_until_the_cost_is_known() -> None:

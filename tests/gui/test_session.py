@@ -38,7 +38,13 @@ from kernelscope.gui.docks.headline import FreshnessBadge
 from kernelscope.gui.model import freshness
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.display import ColourMap, Display
-from kernelscope.gui.model.freshness import MOVING, RESTING, Freshness, is_worthwhile
+from kernelscope.gui.model.freshness import (
+    MOVING,
+    RESTING,
+    Freshness,
+    is_worthwhile,
+    pixels_of,
+)
 from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin
 from kernelscope.gui.model.ladder import AUTO, RungPlace
 from kernelscope.gui.model.pipeline import Pipeline, kept_steps
@@ -1124,6 +1130,30 @@ def test_a_part_is_followed_by_the_whole_when_code_becomes_ready_beside_it(
     machine.live._on_rest()
     machine.answer(seconds=seconds)
     machine.rest()
+    machine.teardown()
+
+
+def test_the_rest_of_the_view_follows_the_part_that_a_pause_has_time_for(slow: None) -> None:
+    """At 100 %, a slow denoiser left most of what a photographer looked at as it was."""
+    machine = Actions()
+    machine.start()
+    machine.look(1)
+    wanted = machine.subject.wanted()
+    assert wanted is not None
+    view = machine.subject.visible_part(wanted)
+    pace = 2 * RESTING / pixels_of(replace(wanted, region=view))
+    machine.live._on_rest()
+    parts = []
+    while machine.worker.work:
+        (work,) = machine.worker.work
+        assert isinstance(work, Request)
+        parts.append(work.region)
+        machine.answer(seconds=pace * pixels_of(work))
+    assert len(parts) == len(set(parts)) > 2
+    assert view not in parts[:-1]
+    assert parts[-1] == view
+    assert machine.subject.shown is not None
+    assert machine.subject.shown.region == view
     machine.teardown()
 
 

@@ -29,6 +29,10 @@ attached to the hand."""
 
 RESTING = 3.0  # seconds that a whole result may take without Run, once the user pauses
 
+LOOKING = 12.0
+"""Seconds that the rest of the view may take without Run, once the user pauses and a part of it is
+shown: a photograph at 100 % is judged by all that is in view, and not by a piece of it."""
+
 EMULATING = 1.0  # seconds that a run on the emulated GPU may take without Run, once the user pauses
 
 EMULATED_SIDE = 48
@@ -202,6 +206,7 @@ def next_run(  # noqa: C901 - one list of cases, in order
     expect: Callable[[Request], float | None],
     *,
     resting: bool,
+    looking: bool = False,
     reduction: int = 1,
 ) -> Request | None:
     """Return the request to compute next for the settings; None to wait for Run.
@@ -209,7 +214,8 @@ def next_run(  # noqa: C901 - one list of cases, in order
     `wanted`: that of the settings, for the whole. `visible`: the part of its result on the screen;
     None if parts cannot be shown. `expect`: returns the seconds that a request should take, or
     None. `reduction`: factor by which the device itself can reduce the result to the size at which
-    it is seen. `resting`: whether the settings have not changed for a moment.
+    it is seen. `resting`: whether the settings have not changed for a moment. `looking`: whether as
+    much as a pause has time for is shown, so that the rest of the view may take longer.
     """
     if wanted.options.device is Device.EMULATED:
         return _emulated(wanted, visible, expect) if resting else None
@@ -231,7 +237,7 @@ def next_run(  # noqa: C901 - one list of cases, in order
         if measuring is not None:
             return measuring
     if isinstance(visible, Box):
-        return _slice(wanted, visible, expect, resting=resting)
+        return _slice(wanted, visible, expect, _limit(resting=resting, looking=looking))
     if wanted.by_slices or wanted.then or spec.uncroppable(wanted.step.parameters):
         return _whole_or_nothing(wanted, whole)
     if visible is None:
@@ -242,13 +248,19 @@ def next_run(  # noqa: C901 - one list of cases, in order
     if cost is None:
         return _part(wanted, _middle(visible, PROBE_SIDE * PROBE_SIDE))
     # While the hand rests, larger parts show that the cost of small ones was mostly overhead.
-    limit = max(RESTING, MOVING) if resting else MOVING
-    if cost <= limit:
+    all_of_view, limit = _limit(resting=resting, looking=looking)
+    if cost <= all_of_view:
         return _part(wanted, visible)
     pixels = visible.pixels * limit / cost
     part = _middle(visible, pixels)
     least = min(_SMALLEST_SIDE, visible.height, visible.width)
     return _part(wanted, part) if min(part.height, part.width) >= least else None
+
+
+def _limit(*, resting: bool, looking: bool) -> tuple[float, float]:
+    """Return the seconds that all of the view may take, and those for a part of it."""
+    limit = RESTING if resting else MOVING
+    return (LOOKING if resting and looking else limit), limit
 
 
 def _emulated(
@@ -268,17 +280,20 @@ def _emulated(
 
 
 def _slice(
-    wanted: Request, box: Box, expect: Callable[[Request], float | None], *, resting: bool
+    wanted: Request,
+    box: Box,
+    expect: Callable[[Request], float | None],
+    limits: tuple[float, float],
 ) -> Request | None:
     """Return the request for a slice of a volume, or for as much of it as there is time for."""
     request = replace(wanted, region=box)
-    cost, limit = expect(request), RESTING if resting else MOVING
+    cost, (all_of_view, limit) = expect(request), limits
     if wanted.by_slices and wanted.step.filter.uncroppable(wanted.step.parameters):
-        return request if cost is None or cost <= limit else None
+        return request if cost is None or cost <= all_of_view else None
     if cost is None:
         side = PROBE_SIDE if wanted.by_slices else _PROBE_OF_SLICE
         return replace(wanted, region=box.middle((side, side, side)))
-    if cost <= limit:
+    if cost <= all_of_view:
         return request
     part = _middle_of_slice(box, limit / cost)
     both = zip(part.sides, box.sides, strict=True)
@@ -302,7 +317,7 @@ def _measuring(wanted: Request, expect: Callable[[Request], float | None]) -> Re
     if wanted.done or not first.has_boxes or expect(first) is not None:
         return None
     shape, axis = first.source.shape, first.step.axis if first.by_slices else 0
-    return _slice(first, Box.slice_of(shape, axis, shape[axis] // 2), expect, resting=True)
+    return _slice(first, Box.slice_of(shape, axis, shape[axis] // 2), expect, (RESTING, RESTING))
 
 
 def _whole_or_nothing(wanted: Request, cost: float | None) -> Request | None:

@@ -4,6 +4,7 @@
         -> touch: nothing waits in a queue, the latest settings win
         -> the visible part, or a piece of it where that is slow      badge: preview
         -> 0.2 s without a change: the whole result, if it is quick   badge: exact
+           else all of the visible part, in two steps where that is slow
            a slow filter waits for Run, and the badge says how long that takes
 
 Live results are not listed among the runs: they ran once, next to everything else. A gesture, which
@@ -12,6 +13,7 @@ ends when the user pauses, is one step for Undo.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import time
@@ -267,8 +269,17 @@ class Live(QObject):
                 return  # the code is on its way
             expect = self._expect_part
         reduction = subject.reduction() if self._on_card(wanted) else 1
-        for visible in parts or (None,):
-            request = next_run(wanted, visible, expect, resting=self._resting, reduction=reduction)
+        # Every plane of a volume has a part before one has all that is in view.
+        passes = (False, True) if self._resting else (False,)
+        for looking, visible in itertools.product(passes, parts or (None,)):
+            request = next_run(
+                wanted,
+                visible,
+                expect,
+                resting=self._resting,
+                looking=looking,
+                reduction=reduction,
+            )
             if request is not None and is_worthwhile(
                 subject.part_shown(request), request.region, visible
             ):
