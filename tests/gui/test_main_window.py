@@ -6,6 +6,7 @@ import logging
 import re
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +40,19 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
+from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import AppError, ImageWriteError
 from kernelscope.base.paths import RESOURCES
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
-from kernelscope.engine.steps import estimate
+from kernelscope.engine.steps import estimate, execute_all
 from kernelscope.files import SAMPLES
 from kernelscope.gui.application import BugCatcher
 from kernelscope.gui.docks import runs_panel
 from kernelscope.gui.model.camera import ZOOM_STEP
+from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.ladder import Rung
 from kernelscope.gui.tools import file_dialogs
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
@@ -725,6 +729,30 @@ def test_getting_ready_is_not_logged_as_a_run(caplog: pytest.LogCaptureFixture) 
     ]
 
 
+def show_part(window: MainWindow) -> None:
+    """Show a part of the result of the present settings over the last one."""
+    subject = window.session.pictures
+    wanted = subject.wanted()
+    assert wanted is not None
+    request = replace(wanted, region=Region(2, 1, 3, 4), live=True)
+    result = execute_all(request, {"cpu": CpuBackend(threads=1)})
+    assert subject.show_preview(result)
+
+
+def test_the_headline_never_has_the_time_of_a_result_that_a_part_covers(
+    qtbot: QtBot, loaded: MainWindow
+) -> None:
+    """It had that of the filter before, over a part by the next one while its slider moved."""
+    run(qtbot, loaded)
+    assert headline(loaded)
+    loaded.session.set_filter("mean")
+    show_part(loaded)
+    loaded.session.set_values("mean", {"size": 9})
+    assert loaded.session.freshness is Freshness.OUT_OF_DATE
+    loaded.run_shelf.show_state()
+    assert not headline(loaded)
+
+
 @pytest.mark.smoke
 def test_results_are_saved_after_every_question(
     qtbot: QtBot, loaded: MainWindow, tmp_path: Path, cpu: FakeCpu
@@ -766,10 +794,28 @@ def test_results_are_saved_after_every_question(
     assert loaded.statusBar().currentMessage().endswith(f"earlier settings: {old}.")
     press(qtbot, loaded, "Ctrl+S")
     box = dialog(qtbot, loaded, QMessageBox)
-    assert f"the result of: {old}." in box.informativeText()
+    assert box.informativeText() == f"It is that of: {old}."
     answer(qtbot, box, "Save This Result…")
     save_as(qtbot, loaded, tmp_path / "earlier.png")
     qtbot.waitUntil(lambda: (tmp_path / "earlier.png") in loaded.settings.recent_files)
+    loaded.session.set_filter("mean")
+    press(qtbot, loaded, "Ctrl+S")
+    default = dialog(qtbot, loaded, QMessageBox).defaultButton()
+    assert default.text() == "Run and Save…"
+    default.click()
+    save_as(qtbot, loaded, tmp_path / "present.png")
+    qtbot.waitUntil(lambda: (tmp_path / "present.png") in loaded.settings.recent_files)
+    assert loaded.session.subject.result.request.step.filter.id == "mean"
+    np.testing.assert_array_equal(
+        np.asarray(Pillow.open(tmp_path / "present.png")),
+        loaded.session.subject.result.image.pixels,
+    )
+    loaded.session.set_filter("median")
+    show_part(loaded)  # what is seen are the present settings: nothing to ask
+    press(qtbot, loaded, "Ctrl+S")
+    save_as(qtbot, loaded, tmp_path / "seen.png")
+    qtbot.waitUntil(lambda: (tmp_path / "seen.png") in loaded.settings.recent_files)
+    assert loaded.session.subject.result.request.step.filter.id == "median"
     run(qtbot, loaded)
     press(qtbot, loaded, "Ctrl+S")
     dialog(qtbot, loaded, QFileDialog).reject()
@@ -793,6 +839,8 @@ def test_results_are_saved_after_every_question(
         press(qtbot, loaded, "Ctrl+S")
         save_as(qtbot, loaded, target)
         qtbot.waitUntil(target.exists)
+        notice = f"JPEG quality {quality}, from Edit > Preferences."
+        wait_until(qtbot, lambda text=notice: text in loaded.statusBar().currentMessage())
         sizes.append(target.stat().st_size)
     assert sizes[0] > 1.2 * sizes[1]
 

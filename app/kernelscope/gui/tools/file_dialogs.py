@@ -293,6 +293,8 @@ def name_filter(kind: Format) -> str:
     return f"{kind.name} ({' '.join(f'*{suffix}' for suffix in kind.suffixes)})"
 
 
+_RUN = "Run and Save…"
+
 _JPEG = (".jpg", ".jpeg")
 _MOST_PROBLEMS = 12  # files that a message explains
 
@@ -642,16 +644,25 @@ class Pictures(QObject):
 
     # --- saving ---
 
-    def save(self, images: Sequence[Image | Volume], name: str, older: str = "") -> None:
-        """Ask where to save a picture or volumes; before that whether, if the result is `older`."""
+    def save(
+        self,
+        images: Sequence[Image | Volume],
+        name: str,
+        older: str = "",
+        run: Callable[[], None] | None = None,
+    ) -> None:
+        """Ask where to save a picture or volumes; before that whether, if the result is `older`.
+
+        ``run()`` computes that of the present settings and saves it.
+        """
         if older:
             self._ask(
                 "olderResult",
                 "The settings have changed since this result was computed.",
-                f"The file would hold the result of: {printable(older)}.\n"
-                "Run (F5) computes the result of the present settings.",
-                ["Save This Result…"],
-                lambda _: self.save(images, name),
+                f"It is that of: {printable(older)}.",
+                [*([_RUN] if run else []), "Save This Result…"],
+                lambda answer: run() if run and answer == _RUN else self.save(images, name),
+                usual=_RUN if run else "",
             )
             return
         what, setting, writable = (
@@ -702,11 +713,13 @@ class Pictures(QObject):
                     write_volume(image, target, lossy=lossy)
 
         def written(_: None) -> None:
-            notices = (
+            notices = [
                 notice
                 for image, target in zip(images, targets, strict=True)
                 for notice in record_of(target, image).losses
-            )
+            ]
+            if any(target.suffix.lower() in _JPEG for target in targets):
+                notices.append(f"JPEG quality {jpeg}, from Edit > Preferences.")
             self.announced.emit(
                 "  ".join((f"Saved {path if len(targets) == 1 else names}.", *notices))
             )
@@ -761,8 +774,12 @@ class Pictures(QObject):
         details: str,
         answers: list[str],
         then: Callable[[str], None],
+        usual: str = "",
     ) -> None:
-        """Ask a question with buttons for `answers` and Cancel; call ``then(answer)``."""
+        """Ask a question with buttons for `answers` and Cancel; call ``then(answer)``.
+
+        Return chooses Cancel, or the `usual` answer.
+        """
         box = dressed(QMessageBox(self._window), name)
         box.setIcon(QMessageBox.Icon.Warning)
         box.setWindowTitle("Kernelscope")
@@ -771,7 +788,7 @@ class Pictures(QObject):
         box.setInformativeText(details)
         buttons = {box.addButton(a, QMessageBox.ButtonRole.AcceptRole): a for a in answers}
         cancel = box.addButton(QMessageBox.StandardButton.Cancel)
-        box.setDefaultButton(cancel)
+        box.setDefaultButton(next((each for each in buttons if buttons[each] == usual), cancel))
         box.buttonClicked.connect(
             lambda button: then(buttons[button]) if button in buttons else None
         )

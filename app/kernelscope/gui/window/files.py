@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,8 @@ class Files(QObject):
         dialogs.component_loaded.connect(scans.add)
         dialogs.reference_loaded.connect(self._set_reference)
         dialogs.announced.connect(show_status)
-        self._awaited: object = None  # the input whose output is saved once it is computed
+        self._awaited: tuple[object, Callable[[], Savable | None]] | None = None
+        """The input whose output is saved once it is computed, and what is saved of it."""
         runner.finished.connect(lambda *_: QTimer.singleShot(0, self, self._save_finished))
         for ended in (runner.stopped, runner.failed):
             ended.connect(self._forget_save)
@@ -91,12 +93,19 @@ class Files(QObject):
         label="Save",
     )
     def save_output(self) -> None:
-        subject = self._session.subject
-        output = subject.output()
-        if output is not None:
-            self._save(output, self._older())
-            return
-        self._awaited = subject.source
+        self._save_result(lambda: self._session.subject.output())
+
+    def _save_result(self, output: Callable[[], Savable | None]) -> None:
+        """Save the whole result whose part is in view; an older one if the user wants that."""
+        subject, savable = self._session.subject, output()
+        if savable is None or (subject.is_stale and not subject.is_earlier):
+            self._run_to_save(output)
+        else:
+            run = partial(self._run_to_save, output) if self._session.settings else None
+            self._dialogs.save(savable.images, savable.name, self._older(), run)
+
+    def _run_to_save(self, output: Callable[[], Savable | None]) -> None:
+        self._awaited = self._session.subject.source, output
         self._runner.run()
 
     def _forget_save(self, *_: object) -> None:
@@ -105,9 +114,8 @@ class Files(QObject):
     def _save_finished(self) -> None:
         """Save the result of a run that was started for that, unless another input is shown."""
         awaited, self._awaited = self._awaited, None
-        subject = self._session.subject
-        if awaited is not None and awaited is subject.source:
-            self._save(subject.output())
+        if awaited is not None and awaited[0] is self._session.subject.source:
+            self._save(awaited[1]())
 
     @Action(
         "saveAll",
@@ -118,7 +126,7 @@ class Files(QObject):
         help="volumes",
     )
     def save_components(self) -> None:
-        self._save(self._session.subject.all_outputs(), self._older())
+        self._save_result(lambda: self._session.subject.all_outputs())
 
     @Action(
         "saveView",
@@ -217,9 +225,9 @@ class Files(QObject):
         self._frame.show_status("Making a phantom…")
         self._background.start("open", order.make, lambda made: self._scans.open(*made))
 
-    def _save(self, savable: Savable | None, older: str = "") -> None:
+    def _save(self, savable: Savable | None) -> None:
         if savable is not None:
-            self._dialogs.save(savable.images, savable.name, older)
+            self._dialogs.save(savable.images, savable.name)
 
     def _older(self) -> str:
         """Return the settings of the result, if those of the panel would make another one."""

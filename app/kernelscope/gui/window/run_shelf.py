@@ -132,8 +132,9 @@ class RunShelf(QObject):
 
     @property
     def _is_preview(self) -> bool:
-        """Whether a part of another result covers the one that is shown."""
-        return self._session.subject.previewed is not None
+        """Whether a part of another result covers the one that is shown, or is about to."""
+        previewed = self._session.subject.previewed
+        return previewed is not None or self._session.freshness is Freshness.PREVIEW
 
     def judge(self) -> None:
         """Compare the runs on the current input with the reference, where they were not yet."""
