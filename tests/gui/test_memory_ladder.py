@@ -19,7 +19,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.base.errors import AppError
 from kernelscope.bench.memory_ladder import CountedRung, Limiter, MemoryLadder, with_side
-from kernelscope.bench.recorded import Recorded
+from kernelscope.bench.recorded import Recorded, Wanted
 from kernelscope.engine.backend import Fact, FactGroup
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
@@ -216,6 +216,23 @@ def test_levels_appear_and_the_card_can_be_changed(
     assert "TIME ON H100" in before
     assert after["least"] != before["least"]
     assert after["global loads"] == before["global loads"]
+
+
+def test_the_card_is_that_of_the_levels_until_another_is_chosen(
+    qtbot: QtBot, window: MemoryLadderWindow
+) -> None:
+    """The ladder named one card and the window another, and half of its times were missing."""
+    recorded = Recorded.read()
+    request = request_of("mask", 512)
+    shown = recorded.nearest(Wanted.by(request))
+    window.show_request(request, recorded)
+    cards = child(window, QComboBox, "memoryLadderCard")
+    assert {figure.card for figure in shown.values()} == {cards.currentData().name}
+    assert set(recorded.same(request, cards.currentData().name)) == set(shown)
+    cards.setFocus()
+    QTest.keyClick(cards, Qt.Key.Key_Home)
+    window.show_request(request, recorded)
+    assert cards.currentData() is GPUS[0]
 
 
 def test_another_size_is_counted_anew(qtbot: QtBot, window: MemoryLadderWindow) -> None:

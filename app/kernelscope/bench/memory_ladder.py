@@ -191,12 +191,12 @@ class TimedRung:
         return self.rung.loads
 
     def brief(self) -> str:
-        """Return the times behind a bar: ``≥ 39 µs loads and stores  ◆ 65 µs, 1.7 times that``."""
+        """Return the times behind a bar: ``≥ 39 µs loads and stores  ▼ 65 µs, 1.7 times that``."""
         if self.prediction is None:
             return self.rung.refusal
         text = f"≥ {duration(self.prediction.seconds)} {self.prediction.limit}"
         if self.seconds is not None and self.ratio is not None:
-            text += f"  ◆ {duration(self.seconds)}, {_times(self.ratio)} that"
+            text += f"  ▼ {duration(self.seconds)}, {_times(self.ratio)} that"
         return text
 
     def text(self) -> str:

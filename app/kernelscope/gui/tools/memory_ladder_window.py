@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -29,7 +29,7 @@ from kernelscope.bench.memory_ladder import (
     TimedRung,
     with_side,
 )
-from kernelscope.bench.recorded import Recorded
+from kernelscope.bench.recorded import Recorded, Wanted
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
@@ -194,7 +194,7 @@ class MemoryLadderView(QWidget):
         painter.setBrush(ink)
         half = 0.3 * bar.height() + 2
         painter.drawPolygon(
-            [QPointF(x, y - half), QPointF(x + half, y), QPointF(x, y + half), QPointF(x - half, y)]
+            [QPointF(x - half, y - half), QPointF(x + half, y - half), QPointF(x, y + half)]
         )
         return x + half
 
@@ -206,12 +206,12 @@ def _loads_text(step: TimedRung) -> str:
 _logger = logging.getLogger(__name__)
 
 _TOPIC, _OWN = "memory-ladder", "memory-ladder-card"
-_USUAL = "H100"  # the card that recorded times are of
+_USUAL = "H100"  # the card of a filter without recorded times
 
 _CSV_FILES = "CSV table (*.csv)"
 
 _NOTE = (
-    "The least time assumes that the slowest unit is busy all the time; ◆ is a time of the same "
+    "The least time assumes that the slowest unit is busy all the time; ▼ is a time of the same "
     "work on the same card, recorded or of this session. Its axis is logarithmic."
 )
 
@@ -235,6 +235,7 @@ class MemoryLadderWindow(ToolWindow):
         self._request: Request | None = None
         self._counted: Request | None = None
         self._recorded = Recorded()
+        self._keeps_card = False  # one that the user has chosen, or that of this computer
         self._times = times or SessionTimes()
         self._found: tuple[CountedRung, ...] = ()
         self._left: tuple[Level, ...] = ()
@@ -273,9 +274,24 @@ class MemoryLadderWindow(ToolWindow):
             self._cards.addItem(f"{each.name} ({each.year})", each)
         self._cards.setCurrentIndex([each.name for each in GPUS].index(_USUAL))
         self._cards.currentIndexChanged.connect(self._show)
+        self._cards.activated.connect(self._keep_card)
         self._sides.currentIndexChanged.connect(self._count)
         card = labelled("&Card", self._cards, "memoryLadderCard")
         return in_row(*card, *labelled("&Picture", self._sides, "memoryLadderSide"), 1)
+
+    def _keep_card(self) -> None:
+        self._keeps_card = True
+
+    def _choose_card(self) -> None:
+        """Choose the card whose recorded times the levels show, unless the user has chosen one."""
+        if self._keeps_card or self._request is None:
+            return
+        figures = self._recorded.nearest(Wanted.by(self._request)).values()
+        cards = {figure.card for figure in figures} or {_USUAL}
+        with QSignalBlocker(self._cards):
+            place = next((i for i, each in enumerate(GPUS) if each.name in cards), None)
+            if place is not None:
+                self._cards.setCurrentIndex(place)
 
     # --- counting ---
 
@@ -290,6 +306,7 @@ class MemoryLadderWindow(ToolWindow):
                 "Choose a filter that has levels on the GPU.",
             )
         self._request, self._recorded = request, recorded
+        self._choose_card()
         shape = "×".join(map(str, reversed(request.source.shape[:-1])))
         entries: list[tuple[str, int | None]] = [(f"Open: {shape}", None)]
         if isinstance(request.source, Image):
@@ -304,6 +321,7 @@ class MemoryLadderWindow(ToolWindow):
     def _add_card(self, card: Gpu | None) -> None:
         """Offer the card of this computer, and show it."""
         if card is not None:
+            self._keep_card()
             self._cards.insertItem(0, f"This computer: {card.name}", card)
             self._cards.setCurrentIndex(0)
 
