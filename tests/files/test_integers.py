@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import nibabel
 import numpy as np
 import pytest
 import tifffile
@@ -165,3 +166,43 @@ def test_64_bit_floats_stay_and_the_record_names_those_that_were_filtered(
     assert made.dtype == np.float64
     assert made.shape == shape
     np.testing.assert_array_equal(made, np.float64(np.float32(0.1)))
+
+
+def written_as_doubles(path: Path, numbers: NDArray[Any]) -> None:
+    if path.suffix == ".npy":
+        np.save(path, numbers[np.newaxis])
+    elif path.suffix == ".nii":
+        nibabel.save(nibabel.Nifti1Image(numbers[np.newaxis].T, np.eye(4)), path)
+    else:
+        tifffile.imwrite(path, numbers)
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.nii", "a.tif"])
+def test_no_number_becomes_0_without_a_word(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    read, what = (read_image, "samples") if name == "a.tif" else (read_volume, "voxels")
+    numbers = np.linspace(-1, 2, 24).reshape(4, 6)
+    for factor, most, inverse in ((1e-200, "2e-200", "1e200"), (5.5e-39, r"1\.1e-38", "1e38")):
+        written_as_doubles(path, numbers * factor)
+        with pytest.raises(
+            InvalidImage,
+            match=rf"^{name}: its values reach {most} only, which is too small for 32-bit floats\.",
+        ) as refused:
+            read(path)
+        assert refused.value.hint == f"Multiply them, by {inverse} for instance."
+
+    written_as_doubles(path, np.where(numbers < 0, 1e-46, numbers))
+    notice = f"8 of 24 {what} are nearer to 0 than 32-bit floats reach: taken as 0."
+    assert notice in read(path).notices
+    written_as_doubles(path, np.where(numbers < 0, 1e-45, numbers))  # the last that they hold
+    assert not any("nearer to 0" in each for each in read(path).notices)
+
+
+def test_the_library_names_samples_that_become_0(caplog: pytest.LogCaptureFixture) -> None:
+    numbers = np.linspace(0, 1, 1024).reshape(32, 32)
+    numbers[0, 0] = 1e-60
+    ks.nlm(numbers)
+    assert "1 of 1024 samples is nearer to 0 than 32-bit floats reach: taken as 0." in caplog.text
+    with pytest.raises(InvalidImage, match=r"^nlm\(\): image: its values reach 1e-50 only"):
+        ks.nlm(numbers * 1e-50)
+    assert ks.mean(numbers * 1e-200, size=3).max() == pytest.approx(1e-200, rel=0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -262,6 +263,33 @@ def is_finite(values: NDArray[np.float32]) -> bool:
     return all(in_parts(looks_finite, values)) or all(
         bool(np.isfinite(plane).all()) for plane in values
     )
+
+
+def as_single(values: NDArray[Any], title: str, what: str) -> tuple[NDArray[np.float32], list[str]]:
+    """Return floats of any type as those of 32 bits, infinite where they are too large.
+
+    `what` names the values in messages: "samples", "voxels". There is a notice if some become 0.
+
+    Raises `InvalidImage` if all are so small that 0 or only a part of their digits would be left.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        single = np.ascontiguousarray(values, np.float32)
+    if values.dtype.itemsize <= 4 or not values.size:
+        return single, []
+    lost = int(np.count_nonzero(values)) - int(np.count_nonzero(single))
+    largest = max(-float(np.fmin.reduce(single, None)), float(np.fmax.reduce(single, None)))
+    if largest < float(np.finfo(np.float32).tiny) and (largest or lost):
+        largest = float(np.fmax.reduce(np.abs(values), None))
+        raise InvalidImage(
+            f"{title}: its values reach {largest:.3g} only, which is too small for 32-bit floats.",
+            f"Multiply them, by 1e{-math.floor(math.log10(largest))} for instance.",
+        )
+    if not lost:
+        return single, []
+    verb = "is" if lost == 1 else "are"
+    return single, [
+        f"{lost} of {values.size} {what} {verb} nearer to 0 than 32-bit floats reach: taken as 0."
+    ]
 
 
 def can_hold(dtype: np.dtype[Any], number: float) -> bool:

@@ -18,7 +18,7 @@ from kernelscope.base.errors import Incomparable, InvalidImage, InvalidParameter
 from kernelscope.base.parallel import in_parts
 from kernelscope.base.remembered import remembered
 from kernelscope.base.text import printable
-from kernelscope.images.image import can_hold, fill_missing, fill_nan, is_finite
+from kernelscope.images.image import as_single, can_hold, fill_missing, fill_nan, is_finite
 from kernelscope.images.lengths import in_words
 from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
 from kernelscope.schema.samples import ENDS, Levels, levels_from
@@ -454,10 +454,9 @@ def _converted(
         notice = "Booleans are filtered as 1 and 0; .npy files get booleans again."
         return np.ascontiguousarray(array, np.uint8), [notice], True
     if kind == "f":
-        with np.errstate(over="ignore"):
-            voxels = np.ascontiguousarray(array, np.float32)
+        voxels, small = as_single(array, title, "voxels")
         verb = "filtered as" if bits == 64 else "converted to"  # saved as they were, or not
-        return voxels, [f"{bits}-bit floats {verb} 32-bit floats."], bits == 64
+        return voxels, [f"{bits}-bit floats {verb} 32-bit floats.", *small], bits == 64
     voxels = narrowed(np.ascontiguousarray(array))
     name = f"{'Signed' if kind == 'i' else 'Unsigned'} {bits}-bit integers"
     if voxels.dtype.kind == "f" and not np.array_equal(stored.numbers(voxels), array):

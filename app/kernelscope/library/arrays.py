@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernelscope.base.errors import DeviceUnavailable, InvalidImage
-from kernelscope.images.image import Image
+from kernelscope.images.image import Image, as_single
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 
@@ -271,8 +271,9 @@ def picture(values: ArrayLike, name: str, nan: float | None = None) -> Image:
             f"Convert them to floats: {name}.astype('float32').",
         )
     if array.dtype.kind == "f" and array.dtype.itemsize != 4:
-        with np.errstate(over="ignore"):  # `Image` refuses infinite samples
-            array = array.astype(np.float32)
+        array, small = as_single(array, name, "samples")
+        for each in small:
+            _logger.warning("%s: %s", name, each)
     return Image.from_array(array, name, nan=nan)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from kernelscope.files.pictures.tiff_layout import (
     prepare,
 )
 from kernelscope.files.watched import WatchedFile
-from kernelscope.images.image import MM_PER_INCH, NOTHING, Metadata, can_hold
+from kernelscope.images.image import MM_PER_INCH, NOTHING, Metadata, as_single, can_hold
 from kernelscope.images.levels import range_notice
 from kernelscope.schema.samples import levels_between
 
@@ -354,8 +355,9 @@ def _standard_depth(samples: NDArray[Any], page: Any, notices: list[str]) -> NDA
             notices.append("64-bit floats filtered as 32-bit floats.")
         elif dtype.itemsize != 4:
             notices.append(f"{dtype.itemsize * 8}-bit floats converted to 32-bit floats.")
-        with np.errstate(over="ignore"):  # `Image` refuses infinite values
-            return samples.astype(np.float32)
+        single, small = as_single(samples, Path(page.parent.filename).name, "samples")
+        notices += small
+        return single
     if dtype.kind == "u" and dtype.itemsize <= 2:
         bits = page.bitspersample
         if not isinstance(bits, int) or bits == dtype.itemsize * 8:
