@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from kernelscope.gui.model.runs import KERNEL, OTHER, TRANSFERS
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.parts import dressed
+from kernelscope.gui.widgets.parts import Index, dressed
 
 _COLOURS = {KERNEL: theme.kernel_fill, TRANSFERS: theme.transfers_fill, OTHER: theme.other_fill}
 
@@ -78,12 +78,7 @@ def end_to_end(shares: Iterable[tuple[str, float]]) -> list[tuple[str, float, fl
 class BarDelegate(QStyledItemDelegate):
     """Draws bars after the text, in the colours of the parts."""
 
-    def paint(
-        self,
-        painter: QPainter,
-        option: QStyleOptionViewItem,
-        index: QModelIndex | QPersistentModelIndex,
-    ) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         super().paint(painter, option, index)  # a selected line has a ground
         room = option.fontMetrics.horizontalAdvance("100 %  ") if index.data() else 0
         area = option.rect.adjusted(1 + room, 2, -1, -2)

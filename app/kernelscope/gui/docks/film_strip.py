@@ -17,9 +17,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QListWidget, QStyle, QStyleOptionViewItem
 
 from kernelscope.gui.model.documents import Document
-from kernelscope.gui.widgets.parts import dressed, plain_tip
+from kernelscope.gui.widgets.parts import Index, dressed, plain_tip
 from kernelscope.gui.widgets.tiles import (
-    Index,
     Tile,
     TileDelegate,
     TileLine,

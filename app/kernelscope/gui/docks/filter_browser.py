@@ -20,9 +20,8 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.model.filter_groups import Groups, best, narrowed
 from kernelscope.gui.model.sketches import HEIGHT, WIDTH
-from kernelscope.gui.widgets.parts import HELP_ROLE, dressed, in_column, text_label
+from kernelscope.gui.widgets.parts import HELP_ROLE, Index, dressed, in_column, text_label
 from kernelscope.gui.widgets.tiles import (
-    Index,
     Tile,
     TileDelegate,
     TileLine,

@@ -15,8 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from PySide6.QtCore import (
     QEvent,
-    QModelIndex,
-    QPersistentModelIndex,
     QPoint,
     QPointF,
     QRect,
@@ -52,6 +50,7 @@ from kernelscope.gui.model.ladder import Agreement, KnownRung, Rung, RungPlace, 
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import (
     HELP_ROLE,
+    Index,
     action_button,
     dressed,
     in_column,
@@ -290,12 +289,7 @@ def _needed(metrics: QFontMetrics, names: Sequence[str]) -> int:
 
 
 class _RungDelegate(QStyledItemDelegate):
-    def paint(
-        self,
-        painter: QPainter,
-        option: QStyleOptionViewItem,
-        index: QModelIndex | QPersistentModelIndex,
-    ) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         entry = index.data(_ENTRY)
         rungs = self.parent()
         if not isinstance(entry, KnownRung) or not isinstance(rungs, LadderList):

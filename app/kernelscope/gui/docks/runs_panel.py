@@ -15,7 +15,6 @@ from PySide6.QtCore import (
     QItemSelectionModel,
     QModelIndex,
     QObject,
-    QPersistentModelIndex,
     QRect,
     QSize,
     QSortFilterProxyModel,
@@ -59,6 +58,7 @@ from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.parts import (
     RIGHT,
     ElidedLabel,
+    Index,
     action_button,
     dressed,
     in_column,
@@ -73,7 +73,6 @@ from kernelscope.gui.widgets.parts import (
 from kernelscope.gui.widgets.tables import Column, CopyKey, FigureDelegate
 from kernelscope.gui.widgets.theme import quiet_text
 from kernelscope.gui.widgets.tiles import (
-    Index,
     Tile,
     TileDelegate,
     TileLine,
@@ -198,7 +197,6 @@ _ALIGNED = (TOTAL_TIME, SPEED_UP, KERNEL_TIME, KERNEL_GAIN, PSNR, SSIM, RATE)
 """Columns of figures with their points below each other."""
 
 _ROOT = QModelIndex()
-_Index = QModelIndex | QPersistentModelIndex
 _Roles = Qt.ItemDataRole
 
 _LEAST_BAR = 10
@@ -243,13 +241,13 @@ class RunRows(QAbstractTableModel):
 
     # --- Qt ---
 
-    def rowCount(self, parent: _Index = _ROOT) -> int:
+    def rowCount(self, parent: Index = _ROOT) -> int:
         return 0 if parent.isValid() else len(self.rows)
 
-    def columnCount(self, parent: _Index = _ROOT) -> int:
+    def columnCount(self, parent: Index = _ROOT) -> int:
         return 0 if parent.isValid() else len(COLUMN_NAMES)
 
-    def flags(self, index: _Index) -> Qt.ItemFlag:
+    def flags(self, index: Index) -> Qt.ItemFlag:
         heading = self.rows[index.row()].run is None
         return Qt.ItemFlag.ItemIsEnabled if heading else super().flags(index)
 
@@ -267,7 +265,7 @@ class RunRows(QAbstractTableModel):
             return RIGHT
         return None
 
-    def data(self, index: _Index, role: int = _Roles.DisplayRole) -> Any:
+    def data(self, index: Index, role: int = _Roles.DisplayRole) -> Any:
         row, column = self.rows[index.row()], index.column()
         if role == RUN_ROLE:
             return row.run

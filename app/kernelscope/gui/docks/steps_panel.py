@@ -20,9 +20,9 @@ from PySide6.QtWidgets import (
 
 from kernelscope.gui.model.step_rows import StepRow
 from kernelscope.gui.widgets import theme
-from kernelscope.gui.widgets.parts import dressed, in_column, plain_tip, text_label
+from kernelscope.gui.widgets.parts import Index, dressed, in_column, plain_tip, text_label
 from kernelscope.gui.widgets.theme import icon
-from kernelscope.gui.widgets.tiles import Index, Tile, TileDelegate, TileLine, draw_tile, set_count
+from kernelscope.gui.widgets.tiles import Tile, TileDelegate, TileLine, draw_tile, set_count
 
 _ROW = Qt.ItemDataRole.UserRole
 

@@ -24,7 +24,6 @@ from PySide6.QtCore import (
     QEvent,
     QModelIndex,
     QObject,
-    QPersistentModelIndex,
     QSize,
     Qt,
     QTimer,
@@ -90,6 +89,7 @@ from kernelscope.gui.widgets import messages, theme
 from kernelscope.gui.widgets.form import Form, Listed, Text, Tick
 from kernelscope.gui.widgets.parts import (
     ElidedLabel,
+    Index,
     dressed,
     in_column,
     in_row,
@@ -370,7 +370,6 @@ def _framed(pixels: NDArray[np.uint8] | None) -> QPixmap:
 
 _HEADINGS = ("File", "Size", "State", "Result")
 _FILE, _SIZE, _STATE, _RESULT = range(4)
-_Index = QModelIndex | QPersistentModelIndex
 _Roles = Qt.ItemDataRole
 _ROOT = QModelIndex()
 
@@ -412,15 +411,15 @@ class BatchRows(QAbstractTableModel):
     def place(self, row: int) -> int:
         return row if self._only is None else self._only[row]
 
-    def row(self, index: _Index) -> FileRow:
+    def row(self, index: Index) -> FileRow:
         return self._queue.rows[self.place(index.row())]
 
     # --- Qt ---
 
-    def rowCount(self, parent: _Index = _ROOT) -> int:
+    def rowCount(self, parent: Index = _ROOT) -> int:
         return 0 if parent.isValid() else len(self._rows)
 
-    def columnCount(self, parent: _Index = _ROOT) -> int:
+    def columnCount(self, parent: Index = _ROOT) -> int:
         return 0 if parent.isValid() else len(_HEADINGS)
 
     def headerData(
@@ -430,7 +429,7 @@ class BatchRows(QAbstractTableModel):
             return _HEADINGS[section]
         return None
 
-    def data(self, index: _Index, role: int = _Roles.DisplayRole) -> Any:
+    def data(self, index: Index, role: int = _Roles.DisplayRole) -> Any:
         row, column = self.row(index), index.column()
         if role == _Roles.DisplayRole:
             return _text(row, column)

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from PySide6.QtCore import (
     QEvent,
-    QModelIndex,
-    QPersistentModelIndex,
     QSignalBlocker,
     QSize,
     Qt,
@@ -87,6 +85,7 @@ from kernelscope.gui.widgets.messages import close_box, headline
 from kernelscope.gui.widgets.parts import (
     RIGHT,
     ElidedLabel,
+    Index,
     dressed,
     in_column,
     in_row,
@@ -532,9 +531,7 @@ class BenchTable(QTreeWidget):
 class _SpacedRow(QStyledItemDelegate):
     """Keeps rows apart."""
 
-    def sizeHint(
-        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> QSize:
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         return super().sizeHint(option, index) + QSize(0, _ROOM)
 
 

@@ -11,8 +11,6 @@ from PySide6.QtCore import (
     QEvent,
     QItemSelectionModel,
     QLocale,
-    QModelIndex,
-    QPersistentModelIndex,
     QRect,
     QSignalBlocker,
     QSize,
@@ -56,6 +54,7 @@ from kernelscope.gui.widgets.messages import (
     write_text,
 )
 from kernelscope.gui.widgets.parts import (
+    Index,
     dressed,
     in_column,
     in_row,
@@ -199,12 +198,7 @@ class _Cell(QStyledItemDelegate):
         super().__init__(table)
         self._table = table
 
-    def paint(
-        self,
-        painter: QPainter,
-        option: QStyleOptionViewItem,
-        index: QModelIndex | QPersistentModelIndex,
-    ) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         palette, table = self._table.palette(), self._table
         counts = bool(index.data(Qt.ItemDataRole.UserRole))
         fill, ink = (
@@ -465,9 +459,7 @@ class _ShortNumbers(QStyledItemDelegate):
     def displayText(self, value: Any, locale: QLocale | QLocale.Language) -> str:
         return _short(value)
 
-    def initStyleOption(
-        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> None:
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:
         super().initStyleOption(option, index)
         middle = index.model().rowCount() // 2
         if index.row() == middle and index.column() == middle:

@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from PySide6 import QtGui
-from PySide6.QtCore import QObject, QPoint, QSignalBlocker, QSize, Qt
+from PySide6.QtCore import (
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QPoint,
+    QSignalBlocker,
+    QSize,
+    Qt,
+)
 from PySide6.QtGui import QAction, QColor, QFontMetrics, QPixmap, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -97,6 +105,8 @@ RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter  # how figur
 
 AnyWidget = TypeVar("AnyWidget", bound=QWidget)
 AnyBox = TypeVar("AnyBox", bound=QBoxLayout)
+
+Index = QModelIndex | QPersistentModelIndex  # how Qt gives a cell to models and delegates
 
 Item = QWidget | QLayout | int
 """A widget, a layout, or the share of the free room that is left empty here."""

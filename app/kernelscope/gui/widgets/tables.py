@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt
 from PySide6.QtGui import (
     QAction,
     QFont,
@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.engine.backend import FactGroup
-from kernelscope.gui.widgets.parts import dressed
+from kernelscope.gui.widgets.parts import Index, dressed
 
 _FIGURE = re.compile(r"(?P<whole>\D*[\d,]+)(?P<fraction>\.\d+)?(?P<unit>.*)")
 _MARGIN = 4  # pixels beside the figures of a cell
@@ -105,12 +105,7 @@ class FigureDelegate(QStyledItemDelegate):
             self._columns[key] = Column(texts, QFontMetrics(font))
         return self._columns[key]
 
-    def paint(
-        self,
-        painter: QPainter,
-        option: QStyleOptionViewItem,
-        index: QModelIndex | QPersistentModelIndex,
-    ) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         shown = QStyleOptionViewItem(option)
         self.initStyleOption(shown, index)
         text, shown.text = shown.text, ""
@@ -125,9 +120,7 @@ class FigureDelegate(QStyledItemDelegate):
         self._column(index.column(), shown.font).paint(painter, place, text)
         painter.restore()
 
-    def sizeHint(
-        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> QSize:
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         size = super().sizeHint(option, index)
         wanted = self._column(index.column(), option.font).width + 2 * _MARGIN + 2
         return size.expandedTo(QSize(wanted, 0))
@@ -185,15 +178,11 @@ _NAMES = 0.57  # largest share of the width for the names
 class _Wrapped(QStyledItemDelegate):
     """Makes rows of a `FactTable` as high as their texts, which are wrapped, are."""
 
-    def initStyleOption(
-        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> None:
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:
         super().initStyleOption(option, index)
         option.displayAlignment = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
 
-    def sizeHint(
-        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> QSize:
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         table = self.parent()
         assert isinstance(table, FactTable)
         self.initStyleOption(option, index)

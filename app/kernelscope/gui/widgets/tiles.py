@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QImage, QPainter, QPalette, QPen, QWheelEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -20,8 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.gui.widgets import theme
-
-Index = QModelIndex | QPersistentModelIndex
+from kernelscope.gui.widgets.parts import Index
 
 _GAP = 6  # pixels between texts in one line
 _BADGE = QColor(0, 0, 0, 170)
