@@ -1,23 +1,23 @@
-"""The timing panel: the stages of one run, as a table and on a time line."""
+"""The timing panel: the stages of one run, with times and on a time line."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QAbstractButton, QLabel, QTreeWidget
+from PySide6.QtWidgets import QLabel, QTreeWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.timing import KernelTime, Metric, Repeats, Stage, StagePart
-from kernelscope.gui.docks.timing_panel import TimeLine, TimingPanel
-from kernelscope.gui.docks.timing_panel import lanes as time_line_lanes
-from kernelscope.gui.model.runs import Run, Runs
-from kernelscope.gui.widgets.theme import kernel_fill, transfers_fill
+from kernelscope.gui.docks.bars import BARS
+from kernelscope.gui.docks.timing_panel import TimingPanel
+from kernelscope.gui.model.runs import KERNEL, OTHER, TRANSFERS, Run, Runs
+from kernelscope.gui.widgets.theme import kernel_fill
 from kernelscope.images.image import Image
 
 
@@ -49,7 +49,7 @@ def cpu_result(milliseconds: float = 10.0) -> Result:
 def rows(panel: TimingPanel, name: str) -> list[list[str]]:
     tree = panel.findChild(QTreeWidget, name)
     return [
-        [item.text(column) for column in range(tree.columnCount())]
+        [item.text(column) for column in range(3)]
         for item in (tree.topLevelItem(row) for row in range(tree.topLevelItemCount()))
     ]
 
@@ -141,83 +141,63 @@ RUN = (
 )
 
 
-def show_line(qtbot: QtBot, panel: TimingPanel) -> TimeLine:
-    line = panel.findChild(TimeLine)
-    assert line is not None
-    if not line.isVisible():
-        switch = panel.findChild(QAbstractButton, "timingShowLine")
-        switch.setFocus()
-        qtbot.keyClick(switch, Qt.Key.Key_Space)
-        qtbot.waitUntil(line.isVisible)
-    return line
+def starts(panel: TimingPanel) -> list[str]:
+    tree = panel.findChild(QTreeWidget, "timingStages")
+    return [tree.topLevelItem(row).text(3) for row in range(tree.topLevelItemCount())]
 
 
-def test_table_and_time_line_share_a_wide_panel_and_take_turns_in_a_narrow_one(
-    qtbot: QtBot, panel: TimingPanel
-) -> None:
-    panel.show_run(as_run(timed(*RUN)))
-    table, line = panel.findChild(QTreeWidget, "timingStages"), panel.findChild(TimeLine)
-    switch = panel.findChild(QAbstractButton, "timingShowLine")
-    panel.resize(1600, 260)
-    assert [each.isVisible() for each in (table, line, switch)] == [True, True, False]
-    panel.resize(400, 260)
-    assert [each.isVisible() for each in (table, line, switch)] == [True, False, True]
-    qtbot.mouseClick(switch, Qt.MouseButton.LeftButton)
-    assert [each.isVisible() for each in (table, line)] == [False, True]
-    qtbot.mouseClick(switch, Qt.MouseButton.LeftButton)
-    assert [each.isVisible() for each in (table, line)] == [True, False]
+def bars(panel: TimingPanel) -> dict[str, list[tuple[str, float, float]]]:
+    tree = panel.findChild(QTreeWidget, "timingStages")
+    items: list[Any] = [tree.topLevelItem(row) for row in range(tree.topLevelItemCount())]
+    return {item.text(0).strip(): item.data(4, BARS) for item in items}
 
 
 def test_the_time_line_draws_stages_by_start_and_length(qtbot: QtBot, panel: TimingPanel) -> None:
     panel.resize(1600, 260)
     panel.show_run(as_run(timed(*RUN)))
-    line = show_line(qtbot, panel)
-    qtbot.waitUntil(lambda: line.viewport().width() > 700)  # it was laid out
-    assert [lane.name for lane in line.lanes] == [
-        "Prepare", "Allocate", "Upload", "Kernel", "Download",
-    ]  # fmt: skip
-    rects = [line.bar_rect(lane, lane.bars[0]) for lane in line.lanes]
-    assert [rect.width() / rects[0].width() for rect in rects] == pytest.approx([1, 1, 2, 4, 2])
-    assert all(a.right() == pytest.approx(b.left()) for a, b in pairwise(rects))
-    assert [a.top() < b.top() for a, b in pairwise(rects)] == [True] * 4
-    drawn = line.viewport().grab().toImage()
-    colours = [drawn.pixelColor(rect.center().toPoint()) for rect in rects]
-    light, dark = kernel_fill(panel.palette()), transfers_fill(panel.palette())
-    assert colours[2:] == [dark, light, dark]
-    assert line.accessibleDescription().startswith("Prepare: 1.00 ms, from 0 s; Allocate:")
+    drawn = [bar for (bar,) in bars(panel).values()]
+    assert [part for part, _, _ in drawn] == [OTHER, OTHER, TRANSFERS, KERNEL, TRANSFERS]
+    assert [stop - start for _, start, stop in drawn] == pytest.approx([0.1, 0.1, 0.2, 0.4, 0.2])
+    assert all(a[2] == pytest.approx(b[1]) for a, b in pairwise(drawn))
+    assert starts(panel) == ["0.0 ms", "1.0 ms", "2.0 ms", "4.0 ms", "8.0 ms"]
+    tree = panel.findChild(QTreeWidget, "timingStages")
+    assert tree.accessibleDescription().startswith("Prepare: 1.00 ms, from 0 s; Allocate:")
+    kernel: Any = tree.topLevelItem(3)
+    area = tree.visualItemRect(kernel)
+    left, right = tree.columnViewportPosition(4), tree.viewport().width()
+    shot = tree.viewport().grab().toImage()
+    colours = [
+        shot.pixelColor(round(left + share * (right - left)), area.center().y())
+        for share in (0.42, 0.78)
+    ]
+    assert colours == [kernel_fill(panel.palette())] * 2
 
 
-def test_the_time_line_follows_the_selected_run(qtbot: QtBot, panel: TimingPanel) -> None:
+def test_the_time_line_follows_the_selected_run(panel: TimingPanel) -> None:
     panel.show_run(as_run(timed(Stage("compute", 1e-3), device="cpu")))
-    line = show_line(qtbot, panel)
-    assert [lane.name for lane in line.lanes] == ["Compute"]
+    assert list(bars(panel)) == ["Compute"]
     panel.show_run(as_run(timed(*RUN)))
-    assert len(line.lanes) == 5
+    assert len(bars(panel)) == 5
     panel.show_run(None)
-    assert line.lanes == []
+    assert bars(panel) == {}
 
 
-def test_compiling_does_not_dwarf_the_rest(qtbot: QtBot, panel: TimingPanel) -> None:
-    panel.resize(1600, 260)
+def test_compiling_does_not_dwarf_the_rest(panel: TimingPanel) -> None:
     compiling = Stage("compile", 2.0, counted=False, start=1e-3)
     late = [stage._replace(start=stage.start + 2.0) for stage in RUN[1:]]
     panel.show_run(as_run(timed(RUN[0], compiling, *late)))
-    line = show_line(qtbot, panel)
-    lanes = {lane.name: lane for lane in line.lanes}
-    width = {name: line.bar_rect(lane, lane.bars[0]).width() for name, lane in lanes.items()}
+    drawn = {name: bar for name, (bar,) in bars(panel).items()}
+    width = {name: stop - start for name, (_, start, stop) in drawn.items()}
     assert width["Kernel"] == pytest.approx(4 * width["Prepare"])
-    assert width["Compile"] < width["Kernel"]
-    axis = line.axis
-    assert axis.place(0.0) == 0
-    assert axis.place(axis.end) == pytest.approx(1)
-    assert [text for _, text in axis.ticks()] == [
-        "0 ms",
-        *(f"{2000 + number:,} ms" for number in (2, 4, 6, 8, 10)),
-    ]
-    assert lanes["Compile"].counted is False
+    assert width["Compile"] == pytest.approx(0.08)
+    assert drawn["Prepare"][1] == 0
+    assert drawn["Prepare"][2] == pytest.approx(drawn["Compile"][1])
+    assert drawn["Compile"][2] == pytest.approx(drawn["Allocate"][1])
+    assert drawn["Download"][2] == pytest.approx(1)
+    assert starts(panel)[1:] == ["2,001.0 ms", "2,002.0 ms", "2,004.0 ms", "2,008.0 ms", "1.0 ms"]
 
 
-def test_each_kernel_of_a_plan_has_its_line_and_its_lane(qtbot: QtBot, panel: TimingPanel) -> None:
+def test_each_kernel_of_a_plan_has_its_line(panel: TimingPanel) -> None:
     kernels = (KernelTime("nlm_global_weights", 3e-3), KernelTime("nlm_global_mean", 1e-3))
     panel.show_run(as_run(timed(RUN[3]._replace(kernels=kernels))))
     assert rows(panel, "timingStages") == [
@@ -225,22 +205,25 @@ def test_each_kernel_of_a_plan_has_its_line_and_its_lane(qtbot: QtBot, panel: Ti
         ["    nlm_global_weights", "3.00 ms", ""],
         ["    nlm_global_mean", "1.00 ms", ""],
     ]
-    line = show_line(qtbot, panel)
-    assert [(lane.name, lane.inner) for lane in line.lanes] == [
-        ("Kernel", False),
-        ("nlm_global_weights", True),
-        ("nlm_global_mean", True),
-    ]
-    first, second = (line.bar_rect(lane, lane.bars[0]) for lane in line.lanes[1:])
-    assert first.right() == pytest.approx(second.left())
-    assert first.width() == pytest.approx(3 * second.width())
+    _, (first,), (second,) = bars(panel).values()
+    assert first[2] == pytest.approx(second[1])
+    assert first[2] - first[1] == pytest.approx(3 * (second[2] - second[1]))
 
 
-def test_pieces_on_several_devices_have_lanes_of_their_own() -> None:
+def test_pieces_on_several_devices_have_lines_of_their_own(panel: TimingPanel) -> None:
     pieces = (StagePart(0, 1e-3, 2e-3), StagePart(1, 1e-3, 1e-3), StagePart(0, 5e-3, 1e-3))
-    stage = Stage("kernel", 3e-3, counted=False, overlapped=True, parts=pieces)
-    first, second = time_line_lanes([stage])
-    assert (first.name, len(first.bars)) == ("Kernel, GPU 0", 2)
-    assert first.seconds == pytest.approx(3e-3)
-    assert (second.name, len(second.bars)) == ("Kernel, GPU 1", 1)
-    assert first.counted, "overlapped stages are no rest"
+    kernel = Stage("kernel", 3e-3, counted=False, overlapped=True, parts=pieces)
+    panel.show_run(as_run(timed(Stage("slabs", 6e-3), kernel)))
+    assert rows(panel, "timingStages")[1:] == [
+        ["Kernel", "3.00 ms", "overlapped"],
+        ["    GPU 0", "3.00 ms", ""],
+        ["    GPU 1", "1.00 ms", ""],
+    ]
+    drawn = bars(panel)
+    assert [len(drawn[name]) for name in ("Kernel", "GPU 0", "GPU 1")] == [3, 2, 1]
+    assert drawn["GPU 0"][1][1:] == pytest.approx((5 / 6, 1.0)), "overlapped stages are not cut"
+
+
+def test_a_time_that_is_an_upper_bound_says_so(panel: TimingPanel) -> None:
+    panel.show_run(as_run(timed(RUN[3]._replace(excess=4e-3))))
+    assert rows(panel, "timingStages") == [["Kernel", "≤ 4.00 ms", "100 %"]]
