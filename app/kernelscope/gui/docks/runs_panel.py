@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
+    QLabel,
     QLayout,
     QListView,
     QMenu,
@@ -49,7 +51,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.base.text import significant
-from kernelscope.gui.docks.bars import BARS, BarDelegate, Legend, end_to_end
+from kernelscope.gui.docks.bars import BARS, LEGEND_TIP, BarDelegate, legend
 from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import KERNEL, TOTAL, Run
 from kernelscope.gui.model.times import BUSY, VARYING, WHY_NOT_TIMED, duration
@@ -370,8 +372,10 @@ class RunTable(QTreeView):
         if run.first or run.seconds is None:
             quiet.add(SPREAD)
         whole = max(sum(part.seconds for part in run.parts), slowest, 1e-12)
-        bars = end_to_end((part.name, part.seconds / whole) for part in run.parts)
-        return _Row(self._texts(run), run, "", tuple(bars), frozenset(quiet), frozenset(bold))
+        ends = (0.0, *itertools.accumulate(part.seconds / whole for part in run.parts))
+        names = (part.name for part in run.parts)
+        bars = tuple(zip(names, ends, ends[1:], strict=False))
+        return _Row(self._texts(run), run, "", bars, frozenset(quiet), frozenset(bold))
 
     def copy(self) -> None:
         self._key.copy()
@@ -753,7 +757,7 @@ class RunsPanel(QWidget):
         self._current: Run | None = None
         self.table = RunTable(gallery)
         self.strip = RunStrip(self.table.rows, gallery)
-        self._legend = Legend()
+        self._legend = dressed(QLabel(), "timingLegend", LEGEND_TIP, tip=LEGEND_TIP)
         self._note = dressed(_Note(), "runsNote")
         theme.set_role(self._note, "note")
         self._empty = text_label(_EMPTY, "runsEmpty")
@@ -901,7 +905,10 @@ class RunsPanel(QWidget):
         self._show_legend()
 
     def _show_legend(self) -> None:
-        self._legend.setVisible(not self.table.isHidden() and bool(self.runs))
+        self._legend.setText(legend(self.palette()))
+        others = self._width_of(self._of, self._order, self._more, self._switch, self._legend)
+        fits = others <= self.width()
+        self._legend.setVisible(fits and not self.table.isHidden() and bool(self.runs))
         self._fit()
 
     def _fit(self) -> None:
