@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import (
-    QEvent,
     QSignalBlocker,
-    QSize,
     Qt,
     QTimer,
 )
@@ -25,13 +23,12 @@ from PySide6.QtWidgets import (
     QDialog,
     QFileDialog,
     QFrame,
+    QHeaderView,
     QLabel,
     QListWidget,
     QListWidgetItem,
     QMenu,
     QProgressBar,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
     QTreeWidget,
     QTreeWidgetItem,
     QWidget,
@@ -85,7 +82,7 @@ from kernelscope.gui.widgets.messages import close_box, headline
 from kernelscope.gui.widgets.parts import (
     RIGHT,
     ElidedLabel,
-    Index,
+    as_table,
     dressed,
     in_column,
     in_row,
@@ -390,74 +387,57 @@ def _level(row: Row) -> Level | None:
     return None if row.library else filters.levels(row.device).get(row.level)
 
 
-_COLUMNS = (
-    ("Filter", 32, "The filter and its parameters"),
-    ("By", 20, "Device and level, or library"),
-    ("Size", 14, "Width × height; of the timed part, where only a part was timed"),
-    (
-        "ms",
-        12,
-        "Median of computing: stage compute, the kernels, or a library’s call; after ≈ for all of "
-        "the data, where a part was timed",
-    ),
-    ("± %", 8, "Half the interquartile range"),
-    ("End to end ms", 18, "Of a GPU: upload, kernel and download"),
-    ("MP/s", 11, "Millions of pixels or voxels a second of computing"),
-    (
-        "Speed-up",
-        12,
-        "Times as fast as the baseline: whole runs or computing alone, as in the plot; ≈ where one "
-        "was timed on a part.\nLibraries on a GPU are timed without transfers, and have no whole "
-        "runs",
-    ),
-    (
-        "Authors’ figures (their hardware)",
-        48,
-        "Reported by the source’s author, not measured here",
-    ),
-    ("Remark", 60, "Differences of libraries, load by other programs, why there is no time"),
-)
+_COLUMNS = {
+    "Filter": "The filter and its parameters",
+    "By": "Device and level, or library",
+    "Size": "Width × height; of the timed part, where only a part was timed",
+    "ms": "Median of computing: stage compute, the kernels, or a library’s call; after ≈ for all "
+    "of the data, where a part was timed",
+    "± %": "Half the interquartile range",
+    "End to end ms": "Of a GPU: upload, kernel and download",
+    "MP/s": "Millions of pixels or voxels a second of computing",
+    "Speed-up": "Times as fast as the baseline: whole runs or computing alone, as in the plot; ≈ "
+    "where one was timed on a part.\nLibraries on a GPU are timed without transfers, and have no "
+    "whole runs",
+    "Authors’ figures (their hardware)": "Reported by the source’s author, not measured here",
+    "Remark": "Differences of libraries, load by other programs, why there is no time",
+}
+"""The headings and their tooltips."""
+
 _NUMBERS = range(3, 8)
 _SPEED_UP, _THEIRS, _REMARK = 7, 8, 9
+_WIDEST = 48  # characters of the authors' figures in view; the tooltip has the rest
 _BESIDE = 5  # where the authors' figures stand: right of our time and its spread
-_ROOM = 4  # pixels of a row more than its text needs
 
 
 class BenchTable(QTreeWidget):
     def __init__(self) -> None:
         super().__init__()
-        self._rows: list[Row] = []
-        self._items: list[QTreeWidgetItem] = []
-        dressed(self, "benchTable", "Results")
-        self.setHeaderLabels([title for title, _, _ in _COLUMNS])
-        self.setRootIsDecorated(False)
-        self.setUniformRowHeights(True)
-        self.setAllColumnsShowFocus(True)
+        self._lines: list[tuple[QTreeWidgetItem, Row]] = []
+        as_table(self, "benchTable", "Results", tuple(_COLUMNS), right=_NUMBERS)
         self.setAlternatingRowColors(True)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setItemDelegate(_SpacedRow(self))
         figures = FigureDelegate(self)
         for column in _NUMBERS:
             self.setItemDelegateForColumn(column, figures)
-        unit = self.fontMetrics().averageCharWidth()
-        for column, (_, width, tip) in enumerate(_COLUMNS):
-            self.setColumnWidth(column, width * unit)
+        for column, tip in enumerate(_COLUMNS.values()):
             self.headerItem().setToolTip(column, tip)
-        self.header().moveSection(_THEIRS, _BESIDE)  # beside ours, and never out of view
+        header, width = self.header(), _WIDEST * self.fontMetrics().averageCharWidth()
+        header.setStretchLastSection(False)  # remarks are scrolled to
+        header.setSectionResizeMode(_THEIRS, QHeaderView.ResizeMode.Interactive)
+        header.resizeSection(_THEIRS, width)
+        header.moveSection(_THEIRS, _BESIDE)  # beside ours, and never out of view
 
     def show_rows(self, rows: Sequence[Row]) -> None:
         self.clear()
         self.setColumnHidden(_THEIRS, True)
-        self._rows, self._items = [], []
-        for column in range(_THEIRS):  # the columns behind them take room as their rows need
-            self.setColumnWidth(column, self.header().sectionSizeHint(column))
+        self._lines = []
         for row in rows:
             self.add(row)
 
     def add(self, row: Row) -> None:
         """Add a line, without its speed-up: `compare` fills that for all."""
-        self._rows.append(row)
         size = f"{row.timed_size} of {row.size}" if row.is_part and row.seconds else row.size
         item = QTreeWidgetItem([row.label, series_name(row), size])
         for column in _NUMBERS:
@@ -493,14 +473,11 @@ class BenchTable(QTreeWidget):
         for column in range(_THEIRS):
             item.setToolTip(column, item.text(_REMARK) if row.reason else item.text(column))
         self.addTopLevelItem(item)
-        self._items.append(item)
-        self._make_room(item)
+        self._lines.append((item, row))
 
     def select(self, label: str, size: str, level: str) -> None:
         there = {
-            row.level: item
-            for item, row in zip(self._items, self._rows, strict=True)
-            if (row.label, row.size) == (label, size)
+            row.level: item for item, row in self._lines if (row.label, row.size) == (label, size)
         }
         if level in there:
             self.setCurrentItem(there[level])
@@ -509,30 +486,11 @@ class BenchTable(QTreeWidget):
 
     def compare(self, baseline: str, *, waiting: bool) -> None:
         """Fill the speed-up over the series `baseline`, of whole runs or of computing alone."""
-        for item, row in zip(self._items, self._rows, strict=True):
-            base = find_baseline(self._rows, row, baseline) if row.seconds else None
+        rows = [row for _, row in self._lines]
+        for item, row in self._lines:
+            base = find_baseline(rows, row, baseline) if row.seconds else None
             gain = speed_up(row, base, waiting) if base is not None else None
             item.setText(_SPEED_UP, gain.figure if gain is not None else "")
-            self._make_room(item)
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() is QEvent.Type.FontChange:
-            for item in self._items:
-                self._make_room(item)
-
-    def _make_room(self, item: QTreeWidgetItem) -> None:
-        """Widen columns for this line: a part of a number is another number."""
-        for column in range(_THEIRS):
-            wanted = self.fontMetrics().horizontalAdvance(f"{item.text(column)}MM")
-            self.setColumnWidth(column, max(wanted, self.columnWidth(column)))
-
-
-class _SpacedRow(QStyledItemDelegate):
-    """Keeps rows apart."""
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        return super().sizeHint(option, index) + QSize(0, _ROOM)
 
 
 def _time(row: Row, seconds: float, waiting: bool) -> str:
@@ -595,9 +553,6 @@ def _reduced(differences: Pixels, largest: float) -> Pixels:
 
 _TOPIC = "bench-results"
 
-_SHOWN_AFTER = 150
-"""Milliseconds after which reading is shown; a state for a shorter time would only flicker."""
-
 _FIRST_HINT = "Choose a preset or filters on the left, and press Run (F5)."
 
 _NEEDED = {
@@ -634,10 +589,6 @@ _DATA = "JSON, all that was measured (*.json);;CSV table (*.csv)"
 _REPORTS = "Results of the bench (*.json);;All files (*)"
 
 
-def _names(paths: Sequence[Path]) -> str:
-    return ", ".join(path.name for path in paths)
-
-
 class BenchWindow(ToolWindow):
     """Measures on the worker of the main window, until a filter is run there.
 
@@ -667,9 +618,6 @@ class BenchWindow(ToolWindow):
         self._chart: Chart | None = None
         self._wanted = ""
         self._wanted_baseline = BASELINE
-        self._at: tuple[str, str, str] | None = None
-        """The label, the size and the level to be selected in the next results to open."""
-        self._kernels_alone = False  # the next results to open are shown without transfers
 
         self.form = BenchForm(opened)
         self._may_have_gpu = True  # also while the search is not over
@@ -680,9 +628,7 @@ class BenchWindow(ToolWindow):
         self.chart_view = ChartView()
         self._timer = QTimer(self, singleShot=True, interval=_REDRAW)
         self._timer.timeout.connect(self._refresh)
-        self._reading: list[Path] = []  # the files that are being read
-        self._slow = QTimer(self, singleShot=True, interval=_SHOWN_AFTER)
-        self._slow.timeout.connect(self._on_slow_reading)
+        self._reading = False  # whether files of results are
         self._lay_out()
         QShortcut(QKeySequence("Esc"), self, self.cancel)
         QShortcut(QKeySequence("F5"), self, self.run)
@@ -697,12 +643,12 @@ class BenchWindow(ToolWindow):
         if self._may_have_gpu or not path.is_file():
             return
         self._plot.setCurrentText(Plot.SPEED_UP)
-        self._kernels_alone = True
+        at = None
         if recorded is not None:
             self._wanted = str(Selection(recorded.row.label))
-            self._at = recorded.row.label, recorded.row.size, level
+            at = recorded.row.label, recorded.row.size, level
         self._wanted_baseline = _FIRST_LEVEL
-        self.open_results([path])
+        self.open_results([path], computing=True, at=at)
 
     # --- actions of the buttons ---
 
@@ -898,50 +844,50 @@ class BenchWindow(ToolWindow):
     def _show_state(self, text: str) -> None:
         self._state.setText(text)
 
-    def open_results(self, paths: list[Path]) -> None:
-        """Show the results of saved runs, merged, once they are read."""
+    def open_results(
+        self,
+        paths: list[Path],
+        *,
+        computing: bool = False,
+        at: tuple[str, str, str] | None = None,
+    ) -> None:
+        """Show the results of saved runs, merged, once they are read.
+
+        `computing`: without transfers. `at`: the label, size and level to be selected.
+        """
         if self._busy:  # its rows would be added to those of the files
             self._show_state("Measuring: cancel it to open results.")
             return
-        self._reading = paths
-        self._slow.start()
-        self._background.start(
-            _TOPIC,
-            lambda: merge([load(path) for path in paths]),
-            self._show_opened,
-            self._on_unreadable,
-        )
 
-    def _end_reading(self) -> str:
-        """Leave the files that are being read, if any; return their names."""
-        self._background.forget(_TOPIC)
-        self._slow.stop()
-        self._progress.setRange(0, 1)
-        names, self._reading = _names(self._reading), []
-        return names
+        def show(report: Report) -> None:
+            self._end_reading()
+            with QSignalBlocker(self._waiting):  # else the rows before would be drawn once more
+                self._waiting.setChecked(all_whole(report.rows) and not computing)
+            self.show_report(report)
+            if at is not None:
+                self._table.select(*at)
+            else:
+                self.form.set_preset(report.plan.name)  # Run measures the same here
+            self._show_state(f"Opened {names}.")
 
-    def _show_opened(self, report: Report) -> None:
-        names = self._end_reading()
-        with QSignalBlocker(self._waiting):  # else the rows before would be drawn once more
-            self._waiting.setChecked(all_whole(report.rows) and not self._kernels_alone)
-        self._kernels_alone = False
-        self.show_report(report)
-        at, self._at = self._at, None
-        if at is not None:
-            self._table.select(*at)
-        else:
-            self.form.set_preset(report.plan.name)  # Run measures the same here
-        self._show_state(f"Opened {names}.")
+        def failed(error: Exception) -> None:
+            self._end_reading()
+            if isinstance(error, AppError):
+                self._show_state(f"Not opened: {error.message}")
+            self.report(error)
 
-    def _on_unreadable(self, error: Exception) -> None:
-        self._end_reading()
-        if isinstance(error, AppError):
-            self._show_state(f"Not opened: {error.message}")
-        self.report(error)
-
-    def _on_slow_reading(self) -> None:
+        names = ", ".join(path.name for path in paths)
+        self._reading = True
         self._progress.setRange(0, 0)
-        self._show_state(f"Reading {_names(self._reading)}…")
+        self._show_state(f"Reading {names}…")
+        self._background.start(_TOPIC, lambda: merge([load(path) for path in paths]), show, failed)
+
+    def _end_reading(self) -> bool:
+        """Leave the files that are being read; return whether there were any."""
+        was, self._reading = self._reading, False
+        self._background.forget(_TOPIC)
+        self._progress.setRange(0, 1)
+        return was
 
     def _choose_file(
         self, title: str, name: str, kinds: str, write: Callable[[Path], object]
