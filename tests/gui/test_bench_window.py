@@ -58,7 +58,6 @@ from kernelscope.gui.tools import bench_window as module
 from kernelscope.gui.tools.bench_charts import (
     ChartView,
     SeriesStyle,
-    arranged,
     export,
     light,
     save_chart,
@@ -629,8 +628,8 @@ def test_bars_of_whole_runs_show_both_parts(qtbot: QtBot) -> None:
     view.show_chart(shown)
     bars = [item for item in view.getItem(0, 0).items if isinstance(item, pg.BarGraphItem)]
     lower, upper = bars[2].opts, bars[3].opts  # of GPU global, on a logarithmic axis
-    assert lower["height"][0] == pytest.approx(math.log10(2) - math.log10(shown.foot))
-    assert upper["height"][0] == pytest.approx(math.log10(9 / 2))
+    assert lower["width"][0] == pytest.approx(math.log10(2) - math.log10(shown.foot))
+    assert upper["width"][0] == pytest.approx(math.log10(9 / 2))
     assert lower["brush"].color().alpha() < upper["brush"].color().alpha()
     assert lower["brush"].color().rgb() == upper["brush"].color().rgb()
     names = [label.text for _, label in legend_of(view).items]
@@ -808,36 +807,9 @@ def test_what_groups_have_in_common_is_in_the_title() -> None:
     assert chart(Plot.BARS, Selection(None, "16×16"), rows).groups[2] == "MRI NLM"
 
 
-@pytest.mark.parametrize(
-    ("room", "most", "texts", "first"),
-    [
-        (90, 9, ["Custom mask,\n3×3,\ndivision one", "Custom mask,\n9×9,\ndivision one"], [0, 0]),
-        (50, 9, ["Custom mask,\n3×3,\ndivision one", "Custom mask,\n9×9,\ndivision one"], [0, 3]),
-        (50, 5, ["Custom\nmask,\n3×3", "Custom\nmask,\n9×9"], [0, 0]),
-        (20, 9, ["Cus…\nmask,\n3×3", "Cus…\nmask,\n9×9"], [0, 3]),
-    ],
-)
-def test_names_of_groups_are_horizontal_and_apart(
-    qtbot: QtBot, room: int, most: int, texts: list[str], first: list[int]
-) -> None:
-    class Metrics(QFontMetrics):
-        """Characters of 6 pixels, whatever fonts this computer has."""
-
-        def horizontalAdvance(self, text: str, *_: Any) -> int:  # type: ignore[override]  # noqa: N802
-            return 6 * len(text)
-
-        def elidedText(self, text: str, _mode: Any, width: int, *_: Any) -> str:  # type: ignore[override]  # noqa: N802
-            return text if 6 * len(text) <= width else f"{text[: width // 6 - 2]}…"
-
-    groups = ("Custom mask, 3×3, division one", "Custom mask, 9×9, division one")
-    found = arranged(groups, room, Metrics(QApplication.font()), most)
-    assert [name.text for name in found] == texts
-    assert [name.first for name in found] == first
-
-
 @pytest.mark.parametrize("width", [640, 960, 1400])
 def test_many_groups_fit_into_the_plot(qtbot: QtBot, width: int) -> None:
-    labels = [f"Filter number {number}, mask size 3" for number in range(30)]
+    labels = [f"Filter number {number}, mask size 3" for number in range(20)]
     view = ChartView()
     qtbot.addWidget(view)
     view.resize(width, 400)
@@ -845,12 +817,31 @@ def test_many_groups_fit_into_the_plot(qtbot: QtBot, width: int) -> None:
     view.show_chart(chart(Plot.BARS, Selection(None, "16×16"), rows))
     view.show()
     view.grab()
-    axis = view.getItem(0, 0).getAxis("bottom")
-    assert len(axis.names) == 30
-    assert {name.first > 0 for name in axis.names} == {False, True}, "on two levels"
-    x = (15 - axis.range[0]) / (axis.range[1] - axis.range[0]) * axis.width()
-    below = view.mapFromScene(axis.mapToScene(x, axis.height() / 2))
-    assert view.group_at(below).splitlines() == [*labels[15:16], "CPU serial: 1,000 ms"]
+    axis = view.getItem(0, 0).getAxis("left")
+    longest = max(map(QFontMetrics(QApplication.font()).horizontalAdvance, labels))
+    assert longest < axis.width() < width / 2, "names are in full beside the bars"
+    y = (15 - axis.range[0]) / (axis.range[1] - axis.range[0])
+    y = (1 - y) * axis.height() if axis.range[0] > axis.range[1] else y * axis.height()
+    beside = view.mapFromScene(axis.mapToScene(axis.width() / 2, y))
+    assert view.group_at(beside).splitlines() == [*labels[15:16], "CPU serial: 1,000 ms"]
+
+
+@pytest.mark.parametrize(("height", "shown"), [(600, True), (200, False)])
+def test_values_stand_beside_bars_that_are_as_high_as_a_line(
+    qtbot: QtBot, height: int, shown: bool
+) -> None:
+    view = ChartView()
+    qtbot.addWidget(view)
+    view.resize(900, height)
+    rows = [row(label=f"Filter {number}", seconds=(1.0 + number,)) for number in range(20)]
+    view.show_chart(chart(Plot.BARS, Selection(None, "16×16"), rows))
+    view.show()
+    view.grab()
+    texts = [each for each in view.getItem(0, 0).items if isinstance(each, pg.TextItem)]
+    assert [each.isVisible() for each in texts] == [shown] * 20
+    edge = view.getItem(0, 0).getViewBox().sceneBoundingRect().right()
+    ends = [each.mapRectToScene(each.boundingRect()).right() for each in texts]
+    assert max(ends) <= edge or not shown
 
 
 def test_rows_on_the_same_part_are_one_point() -> None:
@@ -878,9 +869,9 @@ def test_outliers_of_bars_are_drawn(qtbot: QtBot) -> None:
     view.show_chart(chart(Plot.BARS, Selection("Mean, mask size 3"), [row(seconds=repeats)]))
     plot = view.getItem(0, 0)
     curves = (item for item in plot.items if isinstance(item, pg.PlotDataItem))
-    drawn = [tuple(map(float, item.yData)) for item in curves]
+    drawn = [tuple(map(float, item.xData)) for item in curves]
     assert tuple(1e3 * each for each in repeats) in drawn
-    assert plot.viewRange()[1][1] > 3000
+    assert plot.viewRange()[0][1] > 3000
 
 
 def test_a_change_of_theme_is_followed_and_destroys_no_widget_under_qt(

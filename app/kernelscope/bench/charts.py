@@ -73,9 +73,9 @@ class Chart:
     x: str
     y: str
     series: tuple[Series, ...]
-    groups: tuple[str, ...] = ()  # names below groups of bars; empty for curves
+    groups: tuple[str, ...] = ()  # names beside groups of bars; empty for curves
     ticks: tuple[tuple[float, str], ...] = ()  # marks on the x axis of curves; empty for numbers
-    log: bool = True  # whether the axes are logarithmic; in bar charts only the y axis is
+    log: bool = True  # whether the axes are logarithmic; of bars, that of values
     foot: float = 1.0  # value at the foot of the bars on a logarithmic axis
     note: str = ""  # further remarks, such as the origin of the published figures; may be empty
     stacked: bool = False  # whether bars are stacked

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pyqtgraph as pg
-from PySide6.QtCore import QBuffer, QEvent, QEventLoop, QPoint, QPointF, QRectF, QSize, Qt, QTimer
+from PySide6.QtCore import QBuffer, QEvent, QEventLoop, QPoint, QPointF, QRectF, Qt, QTimer
 from PySide6.QtGui import (
     QColor,
-    QFont,
     QFontMetrics,
     QHelpEvent,
     QImage,
@@ -35,140 +34,16 @@ from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import dressed, look_at_every_item, wrapped
 from kernelscope.schema.levels import colour
 
-_FEW_LINES = 3
-"""Lines of a name that are read at a glance; a longer one gets twice the width where possible."""
-
-_MOST_HEIGHT = 0.3  # share of a plot's height that names take in full
-_GAP = 6  # pixels between two names, and between the axis and the names
-PADDING = 0.02  # room left and right of the groups, as a share of their width
-
-
-@dataclass(frozen=True)
-class GroupName:
-    """The name of a group of bars as it is written: its lines, and which line is its first."""
-
-    text: str
-    first: int
+_NAME_WIDTH = 220  # pixels of a line in the name of a group of bars
 
 
 class PlainAxis(pg.AxisItem):  # type: ignore[misc]
-    """Writes powers of ten as plain numbers, and the names of groups below each other."""
-
-    def __init__(self, side: str) -> None:
-        self._groups: tuple[str, ...] = ()
-        self.names: list[GroupName] = []
-        super().__init__(side)
-
-    def name_groups(self, groups: Sequence[str], width: float) -> None:
-        """Write names at 0, 1, 2…, now for a width in pixels, and later for that of the axis."""
-        self._groups = tuple(groups)
-        self.setTicks([[]])
-        self._arrange(width)
-
-    def resizeEvent(self, event: Any = None) -> None:
-        super().resizeEvent(event)
-        if self._groups:
-            self._arrange(self.width())
-
-    def _arrange(self, width: float) -> None:
-        metrics = QFontMetrics(_small_font())
-        room = width / len(self._groups) / (1 + 2 * PADDING)
-        view = self.getViewWidget()
-        height = view.height() if view is not None else 0
-        most = max(_FEW_LINES, int(_MOST_HEIGHT * height / metrics.lineSpacing()))
-        self.names = arranged(self._groups, room, metrics, most)
-        lines = max(name.first + 1 + name.text.count("\n") for name in self.names)
-        self.setHeight(lines * metrics.lineSpacing() + 2 * _GAP)
-        self.picture = None
-        self.update()
+    """Writes powers of ten as plain numbers."""
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         if not self.logMode:
             return list(super().tickStrings(values, scale, spacing))
         return [_power(value) for value in values]
-
-    def drawPicture(self, p: QPainter, axisSpec: Any, tickSpecs: Any, textSpecs: Any) -> None:  # noqa: N803
-        super().drawPicture(p, axisSpec, tickSpecs, textSpecs)
-        if not self.names:
-            return
-        p.setFont(_small_font())
-        spacing = p.fontMetrics().lineSpacing()
-        least, most = self.range
-        faint = QColor(self.pen().color())
-        faint.setAlpha(90)
-        for number, name in enumerate(self.names):
-            x = (number - least) / (most - least) * self.width()
-            top = _GAP + name.first * spacing
-            if name.first:  # the line shows which bars a name further below belongs to
-                p.setPen(faint)
-                p.drawLine(QPointF(x, 2), QPointF(x, top - 1))
-            half = max(map(p.fontMetrics().horizontalAdvance, name.text.split("\n"))) / 2
-            x = max(min(x, self.width() - half), half)  # beyond the axis nothing is drawn
-            p.setPen(self.textPen())
-            p.drawText(QRectF(x - 500, top, 1000, 1000), _CENTRED, name.text)
-
-
-_CENTRED = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop
-
-
-def _small_font() -> QFont:
-    font = QApplication.font()
-    font.setPointSizeF(0.9 * font.pointSizeF())
-    return font
-
-
-def arranged(
-    groups: Sequence[str], room: float, metrics: QFontMetrics, most: int
-) -> list[GroupName]:
-    """Return the names of groups, horizontal and apart from each other.
-
-    They stand on one level, or on two in turn, where each has twice the room. Where they would take
-    more than `most` lines, parts that all groups of a filter share are left out, and then the ends
-    of names. `room`: from the middle of a group to the next, in pixels.
-    """
-    for names in (groups, without_shared(groups)):
-        found = []
-        for levels in (1, 2):
-            width = levels * room - _GAP
-            if max(map(metrics.horizontalAdvance, " ".join(names).split())) <= width:
-                found.append(_placed([broken(name, width, metrics) for name in names], levels))
-        if found and (_lines(found[0]) <= _FEW_LINES or len(found) == 1):
-            found = found[:1]
-        found = [each for each in found if _lines(each) <= most]
-        if found:
-            return min(reversed(found), key=_lines)
-    width = 2 * room - _GAP
-    texts = [broken(name, width, metrics).split("\n") for name in names]
-    end, kept = Qt.TextElideMode.ElideRight, max(most // 2, 1)
-    for lines in texts:
-        if len(lines) > kept:
-            lines[kept - 1 :] = [" ".join(lines[kept - 1 :])]
-    cut = ["\n".join(metrics.elidedText(line, end, int(width)) for line in each) for each in texts]
-    return _placed(cut, 2)
-
-
-def _placed(texts: Sequence[str], levels: int) -> list[GroupName]:
-    """Return names on levels in turn, each level below the last line of the one before."""
-    first, found = 0, {}
-    for level in range(min(levels, len(texts))):
-        own = texts[level::levels]
-        found.update({level + levels * n: GroupName(each, first) for n, each in enumerate(own)})
-        first += 1 + max(text.count("\n") for text in own)
-    return [found[number] for number in range(len(texts))]
-
-
-def _lines(names: Sequence[GroupName]) -> int:
-    return max(name.first + 1 + name.text.count("\n") for name in names)
-
-
-def without_shared(groups: Sequence[str]) -> list[str]:
-    parts = [group.split(", ") for group in groups]
-    found = []
-    for own in parts:
-        family = [each for each in parts if each[0] == own[0]]
-        shared = set.intersection(*map(set, family)) if len(family) > 1 else set()
-        found.append(", ".join([own[0], *(part for part in own[1:] if part not in shared)]))
-    return found
 
 
 def staggered(centres: Sequence[float], widths: Sequence[float]) -> list[int]:
@@ -181,14 +56,6 @@ def staggered(centres: Sequence[float], widths: Sequence[float]) -> list[int]:
         ends[line : line + 1] = [centre + width / 2]
         lines.append(line)
     return lines
-
-
-def broken(name: str, room: float, metrics: QFontMetrics) -> str:
-    """Return a name on lines of at most `room` pixels, each of its parts on lines of its own."""
-    if metrics.horizontalAdvance(name) <= room:
-        return name
-    parts = (wrapped(f"{part},", room, metrics) for part in name.split(", "))
-    return "\n".join(line for lines in parts for line in lines).removesuffix(",")
 
 
 def _power(exponent: float) -> str:
@@ -274,6 +141,8 @@ AXIS_WIDTH, SAMPLE_WIDTH = 70, 60
 
 
 class Painter:
+    values_on = "left"  # the axis of values
+
     def __init__(self, shown: Chart, plot: Any, palette: QPalette) -> None:
         self._chart, self._plot, self._palette = shown, plot, palette
         self._texts: list[Any] = []  # the values written over bars
@@ -296,10 +165,8 @@ class Painter:
         if len(dots) > len(xs):
             faint = QColor(colour)
             faint.setAlpha(110)
-            self._plot.plot(
-                *zip(*dots, strict=True), pen=None, symbol="o", symbolSize=3,
-                symbolPen=None, symbolBrush=faint, useCache=False,
-            )  # fmt: skip
+            symbol = {"symbol": "o", "symbolSize": 3, "symbolPen": None, "symbolBrush": faint}
+            self._draw_at(dots, pen=None, useCache=False, **symbol)
 
     def _whiskers(
         self, xs: Sequence[float], series: Series, colour: QColor, to: Callable[[float], float]
@@ -312,8 +179,13 @@ class Painter:
             for end in (point.low, point.high)
         ]
         if ends:
-            pen = pg.mkPen(colour, width=1.5)
-            self._plot.plot(*zip(*ends, strict=True), pen=pen, connect="pairs")
+            self._draw_at(ends, pen=pg.mkPen(colour, width=1.5), connect="pairs")
+
+    def _draw_at(self, points: Sequence[tuple[float, float]], **style: Any) -> None:
+        """Draw places and their values."""
+        places, values = zip(*points, strict=True)
+        both = (places, values) if self.values_on == "left" else (values, places)
+        self._plot.plot(*both, **style)
 
 
 class CurvePainter(Painter):
@@ -361,13 +233,7 @@ class CurvePainter(Painter):
         )
 
 
-_MOST_TEXTS, _MOST_LEVEL = 70, 10
-"""Bars that have their values written, and that have them written level."""
-
-_ROOM_UPRIGHT, _ROOM_LEVEL = 0.26, 0.12
-"""Above the highest bar, for its value: as shares of the heights."""
-
-_MOST_VALUES = 0.5  # share of the height that upright values may take
+_MOST_VALUES = 0.5  # share of the width that values beside bars may take
 
 
 class _BarSample(pg.ItemSample):  # type: ignore[misc]
@@ -380,6 +246,10 @@ class _BarSample(pg.ItemSample):  # type: ignore[misc]
 
 
 class BarPainter(Painter):
+    """Draws bars from the left to the right, so that names and values stand beside them."""
+
+    values_on = "bottom"
+
     def draw(self) -> list[tuple[Any, str]]:
         chart_ = self._chart
         count = 1 if chart_.stacked else max(1, len(chart_.series))
@@ -387,104 +257,80 @@ class BarPainter(Painter):
         entries = []
         ground = self._to(chart_.foot) if chart_.log else 0.0
         foot = [0.0] * len(chart_.groups)
-        bars_in_all = count * len(chart_.groups)
         for number, series in enumerate(chart_.series):
             style = self._style(series)
             shift = 0.0 if chart_.stacked else (number - (count - 1) / 2) * width
-            xs = [point.x + shift for point in series.points]
+            places = [point.x + shift for point in series.points]
             feet = [foot[int(p.x)] if chart_.stacked else ground for p in series.points]
-            heights = [self._to(point.y) for point in series.points]
+            lengths = [self._to(point.y) for point in series.points]
             inner = [None if p.inner is None else self._to(p.inner) for p in series.points]
-            tops = (
-                [f + h for f, h in zip(feet, heights, strict=True)] if chart_.stacked else heights
+            ends = (
+                [f + h for f, h in zip(feet, lengths, strict=True)] if chart_.stacked else lengths
             )
-            lower = [top if i is None else min(i, top) for i, top in zip(inner, tops, strict=True)]
+            lower = [end if i is None else min(i, end) for i, end in zip(inner, ends, strict=True)]
             split = any(i is not None for i in inner)
-            self._bars(xs, feet, lower, 0.9 * width, style.brush(split), style.pen())
-            upper = self._bars(xs, lower, tops, 0.9 * width, style.brush(), style.pen(), split)
+            self._bars(places, feet, lower, 0.9 * width, style.brush(split), style.pen())
+            upper = self._bars(places, lower, ends, 0.9 * width, style.brush(), style.pen(), split)
             entries.append((_BarSample(upper), self._name(series)))
             if not chart_.stacked:
                 text = self._palette.color(QPalette.ColorRole.Text)
-                self._dots(xs, series, text, self._to)
-                self._whiskers(xs, series, text, self._to)
-            for x, point, height in zip(xs, series.points, heights, strict=True):
-                foot[int(point.x)] += height
-                if not chart_.stacked and bars_in_all <= _MOST_TEXTS:
-                    above = max(height, *map(self._to, (point.high, *point.repeats)), ground)
-                    self._write(x, above, point.text)
+                self._dots(places, series, text, self._to)
+                self._whiskers(places, series, text, self._to)
+            for place, point, length in zip(places, series.points, lengths, strict=True):
+                foot[int(point.x)] += length
+                if not chart_.stacked:
+                    beyond = max(length, *map(self._to, (point.high, *point.repeats)), ground)
+                    self._write(place, beyond, point.text)
         if any(p.inner is not None for s in chart_.series for p in s.points):
             entries += self._tones()
         if chart_.stacked:
             for group, total in enumerate(foot):
                 self._write(group, total, f"{total:.3g}")
-        axis = self._plot.getAxis("bottom")
-        self._name_groups(axis)
+        metrics, axis = QFontMetrics(QApplication.font()), self._plot.getAxis("left")
+        names = [wrapped(each, _NAME_WIDTH, metrics) for each in chart_.groups]
+        axis.setTicks([[(place, "\n".join(lines)) for place, lines in enumerate(names)]])
+        longest = max(metrics.horizontalAdvance(line) for lines in names for line in lines)
+        axis.setWidth(longest + metrics.height())  # or it would grow once it is in view
         axis.setStyle(tickLength=0)
-        self._plot.getAxis("left").setLogMode(chart_.log)
-        self._plot.setXRange(-0.5, len(chart_.groups) - 0.5, padding=PADDING)
+        self._plot.getAxis("bottom").setLogMode(chart_.log)
+        box = self._plot.getViewBox()
+        box.invertY(True)  # the first group is on top
+        self._plot.setYRange(-0.5, len(chart_.groups) - 0.5, padding=0.02)
         values = [(p.low, p.high, *p.repeats) for s in chart_.series for p in s.points]
         tops = foot if chart_.stacked else [self._to(max(each)) for each in values]
         lows = [self._to(min(each)) for each in values] if chart_.log else []
         self._bar_share = width / max(1, len(chart_.groups))
-        self._heights = ground, max([ground, *tops]), min([ground, *lows])
-        self._upright = False
-        self._many = not chart_.stacked and bars_in_all > _MOST_LEVEL
+        self._range = min([ground, *lows]), ground, max([ground, *tops])
         self.fit()
-        self._plot.getViewBox().sigResized.connect(self.fit)
+        box.sigResized.connect(self.fit)
         return entries
 
     def fit(self, *_: object) -> None:
-        """Leave room for the values above the bars, which takes more of a low plot."""
-        self._turn()
-        ground, top, bottom = self._heights
-        room = (top - bottom) or 1.0
-        below = 0.04 * room * (bottom < ground)
-        axis = self._plot.getAxis("bottom")
-        above = (self._upright_share(axis) if self._upright else _ROOM_LEVEL) * room
-        self._plot.setYRange(bottom - below, top + above, padding=0)
-        # Upright values stand side by side as long as each has the room of a line.
-        line = QFontMetrics(QApplication.font()).height()
-        fits = self._plot.getViewBox().width() * self._bar_share >= 0.8 * line
+        """Leave room for the values beside the bars, as far as these are as high as a line."""
+        box, metrics = self._plot.getViewBox(), QFontMetrics(QApplication.font())
+        fits = box.height() * self._bar_share >= 0.8 * metrics.height()
+        widths = [metrics.horizontalAdvance(text.toPlainText()) for text in self._texts]
         for text in self._texts:
-            text.setVisible(fits or not self._upright or not self._plot.getViewWidget().isVisible())
-
-    def _turn(self) -> None:
-        """Write the values upright where they would touch beside each other."""
-        metrics = QFontMetrics(QApplication.font())
-        room = self._plot.getViewBox().width() * self._bar_share
-        longest = max(
-            (metrics.horizontalAdvance(each.toPlainText()) for each in self._texts), default=0
-        )
-        self._upright = not self._chart.stacked and (self._many or longest > room)
-        for text in self._texts:
-            text.setAngle(90 if self._upright else 0)
-            text.setAnchor((0, 0.5) if self._upright else (0.5, 1))
-
-    def _upright_share(self, axis: PlainAxis) -> float:
-        metrics = QFontMetrics(QApplication.font())
-        texts = [point.text for series in self._chart.series for point in series.points]
-        longest = max(map(metrics.horizontalAdvance, texts), default=0) + metrics.height()
-        view = self._plot.getViewWidget()
-        if view.isVisible():
-            height = self._plot.getViewBox().height()
-        else:  # nothing is laid out yet
-            lines = 2 + len(view.note_lines)  # the title's and those of the note
-            height = view.height() - axis.height() - lines * metrics.height()
-        share = min(_MOST_VALUES, longest / max(height, 1))
-        return float(max(_ROOM_UPRIGHT, share / (1 - share)))
+            text.setVisible(fits)
+        longest = (max(widths, default=0) if fits else 0) + metrics.height()
+        share = min(_MOST_VALUES, longest / max(box.width(), 1))
+        least, ground, most = self._range
+        span = (most - least) or 1.0
+        below = 0.02 * span if least < ground else 0.0
+        self._plot.setXRange(least - below, most + share / (1 - share) * span, padding=0)
 
     def _bars(
         self,
-        xs: Sequence[float],
+        places: Sequence[float],
         feet: Sequence[float],
-        tops: Sequence[float],
+        ends: Sequence[float],
         width: float,
         brush: Any,
         pen: Any,
         shown: bool = True,
     ) -> Any:
-        heights = [top - foot for foot, top in zip(feet, tops, strict=True)]
-        bars = pg.BarGraphItem(x=xs, y0=feet, height=heights, width=width, brush=brush, pen=pen)
+        lengths = [end - foot for foot, end in zip(feet, ends, strict=True)]
+        bars = pg.BarGraphItem(x0=feet, y=places, width=lengths, height=width, brush=brush, pen=pen)
         if shown:
             self._plot.addItem(bars)
         return bars
@@ -498,20 +344,13 @@ class BarPainter(Painter):
             entries.append((_BarSample(sample), text))
         return entries
 
-    def _name_groups(self, axis: PlainAxis) -> None:
-        """Write the names of the groups; the axis does it again once it is laid out."""
-        metrics = QFontMetrics(QApplication.font())
-        legend = max(metrics.horizontalAdvance(self._name(each)) for each in self._chart.series)
-        view = self._plot.getViewWidget()
-        axis.name_groups(self._chart.groups, view.width() - AXIS_WIDTH - SAMPLE_WIDTH - legend)
-
     def _to(self, value: float) -> float:
         return log10(value) if self._chart.log else value
 
-    def _write(self, x: float, y: float, text: str) -> None:
+    def _write(self, place: float, value: float, text: str) -> None:
         colour = self._palette.color(QPalette.ColorRole.Text)
-        item = pg.TextItem(text, colour, anchor=(0.5, 1))
-        item.setPos(x, y)
+        item = pg.TextItem(text, colour, anchor=(0, 0.5))
+        item.setPos(value, place)
         self._texts.append(item)
         self._plot.addItem(item, ignoreBounds=True)
 
@@ -549,15 +388,15 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         plot = self.addPlot(0, 0, axisItems=axes, enableMenu=False)
         plot.hideButtons()
         text = palette.color(QPalette.ColorRole.Text)
-        for side, label in (("left", shown.y), ("bottom", shown.x)):
-            axis = axes[side]
+        painter = BarPainter if shown.groups else CurvePainter
+        for side, axis in axes.items():
+            label = shown.y if side == painter.values_on else shown.x
             axis.setPen(theme.quiet_text(palette))
             axis.setTextPen(text)
             axis.enableAutoSIPrefix(False)
             if label:
                 axis.setLabel(label, color=text.name(), **{"font-size": _SMALL})
-        plot.showGrid(x=not shown.groups, y=True, alpha=0.2)
-        painter = BarPainter if shown.groups else CurvePainter
+        plot.showGrid(x=True, y=not shown.groups, alpha=0.2)
         self._painter = painter(shown, plot, palette)
         self._add_legend(self._painter.draw(), text)
         self._fit_title()
@@ -597,7 +436,8 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         font = QApplication.font()
         font.setPointSizeF(_TITLE_POINTS)
         metrics = QFontMetrics(font)
-        room = self.width() - self._legend_width - AXIS_WIDTH - _NOTE_MARGIN
+        axis = max(AXIS_WIDTH, plot.getAxis("left").width())
+        room = self.width() - self._legend_width - axis - _NOTE_MARGIN
         lines = wrapped(shown.title, room, metrics)
         text = (self._own or self.palette()).color(QPalette.ColorRole.Text)
         title = "<br>".join(map(html.escape, lines))
@@ -645,7 +485,7 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         if shown is None or not shown.groups:
             return ""
         plot, at = self.getItem(0, 0), self.mapToScene(pos)
-        number = round(plot.vb.mapSceneToView(at).x())
+        number = round(plot.vb.mapSceneToView(at).y())
         if not (plot.sceneBoundingRect().contains(at) and 0 <= number < len(shown.groups)):
             return ""
         unit = " ms" if shown.y.endswith(" in ms") else ""
@@ -686,14 +526,19 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self.hide()
 
 
-_FILE_SIZE = QSize(1200, 720)
+_FILE_WIDTH, _FILE_HEIGHTS = 1200, (720, 1400)
+_BAR_HEIGHT, _BESIDE_BARS = 16, 120
+"""Pixels that a bar with its value takes, and that a file has above and below the bars."""
+
 _SCALE = 2  # pixels of a PNG for each pixel of the drawing, in x and y
 
 
 def save_chart(shown: Chart, path: Path) -> None:
     """Draw a chart, dark on white, into a PNG or, by the name's ending, an SVG."""
     view = ChartView(light())
-    view.resize(_FILE_SIZE)
+    bars = len(shown.groups) * (1 if shown.stacked else len(shown.series))
+    least, most = _FILE_HEIGHTS
+    view.resize(_FILE_WIDTH, min(max(least, _BAR_HEIGHT * bars + _BESIDE_BARS), most))
     view.show_chart(shown)
     drawn = _as_svg(view, shown.title) if path.suffix.lower() == ".svg" else _as_png(view)
     view.show_chart(None)  # destroys the plot in Qt's order
@@ -705,7 +550,7 @@ def _as_svg(view: ChartView, title: str) -> bytes:
     target = QSvgGenerator()
     target.setOutputDevice(buffer)
     target.setResolution(view.logicalDpiX())
-    target.setSize(_FILE_SIZE)
+    target.setSize(view.size())
     target.setViewBox(QRectF(view.rect()))
     target.setTitle(title)
     painter = QPainter(target)
@@ -715,7 +560,7 @@ def _as_svg(view: ChartView, title: str) -> bytes:
 
 
 def _as_png(view: ChartView) -> bytes:
-    image = QImage(_FILE_SIZE * _SCALE, QImage.Format.Format_RGB32)
+    image = QImage(view.size() * _SCALE, QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(_SCALE)
     painter = QPainter(image)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
