@@ -114,7 +114,8 @@ def states(window: BatchWindow) -> list[FileState]:
 
 def shown(window: BatchWindow) -> list[str]:
     model = window.table.model()
-    return [model.index(row, 0).data() for row in range(model.rowCount())]
+    rows = (row for row in range(model.rowCount()) if not window.table.isRowHidden(row))
+    return [model.index(row, 0).data() for row in rows]
 
 
 def test_files_of_a_folder_are_filtered_into_the_folder_next_to_it(
@@ -144,12 +145,17 @@ def test_a_bad_file_shows_its_reason_and_the_others_go_on(
     batch.only_failed.click()
     assert shown(batch) == ["2.png"]
     model = batch.table.model()
-    assert model.index(0, 2).data() == "Failed"
-    assert "this is no image" in model.index(0, 3).data()
-    spoken = model.index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole)
+    assert model.index(2, 2).data() == "Failed"
+    assert "this is no image" in model.index(2, 3).data()
+    spoken = model.index(2, 0).data(Qt.ItemDataRole.AccessibleTextRole)
     assert spoken.startswith("2.png, failed, this is no image")
+    batch.table.selectAll()
+    assert batch.table.selected() == [2]
     batch.only_failed.click()
     assert len(shown(batch)) == COUNT
+    batch.only_failed.click()
+    batch.remove(batch.table.selected() or [2])
+    assert len(shown(batch)) == COUNT - 1, "without failures, all are shown"
 
 
 def test_a_pause_holds_the_batch_and_resume_goes_on(

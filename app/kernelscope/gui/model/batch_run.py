@@ -99,6 +99,9 @@ class BatchQueue:
         self._places = {row.item.source: place for place, row in enumerate(self.rows)}
         self._counts = Counter(row.state for row in self.rows)
 
+    def place(self, source: Path) -> int | None:
+        return self._places.get(source)
+
     def without(self, places: Collection[int]) -> list[Item]:
         return [row.item for place, row in enumerate(self.rows) if place not in places]
 
@@ -108,7 +111,7 @@ class BatchQueue:
             item, state, outcome = event.item, event.status, event
         else:
             item, state, outcome = *event, None
-        place = self._places.get(item.source)
+        place = self.place(item.source)
         if place is not None:
             self._set(self.rows[place], state)
             self.rows[place].outcome = outcome

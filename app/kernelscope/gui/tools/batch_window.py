@@ -377,47 +377,28 @@ _BUSY = (FileState.READING, FileState.FILTERING, FileState.WRITING)
 
 
 class BatchRows(QAbstractTableModel):
-    """The rows of a queue: all of them, or those that failed."""
+    """The rows of a queue."""
 
     def __init__(self, queue: BatchQueue, thumbnails: Thumbnails) -> None:
         super().__init__(thumbnails)
         self._queue, self._thumbnails = queue, thumbnails
-        self._only: list[int] | None = None
-        self._rows: dict[Path, int] = {}
         thumbnails.made.connect(self._on_made)
-        self.show_all()
 
-    def show_all(self) -> None:
-        self._reset(None)
-
-    def show_failed(self) -> None:
-        rows = self._queue.rows
-        self._reset([k for k, row in enumerate(rows) if row.state is FileState.FAILED])
-
-    def _reset(self, only: list[int] | None) -> None:
+    def reset(self) -> None:
         self.beginResetModel()
-        self._only = only
-        places = range(len(self._queue)) if only is None else only
-        sources = (self._queue.rows[place].item.source for place in places)
-        self._rows = {source: row for row, source in enumerate(sources)}
         self.endResetModel()
 
     def refresh(self, places: Iterable[int]) -> None:
-        changed = [self._rows.get(self._queue.rows[place].item.source) for place in places]
-        rows = [row for row in changed if row is not None]
-        if rows:
+        if rows := list(places):
             self.dataChanged.emit(self.index(min(rows), 0), self.index(max(rows), _RESULT))
 
-    def place(self, row: int) -> int:
-        return row if self._only is None else self._only[row]
-
     def row(self, index: Index) -> FileRow:
-        return self._queue.rows[self.place(index.row())]
+        return self._queue.rows[index.row()]
 
     # --- Qt ---
 
     def rowCount(self, parent: Index = _ROOT) -> int:
-        return 0 if parent.isValid() else len(self._rows)
+        return 0 if parent.isValid() else len(self._queue)
 
     def columnCount(self, parent: Index = _ROOT) -> int:
         return 0 if parent.isValid() else len(_HEADINGS)
@@ -445,9 +426,9 @@ class BatchRows(QAbstractTableModel):
         return None
 
     def _on_made(self, path: Path) -> None:
-        row = self._rows.get(path)
-        if row is not None:
-            index = self.index(row, _FILE)
+        place = self._queue.place(path)
+        if place is not None:
+            index = self.index(place, _FILE)
             self.dataChanged.emit(index, index, [_Roles.DecorationRole])
 
 
@@ -523,7 +504,8 @@ class BatchTable(QTableView):
             self.result_wanted.emit(row.item.target)
 
     def selected(self) -> list[int]:
-        return [self._shown.place(each.row()) for each in self.selectionModel().selectedRows()]
+        rows = [each.row() for each in self.selectionModel().selectedRows()]
+        return [row for row in rows if not self.isRowHidden(row)]  # to select all takes those too
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.matches(QKeySequence.StandardKey.Delete):
@@ -811,10 +793,10 @@ class BatchWindow(ToolWindow):
         self.form.show_recipe()
 
     def _show_rows(self) -> None:
-        if self.only_failed.isChecked() and self.queue.failed:
-            self._rows.show_failed()
-        else:
-            self._rows.show_all()
+        self._rows.reset()
+        only = self.only_failed.isChecked() and self.queue.failed
+        for place, row in enumerate(self.queue.rows if only else ()):
+            self.table.setRowHidden(place, row.state is not FileState.FAILED)
         self._stack.setCurrentIndex(1 if self.queue.rows else 0)
         self._show_state()
 
