@@ -18,9 +18,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import slabs
 from kernelscope.backends.cuda.probe import probe
 from kernelscope.base import memory
+from kernelscope.library.session import session
 from tests import builds
 from tests.paths import ROOT
 from tests.patience import PATIENCE
@@ -107,6 +109,33 @@ def no_leaked_threads() -> Iterator[None]:
 def memory_is_asked_for() -> None:
     """Have the first test for free memory ask the system, or what stands in for it."""
     memory._noted.clear()
+
+
+@pytest.fixture
+def backend() -> Iterator[CpuBackend]:
+    backend = CpuBackend(threads=2)
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def backends(backend: CpuBackend) -> dict[str, CpuBackend]:
+    """The processor alone, as the engine takes it."""
+    return {"cpu": backend}
+
+
+@pytest.fixture
+def closed_session() -> Iterator[None]:
+    """End the threads that the library's session of the process keeps for the next call."""
+    yield
+    session().close()
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture

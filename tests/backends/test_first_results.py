@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,13 +24,6 @@ from kernelscope.images.image import Image
 from tests.patience import PATIENCE
 
 PICTURE = Image.from_array(np.random.default_rng(0).integers(0, 256, (40, 50), np.uint8), "a")
-
-
-@pytest.fixture
-def backend() -> Iterator[CpuBackend]:
-    backend = CpuBackend(threads=1)
-    yield backend
-    backend.close()
 
 
 def test_numpy_computes_until_the_code_is_ready(backend: CpuBackend) -> None:

@@ -43,13 +43,6 @@ RECIPE = Recipe((Step.create("mean", {}),))
 
 
 @pytest.fixture
-def backend() -> Iterator[CpuBackend]:
-    backend = CpuBackend(threads=1)
-    yield backend
-    backend.close()
-
-
-@pytest.fixture
 def items(tmp_path: Path) -> list[Item]:
     """Eight pictures and their places."""
     (tmp_path / "in").mkdir()

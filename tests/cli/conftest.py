@@ -6,7 +6,5 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def own_folder(here: Path) -> None:
+    """Commands write into the folder in which they run."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -90,13 +89,6 @@ def test_which_values_have_none(filter_id: str, values: dict[str, object], numbe
     assert len(Step.create(filter_id, values).without_effect(grey=False)) == number
 
 
-@pytest.fixture
-def cpu() -> Iterator[CpuBackend]:
-    backend = CpuBackend()
-    yield backend
-    backend.close()
-
-
 OF_COLOURS = [
     pytest.param(spec.id, each.name, id=f"{spec.id}-{each.name}")
     for spec in filters.discover().values()
@@ -108,7 +100,7 @@ OF_COLOURS = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("filter_id", "name"), OF_COLOURS)
 def test_those_of_colours_act_there_and_have_no_effect_in_grey(
-    filter_id: str, name: str, cpu: CpuBackend
+    filter_id: str, name: str, backend: CpuBackend
 ) -> None:
     parameter = filters.get(filter_id).parameter(name)
     values = parameter.default, parameter.variants(parameter.default, 3)[-1]
@@ -124,7 +116,7 @@ def test_those_of_colours_act_there_and_have_no_effect_in_grey(
         assert (requests[0].work == requests[1].work) is requests[0].is_grey
         said = [name in [chip.name for chip in each.chips()] for each in requests]
         assert said == [not each.is_grey for each in requests]
-        return [execute(each, {"cpu": cpu}).image.planes for each in requests]
+        return [execute(each, {"cpu": backend}).image.planes for each in requests]
 
     one, other = results(colour)
     assert (one != other).any()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,10 @@ from kernelscope.files import read_image
 from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.images.levels import given_levels, own_levels, with_levels
 from kernelscope.images.volume import Volume
-from kernelscope.library.session import session
 from kernelscope.schema.samples import Kind
 from tests.cli.running import refused, run
+
+pytestmark = pytest.mark.usefixtures("closed_session")
 
 FLOATS = np.linspace(0, 510, 24 * 20, dtype=np.float32).reshape(24, 20)
 SIGNED = {
@@ -36,12 +36,6 @@ RECIPE = '{{"format": "kernelscope recipe", "version": 3, "steps": [{{"filter": 
 
 def picture(name: str, samples: NDArray[Any]) -> None:
     tifffile.imwrite(name, samples, photometric="minisblack")
-
-
-@pytest.fixture(autouse=True)
-def closed_session() -> Iterator[None]:
-    yield
-    session().close()
 
 
 def signed(dtype: str, shape: tuple[int, ...] = (3, 12, 10)) -> NDArray[Any]:

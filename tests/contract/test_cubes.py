@@ -6,7 +6,6 @@ with every border; floats come as near as their rounding allows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
@@ -66,13 +65,6 @@ def request_for(
     return Request.create(scan, filter_id, parameters, border=border, **more)
 
 
-@pytest.fixture
-def cpu() -> Iterator[CpuBackend]:
-    backend = CpuBackend(2)
-    yield backend
-    backend.close()
-
-
 def assert_equal(actual: NDArray[Any], wanted: NDArray[Any], label: object) -> None:
     assert actual.dtype == wanted.dtype, label
     if wanted.dtype.kind == "f":
@@ -90,14 +82,16 @@ def test_every_choice_has_a_case() -> None:
 
 
 @each
-def test_every_level_of_the_processor_equals_the_oracle(filter_id: str, cpu: CpuBackend) -> None:
+def test_every_level_of_the_processor_equals_the_oracle(
+    filter_id: str, backend: CpuBackend
+) -> None:
     """In all pairs of case, border, type, shape and level."""
     levels = [level.id for level in SPECS[filter_id].levels("cpu")]
     for row in all_pairs(CASES[filter_id], BORDERS, TYPES, SHAPES, levels):
         case, border, dtype, shape, level = row
         voxels = make(shape, dtype)
         request = request_for(filter_id, voxels, case, border, device=Device.CPU, level=level)
-        made = execute(request, {"cpu": cpu}).scan.volumes[0].voxels
+        made = execute(request, {"cpu": backend}).scan.volumes[0].voxels
         assert_equal(made, expected(filter_id, voxels, case, border), row)
 
 
@@ -168,7 +162,7 @@ def test_bands_and_boxes_have_the_bytes_of_the_whole(filter_id: str) -> None:
 
 
 @each
-def test_the_order_of_axes_does_not_matter(filter_id: str, cpu: CpuBackend) -> None:
+def test_the_order_of_axes_does_not_matter(filter_id: str, backend: CpuBackend) -> None:
     """The result of a volume whose axes change places is the result with its axes changed."""
     for case, border in all_pairs(CASES[filter_id], BORDERS):
         voxels = make((5, 7, 9), "uint16")
@@ -178,7 +172,9 @@ def test_the_order_of_axes_does_not_matter(filter_id: str, cpu: CpuBackend) -> N
             x, y, z = case["sigma"]
             turned = {**case, "sigma": (z, x, y)}
         made = [
-            execute(request_for(filter_id, each, values, border, device=Device.CPU), {"cpu": cpu})
+            execute(
+                request_for(filter_id, each, values, border, device=Device.CPU), {"cpu": backend}
+            )
             for each, values in (
                 (voxels, case),
                 (np.ascontiguousarray(voxels.transpose(1, 2, 0)), turned),
@@ -188,13 +184,13 @@ def test_the_order_of_axes_does_not_matter(filter_id: str, cpu: CpuBackend) -> N
         np.testing.assert_array_equal(second, first.transpose(1, 2, 0))
 
 
-def test_several_volumes_are_filtered_one_by_one(cpu: CpuBackend) -> None:
+def test_several_volumes_are_filtered_one_by_one(backend: CpuBackend) -> None:
     """Each as if it were alone: bytes stay bytes beside floats."""
     voxels = [make((4, 5, 6), dtype) for dtype in ("uint8", "float32")]
     scan = Scan(tuple(map(Volume.from_array, voxels)))
     done: list[float] = []
     request = Request.create(scan, "mean_3d", {"size": 3}, device=Device.CPU)
-    made = execute(request, {"cpu": cpu}, progress=lambda stage, part: done.append(part)).scan
+    made = execute(request, {"cpu": backend}, progress=lambda stage, part: done.append(part)).scan
     for one, source in zip(made.volumes, voxels, strict=True):
         assert_equal(one.voxels, expected("mean_3d", source, {"size": 3}, Border.REFLECT), "")
     assert done == sorted(done)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,13 @@ from numpy.typing import NDArray
 
 import kernelscope as ks
 from kernelscope import filters
-from kernelscope.library.session import session
 from kernelscope.schema.samples import Kind
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("error")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("error"),
+    pytest.mark.usefixtures("closed_session"),
+]
 
 F = np.float32
 
@@ -25,12 +27,6 @@ def denoisers(kind: Kind) -> list[str]:
 
 PICTURES, VOLUMES = denoisers(Kind.PICTURE), denoisers(Kind.VOLUME)
 ALL = PICTURES + VOLUMES
-
-
-@pytest.fixture(autouse=True)
-def _session() -> Iterator[None]:
-    yield
-    session().close()
 
 
 def run(name: str, array: Any, **parameters: Any) -> NDArray[Any]:

@@ -22,7 +22,6 @@ import importlib
 import importlib.util
 import itertools
 import math
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -206,13 +205,6 @@ def picture(number: int, dtype: np.dtype[Any], side: int, border: Border) -> tup
     if border is Border.VALID:  # which needs room for the mask
         height, width = max(height, side), max(width, side)
     return content, (height, width)
-
-
-@pytest.fixture
-def backend() -> Iterator[CpuBackend]:
-    backend = CpuBackend(threads=2)
-    yield backend
-    backend.close()
 
 
 @pytest.mark.parametrize("spec", filters.discover().values(), ids=lambda spec: spec.id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -38,13 +37,6 @@ SHAPES = ((37, 53), (19, 71))
 """Odd, no multiple of any vector; the second is hardly higher than some masks."""
 
 OF_SLOW_LEVELS = (19, 23)
-
-
-@pytest.fixture
-def backends() -> Iterator[dict[str, CpuBackend]]:
-    backend = CpuBackend(threads=2)
-    yield {"cpu": backend}
-    backend.close()
 
 
 def regions(shape: tuple[int, ...], random: np.random.Generator) -> list[Region]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -32,13 +31,6 @@ AREAS = (
     "polygon 2,1 38,9 20,28 25,12 -5,25",
 )
 """In a picture of 37×29 pixels."""
-
-
-@pytest.fixture
-def backends() -> Iterator[dict[str, CpuBackend]]:
-    backend = CpuBackend(threads=2)
-    yield {"cpu": backend}
-    backend.close()
 
 
 def picture(channels: int = 3, dtype: type = np.uint8) -> Image:

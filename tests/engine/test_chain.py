@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -48,13 +47,6 @@ from tests.engine.fakes import FakeBackend
 Backends = dict[str, CpuBackend]
 
 
-@pytest.fixture
-def cpu() -> Iterator[Backends]:
-    backend = CpuBackend(threads=1)
-    yield {"cpu": backend}
-    backend.close()
-
-
 def picture(*shape: int, dtype: str = "uint8") -> Image:
     values = np.random.default_rng(5).integers(0, 256, shape)
     return Image.from_array(values.astype(dtype), "a picture")
@@ -81,15 +73,15 @@ def places(recipe: Recipe, **options: Any) -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_steps_follow_each_other(cpu: Backends) -> None:
+def test_steps_follow_each_other(backends: Backends) -> None:
     image = picture(40, 31, 3)
     median = Step.create("median", {"size": 5}, border=Border.VALID, grey=True)
-    results = list(execute_recipe(recipe("gaussian-noise", median, "sobel"), image, cpu))
-    one = execute(Request.create(image, "gaussian-noise"), cpu)
+    results = list(execute_recipe(recipe("gaussian-noise", median, "sobel"), image, backends))
+    one = execute(Request.create(image, "gaussian-noise"), backends)
     two = execute(
-        Request.create(one.image, "median", {"size": 5}, border=Border.VALID, grey=True), cpu
+        Request.create(one.image, "median", {"size": 5}, border=Border.VALID, grey=True), backends
     )
-    three = execute(Request.create(two.image, "sobel"), cpu)
+    three = execute(Request.create(two.image, "sobel"), backends)
     for found, expected in zip(results, (one, two, three), strict=True):
         np.testing.assert_array_equal(found.image.pixels, expected.image.pixels)
     assert results[0].request.image is image
@@ -97,12 +89,12 @@ def test_steps_follow_each_other(cpu: Backends) -> None:
     assert results[2].image.title == "a picture"
 
 
-def test_shapes_are_known_beforehand(cpu: Backends) -> None:
+def test_shapes_are_known_beforehand(backends: Backends) -> None:
     steps = recipe(
         Step.create("median", {"size": 5}, border=Border.VALID), "greyscale", "gaussian-noise"
     )
     image = picture(20, 30, 4)
-    found = [result.image.planes.shape for result in execute_recipe(steps, image, cpu)]
+    found = [result.image.planes.shape for result in execute_recipe(steps, image, backends)]
     assert recipe_request(steps, image).shapes == found == [(16, 26, 4), (16, 26, 2), (16, 26, 2)]
 
 
@@ -190,9 +182,9 @@ def test_progress_is_that_of_all_steps_and_never_falls() -> None:
     assert seen[1] == ("compute", 0.5)
 
 
-def test_cancel_stops_the_recipe(cpu: Backends) -> None:
+def test_cancel_stops_the_recipe(backends: Backends) -> None:
     token = CancelToken()
-    results = execute_recipe(recipe("mean", "median"), picture(9, 9), cpu, token)
+    results = execute_recipe(recipe("mean", "median"), picture(9, 9), backends, token)
     next(results)
     token.cancel()
     with pytest.raises(Cancelled):
@@ -319,9 +311,11 @@ def test_a_caller_may_give_each_step_its_reference_and_its_progress() -> None:
 
 
 @pytest.mark.slow
-def test_every_step_is_judged(cpu: Backends) -> None:
+def test_every_step_is_judged(backends: Backends) -> None:
     image = picture(30, 20, 3)
-    first, second = execute_recipe(recipe("speckle-noise", "median"), image, cpu, reference=image)
+    first, second = execute_recipe(
+        recipe("speckle-noise", "median"), image, backends, reference=image
+    )
     assert first.quality is not None
     assert second.quality is not None
     assert first.quality.before is not None
@@ -330,14 +324,14 @@ def test_every_step_is_judged(cpu: Backends) -> None:
     assert second.quality.after == judge(second.image.planes, image.planes)
 
 
-def test_the_reference_turns_grey_with_the_picture(cpu: Backends) -> None:
+def test_the_reference_turns_grey_with_the_picture(backends: Backends) -> None:
     image = picture(30, 20, 4)
-    grey = execute(Request.create(image, "greyscale"), cpu).image
+    grey = execute(Request.create(image, "greyscale"), backends).image
     np.testing.assert_array_equal(to_grey(image).pixels, grey.pixels)
     assert to_grey(grey) is grey
     steps = recipe("mean", Step.create("median", grey=True), "mean")
-    qualities = [r.quality for r in execute_recipe(steps, image, cpu, reference=image)]
-    results = [result.image.planes for result in execute_recipe(steps, image, cpu)]
+    qualities = [r.quality for r in execute_recipe(steps, image, backends, reference=image)]
+    results = [result.image.planes for result in execute_recipe(steps, image, backends)]
     for quality, result, reference in zip(qualities, results, (image, grey, grey), strict=True):
         assert quality is not None
         assert quality.after == judge(colours(result), colours(reference.planes))
@@ -345,12 +339,12 @@ def test_the_reference_turns_grey_with_the_picture(cpu: Backends) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("grey", [False, True])
-def test_an_estimate_is_made_of_the_picture_that_is_there(grey: bool, cpu: Backends) -> None:
+def test_an_estimate_is_made_of_the_picture_that_is_there(grey: bool, backends: Backends) -> None:
     image = Image.from_array(np.full((40, 40, 4), 128, np.uint8))
     noise = Step.create("gaussian-noise", {"variance": 0.001})
     options = {"patch": 3, "search_radius": 1}
     nlm = Step.create("nlm", {**options, "filter_sigma": ESTIMATE}, grey=grey)
-    noisy, result = execute_recipe(recipe(noise, nlm), image, cpu)
+    noisy, result = execute_recipe(recipe(noise, nlm), image, backends)
     source = to_grey(noisy.image) if grey else noisy.image
     (parameter,) = (p for p in filters.get("nlm").parameters if p.name == "filter_sigma")
     assert isinstance(parameter, FloatParameter)
@@ -364,7 +358,7 @@ def test_an_estimate_is_made_of_the_picture_that_is_there(grey: bool, cpu: Backe
     assert f"Non-local means: noise sigma was estimated: {sigma:.4g} %." in result.notices
     numbers = {**options, "filter_sigma": number, "sigma": sigma}
     by_hand = Request.create(noisy.image, "nlm", numbers, grey=grey)
-    np.testing.assert_array_equal(execute(by_hand, cpu).image.pixels, result.image.pixels)
+    np.testing.assert_array_equal(execute(by_hand, backends).image.pixels, result.image.pixels)
 
 
 @pytest.mark.slow
@@ -393,7 +387,7 @@ def test_volumes_are_estimated_together(components: int) -> None:
 
 @pytest.mark.slow
 def test_the_map_of_sigma_is_made_once_a_request(
-    cpu: Backends, monkeypatch: pytest.MonkeyPatch
+    backends: Backends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = []
 
@@ -407,10 +401,10 @@ def test_the_map_of_sigma_is_made_once_a_request(
     (clean, *_) = truth.values()
     scan = Scan((Volume.from_array(add_noise(clean, ScannerNoise.RICIAN, 20, 0).voxels, "noisy"),))
     settings = {"sigma_from": "adaptive", "search_radius": 1}
-    (result,) = execute_recipe(recipe(Step.create("mri_nlm", settings)), scan, cpu)
+    (result,) = execute_recipe(recipe(Step.create("mri_nlm", settings)), scan, backends)
     assert len(made) == 1
     beta = estimate(Request.create(scan, "mri_nlm", settings), ["beta"])["beta"]
-    again = execute(Request.create(scan, "mri_nlm", settings | {"beta": beta}), cpu)
+    again = execute(Request.create(scan, "mri_nlm", settings | {"beta": beta}), backends)
     assert len(made) == 3  # nothing is kept from one request to the next
     np.testing.assert_array_equal(result.scan.planes, again.scan.planes)
     assert result.request.step.fixed == again.request.step
@@ -465,12 +459,12 @@ def head() -> Volume:
 
 
 @pytest.mark.slow
-def test_volumes_go_from_step_to_step(cpu: Backends) -> None:
+def test_volumes_go_from_step_to_step(backends: Backends) -> None:
     volume = head()
     steps = recipe(
         Step.create("rician-noise", axis=1), Step.create("mri-nlm", {"search_radius": 1})
     )
-    first, second = execute_recipe(steps, Scan((volume,)), cpu, reference=volume)
+    first, second = execute_recipe(steps, Scan((volume,)), backends, reference=volume)
     assert recipe_request(steps, Scan((volume,))).shapes == [(5, 16, 18, 1)] * 2
     assert first.request.by_slices
     assert first.request.step.axis == 1
@@ -484,10 +478,10 @@ def test_volumes_go_from_step_to_step(cpu: Backends) -> None:
     assert f"estimated sigma {sigma:.4g}" in second.describe()
 
 
-def test_slices_are_estimated_in_the_middle(cpu: Backends) -> None:
+def test_slices_are_estimated_in_the_middle(backends: Backends) -> None:
     volume = head()
     nlm = {"patch": 3, "search_radius": 1, "filter_sigma": ESTIMATE}
-    (result,) = execute_recipe(recipe(Step.create("nlm", nlm, axis=2)), Scan((volume,)), cpu)
+    (result,) = execute_recipe(recipe(Step.create("nlm", nlm, axis=2)), Scan((volume,)), backends)
     middle = Request.create(picture_of(volume, 2, 9), "nlm", {"patch": 3, "search_radius": 1})
     expected = estimate(middle, ["sigma", "filter_sigma"])["filter_sigma"]
     assert result.request.step.parameters["filter_sigma"] == expected

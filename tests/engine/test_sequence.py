@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -23,13 +22,6 @@ from tests.engine.fakes import FakeBackend
 Backends = dict[str, CpuBackend]
 
 
-@pytest.fixture
-def cpu() -> Iterator[Backends]:
-    backend = CpuBackend(threads=1)
-    yield {"cpu": backend}
-    backend.close()
-
-
 def picture() -> Image:
     pixels = np.random.default_rng(5).integers(0, 256, (40, 50), np.uint8)
     return Image.from_array(pixels, "a picture")
@@ -45,12 +37,12 @@ MEDIAN = Step.create("median", {"size": 5})
 MEAN = Step.create("mean", {"size": 7}, border=Border.VALID)
 
 
-def test_each_step_works_on_the_output_of_the_one_before(cpu: Backends) -> None:
+def test_each_step_works_on_the_output_of_the_one_before(backends: Backends) -> None:
     request = chain(NOISE, MEDIAN, MEAN)
-    result = execute_all(request, cpu)
+    result = execute_all(request, backends)
     source = request.source
     for step, part in zip((NOISE, MEDIAN, MEAN), result.parts, strict=True):
-        expected = execute(Request(source, step), cpu)
+        expected = execute(Request(source, step), backends)
         np.testing.assert_array_equal(part.output.pixels, expected.output.pixels)
         assert part.request.source is source
         source = part.output
@@ -63,9 +55,9 @@ def test_each_step_works_on_the_output_of_the_one_before(cpu: Backends) -> None:
     assert result.caption == "Gaussian noise ▸ Median ▸ Mean · CPU parallel"
 
 
-def test_known_results_are_not_computed_again(cpu: Backends) -> None:
+def test_known_results_are_not_computed_again(backends: Backends) -> None:
     request = chain(NOISE, MEDIAN, MEAN)
-    whole = execute_all(request, cpu)
+    whole = execute_all(request, backends)
     done: list[str] = []
     fake = FakeBackend("cpu", lambda asked, token, progress: done.append(asked.step.filter.id))
     result = execute_all(replace(request, done=whole.parts[:2]), {"cpu": fake})
@@ -74,18 +66,18 @@ def test_known_results_are_not_computed_again(cpu: Backends) -> None:
     assert result.request.done == ()  # or each result would keep those before it
 
 
-def test_only_the_first_step_is_measured(cpu: Backends) -> None:
-    result = execute_all(replace(chain(NOISE, MEDIAN), timed=True), cpu)
+def test_only_the_first_step_is_measured(backends: Backends) -> None:
+    result = execute_all(replace(chain(NOISE, MEDIAN), timed=True), backends)
     assert result.parts[0].repeats is not None
     assert result.parts[1].repeats is None
     assert result.repeats is None
 
 
-def test_a_further_step_estimates_from_its_own_input(cpu: Backends) -> None:
+def test_a_further_step_estimates_from_its_own_input(backends: Backends) -> None:
     nlm = Step.create("nlm", {"filter_sigma": ESTIMATE, "search": "window"})
     assert "filter_sigma" in nlm.estimates
-    result = execute_all(chain(NOISE, nlm), cpu)
-    alone = execute_all(Request(result.parts[0].output, MEDIAN, then=(RunSettings(nlm),)), cpu)
+    result = execute_all(chain(NOISE, nlm), backends)
+    alone = execute_all(Request(result.parts[0].output, MEDIAN, then=(RunSettings(nlm),)), backends)
     numbers = [each.parts[1].request.step.parameters["filter_sigma"] for each in (result, alone)]
     assert numbers[0] != numbers[1]
     assert any("was estimated" in notice for notice in result.notices)
@@ -121,8 +113,8 @@ def test_cancel_is_heard_between_two_steps() -> None:
     assert done == ["gaussian_noise"]
 
 
-def test_a_joined_result_is_as_if_it_had_been_run(cpu: Backends) -> None:
+def test_a_joined_result_is_as_if_it_had_been_run(backends: Backends) -> None:
     request = chain(NOISE, MEDIAN)
-    result = execute_all(request, cpu)
+    result = execute_all(request, backends)
     again = joined(request, result.parts)
     assert (again.output, again.stages) == (result.output, result.stages)

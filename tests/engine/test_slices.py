@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import Cancelled, InvalidParameter
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
@@ -31,13 +30,6 @@ def volume(dtype: str, seed: int = 0) -> Volume:
     low = -500 if dtype == "int16" else 0
     voxels = rng.integers(low, 255 if dtype == "uint8" else 4000, SHAPE).astype(dtype)
     return Volume.from_array(voxels, f"{dtype} {seed}", affine=np.diag([1.0, 2, 3, 1]))
-
-
-@pytest.fixture
-def backends():
-    backend = CpuBackend(threads=2)
-    yield {"cpu": backend}
-    backend.close()
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -22,13 +21,6 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Kind
 
 SIDE = 96
-
-
-@pytest.fixture
-def backends() -> Iterator[dict[str, CpuBackend]]:
-    backend = CpuBackend()
-    yield {"cpu": backend}
-    backend.close()
 
 
 def _clean() -> Image:

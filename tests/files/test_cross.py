@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,9 @@ from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.files.volumes.writing import record_of
 from kernelscope.images.image import Image, Metadata
 from kernelscope.images.volume import Volume
-from kernelscope.library.session import session
 from tests.files.test_volumes_dicom import write as write_slice
+
+pytestmark = pytest.mark.usefixtures("closed_session")
 
 RECIPE = '{"format": "kernelscope recipe", "version": 2, "steps": [{"filter": "median"}]}'
 SPACING = (7e-4, 3e-4, 2e-4)
@@ -36,12 +36,6 @@ _TYPES = {
     "a.webp": "uint8",
 }
 """Types that pictures of a format have, where these are not all."""
-
-
-@pytest.fixture(autouse=True)
-def closed_session() -> Iterator[None]:
-    yield
-    session().close()
 
 
 def stack(dtype: str) -> NDArray[Any]:

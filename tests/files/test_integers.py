@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,8 @@ from kernelscope.base.errors import AppError, ImageReadError, InvalidImage
 from kernelscope.cli.main import main
 from kernelscope.files import read_image
 from kernelscope.files.volumes import is_volume, read_volume
-from kernelscope.library.session import session
 
-
-@pytest.fixture(autouse=True)
-def closed_session() -> Iterator[None]:
-    yield
-    session().close()
-
+pytestmark = pytest.mark.usefixtures("closed_session")
 
 RECIPE = '{"format": "kernelscope recipe", "version": 2, "steps": [{"filter": "median"}]}'
 TYPES = ["int8", "int16", "int32", "uint32", "int64", "uint64"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,9 +31,10 @@ from kernelscope.images.lengths import in_words, millimetres
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.volume import Volume
-from kernelscope.library.session import session
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
+
+pytestmark = pytest.mark.usefixtures("closed_session")
 
 STACK = np.arange(4 * 6 * 5, dtype=np.uint16).reshape(4, 6, 5)
 RECIPE = '{"format": "kernelscope recipe", "version": 2, "steps": [{"filter": "median"}]}'
@@ -384,12 +384,6 @@ def test_the_same_result_has_the_same_bytes_whenever_it_is_written(
     assert identifier(other) != identifier(first)
     if kind != "blocks":  # whose samples are not known when the file begins
         assert identifier(write("brighter", STACK + np.uint16(1))) != identifier(first)
-
-
-@pytest.fixture(autouse=True)
-def closed_session() -> Iterator[None]:
-    yield
-    session().close()
 
 
 def several(path: Path) -> list[Volume]:

@@ -68,13 +68,6 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
     return np.take_along_axis(ordered, rank[..., None], axis=-1)[..., 0]
 
 
-@pytest.fixture
-def backend() -> Iterator[CpuBackend]:
-    backend = CpuBackend(threads=2)
-    yield backend
-    backend.close()
-
-
 def median(
     backend: CpuBackend,
     pixels: NDArray[Any],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,13 +62,6 @@ def scan(tmp_path: Path) -> Path:
 def scanned(qtbot: QtBot, window: MainWindow, scan: Path) -> MainWindow:
     open_scan(qtbot, window, scan)
     return window
-
-
-@pytest.fixture
-def backends() -> Iterator[dict[str, CpuBackend]]:
-    backend = CpuBackend(threads=1)
-    yield {"cpu": backend}
-    backend.close()
 
 
 def editor(window: MainWindow, name: str) -> Any:

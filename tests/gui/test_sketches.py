@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -29,13 +28,6 @@ from kernelscope.gui.model.sketches import (
 )
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
-
-
-@pytest.fixture
-def backend() -> Iterator[CpuBackend]:
-    made = CpuBackend(threads=1)
-    yield made
-    made.close()
 
 
 def scene_of(height: int, width: int, centre: tuple[int, int] | None = None) -> ViewedPicture:

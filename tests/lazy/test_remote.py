@@ -39,13 +39,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def backend() -> Iterator[CpuBackend]:
-    backend = CpuBackend(threads=1)
-    yield backend
-    backend.close()
-
-
-@pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     with Cluster(tmp_path) as cluster:
         yield cluster

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,13 +12,6 @@ import pytest
 
 import kernelscope as ks
 from kernelscope.files import read_image
-from kernelscope.library.session import session
-
-
-@pytest.fixture(autouse=True)
-def closed_session() -> Iterator[None]:
-    yield
-    session().close()
 
 
 def colours() -> Any:

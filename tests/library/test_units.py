@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,13 +24,6 @@ from tests.lazy.arrays import ArraySource
 SCALES = [1e-30, 2.0**-20, 255.0, 1e12, 1e30]
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def backends() -> Iterator[dict[str, CpuBackend]]:
-    cpu = CpuBackend()
-    yield {"cpu": cpu}
-    cpu.close()
 
 
 def picture(seed: int = 0) -> NDArray[np.float32]:
