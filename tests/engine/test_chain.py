@@ -72,23 +72,6 @@ def places(recipe: Recipe, **options: Any) -> list[tuple[str, str]]:
     return [(result.device, result.level) for result in results]
 
 
-@pytest.mark.slow
-def test_steps_follow_each_other(backends: Backends) -> None:
-    image = picture(40, 31, 3)
-    median = Step.create("median", {"size": 5}, border=Border.VALID, grey=True)
-    results = list(execute_recipe(recipe("gaussian-noise", median, "sobel"), image, backends))
-    one = execute(Request.create(image, "gaussian-noise"), backends)
-    two = execute(
-        Request.create(one.image, "median", {"size": 5}, border=Border.VALID, grey=True), backends
-    )
-    three = execute(Request.create(two.image, "sobel"), backends)
-    for found, expected in zip(results, (one, two, three), strict=True):
-        np.testing.assert_array_equal(found.image.pixels, expected.image.pixels)
-    assert results[0].request.image is image
-    assert results[2].request.image is results[1].image
-    assert results[2].image.title == "a picture"
-
-
 def test_shapes_are_known_beforehand(backends: Backends) -> None:
     steps = recipe(
         Step.create("median", {"size": 5}, border=Border.VALID), "greyscale", "gaussian-noise"
@@ -180,15 +163,6 @@ def test_progress_is_that_of_all_steps_and_never_falls() -> None:
     seen.clear()
     list(execute_recipe(recipe("mean"), picture(4, 4), fake, progress=lambda *a: seen.append(a)))
     assert seen[1] == ("compute", 0.5)
-
-
-def test_cancel_stops_the_recipe(backends: Backends) -> None:
-    token = CancelToken()
-    results = execute_recipe(recipe("mean", "median"), picture(9, 9), backends, token)
-    next(results)
-    token.cancel()
-    with pytest.raises(Cancelled):
-        next(results)
 
 
 def test_cancel_is_heard_while_a_step_is_prepared() -> None:
@@ -377,8 +351,6 @@ def test_volumes_are_estimated_together(components: int) -> None:
     parameter = request.step.filter.parameter("beta")
     assert isinstance(parameter, FloatParameter)
     assert parameter.estimate is not None
-    assert isinstance(parameter, FloatParameter)
-    assert parameter.estimate is not None
     expected = parameter.estimate(request.scan.planes, request.step.parameters)
     fewer = parameter.estimate(request.scan.planes[..., :-1], request.step.parameters)
     assert estimate(request, ["beta"])["beta"] == pytest.approx(expected, rel=1e-3)
@@ -430,16 +402,6 @@ def test_an_estimate_lies_within_the_range() -> None:
     numbers = estimate(Request.create(flat, "nlm"), ["filter_sigma", "sigma"])
     assert isinstance(parameter, FloatParameter)
     assert numbers == {"sigma": 0, "filter_sigma": parameter.minimum}
-
-
-def test_steps_that_are_done_are_not_run_again() -> None:
-    ran: list[str] = []
-    fake = FakeBackend(body=lambda request, token, progress: ran.append(request.step.filter.id))
-    request = recipe_request(recipe("mean", "median"), picture(4, 4))
-    first, _ = run_steps(request, {"cpu": fake})
-    again = list(run_steps(replace(request, done=(first,)), {"cpu": fake}))
-    assert again[0] is first
-    assert ran == ["mean", "median", "median"]
 
 
 def test_results_come_as_they_are_ready() -> None:

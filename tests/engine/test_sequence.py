@@ -47,6 +47,7 @@ def test_each_step_works_on_the_output_of_the_one_before(backends: Backends) -> 
         assert part.request.source is source
         source = part.output
     assert result.output is result.parts[-1].output
+    assert result.output.title == "a picture"
     assert result.output.shape == request.whole_shape == (34, 44, 1)
     assert result.seconds == pytest.approx(sum(part.seconds for part in result.parts))
     starts = [stage.start for stage in result.stages if stage.name == "compute"]
