@@ -130,23 +130,15 @@ def test_no_flipped_or_missing_byte_gets_through(tmp_path: Path) -> None:
         assert compiler.asked == number
 
 
-@pytest.mark.parametrize("header", [b"3", b"null", b"[" * 100_000, b"\xff", b""])
-def test_an_entry_that_is_whole_but_holds_something_else(tmp_path: Path, header: bytes) -> None:
+@pytest.mark.parametrize("header", [b"3", b"null", b"[" * 100_000, b"\xff", b"", None])
+def test_an_entry_that_holds_something_else_is_made_again(
+    tmp_path: Path, header: bytes | None
+) -> None:
     compiler = Counting()
     wanted = CubinCache(compiler, tmp_path).get("mean", "source", "sm_90", {})
     (path,) = tmp_path.iterdir()
-    content = header + b"\ncode"
-    path.write_bytes(compiled.digest(path, content) + content)
-    assert CubinCache(compiler, tmp_path).get("mean", "source", "sm_90", {}) == wanted
-    assert compiler.asked == 2
-
-
-@pytest.mark.parametrize("damage", [b"", b"rubbish", None])
-def test_a_damaged_entry_is_made_again(tmp_path: Path, damage: bytes | None) -> None:
-    compiler = Counting()
-    wanted = CubinCache(compiler, tmp_path).get("mean", "source", "sm_90", {})
-    (path,) = tmp_path.iterdir()
-    path.write_bytes(path.read_bytes()[:-3] if damage is None else damage)
+    content = b"" if header is None else header + b"\ncode"
+    path.write_bytes(compiled.digest(path, content) + content if content else b"rubbish")
     for _ in range(2):
         assert CubinCache(compiler, tmp_path).get("mean", "source", "sm_90", {}) == wanted
         assert compiler.asked == 2

@@ -11,6 +11,7 @@ import pytest
 
 from kernelscope import filters
 from kernelscope.backends.cuda.compiler import CompileError, CubinCache, Nvrtc, resources
+from kernelscope.backends.cuda.reduction import THREADS
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.base.paths import KERNELS
 from kernelscope.schema.borders import Border
@@ -60,6 +61,39 @@ def test_compiles_at_every_choice_of_each_macro(spec: FilterSpec, quick_nvrtc: C
 def test_launches_that_share_a_module_agree_on_its_constants(spec: FilterSpec) -> None:
     for _, plan in plans(spec):
         assert_modules_have_one_value(plan)
+
+
+BITS = [{"SAMPLE_BITS": str(bits)} for bits in (8, 16, 32)]
+
+
+@pytest.mark.parametrize(
+    ("source", "kernels_of_it", "macros", "shared_bytes"),
+    [
+        ("haar", ("haar", "haar_digit"), {}, None),
+        ("largest", ("largest",), {}, None),
+        *(("view", ("view",), each, None) for each in BITS),
+        *(
+            ("squared_error", ("squared_error",), macros, 8 * THREADS)
+            for macros in ({}, *({"THREADS": str(THREADS), **each} for each in BITS))
+        ),
+    ],
+)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_kernels_of_no_filter_compile_and_spill_nothing(
+    source: str,
+    kernels_of_it: tuple[str, ...],
+    macros: dict[str, str],
+    shared_bytes: int | None,
+    architecture: str,
+    compiler: CubinCache,
+) -> None:
+    cubin = compiler.get(source, read_source(source), architecture, macros)
+    assert "warning" not in cubin.log, cubin.log
+    for kernel in kernels_of_it:
+        report = resources(cubin.log, kernel)
+        assert report is not None
+        assert report.spill_bytes == 0
+        assert shared_bytes in (None, report.shared_bytes)
 
 
 @pytest.mark.exhaustive

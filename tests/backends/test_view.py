@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernelscope.backends.cuda.compiler import CubinCache, resources
 from kernelscope.backends.cuda.reduction import BLOCK, ReducedView
-from kernelscope.backends.cuda.sources import read_source
 from tests.backends.emulated import build, launch, needs_compiler
 from tests.backends.fake_card import FakeCard, FakeCubins
 
@@ -38,17 +36,6 @@ def pixels_of(dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     random = np.random.default_rng(shape)
     white = 1 if dtype.kind == "f" else np.iinfo(dtype).max
     return (random.random(shape) * white).astype(dtype)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
-@pytest.mark.parametrize("bits", BITS.values())
-def test_compiles(bits: str, architecture: str, compiler: CubinCache) -> None:
-    cubin = compiler.get("view", read_source("view"), architecture, {"SAMPLE_BITS": bits})
-    assert "warning" not in cubin.log, cubin.log
-    report = resources(cubin.log, "view")
-    assert report is not None
-    assert report.spill_bytes == 0
 
 
 @pytest.mark.slow

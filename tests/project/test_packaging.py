@@ -67,9 +67,13 @@ def pip(command: str, *arguments: str) -> None:
 
 
 def run_installed(installed: Path, *arguments: str, cwd: Path) -> str:
-    """Run the installed command; the checkout is neither the folder nor on the path."""
+    return run_python(installed, "-m", "kernelscope", *arguments, cwd=cwd)
+
+
+def run_python(installed: Path, *arguments: str, cwd: Path) -> str:
+    """Run the installed program; the checkout is neither the folder nor on the path."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "kernelscope", *arguments],
+        [sys.executable, "-P", *arguments],
         cwd=cwd,
         env=os.environ | {"PYTHONPATH": str(installed)},
         capture_output=True,
@@ -115,15 +119,7 @@ def test_installed_program_finds_its_folders(installed: Path, tmp_path: Path) ->
         "import kernelscope.base.paths as p;"
         "print(p.RESOURCES, p.KERNELS, (p.KERNELS / 'probe.cu').exists())"
     )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(installed)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == [
+    assert run_python(installed, "-c", code, cwd=tmp_path).split() == [
         str(installed / "kernelscope" / "resources"),
         str(installed / "kernelscope" / "kernels"),
         "True",
@@ -138,15 +134,8 @@ def test_installed_program_has_the_recorded_figures(installed: Path, tmp_path: P
         "found = Recorded.read().nearest(wanted)\n"
         "print(found['tuned'].card, found['tuned'].seconds > 0, len(entries()) > 10)"
     )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(installed)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == ["H200", "True", "True"]  # of this size and mask
+    found = run_python(installed, "-c", code, cwd=tmp_path).split()
+    assert found == ["H200", "True", "True"]  # of this size and mask
 
 
 def test_installed_program_works_elsewhere(installed: Path, tmp_path: Path) -> None:
