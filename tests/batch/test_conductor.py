@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.base.errors import ImageWriteError
 from kernelscope.big.batch import (
     Batch,
     FileOutcome,
@@ -23,8 +22,7 @@ from kernelscope.big.batch import (
     conductor,
     find_items,
 )
-from kernelscope.big.batch.conductor import check_target, read_sources
-from kernelscope.big.batch.item import COMMAND_LINE
+from kernelscope.big.batch.conductor import read_sources
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken
@@ -309,15 +307,3 @@ def test_several_gpus_stop_together(items: list[Item], journal: Journal) -> None
     assert 1 <= len(outcomes) < 8
     assert all(each.item.target.exists() for each in outcomes)
     assert sum(each.target.exists() for each in items) == len(outcomes)
-
-
-def test_a_file_that_is_there_is_replaced_only_if_asked_for(items: list[Item]) -> None:
-    item = items[0]
-    check_target(item, COMMAND_LINE, overwrite=False)
-    item.target.parent.mkdir()
-    item.target.write_bytes(b"mine")
-    check_target(item, COMMAND_LINE, overwrite=True)
-    with pytest.raises(ImageWriteError, match="the file is there already"):
-        check_target(item, COMMAND_LINE, overwrite=False)
-    with pytest.raises(ImageWriteError, match="would replace its own input"):
-        check_target(Item(item.source, item.source), COMMAND_LINE, overwrite=True)

@@ -106,6 +106,8 @@ def test_a_level_that_one_step_lacks() -> None:
     [
         ("mean in.png out.png :", "step 2: argument FILTER: the filter is missing; choose from "),
         (": mean in.png out.png", "argument FILTER: the filter is missing; choose from "),
+        ("", "argument FILTER"),
+        ("mean in.png out.png --border soft", "invalid choice: 'soft'"),
         ("mean in.png out.png : blur", "step 2: argument FILTER: there is no filter “blur”"),
         ("blur in.png out.png --size 3", "there is no filter “blur”; choose from "),
         ("meen in.png out.png", "there is no filter “meen”; did you mean mean or median? See "),
