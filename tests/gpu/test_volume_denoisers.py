@@ -15,9 +15,9 @@ from kernelscope.backends.cuda import CudaBackend, slabs
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
-from kernelscope.images import phantom
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
+from tests.gpu.test_volume_gpu import head
 
 pytestmark = pytest.mark.gpu
 
@@ -47,15 +47,6 @@ def cpu() -> Iterator[CpuBackend]:
     backend.close()
 
 
-def head(components: int, shape: tuple[int, int, int] = (13, 37, 71)) -> Scan:
-    truth = list(phantom.head(shape).truth.values())
-    noisy = (
-        phantom.add_noise(truth[n % 3], phantom.ScannerNoise.RICIAN, 6.0 + 3 * n, seed=n).voxels
-        for n in range(components)
-    )
-    return Scan(tuple(map(Volume.from_array, noisy)))
-
-
 def apply(backend: Any, scan: Scan, filter_id: str, **options: Any) -> Any:
     device = Device.CPU if isinstance(backend, CpuBackend) else Device.GPU
     return execute(
@@ -77,7 +68,7 @@ def test_every_level_has_the_bytes_of_the_cpu(
     gpu: CudaBackend,
     cpu: CpuBackend,
 ) -> None:
-    scan = head(components)
+    scan = head(components, (13, 37, 71))
     wanted = planes(apply(cpu, scan, filter_id, parameters=parameters))
     for level in filters.get(filter_id).levels("gpu"):
         result = apply(gpu, scan, filter_id, parameters=parameters, level=level.id)

@@ -159,12 +159,8 @@ def template(of: Request, level: Level) -> str:
     return template_for(level.id, launch, spec.radius(of.step.parameters))
 
 
-def on_cpu(of: Request) -> np.ndarray:
-    cpu = CpuBackend(threads=1)
-    try:
-        return cpu.run(of, cpu.levels(of.step.filter)[0], RunContext()).planes
-    finally:
-        cpu.close()
+def on_cpu(of: Request, backend: CpuBackend) -> np.ndarray:
+    return backend.run(of, backend.levels(of.step.filter)[0], RunContext()).planes
 
 
 def run(
@@ -212,7 +208,7 @@ def test_a_template_copies_the_picture_without_mistakes(
     in_turn((GLOBAL, SHARED, TEXTURE), (Border.REFLECT, Border.VALID, Border.WRAP), every=3),
 )
 def test_the_examples_in_the_comments_make_a_mean(
-    level: Level, border: Border, monkeypatch: pytest.MonkeyPatch
+    level: Level, border: Border, backend: CpuBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of = request("mean", parameters={"size": 5}, border=border)
     text = template(of, level)
@@ -221,11 +217,7 @@ def test_the_examples_in_the_comments_make_a_mean(
     text = text.replace("Sample result = 0;", "Sample result = 0; Sum sum = 0;")
     output, found = run(of, level, text, monkeypatch)
     assert not found
-    cpu = CpuBackend(threads=1)
-    np.testing.assert_array_equal(
-        output, cpu.run(of, cpu.levels(of.step.filter)[0], RunContext()).planes
-    )
-    cpu.close()
+    np.testing.assert_array_equal(output, on_cpu(of, backend))
 
 
 def test_files_have_the_new_name() -> None:
@@ -241,16 +233,16 @@ def test_files_have_the_new_name() -> None:
 
 
 @pytest.mark.parametrize("border", [Border.REFLECT, Border.VALID])
-def test_the_saved_test_expects_the_results_of_the_filter(border: Border) -> None:
+def test_the_saved_test_expects_the_results_of_the_filter(
+    border: Border, backend: CpuBackend
+) -> None:
     files = files_for("own_mean", source_files("mean")[0].text, "mean", {"size": 5})
     module = ModuleType("test_own_mean")
     exec(files["test_own_mean.py"], module.__dict__)
     assert module.CASES == [{"size": 5}]
     of = request("mean", parameters={"size": 5}, border=border)
-    cpu = CpuBackend(threads=1)
-    expected = cpu.run(of, cpu.levels(of.step.filter)[0], RunContext()).planes
-    cpu.close()
-    np.testing.assert_array_equal(module.oracle(of.source.planes, {"size": 5}, border), expected)
+    made = module.oracle(of.source.planes, {"size": 5}, border)
+    np.testing.assert_array_equal(made, on_cpu(of, backend))
 
 
 @pytest.mark.parametrize("name", ["mean", "Own", "own-mean", "1mean", "own__mean", ""])

@@ -23,6 +23,7 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.planes import planes_of
 from kernelscope.images.volume import Volume
 from tests.gui.helpers import child, load, press
+from tests.gui.test_measuring import chosen
 from tests.gui.test_viewer import drag, mouse
 from tests.gui.test_volume_page import open_scan, run, voxels, write
 
@@ -56,12 +57,6 @@ def at(view: PlaneCanvas, column: float, row: float) -> QPointF:
 def draw(view: PlaneCanvas, start: tuple[float, float], end: tuple[float, float]) -> None:
     first, last = at(view, *start), at(view, *end)
     drag(view, first, last - first, LEFT)
-
-
-def chosen(window: MainWindow) -> Interest:
-    region = window.measuring.regions.chosen
-    assert region is not None
-    return region
 
 
 def figures(qtbot: QtBot, window: MainWindow, headings: set[str]) -> list[list[str]]:

@@ -52,20 +52,24 @@ def steps(window: MainWindow) -> list[str]:
     return found
 
 
+def take_steps(qtbot: QtBot, window: MainWindow, *filters: str) -> None:
+    """Apply filters one after the other; the last one stays edited."""
+    for id_ in filters:
+        window.session.set_filter(id_)
+        settle(qtbot, window)
+        if id_ != filters[-1]:
+            before = window.session.subject.source
+            window.page.use_output()
+            wait_until(qtbot, lambda before=before: window.session.subject.source is not before)
+
+
 @pytest.fixture
 def live(qtbot: QtBot, open_window: Opener, picture: Path, cpu: FakeCpu) -> MainWindow:
     """A live window with three steps, of which the last is edited."""
     window = open_window(live=True)
     window.docks[DockName.STEPS].show()
     load(qtbot, window, picture)
-    for id_ in ("gaussian_noise", "mean", "median"):
-        window.session.set_filter(id_)
-        settle(qtbot, window)
-        if id_ != "median":
-            before = window.session.subject.source
-            window.page.use_output()
-            wait_until(qtbot, lambda before=before: window.session.subject.source is not before)
-    settle(qtbot, window)
+    take_steps(qtbot, window, "gaussian_noise", "mean", "median")
     cpu.requests.clear()
     return window
 

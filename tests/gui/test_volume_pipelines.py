@@ -12,8 +12,8 @@ from pytestqt.qtbot import QtBot
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
-from tests.gui.helpers import FakeCpu, Opener, press, wait_until
-from tests.gui.test_steps import ran, settle, steps
+from tests.gui.helpers import FakeCpu, Opener, press
+from tests.gui.test_steps import ran, settle, steps, take_steps
 from tests.gui.test_volume_page import add, open_scan, voxels, write
 from tests.gui.test_volume_steps import COUNT
 
@@ -27,14 +27,7 @@ def live(qtbot: QtBot, open_window: Opener, tmp_path: Path, cpu: FakeCpu) -> Mai
     window.docks[DockName.STEPS].show()
     open_scan(qtbot, window, write(tmp_path / "T1.nii", voxels()))
     add(qtbot, window, write(tmp_path / "T2.nii", voxels(1)))
-    for id_ in ("negative", "mri_nlm", "median"):
-        window.session.set_filter(id_)
-        settle(qtbot, window)
-        if id_ != "median":
-            before = window.session.subject.source
-            window.page.use_output()
-            wait_until(qtbot, lambda before=before: window.session.subject.source is not before)
-    settle(qtbot, window)
+    take_steps(qtbot, window, "negative", "mri_nlm", "median")
     cpu.requests.clear()
     return window
 
