@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QInputDialog
 from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model import runs
+from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import Examined, judge_run
 from kernelscope.gui.model.runs import Run, figures_of
 from kernelscope.gui.session.session import KIND
