@@ -1,9 +1,10 @@
-// tuned: collaborative filtering with lists and stacks in registers; the same results as at the other levels.
+// tuned: collaborative filtering with blocks and stacks in registers; the same results as at the other levels.
 //
-// match   A thread has a block of bytes as words in registers, and that below it if they are near, and goes down the
-//         columns of places around them; of the words of a place, which lie below those of the last one, it reads three. Differences
-//         are |a|^2 + |b|^2 - 2 a b, four products at a time; rows that both blocks have are multiplied once. A key is (difference, place), so that the order is that of the other levels. What is
-//         near enough waits in a queue of a thread; when one is full, all sort theirs and merge them into their lists.
+// match   A thread has two blocks of bytes, one below the other, as words in registers, and goes down the columns of
+//         places around them; of the words of a place, which lie below those of the last one, it reads three.
+//         Differences are |a|^2 + |b|^2 - 2 a b, four products at a time; rows that both blocks have are multiplied
+//         once. A key is (difference, place), so that the order is that of the other levels. What is near enough
+//         waits in a queue of a thread; when one is full, all sort theirs and merge them into their lists.
 //
 // groups  A lane has a block of the stack in 64 registers while it is transformed along y and x; then it has one of 32
 //         coefficients of all blocks, twice. In between, half of the coefficients at a time pass through the shared
@@ -14,7 +15,7 @@
 //
 // Loops over arrays in registers have fixed lengths: with others the arrays would lie in slow memory.
 //
-// Launch: *match*: blocks of 32 x 4 threads, or 32 x 8 without pairs; *groups*: of 32 x GROUP_WARPS threads. Tiles are those of other levels.
+// Launch: *match*: blocks of 32 x 4 threads; *groups*: of 32 x GROUP_WARPS threads. Tiles are those of other levels.
 #ifndef KERNELSCOPE_COLLABORATIVE_TUNED
 #define KERNELSCOPE_COLLABORATIVE_TUNED
 
@@ -24,20 +25,19 @@ namespace tuned {
 
 constexpr unsigned NONE = ~0u;
 constexpr int FAR = 1 << 24;  // of a place without a block: more than every difference that counts
-constexpr int QUEUE = 16;
+constexpr int QUEUE = 16, SLOTS = 12;  // keys that are sorted, and room for those that wait
 constexpr int ACROSS = 2 * REACH + 1;
 constexpr int TILE_WORDS = (31 * GRID_STEP + 2 * REACH + SIDE + 7) / 4;  // of four bytes, in a row
 // Columns of the tile that blocks begin in. That of column x is at (x % step, x / step): neighbouring threads, whose
 // blocks are a step apart, read neighbouring norms.
 constexpr int LINE = (31 * GRID_STEP + 2 * REACH + GRID_STEP) / GRID_STEP;
 constexpr int NORMS_ACROSS = LINE * GRID_STEP;
-// A thread has two blocks, one below the other, if they have more rows in common than not.
-constexpr bool PAIRS = GRID_STEP < SIDE / 2;
-constexpr int OWN_ROWS = PAIRS ? SIDE + GRID_STEP : SIDE;
+constexpr int OWN_ROWS = SIDE + GRID_STEP;  // of a thread's two blocks, one below the other
 constexpr int TALL = CELL_ROWS + GRID_STEP;  // rows of the tile: the last block has one below it as well
 constexpr int NORM_ROWS = TALL - SIDE + 1;
-constexpr int MATCH_THREADS = PAIRS ? 128 : 256;
-constexpr int COMING = PAIRS ? OWN_ROWS / 2 + 1 : 4;  // places that are seen until queues are asked for room again
+constexpr int MATCH_THREADS = 128;
+constexpr int COMING = (OWN_ROWS + 1) / 2;  // places that are seen until queues are asked for room again
+static_assert(COMING <= SLOTS, "room for those to come");
 
 __device__ inline int column_at(int x) { return x % GRID_STEP * LINE + x / GRID_STEP; }
 
@@ -77,55 +77,62 @@ __device__ inline void merge_keys(unsigned (&list)[MOST])
     if constexpr (HALF > 1) merge_keys<HALF / 2>(list);
 }
 
-// Merge a thread's queue into its list, whose largest keys go.
-__device__ inline void take_queue(unsigned (&list)[MOST], const unsigned* queue, int waiting)
+// Merge the `waiting` keys of a queue, which lack the norm, into a list, whose largest keys go. Lists lie in slow
+// memory: this is done seldom, and leaves its registers to what is done for each place.
+__device__ __noinline__ void merge_queue(unsigned* list, const unsigned* queue, int waiting, int norm)
 {
-    unsigned keys[QUEUE];
+    unsigned keys[MOST], coming[QUEUE];
 #pragma unroll
-    for (int i = 0; i < QUEUE; ++i) keys[i] = i < waiting ? queue[i * MATCH_THREADS] : NONE;
-    sort_keys<1, 1>(keys);
+    for (int k = 0; k < MOST; ++k) keys[k] = list[k];
 #pragma unroll
-    for (int i = 0; i < QUEUE; ++i) list[MOST - 1 - i] = min(list[MOST - 1 - i], keys[i]);
-    merge_keys<MOST / 2>(list);
+    for (int i = 0; i < QUEUE; ++i)
+        coming[i] = i < SLOTS && i < waiting ? queue[i * MATCH_THREADS] + ((unsigned)norm << 11) : NONE;
+    sort_keys<1, 1>(coming);
+#pragma unroll
+    for (int i = 0; i < QUEUE; ++i) keys[MOST - 1 - i] = min(keys[MOST - 1 - i], coming[i]);
+    merge_keys<MOST / 2>(keys);
+#pragma unroll
+    for (int k = 0; k < MOST; ++k) list[k] = keys[k];
 }
 
 // The blocks most like one: keys in order, and what waits to join them.
 struct List {
-    unsigned keys[MOST];
-    unsigned* queue;
-    int waiting, norm, tolerance, limit;  // of |b|^2 - 2 a b
+    unsigned *keys, *queues;
+    int first, next;  // bytes from `queues` to where its queue begins and ends
+    int norm, tolerance, limit;  // of |b|^2 - 2 a b
 
-    __device__ inline void begin(unsigned* own_queue, int own_norm, int largest)
+    __device__ inline void begin(unsigned* own_keys, unsigned* all_queues, int number, int own_norm, int largest)
     {
-#pragma unroll
+        keys = own_keys;
         for (int k = 0; k < MOST; ++k) keys[k] = NONE;
-        queue = own_queue;
-        waiting = 0;
+        queues = all_queues;
+        first = next = 4 * number;
         norm = own_norm;
         tolerance = largest;
         limit = tolerance - norm;
     }
     __device__ inline void see(int rest, int place)
     {
-        if (rest <= limit) queue[MATCH_THREADS * waiting++] = (unsigned)(rest + norm) << 11 | (unsigned)place;
+        if (rest > limit) return;
+        *(unsigned*)((unsigned char*)queues + next) = ((unsigned)rest << 11) + (unsigned)place;
+        next += 4 * MATCH_THREADS;
     }
     __device__ inline void take()
     {
-        take_queue(keys, queue, waiting);
-        waiting = 0;
+        merge_queue(keys, queues + first / 4, (next - first) / (4 * MATCH_THREADS), norm);
+        next = first;
         limit = min(tolerance, (int)(keys[MOST - 1] >> 11)) - norm;
     }
     // All threads of a warp take theirs when one has no room for those to come.
     __device__ inline void make_room()
     {
-        if (__ballot_sync(~0u, waiting > QUEUE - COMING)) take();
+        if (__ballot_sync(~0u, next - first > 4 * MATCH_THREADS * (SLOTS - COMING))) take();
     }
     __device__ inline void write(unsigned short* places, int* count)
     {
         take();
         places[0] = REACH << 6 | REACH;
         int n = 1;
-#pragma unroll
         for (int k = 0; k < MOST; ++k) {
             const int place = keys[k] & 2047;
             if (keys[k] == NONE || place == REACH * (ACROSS + 1) || n == MOST) continue;
@@ -162,19 +169,23 @@ __device__ inline void match_blocks(const unsigned* words, const int* norms, int
                 constexpr int LAST = OWN_ROWS - 1;
                 unsigned* next = place + 2 * ((u + LAST) % OWN_ROWS);
                 eight_bytes(first + (dy + LAST) * TILE_WORDS, column, next[0], next[1]);
-                unsigned above = 0, both = 0, below = 0;
-#pragma unroll
-                for (int k = 0; k < OWN_ROWS; ++k) {
-                    unsigned& sum = k < GRID_STEP ? above : k < SIDE ? both : below;
+                unsigned both = 0;
+                const auto add = [&](unsigned sum, int k) {
                     sum = __dp4a(own[2 * k], place[2 * ((u + k) % OWN_ROWS)], sum);
-                    sum = __dp4a(own[2 * k + 1], place[2 * ((u + k) % OWN_ROWS) + 1], sum);
-                }
+                    return __dp4a(own[2 * k + 1], place[2 * ((u + k) % OWN_ROWS) + 1], sum);
+                };
+#pragma unroll
+                for (int k = GRID_STEP; k < SIDE; ++k) both = add(both, k);
+                unsigned above = both, below = both;
+#pragma unroll
+                for (int k = 0; k < GRID_STEP; ++k) above = add(above, k);
+#pragma unroll
+                for (int k = SIDE; k < OWN_ROWS; ++k) below = add(below, k);
                 const int number = dy * ACROSS + dx;
                 const bool is_time = u % COMING == COMING - 1 || u == LAST || u == (ACROSS - 1) % OWN_ROWS;
-                upper.see(others[dy * NORMS_ACROSS] - 2 * (int)(above + both), number);
+                upper.see(others[dy * NORMS_ACROSS] - 2 * (int)above, number);
                 if (is_time) upper.make_room();
-                if (!PAIRS) continue;
-                lower.see(others[(dy + GRID_STEP) * NORMS_ACROSS] - 2 * (int)(both + below), number);
+                lower.see(others[(dy + GRID_STEP) * NORMS_ACROSS] - 2 * (int)below, number);
                 if (is_time) lower.make_room();
             }
         }
@@ -187,7 +198,7 @@ __device__ inline void match(const float* cells, unsigned short* places, int* co
     const Rows rows(f, g, AROUND);
     int* norms = (int*)(words + TALL * TILE_WORDS);
     const int thread = threadIdx.y * 32 + threadIdx.x;
-    unsigned* queue = (unsigned*)(norms + NORM_ROWS * NORMS_ACROSS) + thread;
+    unsigned* queues = (unsigned*)(norms + NORM_ROWS * NORMS_ACROSS);
     for (int top = rows.begin() * TILE_ROWS + blockIdx.y * 8; top < rows.bottom; top += gridDim.y * 8)
         for (int left = blockIdx.x * 32; left < f.across; left += gridDim.x * 32) {
             const int y0 = f.row(max(top, rows.top)) - REACH, x0 = f.column(left) - REACH;
@@ -221,17 +232,18 @@ __device__ inline void match(const float* cells, unsigned short* places, int* co
             __syncthreads();
             const int j = left + threadIdx.x, x = f.column(min(j, f.across - 1)) - x0;
             const int tolerance = (int)ceilf(numbers[0]) - 1;
-            const int each = 1 + PAIRS, mine = top + each * (int)threadIdx.y;
-            const int begin = max(mine, rows.top), end = min(mine + each, rows.bottom);
+            const int mine = top + 2 * (int)threadIdx.y;
+            const int begin = max(mine, rows.top), end = min(mine + 2, rows.bottom);
 #pragma unroll 1
             for (int i = begin; i < end;) {
                 // The last row of blocks may be nearer to the one above it.
-                const bool is_pair = PAIRS && i + 1 < end && f.row(i + 1) - f.row(i) == GRID_STEP;
+                const bool is_pair = i + 1 < end && f.row(i + 1) - f.row(i) == GRID_STEP;
                 const int y = f.row(i) - y0, middle = y * NORMS_ACROSS + column_at(x);
+                unsigned of_upper[MOST], of_lower[MOST];
                 List upper, lower;
-                upper.begin(queue, norms[middle], j < f.across ? tolerance : -1);
+                upper.begin(of_upper, queues, thread, norms[middle], j < f.across ? tolerance : -1);
                 lower.begin(
-                    queue + QUEUE * MATCH_THREADS, norms[middle + GRID_STEP * NORMS_ACROSS],
+                    of_lower, queues, thread + SLOTS * MATCH_THREADS, norms[middle + GRID_STEP * NORMS_ACROSS],
                     j < f.across && is_pair ? tolerance : -1);
                 match_blocks(words, norms, y, x, upper, lower);
                 if (j < f.across) {
@@ -578,7 +590,7 @@ __device__ inline void groups(
 
 }  // namespace tuned
 
-extern "C" __global__ void __launch_bounds__(tuned::MATCH_THREADS, tuned::PAIRS ? 3 : 2) collaborative_tuned_match(
+extern "C" __global__ void __launch_bounds__(tuned::MATCH_THREADS, 4) collaborative_tuned_match(
     const Sample*, Sample*, const float* cells, unsigned short* places, int* counts, Geometry g)
 {
     extern __shared__ __align__(16) unsigned char memory[];

@@ -81,8 +81,8 @@ MEAN = (32, 32)
 WARPS = 4  # of a block of threads of *groups*: the macro
 _GROUP_WARPS = 8  # the same at level *tuned*: two such blocks share a multiprocessor
 
-_SUM_PITCH, _STACK_PITCH = 104, 36
-"""Of the tile's sums and of a stack's coefficients at level *tuned*: see the kernel."""
+_SLOTS, _SUM_PITCH, _STACK_PITCH = 12, 104, 36
+"""Of a block's queue, the tile's sums and a stack's coefficients at *tuned*: see the kernel."""
 
 _KEY = 2**21
 """Squared differences below this fit into the keys of the tuned *match*, which is for bytes."""
@@ -114,7 +114,7 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
     cells_bytes = 4 * columns * rows_compared
     tall = rows_compared + step
     norms = -(-(columns - SIDE + 1) // step) * step * (tall - SIDE + 1)
-    match_bytes = 4 * (tall * ((columns + 7) // 4) + norms + 16 * BLOCK[0] * BLOCK[1])
+    match_bytes = 4 * (tall * ((columns + 7) // 4) + norms + _SLOTS * BLOCK[0] * BLOCK[1])
     work = 64 * 2 * (2 * reach + 1) ** 2 * 2 / step**2
 
     def launch(
@@ -183,8 +183,7 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
                 match,
                 kernel="collaborative_tuned_match",
                 defines=quick,
-                # A thread has two blocks that have more rows in common than not.
-                block=(32, 4) if step < SIDE / 2 else (32, 8),
+                block=(32, 4),
                 shared_bytes=match_bytes,
             )
         return match, groups
