@@ -10,7 +10,6 @@ import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from kernelscope.engine.request import Request, RunSettings, settings_of
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import joined
-from kernelscope.images.source import Source
+from kernelscope.images.source import Source, sizes_of
 
 MOST_BYTES = 1 << 29
 """Limit for the outputs of steps in memory; those that were looked at least are dropped."""
@@ -88,7 +87,9 @@ class Memo:
         self._drop()
 
     def _keep(self, result: Result, asked: Step) -> None:
-        old = self._entry(result.request.source, asked)
+        source = result.request.source
+        settings = settings_of(asked, source), settings_of(result.request.step.fixed, source)
+        old = self._entry(source, settings[0])
         if old is not None and old.result is result:
             return
         facts = Facts.of(result)
@@ -96,12 +97,10 @@ class Memo:
             self._entries.remove(old)
             if old.facts.cost_key == facts.cost_key and old.facts.measured and not facts.measured:
                 facts = old.facts
-        source = result.request.source
-        settings = settings_of(asked, source), settings_of(result.request.step.fixed, source)
         self._entries.append(_KeptResult(settings, result, facts))
 
     def find(self, source: Source, step: Step) -> Result | None:
-        entry = self._entry(source, step)
+        entry = self._entry(source, settings_of(step, source))
         if entry is None:
             return None
         self._entries.remove(entry)
@@ -145,10 +144,11 @@ class Memo:
     @property
     def bytes(self) -> int:
         """How much memory the inputs and outputs take."""
-        return sum(_sizes(self._entries).values())
+        kept = (entry.result for entry in self._entries)
+        sources = (each for result in kept for each in (result.request.source, result.output))
+        return sum(sizes_of(sources).values())
 
-    def _entry(self, source: Source, step: Step) -> _KeptResult | None:
-        wanted = settings_of(step, source)
+    def _entry(self, source: Source, wanted: Hashable) -> _KeptResult | None:
         for entry in reversed(self._entries):
             if entry.result.request.source is source and wanted in entry.settings:
                 return entry
@@ -164,13 +164,3 @@ class Memo:
         del self._entries[:-MOST_RESULTS]
         while len(self._entries) > 1 and self.bytes > self.limit:
             del self._entries[0]
-
-
-def _sizes(entries: Iterable[_KeptResult]) -> dict[int, int]:
-    arrays: Iterator[NDArray[Any]] = (
-        array
-        for entry in entries
-        for source in (entry.result.request.source, entry.result.output)
-        for array in source.arrays()
-    )
-    return {id(array): array.nbytes for array in arrays}

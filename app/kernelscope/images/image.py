@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -134,9 +134,9 @@ class Image:
         shown = tuple(map(printable, notices))
         return cls(view, printable(title), path, shown, metadata, missing)
 
-    def arrays(self) -> Iterator[NDArray[Any]]:
-        """Yield the arrays that it holds in memory."""
-        yield self.pixels
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Return the arrays that it holds in memory."""
+        return (self.pixels,)
 
     @property
     def titles(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -79,12 +79,11 @@ class Scan:
             lambda number: _known_peak(self.volumes[number]),
         )
 
-    def arrays(self) -> Iterator[NDArray[Any]]:
-        """Yield the arrays that it holds in memory by now."""
-        yield from (volume.voxels for volume in self.volumes)
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Return the arrays that it holds in memory by now."""
+        voxels = tuple(volume.voxels for volume in self.volumes)
         planes = vars(self).get("planes")
-        if planes is not None and planes.base is None:
-            yield planes
+        return voxels if planes is None or planes.base is not None else (*voxels, planes)
 
     @property
     def title(self) -> str:

@@ -7,14 +7,17 @@ them instead of for the type.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.schema.samples import Components, Kind, Pixels
+
+if TYPE_CHECKING:
+    from kernelscope.images.volume import Volume
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,12 @@ UNKNOWN_CHANNEL = Channel()
 def fingerprint(samples: NDArray[Any]) -> Hashable:
     """Return a value that is equal for the same samples."""
     return samples.shape, samples.dtype.str, zlib.crc32(np.ascontiguousarray(samples).data)
+
+
+def sizes_of(kept: Iterable[Source | Volume]) -> dict[int, int]:
+    """Return the bytes of arrays by their identity: each counts once, however many share it."""
+    different = {id(each): each for each in kept}
+    return {id(array): array.nbytes for each in different.values() for array in each.arrays()}
 
 
 class Source(Protocol):
@@ -100,8 +109,8 @@ class Source(Protocol):
     def fingerprint(self) -> Hashable:
         """Equal for sources with the same samples, which it does not keep in memory."""
 
-    def arrays(self) -> Iterator[NDArray[Any]]:
-        """Yield every array that it holds in memory by now."""
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Return every array that it holds in memory by now."""
 
     def describe(self) -> str:
         """Return title, size and mode in words."""

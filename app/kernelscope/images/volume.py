@@ -188,6 +188,9 @@ class Volume:
             nodata=nodata,
         )
 
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        return (self.voxels,)
+
     @property
     def steps(self) -> dict[str, float]:
         """The stated distances of voxels in millimetres, by their axes."""

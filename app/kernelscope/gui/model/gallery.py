@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 from kernelscope.base import memory
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model.comparison import judge_both
-from kernelscope.gui.model.history import sizes_of
 from kernelscope.gui.model.runs import Run, Runs
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
 from kernelscope.images.scan import Scan
-from kernelscope.images.source import Source
+from kernelscope.images.source import Source, sizes_of
 from kernelscope.images.volume import Volume
 
 MOST_BYTES = 1 << 30  # limit for pictures, if a quarter of the free memory is not less
@@ -164,7 +163,7 @@ def thumbnail(source: Source, side: int = THUMBNAIL_SIDE) -> NDArray[np.uint8]:
 def _bytes(runs: Iterable[Run]) -> int:
     results = [run.result for run in runs if run.result is not None]
     sources = [each for result in results for each in (result.request.source, result.output)]
-    return sum(sizes_of(array for each in sources for array in each.arrays()).values())
+    return sum(sizes_of(sources).values())
 
 
 def _is_twin(other: Run, run: Run) -> bool:
@@ -172,6 +171,6 @@ def _is_twin(other: Run, run: Run) -> bool:
     kept, result = other.result, run.result
     if other.number >= run.number or other.work != run.work or kept is None or result is None:
         return False
-    first, second = list(kept.output.arrays()), list(result.output.arrays())
+    first, second = kept.output.arrays(), result.output.arrays()
     pairs = zip(first, second, strict=False)
     return len(first) == len(second) and all(np.array_equal(a, b) for a, b in pairs)

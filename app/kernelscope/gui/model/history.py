@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
-
-from numpy.typing import NDArray
 
 from kernelscope.engine.memo import Memo
 from kernelscope.engine.request import Request, RunSettings
@@ -15,6 +13,7 @@ from kernelscope.engine.result import Result
 from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source, sizes_of
 from kernelscope.images.volume import Volume
 
 MOST_MOMENTS = 100  # inputs and settings; most are only settings and a result
@@ -90,27 +89,22 @@ class Moment(Generic[Opened, Part]):
     """All steps, where they are not just `steps` and the form after them: some are off, or follow
     the one that the form edits, whose settings are in `settings`."""
 
-    def arrays(self) -> Iterator[NDArray[Any]]:
-        """Yield the arrays that this keeps in memory."""
-        yield from self.source.arrays()
+    def kept(self) -> list[Source | Volume]:
+        """Return the pictures and volumes that this keeps in memory."""
+        kept: list[Source | Volume] = [self.source]
         for request in self.steps:
-            yield from request.source.arrays()
+            kept.append(request.source)
         for reference in self.references.values():
-            image = reference.image
-            yield from image.arrays() if isinstance(image, Image) else [image.voxels]
+            kept.append(reference.image)
         if self.result is not None:
-            yield from self.result.output.arrays()
+            kept.append(self.result.output)
             for part in self.result.parts:
-                yield from part.output.arrays()
+                kept.append(part.output)
+        return kept
 
     def describe_steps(self) -> str:
         names = ", ".join(each.step.filter.name for each in self.steps)
         return f"after {names}" if names else ""
-
-
-def sizes_of(arrays: Iterable[NDArray[Any]]) -> dict[int, int]:
-    """Return the bytes of arrays by their identity: each counts once, however many share it."""
-    return {id(array): array.nbytes for array in arrays}
 
 
 class History(Generic[Opened, Part]):
@@ -244,7 +238,7 @@ class History(Generic[Opened, Part]):
 
     @property
     def sizes(self) -> dict[int, int]:
-        return sizes_of(array for moment in self._moments for array in moment.arrays())
+        return sizes_of(each for moment in self._moments for each in moment.kept())
 
     @property
     def bytes(self) -> int:
