@@ -213,8 +213,8 @@ class Image:
     @property
     def mode(self) -> str:
         model = {1: "grey", 2: "grey with alpha", 3: "RGB", 4: "RGBA"}[self.channels]
-        depth = {"uint8": "8 bit", "uint16": "16 bit", "float32": "32-bit float"}
-        return f"{model}, {depth[self.pixels.dtype.name]}"
+        depth = {1: "8 bit", 2: "16 bit", 4: "32-bit float"}
+        return f"{model}, {depth[self.pixels.dtype.itemsize]}"
 
     def describe(self) -> str:
         return f"{self.title}, {self.size}, {self.mode}"

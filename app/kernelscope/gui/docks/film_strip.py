@@ -57,6 +57,9 @@ class FilmStrip(QListWidget):
 
     def show_documents(self, documents: Sequence[Document], front: Document | None) -> None:
         """Show the documents as they are now; `front`, the one on the screen, comes into view."""
+        self.setVisible(len(documents) > 1)
+        if self.isHidden():
+            documents = ()
         set_count(self, len(documents))
         for row, document in enumerate(documents):
             item = self.item(row)
@@ -69,9 +72,9 @@ class FilmStrip(QListWidget):
             if document is front and not was:
                 self.setCurrentItem(item)
                 self.scrollToItem(item)
-        self.setVisible(len(documents) > 1)
-        self.setFixedHeight(self._height())
-        self.viewport().update()
+        if documents:
+            self.setFixedHeight(self._height())
+            self.viewport().update()
 
     def sizeHint(self) -> QSize:
         return QSize(3 * self.tile_size().width(), self._height())
