@@ -365,9 +365,7 @@ class ElidedLabel(QLabel):
     def _elide(self) -> None:
         metrics, room = self.fontMetrics(), self.contentsRect().width()
         text = self._brief or self.full_text
-        if metrics.horizontalAdvance(text) >= room:  # to elide takes Qt five times as long
-            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
-        self.setText(text)
+        self.setText(metrics.elidedText(text, Qt.TextElideMode.ElideRight, room))
 
 
 class SnugLabel(ElidedLabel):
