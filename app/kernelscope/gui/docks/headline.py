@@ -35,7 +35,6 @@ class FreshnessBadge(SnugLabel):
         self.freshness, self._details = freshness, details
         word = f"{freshness.symbol} {freshness}" if freshness is not None else ""
         self.set_full_text(": ".join(filter(None, (word, details))))
-        self.setAccessibleDescription(self.toolTip())
         if freshness is not None:
             self.setToolTip(f"{self.toolTip()}\n{_HELP[freshness]}")
 
