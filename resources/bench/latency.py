@@ -273,8 +273,9 @@ def main() -> None:
                         save(options.json, rows)
                     print(
                         f"{row['filter']:14} {size:6} {dtype:7} {row['painted']:>10} "
-                        f"{row['device']}  {row['median_ms']:8.2f} ms  (worst "
-                        f"{row['worst_ms']:.2f}, run {row['run_ms']:.2f}, first "
+                        f"{row['device']}  {row['median_ms']:8.2f} ms  (least "
+                        f"{row['least_ms']:.2f}, worst {row['worst_ms']:.2f}, processor "
+                        f"{row['processor_ms']:.2f}, run {row['run_ms']:.2f}, first "
                         f"{row['first_ms']:.0f})",
                         flush=True,
                     )
