@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from PIL import Image as Pillow
 from PySide6.QtCore import QMimeData, QPointF, Qt, QTimer
@@ -266,6 +267,19 @@ def offers(window: MainWindow, device: str) -> bool:
 def state(window: MainWindow) -> str:
     """Return the line under Run: the progress, or how a run ended that did not end well."""
     return child(window, QLabel, "runState").text()
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, where: object, name: str) -> list[object]:
+    """Return a list that grows by the answer of each call of a function."""
+    answers: list[object] = []
+    real = getattr(where, name)
+
+    def call(*args: object, **kwargs: object) -> object:
+        answers.append(real(*args, **kwargs))
+        return answers[-1]
+
+    monkeypatch.setattr(where, name, call)
+    return answers
 
 
 def headline(window: MainWindow) -> str:

@@ -48,6 +48,7 @@ from tests.gui.helpers import (
     FakeCpu,
     child,
     choose_files,
+    counted,
     dialog,
     load,
     press,
@@ -77,19 +78,6 @@ def add_noise(qtbot: QtBot, window: MainWindow) -> None:
 
 def show_quality(window: MainWindow) -> None:
     window.findChild(QDockWidget, "qualityDock").raise_()
-
-
-def counted(monkeypatch: pytest.MonkeyPatch, where: object, name: str) -> list[object]:
-    """Return a list that grows by the answer of each call of a function."""
-    answers: list[object] = []
-    real = getattr(where, name)
-
-    def call(*args: object, **kwargs: object) -> object:
-        answers.append(real(*args, **kwargs))
-        return answers[-1]
-
-    monkeypatch.setattr(where, name, call)
-    return answers
 
 
 def figures(window: MainWindow) -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QSpinBox
 from pytestqt.qtbot import QtBot
 
@@ -19,12 +19,15 @@ from kernelscope.base.errors import AppError, DeviceUnavailable
 from kernelscope.bench.recorded import Recorded, RecordedTime
 from kernelscope.engine.request import Request
 from kernelscope.engine.steps import execute_all
+from kernelscope.gui.docks.headline import Headline
 from kernelscope.gui.docks.ladder import Ladder
+from kernelscope.gui.docks.view_bar import ViewBar
 from kernelscope.gui.model import freshness
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import judge_run
-from kernelscope.gui.session.canvas_view import SEEN
-from kernelscope.gui.session.subject import JUDGED, Fields
+from kernelscope.gui.session.canvas_view import DRAWN, SEEN
+from kernelscope.gui.session.session import SETTINGS
+from kernelscope.gui.session.subject import JUDGED, RESULT, SHOWN, Fields
 from kernelscope.gui.viewer.pane import COMPILING, RUNNING, Pane
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.settings import Settings
@@ -35,7 +38,7 @@ from kernelscope.gui.work.background import Later
 from kernelscope.gui.work.tasks import Task, Tasks
 from kernelscope.images.image import Image
 from tests.bench.made_up import row
-from tests.gui.helpers import FakeCpu, Opener, child, load, press, wait_until
+from tests.gui.helpers import FakeCpu, Opener, child, counted, load, press, wait_until
 from tests.patience import PATIENCE
 
 # --- with a processor under control ---
@@ -130,6 +133,44 @@ def test_a_run_begins_before_its_settings_are_shown_elsewhere(
     monkeypatch.setattr(Pane, "set_stale", show)
     size(window, 7)
     assert seen == ["begun", "marked"]
+
+
+class Layouts(QObject):
+    """Counts the times that a widget is laid out."""
+
+    count = 0
+
+    def eventFilter(self, _: QObject, event: QEvent) -> bool:  # noqa: N802
+        self.count += event.type() == QEvent.Type.LayoutRequest
+        return False
+
+
+def test_a_result_touches_nothing_that_it_does_not_change(
+    qtbot: QtBot, live_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = live_window
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    qtbot.waitUntil(lambda: window.live.resting)
+    noted, fitted = set[str](), list[ViewBar]()
+    layouts = Layouts()
+    window.session.follow(noted.update)
+    monkeypatch.setattr(ViewBar, "_fit", fitted.append)
+    window.statusBar().installEventFilter(layouts)
+    headline = counted(monkeypatch, Headline, "show_figures")
+    size(window, 7)
+    settled(qtbot, window)
+    QApplication.processEvents()
+    assert {SETTINGS, RESULT, SHOWN} <= noted
+    assert DRAWN not in noted, "its levels and colours are those of the input"
+    assert not layouts.count
+    assert not fitted
+    assert len(headline) == 1
+    window.session.pictures.view.link(False)
+    noted.clear()
+    size(window, 5)
+    settled(qtbot, window)
+    assert DRAWN in noted, "it has its own"
 
 
 def test_the_first_output_is_announced_while_it_is_computed(
