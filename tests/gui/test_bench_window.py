@@ -441,6 +441,24 @@ def levels_of_f() -> list[Row]:
     return rows
 
 
+def test_series_of_levels_are_in_the_order_of_the_ladder() -> None:
+    """A filter that came later in a report had its level of constant memory at the end."""
+    rows = [
+        row(device=device, level=level, label=label, seconds=(1e-3,))
+        for label in ("Median, mask size 3", "Custom mask, 3×3")
+        for device, level in (
+            *(("cpu", each) for each in ("parallel", "serial")),
+            *(("gpu", each) for each in ("single-block", "global", "selection", "texture")),
+        )
+    ]
+    rows.append(replace(rows[-1], level="constant"))
+    drawn = chart(Plot.BARS, Selection(), rows, waiting=False)
+    assert [each.name.partition(" ")[2] for each in drawn.series] == [
+        *("serial", "parallel", "single-block"),
+        *("global", "selection", "constant", "texture"),
+    ]
+
+
 def test_authors_whole_runs_stand_beside_our_whole_runs_only() -> None:
     rows = levels_of_f()
     choice = Selection(rows[0].label)

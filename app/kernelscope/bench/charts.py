@@ -15,7 +15,7 @@ from kernelscope.bench import Row, figures, find_baseline, roofline, speed_up, s
 from kernelscope.bench.figures import SOURCES, PublishedFigure
 from kernelscope.bench.statistics import BASELINE, RooflinePoint, full_time
 from kernelscope.schema.devices import Device
-from kernelscope.schema.levels import colour
+from kernelscope.schema.levels import USUAL_LEVELS, colour
 
 
 class Plot(StrEnum):
@@ -125,7 +125,7 @@ def chart(
     found = list({(row.series, row.label, row.subject): row for row in timed}.values())
     whole = waiting and plot not in (Plot.STAGES, Plot.ROOFLINE)
     shown = [row for row in found if row.is_whole or not whole]
-    names = _distinct(row.series for row in rows if row.seconds)
+    names = _in_order(row for row in rows if row.seconds)
     drawn = _Maker(choice, shown, names, waiting, baseline).chart(plot)
     if plot is not Plot.STAGES:
         drawn = replace(drawn, series=_coloured(drawn.series, names, rows))
@@ -447,6 +447,21 @@ class _Groups:
 
 def _is_carried(row: Row) -> bool:
     return row.device == Device.GPU and bool(row.stages)
+
+
+def _in_order(rows: Iterable[Row]) -> list[str]:
+    """Return the series of rows, those of levels in the order of the ladder.
+
+    Others, such as libraries and levels of a filter's own, stay behind the one before them.
+    """
+    order = [level.id for levels in USUAL_LEVELS.values() for level in levels]
+    places: dict[str, int] = {}
+    last = -1
+    for row in rows:
+        if row.series not in places:
+            last = order.index(row.level) if row.level in order and not row.library else last
+            places[row.series] = last
+    return sorted(places, key=places.__getitem__)
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
