@@ -26,6 +26,7 @@ from kernelscope.teach.lecture.page import (
     NumberOrigin,
 )
 from kernelscope.teach.lecture.pages import (
+    LADDER,
     MODES,
     PAGES,
     REPORT,
@@ -281,6 +282,30 @@ def test_shares_of_transfers_are_those_of_the_report() -> None:
     measured = recorded.day(report.machine["Date"])
     assert "H100" in report.machine["GPU"]
     assert {fact.note for fact in shown.facts} == {f"H100, {measured}"}
+
+
+@pytest.mark.parametrize("size", [3, 9, 11])
+@pytest.mark.parametrize(
+    ("page", "level"), [("constant", "constant"), ("tiles", "shared"), ("textures", "texture")]
+)
+def test_pages_on_a_memory_have_what_it_gained_on_a_card(page: str, level: str, size: int) -> None:
+    """They had figures of cards of 2008 alone."""
+    report = load(recorded.FOLDER / LADDER)
+    times = {
+        row.level: statistics.median(row.seconds)
+        for row in report.rows
+        if row.asked == (4096, 4096) and row.label == f"Custom mask, {size}×{size}"
+    }
+    shown = PAGES[page].show(SQUARES, PAGES[page].defaults() | {"size": size})
+    found = [fact for fact in shown.facts if fact.origin is NumberOrigin.RECORDED]
+    assert len(found) == (1 if times else 0) == (size < 11)
+    for fact in found:
+        number, _, words = fact.value.partition(" times as ")
+        ratio = times["global"] / times[level]
+        assert f"Custom mask {size}×{size}, 4096×4096" in fact.name
+        assert (words == "fast") is (ratio >= 1)
+        assert float(number) == pytest.approx(max(ratio, 1 / ratio), rel=5e-3)
+        assert fact.note == f"H200, {recorded.day(report.machine['Date'])}"
 
 
 def test_a_border_changes_the_rim_alone() -> None:

@@ -16,14 +16,22 @@ from kernelscope.backends.cuda.strips import strip
 from kernelscope.base.durations import duration
 from kernelscope.base.errors import AppError
 from kernelscope.base.json_fields import parse
-from kernelscope.base.text import enumerated
+from kernelscope.base.text import enumerated, significant
 from kernelscope.bench.plan import MEASURABLE
 from kernelscope.bench.recorded import FOLDER, RecordedTime, card_of, day, figures_of
 from kernelscope.bench.report import load
 from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
 from kernelscope.schema.launch import HARDWARE_BORDERS
-from kernelscope.schema.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, colour
+from kernelscope.schema.levels import (
+    CONSTANT,
+    GLOBAL,
+    SHARED,
+    SINGLE_BLOCK,
+    TEXTURE,
+    Level,
+    colour,
+)
 from kernelscope.schema.parameters import (
     Choice,
     ChoiceParameter,
@@ -105,6 +113,41 @@ def _operations(
             plan = plan_of(filter_id, level, subject.shape, parameters)
             count = sum(launch.operations_per_sample for launch in plan.launches)
             yield by_plan(f"Operations, {level.name.lower()}", f"{count:,.0f}", plan.notice)
+
+
+LADDER = "gpu-ladder.json"  # the recorded report with every level of masks
+
+
+@functools.cache
+def _recorded(report: str) -> tuple[RecordedTime, ...]:
+    """Return the figures of one of the project's reports; none if it is not installed."""
+    path = FOLDER / report
+    try:
+        return tuple(figures_of(load(path), path))
+    except AppError:
+        return ()
+
+
+def _gain(level: Level, size: int) -> Iterator[NamedNumber]:
+    """Yield what a level gained over *global*, with a mask on the largest picture recorded."""
+    pairs: dict[tuple[int, ...], dict[str, RecordedTime]] = {}
+    for figure in _recorded(LADDER):
+        row = figure.row
+        if row.filter == "mask" and row.seconds and len(figure.values["mask"]) == size:
+            pairs.setdefault(tuple(row.asked), {})[row.level] = figure
+    found = [each for each in pairs.items() if {GLOBAL.id, level.id} <= each[1].keys()]
+    if found:
+        side_, levels = max(found)
+        own = levels[level.id]
+        faster = levels[GLOBAL.id].seconds / own.seconds
+        yield as_recorded(
+            f"Custom mask {size}×{size}, {side_[0]}×{side_[1]}: {level.name.lower()} "
+            "beside global memory",
+            f"{significant(faster)} times as fast"
+            if faster >= 1
+            else f"{significant(1 / faster)} times as long",
+            f"{own.card}, {own.date}",
+        )
 
 
 # Why memory matters: the reads of a small mask, and those that are necessary.
@@ -397,6 +440,7 @@ def _constant(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstrati
         by_plan("In constant memory at level constant", f"{constants:,} bytes"),
         by_formula("Turns of the constant cache for one read of a warp", f"{apart}"),
         by_formula("For all weights of the mask", f"{apart * size * size:,}"),
+        *_gain(CONSTANT, size),
     )
     return Demonstration(_constant_drawing(subject, apart), facts)
 
@@ -456,6 +500,7 @@ def _tiles(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
         by_formula("The same at level global", f"{size * size}"),
         by_formula("Fewer reads, by a factor of", f"{size * size / a_pixel:.1f}"),
         by_plan("Shared memory of a block", f"{launch.shared_bytes:,} bytes"),
+        *_gain(SHARED, size),
     )
     return Demonstration(_tiles_drawing(subject, size, launch.block, a_pixel), facts)
 
@@ -548,6 +593,7 @@ def _textures(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstrati
         by_formula("Of all reads", f"{100 * share:.2f} %"),
         by_plan("They are answered by the", unit),
         by_formula("Copy into an array first", f"{subject.pixels.size:,} bytes"),
+        *_gain(TEXTURE, size),
     )
     return Demonstration(_textures_drawing(subject, border, size), facts)
 
@@ -674,19 +720,6 @@ def _occupancy_drawing(subject: LectureSubject, held: Residence, block: tuple[in
 REPORT = "gpu-f-graphs.json"  # the recorded report with the sizes and masks of source F
 
 
-@functools.cache
-def _transfer_figures() -> tuple[RecordedTime, ...]:
-    """Return the recorded figures of the median at level shared; none if it is not installed."""
-    path = FOLDER / REPORT
-    try:
-        found = figures_of(load(path), path)
-    except AppError:
-        return ()
-    return tuple(
-        figure for figure in found if (figure.row.filter, figure.row.level) == ("median", SHARED.id)
-    )
-
-
 @_page(
     side(3, 9),
     figures=lambda: tuple(
@@ -696,7 +729,12 @@ def _transfer_figures() -> tuple[RecordedTime, ...]:
 )
 def _transfers(subject: LectureSubject, values: Mapping[str, Any]) -> Demonstration:
     size = str(values["size"])
-    chosen = [figure for figure in _transfer_figures() if figure.row.parameters.get("size") == size]
+    chosen = [
+        figure
+        for figure in _recorded(REPORT)
+        if (figure.row.filter, figure.row.level) == ("median", SHARED.id)
+        and figure.row.parameters.get("size") == size
+    ]
     chosen.sort(key=lambda figure: figure.row.asked)
     board = Board(f"Kernel and whole run of the median {size}×{size}, by the size of the picture")
     board.heading(
