@@ -110,7 +110,10 @@ def test_noise_gets_the_filter_with_the_best_results_at_its_estimates() -> None:
     assert step.filter.id == "collaborative"
     assert step.values["sigma"] == ESTIMATE
     assert [each.id for each in proposal.others] == ["sliding_dct", "nlm"]
-    assert proposal.line == "Collaborative filtering: there are no black and white specks"
+    assert proposal.line == (
+        "Collaborative filtering: the best results of the denoisers, "
+        "for noise without black and white specks"
+    )
 
 
 def test_volumes_get_a_filter_of_volumes() -> None:

@@ -390,6 +390,9 @@ def test_denoise_chooses_the_filter_and_its_values_and_says_why(
     window.findChild(QAction, "denoise").trigger()
     qtbot.waitUntil(lambda: window.session.filter_id == "collaborative")
     assert window.session.values.automatic == ("sigma",)
+    said = window.statusBar().currentMessage()
+    assert said.startswith("Collaborative filtering: the best results of the denoisers")
+    assert said.endswith("; other filters: Sliding DCT, Non-local means")
 
     draws = np.random.default_rng(1).random((64, 64))
     specks = np.where(draws < 0.1, 0, np.where(draws > 0.9, 255, 128)).astype(np.uint8)

@@ -41,7 +41,7 @@ def propose(image: Image | None) -> Proposal:
         why = f"specks in {100 * share:.2g} % of the pixels"
     else:
         best, *others = remedies(Disturbance.NOISE, Kind.PICTURE)
-        why = "there are no black and white specks"
+        why = "the best results of the denoisers, for noise without black and white specks"
     assert best.remedy is not None
     return Proposal(best, best.remedy.values(share), f"{best.name}: {why}", tuple(others))
 

@@ -131,7 +131,9 @@ class FilterShelf(QObject):
                 session.set_filter(proposal.filter.id)
                 session.reset()
                 session.set_values(proposal.filter.id, proposal.values)
-            self._frame.show_status(proposal.line)
+            others = ", ".join(spec.name for spec in proposal.others)
+            also = f"; other filters: {others}" if others else ""
+            self._frame.show_status(proposal.line + also)
 
         image = source if isinstance(source, Image) else None
         self._background.start("denoise", lambda: propose(image), choose)
