@@ -223,13 +223,19 @@ class PairView(QWidget):
     def show_region(
         self, region: Region, image: Image, offset: int, details: str = "", brief: str = ""
     ) -> None:
-        """Draw a part of another result over the picture until the next: `Layer.put_region`."""
+        """Draw a part of another result over the picture until the next: `Layer.put_region`.
+
+        Before there is an output, the dimmed input is around it.
+        """
         with self.view.changing(DRAWN):
             if self.output.is_empty:  # no other part may be known
                 display = Display.full(image.pixels.dtype)
                 self.output.content = DrawnView(offset=offset)
-                state = self.output.content, None, None
-                self._made[None, PaneSide.OUTPUT] = state, Layer(None, None, offset, display)
+                state, source = (self.output.content, None, None), self.input.content
+                alike = source.pyramid and source.pyramid.planes.dtype == image.pixels.dtype
+                ground = source.pyramid if alike else None
+                around = Layer(None, ground, source.offset if ground else offset, display)
+                self._made[None, PaneSide.OUTPUT] = state, around
             if self.output.shown is None:
                 self.view.displays.remember(image, Display.full(image.pixels.dtype))
                 self.view.displays.show_output(image)
