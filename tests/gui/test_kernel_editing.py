@@ -214,6 +214,10 @@ def test_reverting_and_a_template_are_one_step_of_undo(
     assert edits.read("mean", "shared", FIRST).text == "// mine"
 
     editor = edit(viewer)
+    put(editor, MEAN + "// mine")
+    editor.go_to_line(30)
+    click(qtbot, viewer, "revertEdit")
+    assert editor.textCursor().blockNumber() == 30, "where the user is at work"
     put(editor, "// mine")
     click(qtbot, viewer, "templateEdit")
     assert "void mean_shared(const Sample* source" in editor.toPlainText()
@@ -342,6 +346,33 @@ def test_a_key_compiles_and_messages_lead_to_their_lines(
     tabs = viewer.findChild(QTabWidget, "kernelFiles")
     assert tabs.tabText(tabs.currentIndex()) == "levels.cuh"
     assert tabs.currentWidget().textCursor().blockNumber() == 6
+
+
+def test_the_first_error_is_scrolled_into_view_and_an_empty_list_is_away(
+    qtbot: QtBot, viewer: KernelViewer, jobs: list[TrialJob], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A student saw three lines of messages, and none of the lines that they were about."""
+    editor = edit(viewer)
+    editor.go_to_line(editor.blockCount() - 1)
+    where = editor.textCursor().position()
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
+    (line, *_) = (line for line, each in editor.messages if each.kind == ERROR)
+
+    def seen() -> bool:
+        place = editor.blockBoundingGeometry(editor.document().findBlockByNumber(line))
+        top = place.translated(editor.contentOffset()).top()
+        return 0 <= top <= editor.viewport().height() - place.height()
+
+    qtbot.waitUntil(seen)
+    assert editor.textCursor().position() == where
+    tree = viewer.findChild(QTreeWidget, "compilerMessages")
+    assert tree.isVisible()
+    done = TrialReport(Ending.DONE, compiler="NVRTC 13.1")
+    monkeypatch.setattr(trials, "try_out", lambda *_, **__: TrialOutcome(done))
+    with qtbot.waitSignal(viewer.panel.compiled):
+        viewer.panel.compile()
+    assert not tree.isVisible()
 
 
 @pytest.mark.slow

@@ -202,6 +202,13 @@ class CodeView(QPlainTextEdit):
         self.centerCursor()
         self.setFocus()
 
+    def show_line(self, line: int) -> None:
+        """Scroll a line, from 0 on, into view; the cursor stays where somebody types."""
+        first = self.firstVisibleBlock().blockNumber()
+        room = max(1, self.viewport().height() // self.fontMetrics().lineSpacing() - 1)
+        if not first <= line < first + room:
+            self.verticalScrollBar().setValue(line - room // 2)
+
     @property
     def dimmed_lines(self) -> tuple[int, ...]:
         """Numbers of the lines that are not compiled, from 0 on."""

@@ -448,19 +448,21 @@ class EditPanel(QWidget):
 
     def revert(self) -> None:
         """Put the program's own source into the editor, as one step that undo takes back."""
-        if self._subject is not None:
-            self._put(self._subject.text, "Reverted; undo (Ctrl+Z) brings your text back.")
+        if self._subject is not None and self._editor is not None:
+            line = self._editor.textCursor().blockNumber()
+            self._put(self._subject.text, "Reverted; undo (Ctrl+Z) brings your text back.", line)
 
-    def _put(self, text: str, state: str) -> None:
+    def _put(self, text: str, state: str, line: int = 0) -> None:
+        """Put a text into the editor, and the cursor at a line."""
         if self._editor is None:
             return
         cursor = self._editor.textCursor()
         cursor.select(cursor.SelectionType.Document)
         cursor.insertText(text)
-        self._editor.moveCursor(cursor.MoveOperation.Start)
         self._editor.show_messages([])
         self._list.clear()
-        self._editor.setFocus()
+        self._list.hide()
+        self._editor.go_to_line(min(line, self._editor.blockCount() - 1))
         self._show_state(state)
 
     def begin(self) -> None:
@@ -618,7 +620,10 @@ class EditPanel(QWidget):
             colour = theme.error_text if each.kind == ERROR else theme.warning_text
             item.setForeground(1, colour(self.palette()))
             self._list.addTopLevelItem(item)
-            self._list.show()
+        self._list.setVisible(bool(messages))
+        first = min((line for line, each in editor.messages if each.kind == ERROR), default=None)
+        if first is not None:
+            QTimer.singleShot(0, editor, lambda: editor.show_line(first))  # the list takes room
 
     def _on_failed(self, error: Exception) -> None:
         self._end_trial(str(error), problem=True)
