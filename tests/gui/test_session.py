@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -1133,11 +1134,16 @@ def test_a_part_is_followed_by_the_whole_when_code_becomes_ready_beside_it(
     machine.teardown()
 
 
-def test_the_rest_of_the_view_follows_the_part_that_a_pause_has_time_for(slow: None) -> None:
-    """At 100 %, a slow denoiser left most of what a photographer looked at as it was."""
+@pytest.mark.parametrize("line", [-math.inf, 4.0])
+def test_the_rest_of_the_view_follows_the_part_that_a_pause_has_time_for(
+    line: float, slow: None
+) -> None:
+    """At 100 %, a slow denoiser left most of what a photographer looked at as it was; half of what
+    it computed beside a line to drag was hidden."""
     machine = Actions()
     machine.start()
     machine.look(1)
+    machine.subject.view.output_from = line, -math.inf
     wanted = machine.subject.wanted()
     assert wanted is not None
     view = machine.subject.visible_part(wanted)
@@ -1150,6 +1156,10 @@ def test_the_rest_of_the_view_follows_the_part_that_a_pause_has_time_for(slow: N
         parts.append(work.region)
         machine.answer(seconds=pace * pixels_of(work))
     assert len(parts) == len(set(parts)) > 2
+    _, *between, _ = parts  # the first had begun before there was a line
+    for part in between:
+        assert isinstance(part, Region)
+        assert part.left >= line
     assert view not in parts[:-1]
     assert parts[-1] == view
     assert machine.subject.shown is not None

@@ -128,6 +128,22 @@ def test_dragging_beside_the_line_moves_the_picture(qtbot: QtBot, ran: MainWindo
     assert canvas.divide == 0.5
 
 
+def test_live_parts_begin_where_the_output_does(qtbot: QtBot, ran: MainWindow) -> None:
+    view = ran.session.pictures.view
+    column, row = view.output_from
+    assert max(column, row) < 0
+    press(qtbot, ran, "Alt+2")
+    canvas = ran.pictures.canvas.output.views[0]
+    column, row = view.output_from
+    assert row < 0
+    assert column == pytest.approx(canvas.to_scene(QPointF(canvas.width() / 2, 0)).x(), abs=0.2)
+    view.set_divide(0.75)
+    assert view.output_from[0] > column
+    press(qtbot, ran, "Alt+3")
+    column, row = view.output_from
+    assert column < 0 < row
+
+
 def test_arrangement_and_units_are_remembered(qtbot: QtBot, open_window: Opener) -> None:
     first = open_window()
     first.viewer.arrange("swipe")

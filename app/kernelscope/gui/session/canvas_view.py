@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -67,6 +68,9 @@ class CanvasView(Observed):
         """Place of the line between input and output, as a share of the width or height."""
         self.seen: Edges = (0.0, 0.0, 0.0, 0.0)
         """The part of the input that is in view, in pixels of the plane that was clicked last."""
+        self.output_from = -math.inf, -math.inf
+        """The column and row from which on the output of a picture is drawn; before that, across a
+        line, its input is."""
         self.probe: tuple[int, tuple[int, int]] | None = None
         """The plane (0 of a picture), column and row under the pointer, or where keys moved it."""
         self._instead = self._held = False

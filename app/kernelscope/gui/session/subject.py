@@ -573,6 +573,10 @@ class Subject(Observed, Generic[Opened, Part]):
     def visible_parts(self, request: Request) -> Sequence[Region | Box]:
         return ()
 
+    def first_parts(self, request: Request) -> Sequence[Region | Box]:
+        """Return the visible parts without those over which the input is drawn."""
+        return self.visible_parts(request)
+
     def shows_part(self, request: Request) -> bool:
         return True
 

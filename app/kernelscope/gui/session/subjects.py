@@ -41,7 +41,7 @@ from kernelscope.gui.model.runs import describe_result
 from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.model.slice_drawing import Projection, drawn_slice
 from kernelscope.gui.model.slice_previews import SlicePreview, SlicePreviews, place_of
-from kernelscope.gui.session.canvas_view import SLICES, CanvasView
+from kernelscope.gui.session.canvas_view import SLICES, CanvasView, Edges
 from kernelscope.gui.session.subject import (
     COMPONENT,
     MAP,
@@ -97,14 +97,22 @@ class PictureSubject(Subject[Image, Image]):
         return with_reference(request, self.reference)
 
     def visible_part(self, request: Request) -> Region | None:
+        return self._part_of(self.view.seen, request)
+
+    def _part_of(self, edges: Edges, request: Request) -> Region | None:
         if self.session.view is not View.OUTPUT:
             return None
         height, width = request.whole_shape[:2]
-        return part_in_view(self.view.seen, height, width, offset_of(request))
+        return part_in_view(edges, height, width, offset_of(request))
 
     def visible_parts(self, request: Request) -> tuple[Region, ...]:
         part = self.visible_part(request)
         return () if part is None else (part,)
+
+    def first_parts(self, request: Request) -> tuple[Region, ...]:
+        (left, top, right, bottom), (column, row) = self.view.seen, self.view.output_from
+        part = self._part_of((max(left, column), max(top, row), right, bottom), request)
+        return self.visible_parts(request) if part is None else (part,)
 
     def show_preview(self, result: Result) -> bool:
         if self.visible_part(result.request) is None:

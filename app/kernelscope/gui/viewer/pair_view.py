@@ -406,6 +406,7 @@ class PairView(QWidget):
                 if self.view.plane_number in (None, canvas.plane):
                     self._fill(pane, canvas)
             pane.place_hint()
+        self._note_line()
         work = self._slabs.take_work()
         if work is not None:
             self.wanted.emit(work)
@@ -598,8 +599,18 @@ class PairView(QWidget):
         with self.view.changing(SEEN):
             seen = self.in_view()[0]
             self.view.seen = seen.left(), seen.top(), seen.right(), seen.bottom()
+            self._note_line()
         if not self.input.is_empty:
             self.zoomed.emit(camera.device_scale)
+
+    def _note_line(self) -> None:
+        """Note where the output of a picture begins: live parts of it begin there."""
+        canvas = self.output.views[0]
+        column = row = -math.inf
+        if canvas.is_divided:
+            at = canvas.to_scene(QPointF(canvas.line, canvas.line))
+            column, row = (at.x(), row) if canvas.is_upright else (column, at.y())
+        self.view.output_from = column, row
 
     # --- probe ---
 

@@ -13,7 +13,6 @@ ends when the user pauses, is one step for Undo.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
 import time
@@ -26,6 +25,7 @@ from kernelscope.base.durations import about, duration
 from kernelscope.base.errors import AppError
 from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.options import Device
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Result
 from kernelscope.engine.steps import estimate
@@ -47,6 +47,7 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.work.background import Background, Later
 from kernelscope.gui.work.tasks import Priority, Task
+from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
 
 _logger = logging.getLogger(__name__)
@@ -270,8 +271,11 @@ class Live(QObject):
             expect = self._expect_part
         reduction = subject.reduction() if self._on_card(wanted) else 1
         # Every plane of a volume has a part before one has all that is in view.
-        passes = (False, True) if self._resting else (False,)
-        for looking, visible in itertools.product(passes, parts or (None,)):
+        looks: list[tuple[bool, Region | Box | None]]
+        looks = [(False, each) for each in subject.first_parts(wanted) or (None,)]
+        if self._resting:
+            looks += [(True, each) for each in parts or (None,)]
+        for looking, visible in looks:
             request = next_run(
                 wanted,
                 visible,
