@@ -17,7 +17,7 @@ from kernelscope.base.errors import SeveralVolumes
 from kernelscope.files.volumes import read_volume
 from kernelscope.gui.docks.volume_components import VolumeStepBar
 from kernelscope.gui.model import volume_files
-from kernelscope.gui.model.display import ColourMap, automatic_of
+from kernelscope.gui.model.display import ColourMap, PaneSide, automatic_of
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.slice_drawing import Look, composite
 from kernelscope.gui.model.volume_files import VolumeSeries
@@ -343,3 +343,65 @@ def test_a_composite_follows_the_channel_in_front_and_ends_with_the_file(
     action.trigger()
     assert "has no channels" in window.statusBar().currentMessage()
     assert not action.isChecked()
+
+
+@pytest.mark.parametrize("axes", ["TCZYX", "CTZYX"])
+def test_times_and_channels_have_a_bar_each(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, bar: VolumeStepBar, axes: str
+) -> None:
+    """The second channel is red and a tenth as bright; times follow each other in its look."""
+    film = tmp_path / "film.ome.tif"
+    stacks = {(t, c): voxels(t) // 10**c + t for t in range(3) for c in range(2)}
+    whole = np.array([[stacks[t, c] for c in range(2)] for t in range(3)], np.int16)
+    tifffile.imwrite(
+        film,
+        whole if axes[0] == "T" else whole.swapaxes(0, 1),
+        ome=True,
+        photometric="minisblack",
+        metadata={
+            "axes": axes,
+            "Channel": {"Name": ["DAPI", "RFP"], "Color": [0x0000FFFF, 0xFF0000FF - 2**32]},
+        },
+    )
+    open_scan(qtbot, window, film)
+    subject, channels = window.session.volumes, window.files.members.channel_bar
+    view = subject.view
+
+    def shown(time: int, channel: int) -> bool:
+        return np.array_equal(subject.part.voxels, stacks[time, channel])
+
+    assert (bar.text, channels.text) == ("Time  1 / 3", "Channel  1 / 2  DAPI")
+    assert view.chosen_map is ColourMap.BLUE
+    channels.chosen.emit(1)
+    qtbot.waitUntil(lambda: shown(0, 1))
+    qtbot.waitUntil(lambda: channels.text == "Channel  2 / 2  RFP")
+    assert bar.text == "Time  1 / 3"
+    found = view.displays.of(PaneSide.INPUT)
+    assert found == automatic_of(subject.part)
+    assert found is not None
+    assert found.colour_map is ColourMap.RED
+    assert found.high < 210
+
+    view.choose(replace(found, high=150.0))  # by the user, for this channel
+    press(qtbot, window, "Alt+.")
+    qtbot.waitUntil(lambda: shown(1, 1))
+    qtbot.waitUntil(lambda: bar.text == "Time  2 / 3")
+    assert view.displays.of(PaneSide.INPUT) == replace(found, high=150.0)
+
+    button = channels.findChild(QToolButton, "compositeButton")
+    assert button.isVisible()
+    assert not bar.findChild(QToolButton, "compositeButton").isVisible()
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: len(view.look.beside) == 1)
+    press(qtbot, window, "Alt+.")
+    qtbot.waitUntil(lambda: shown(2, 1))
+    qtbot.waitUntil(lambda: np.array_equal(view.look.beside[0][0].voxels, stacks[2, 0]))
+    assert view.look.beside[0][1].colour_map is ColourMap.BLUE
+    channels.chosen.emit(0)
+    qtbot.waitUntil(lambda: shown(2, 0))
+    ((volume, display),) = view.look.beside
+    assert np.array_equal(volume.voxels, stacks[2, 1])
+    assert display == replace(found, high=150.0)
+    assert view.chosen_map is ColourMap.BLUE
+    press(qtbot, window, "Alt+.")  # after the last time comes the first
+    qtbot.waitUntil(lambda: shown(0, 0))

@@ -198,6 +198,11 @@ class Volume:
         return {axis: spacing[axis] for axis in AXES if axis in self.stated}
 
     @property
+    def channel_number(self) -> int:
+        """The place among the channels of its file, 0 if it has none."""
+        return next((axis.index for axis in self.among if axis.letter == "C"), 0)
+
+    @property
     def depth(self) -> int:
         return int(self.voxels.shape[0])
 

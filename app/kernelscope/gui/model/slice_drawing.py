@@ -110,17 +110,16 @@ _DYES = (ColourMap.RED, ColourMap.GREEN, ColourMap.BLUE, ColourMap.GREY)
 """Of channels whose colours are not known, in their order."""
 
 
-def dyed(volumes: Sequence[Volume]) -> list[Display]:
-    """Return how channels are drawn in a composite: their contrast, and a colour of each."""
+def dyes(volumes: Sequence[Volume]) -> list[ColourMap]:
+    """Return the colours in which channels are drawn in a composite: their own, if they differ."""
     known = [map_of(each.channel.colour) for each in volumes]
-    maps = known if len(set(known)) == len(known) else [_DYES[n % 4] for n in range(len(known))]
-    pairs = zip(volumes, maps, strict=True)
-    return [replace(automatic_of(volume), colour_map=each) for volume, each in pairs]
+    return known if len(set(known)) == len(known) else [_DYES[n % 4] for n in range(len(known))]
 
 
 def composite(volumes: Sequence[Volume], plane: Plane, index: int) -> Image:
-    displays = dyed(volumes)
-    maps = [each.colour_map for each in displays]
+    maps = dyes(volumes)
+    pairs = zip(volumes, maps, strict=True)
+    displays = [replace(automatic_of(volume), colour_map=each) for volume, each in pairs]
     total: NDArray[np.float32] = np.zeros((1, 1, 3), np.float32)
     for volume, display in zip(volumes, displays, strict=True):
         steps = display.steps(plane.cut(volume.voxels, index))

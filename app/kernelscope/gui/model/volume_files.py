@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ import numpy as np
 from kernelscope.base.errors import AppError, NotANumber, SeveralVolumes
 from kernelscope.base.text import one_line, without_name
 from kernelscope.files.volumes import read_volume, series_of
-from kernelscope.images.volume import Volume, check_aligned
+from kernelscope.images.volume import Among, Volume, check_aligned
 
 MOST_BYTES = 1 << 28
 """Limit for the voxels of a file that are kept, so that they show at once the next time."""
@@ -27,12 +28,28 @@ class VolumeSeries:
     nan: float | None = None  # takes the place of NaN
     what: str = "volume"  # kind of the volumes: "volume" or "channel"
     names: tuple[str, ...] = ()  # of each, if they have names
+    axes: tuple[Among, ...] = ()  # along which they are counted, the slowest first; none if one
     _kept: OrderedDict[int, Volume] = field(default_factory=OrderedDict)
 
     def name(self, index: int) -> str:
         """Return the name of a volume, unless it is its number."""
         name = self.names[index] if self.names else ""
         return "" if name == f"{self.what} {index + 1}" or len(set(self.names)) == 1 else name
+
+    def along(self, letter: str, index: int) -> list[int]:
+        """Return the volumes that differ from one in their place on an axis only, that included."""
+        place = next((n for n, axis in enumerate(self.axes) if axis.letter == letter), None)
+        if place is None:
+            return []
+        faster = math.prod(axis.count for axis in self.axes[place + 1 :])
+        count = self.axes[place].count
+        first = index - index // faster % count * faster
+        return [first + n * faster for n in range(count)]
+
+    @property
+    def has_both(self) -> bool:
+        """Whether it has times and channels, and no other axis."""
+        return sorted(axis.letter for axis in self.axes) == ["C", "T"]
 
     def read(self, index: int) -> Volume:
         """Return the volume at `index`, at once if `kept` has it; raises as `read_volume`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -389,7 +390,9 @@ def _whole(path: Path, choice: _Choice) -> _Read:
             if not error.alike:
                 raise
             series = VolumeSeries(path, len(error.names), choice.nan, error.what, error.names)
-        return series.read(0), series
+        first = series.read(0)
+        counted = math.prod(axis.count for axis in first.among) == series.count
+        return first, replace(series, axes=first.among) if counted else series
 
 
 class Pictures(QObject):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -24,7 +25,7 @@ from kernelscope.engine.request import RunSettings
 from kernelscope.files.names import stem_of
 from kernelscope.gui.docks.volume_components import ComponentsPanel, VolumeStepBar
 from kernelscope.gui.model.display import Display, PaneSide, automatic_of
-from kernelscope.gui.model.slice_drawing import composite, dyed
+from kernelscope.gui.model.slice_drawing import composite, dyes
 from kernelscope.gui.model.volume_files import VolumeSeries
 from kernelscope.gui.session.session import KIND
 from kernelscope.gui.session.subject import COMPONENT, MOMENT, SHOWN, Fields
@@ -55,6 +56,8 @@ class Scans(QObject):
         self.subject, self._background = subject, background
         self.components = ComponentsPanel()  # placed above the settings
         self._wanted: tuple[Volume, ...] = ()  # the volumes that are being opened, or are open
+        self._displays: dict[tuple[Path | None, int], Display] = {}
+        """The last one of each channel of a file, in which all its times are drawn."""
         self.components.chosen.connect(subject.choose)
         self.components.reordered.connect(lambda volumes: self.open(volumes, name="Components"))
         self.components.add_wanted.connect(self.add_wanted)
@@ -84,6 +87,7 @@ class Scans(QObject):
 
         def show(stacked: tuple[Scan, list[Display]]) -> None:
             scan, displays = stacked
+            self._displays.clear()
             self._remember(volumes, displays)
             self.subject.open_volumes(scan, truth, name=name)
 
@@ -98,16 +102,31 @@ class Scans(QObject):
             return [Scan((volume,)) for volume in volumes], list(map(automatic_of, volumes))
 
         def show(answer: tuple[list[Scan], list[Display]]) -> None:
+            self._displays.clear()
             self._remember(volumes, answer[1])
             self.subject.open_each(answer[0])
 
         self._background.start("scan", work, show)
 
     def show_member(self, volume: Volume, name: str) -> None:
-        display = self.subject.view.displays.of(PaneSide.INPUT)
+        before, display = self.subject.part, self.subject.view.displays.of(PaneSide.INPUT)
         if display is not None:
-            self._remember([volume], [display])  # the same greys for all
+            self._displays[before.path, before.channel_number] = display
+        known = self._displays.get((volume.path, volume.channel_number))
+        if known is not None:
+            self._remember([volume], [known])
         self.subject.show_member(Scan((volume,)), name)
+
+    def find_displays(self, volumes: Sequence[Volume]) -> None:
+        """Find out how channels are drawn that were not in front; takes a while."""
+        for volume in volumes:
+            place = volume.path, volume.channel_number
+            if place not in self._displays:
+                self._displays[place] = automatic_of(volume)
+
+    def display_of(self, volume: Volume) -> Display:
+        """Return how a channel is drawn that was in front, or given to `find_displays`."""
+        return self._displays[volume.path, volume.channel_number]
 
     def add(self, volume: Volume) -> None:
         self.open([*self._wanted, volume], name=f"Add {volume.title}")
@@ -162,14 +181,18 @@ class VolumeSteps(QObject):
         self._ask_nan = frame.file_dialogs.ask_nan
         self._members: WeakKeyDictionary[Volume, tuple[VolumeSeries, int]] = WeakKeyDictionary()
         """The volumes that were read from files of several, and their places."""
-        self._channels: tuple[VolumeSeries, list[tuple[Volume, Display]]] | None = None
-        """The file whose channels are drawn together, and how each is."""
+        self._channels: tuple[VolumeSeries, dict[int, Volume]] | None = None
+        """The file whose channels are drawn together, and those of the time in front by place."""
         self._wanted: int | None = None  # the place of the volume that is being read
         self.bar = VolumeStepBar(frame.actions_["composite"], self._page)
+        self.channel_bar = VolumeStepBar(frame.actions_["composite"], self._page)
+        """Beside `bar`, which steps through the times then."""
         self._page.add_bar(self.bar)
+        self._page.add_bar(self.channel_bar)
         self.timer = QTimer(self, singleShot=True, interval=PLAY_MS)
         self.timer.timeout.connect(self._play_on)
         self.bar.chosen.connect(self._choose)
+        self.channel_bar.chosen.connect(self._choose_channel)
         self.bar.played.connect(self._on_played)
         self._page.subject.when({SHOWN}, self._follow)
 
@@ -229,24 +252,29 @@ class VolumeSteps(QObject):
     )
     def show_composite(self) -> None:
         """Draw all channels of the file together, or the one in front alone."""
-        series, _, _ = self._place()
+        series, index, _ = self._place()
         if self._channels is not None:
             self._end_composite()
-        elif series is None or series.what != "channel":
+        elif series is None or not series.along("C", index):
             self._frame.show_status(_NO_CHANNELS)
         else:
+            self._read_channels(series, index)
 
-            def show(found: list[tuple[Volume, Display]]) -> None:
-                if self._place()[0] is series:
-                    self._channels = series, found
-                    self._add_channels()
-                    self._frame.actions_.tick(self)
+    def _read_channels(self, series: VolumeSeries, index: int) -> None:
+        """Read the channels of the time of a volume, and draw them together."""
 
-            def work() -> list[tuple[Volume, Display]]:
-                volumes = [series.kept(n) or series.read(n) for n in range(series.count)]
-                return list(zip(volumes, dyed(volumes), strict=True))
+        def show(found: dict[int, Volume]) -> None:
+            if self._place()[0] is series:
+                self._channels = series, found
+                self._add_channels()
+                self._frame.actions_.tick(self)
 
-            self._background.start("composite", work, show)
+        def work() -> dict[int, Volume]:
+            volumes = {n: series.kept(n) or series.read(n) for n in series.along("C", index)}
+            self._scans.find_displays(list(volumes.values()))
+            return volumes
+
+        self._background.start("composite", work, show)
 
     def _end_composite(self) -> None:
         view = self._page.subject.view
@@ -263,11 +291,19 @@ class VolumeSteps(QObject):
         if place is not series:
             self._end_composite()
             return
-        view, display = self._page.subject.view, channels[index][1]
-        others = tuple(each for number, each in enumerate(channels) if number != index)
+        if index not in channels:  # another time
+            self._read_channels(series, index)
+            return
+        view = self._page.subject.view
+        maps = dict(zip(channels, dyes(list(channels.values())), strict=True))
+        others = tuple(
+            (volume, replace(self._scans.display_of(volume), colour_map=maps[number]))
+            for number, volume in channels.items()
+            if number != index
+        )
         view.choose_look(replace(view.look, beside=others))
-        if view.chosen_map is not display.colour_map:
-            view.choose_map(display.colour_map)
+        if view.chosen_map is not maps[index]:
+            view.choose_map(maps[index])
 
     @Action(
         "openComposite",
@@ -277,16 +313,16 @@ class VolumeSteps(QObject):
         help="volumes",
     )
     def open_composite(self) -> None:
-        series, _, _ = self._place()
+        series, index, _ = self._place()
         subject = self._page.subject
-        if series is None or series.what != "channel":
+        if series is None or not series.along("C", index):
             self._frame.show_status(_NO_CHANNELS)
             return
         view = subject.view
         plane = view.planes[view.active_plane]
 
         def work() -> Image:
-            volumes = [series.kept(n) or series.read(n) for n in range(series.count)]
+            volumes = [series.kept(n) or series.read(n) for n in series.along("C", index)]
             return composite(volumes, plane, view.position[plane.axis])
 
         self._background.start("composite", work, self._open_picture)
@@ -320,20 +356,41 @@ class VolumeSteps(QObject):
         self._page.name_member(f"{kind.lower()} {index + 1}" if count > 1 else "")
         if self._wanted is not None:
             index, note = self._wanted, "reading…"
-        self.bar.show_place(kind, index, count, note)
+        if series is not None and series.has_both:
+            times, channels = (series.along(letter, index) for letter in "TC")
+            name = note if self._wanted is not None else self._page.subject.part.channel.name
+            self.bar.show_place("Time", times.index(index), len(times), "")
+            self.channel_bar.show_place("Channel", channels.index(index), len(channels), name)
+        else:
+            self.bar.show_place(kind, index, count, note)
+            self.channel_bar.hide()
         self._add_channels()
         if count < 2:
             self.bar.set_playing(False)
 
     def _step(self, steps: int) -> None:
-        _, index, count = self._place()
-        if count > 1:
-            start = index if self._wanted is None else self._wanted
-            self._go((start + steps) % count)
+        places = self._places("T")
+        if len(places) > 1:
+            self._go(places[(places.index(self._last) + steps) % len(places)])
 
     def _choose(self, index: int) -> None:
         self.bar.set_playing(False)
-        self._go(index)
+        self._go(self._places("T")[index])
+
+    def _choose_channel(self, index: int) -> None:
+        self._go(self._places("C")[index])
+
+    @property
+    def _last(self) -> int:
+        """The place of the volume that is shown, or is being read."""
+        return self._place()[1] if self._wanted is None else self._wanted
+
+    def _places(self, letter: str) -> list[int]:
+        """Return the volumes that a bar steps through: all, unless there are two."""
+        series, _, count = self._place()
+        if series is not None and series.has_both:
+            return series.along(letter, self._last)
+        return list(range(count))
 
     def _go(self, index: int) -> None:
         series, _, _ = self._place()
