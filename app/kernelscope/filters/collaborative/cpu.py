@@ -11,9 +11,10 @@ out the call that forbids them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.jit import (
     Array,
@@ -57,6 +58,7 @@ from kernelscope.filters.shared.cosine import (
     put,
 )
 from kernelscope.filters.shared.plain import no_simd
+from kernelscope.filters.shared.vectors import Loops
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
 from kernelscope.schema.samples import colour_count
@@ -117,13 +119,15 @@ def compare_rows(
     start: Index,
     stop: Index,
     columns: Line,
+    limits: Line,
     sums: Line,
+    alike: Line,
     plain: Flag,
 ) -> None:
-    """Write the sums of squared differences of blocks from column `start` on to `sums`.
+    """Write the sums of squared differences of blocks to `sums`, and which are below their limit.
 
-    `here` and `there` are the places of column 0 of the first rows that are compared. Columns to
-    `stop` are compared; the sums of the last seven have no meaning.
+    `here` and `there` are the places of column 0 of the first rows that are compared. Columns from
+    `start` to `stop` are compared, with a block in all but the last seven.
     """
     if plain is not None:
         no_simd()
@@ -142,7 +146,7 @@ def compare_rows(
         )
     for x in range(start, stop - 7):
         i = np.uintp(x)
-        sums[i] = (
+        total = (
             columns[i]
             + columns[i + np.uintp(1)]
             + columns[i + np.uintp(2)]
@@ -152,23 +156,90 @@ def compare_rows(
             + columns[i + np.uintp(6)]
             + columns[i + np.uintp(7)]
         )
+        sums[i] = total
+        alike[i] = total < limits[i]
 
 
-@inlined
-def insert(best: Line, places: Line, count: Index, total: Number, place: Index) -> Any:
-    """Insert a block into a sorted list behind those that are as good; return the list's length.
+@intrinsic
+def let_in(context: Any, builder: Any, types: Any, numbers: Any, place: Any, number: Any) -> None:
+    """Let an int64 into a sorted list, as far as the eight numbers from `place` on are concerned.
 
-    The last of a full list goes; it is not as good.
+    Each becomes the middle one of itself, that before it, and the new one.
     """
-    m = min(count, best.size - 1)
-    length = m + 1
-    while m > 1 and best[m - 1] > total:
-        best[m] = best[m - 1]
-        places[m] = places[m - 1]
-        m -= 1
-    best[m] = total
-    places[m] = place
-    return length
+    loops = Loops(context, builder, 8)
+    line = loops.start(types[0], numbers)
+    before = loops.load(line, builder.sub(place, place.type(1)), 64)
+    here, new = loops.load(line, place, 64), loops.spread(number, 64)
+    larger = builder.select(builder.icmp_signed(">", before, new), before, new)
+    loops.store(builder.select(builder.icmp_signed("<", here, larger), here, larger), line, place)
+
+
+@kernel
+def insert(keys: Line, key: Number, plain: Flag) -> None:
+    """Insert into a sorted list in place of its last, which is larger.
+
+    It begins at number 8; number 7 is less than all.
+    """
+    if plain is not None:
+        m = keys.size - 1
+        while keys[m - 1] > key:
+            keys[m] = keys[m - 1]
+            m -= 1
+        keys[m] = key
+    else:
+        place = keys.size - 8
+        let_in(keys, place, key)
+        while keys[np.uintp(place - 1)] > key:
+            place -= 8
+            let_in(keys, place, key)
+
+
+class Lists(NamedTuple):
+    """The blocks most like those of a row that have a group, and what finds them.
+
+    Numbers of a list have the bits of a sum, which is not negative, in their upper half, and the
+    place, from the first row that is compared on, in the lower one.
+    """
+
+    keys: NDArray[np.int64]  # [group, 8 + block]: each list sorted, behind eight of which one is -1
+    counts: NDArray[np.int64]  # blocks that were found
+    limits: NDArray[np.float32]
+    """Which sum is too large, for a block at each column: that of the last of a full list. It is
+    -1 where no block with a group begins."""
+    numbers: NDArray[np.int64]  # the group of a column
+    columns: NDArray[np.float32]
+    sums: NDArray[np.float32]
+    alike: NDArray[np.uint8]  # whether the sum is below the limit; as many as fill words
+
+
+@kernel
+def make_lists(width: Index, step: Index, most: Index, plain: Flag) -> Any:
+    if plain is not None:
+        no_simd()
+    across = -(-(width - 8) // step) + 1
+    columns, sums = np.empty(width, np.float32), np.empty(width, np.float32)
+    limits, numbers = np.empty(width, np.float32), np.empty(width, np.int64)
+    for x in range(width):
+        limits[x], numbers[x] = -1, (x + step - 1) // step
+    keys, counts = np.empty((across, 8 + most), np.int64), np.empty(across, np.int64)
+    for j in range(across):
+        keys[j, 7] = -1
+    alike = np.zeros(-(-width // 8) * 8, np.uint8)
+    return Lists(keys, counts, limits, numbers, columns, sums, alike)
+
+
+@kernel
+def empty_lists(lists: Record, step: Index, tolerance: Number, plain: Flag) -> None:
+    """Fill the lists with a sum that is not alike."""
+    if plain is not None:
+        no_simd()
+    key = np.int64(bits_of(tolerance)) << 32
+    last = lists.limits.size - 8
+    for j in range(lists.counts.size):
+        lists.counts[j] = 1
+        lists.limits[min(j * step, last)] = tolerance
+        for m in range(8, lists.keys.shape[1]):
+            lists.keys[j, m] = key
 
 
 @kernel
@@ -179,52 +250,54 @@ def match_row(
     y: Index,
     step: Index,
     reach: Index,
-    most: Index,
     tolerance: Number,
-    columns: Line,
-    sums: Line,
-    best: Array,
+    lists: Record,
     places: Array,
-    counts: Line,
     plain: Flag,
 ) -> None:
-    """Find the blocks most like those of row `y` that have a group: `places` and their `counts`.
+    """Find the blocks most like those of row `y` that have a group: `places` and their counts.
 
     The block itself comes first. Of others that are equally alike the upper one comes first, then
     the left one. A group has a power of two of blocks.
     """
     if plain is not None:
         no_simd()
-    last = width - 8
-    for j in range(counts.size):
-        counts[j] = 1
-        best[j, 0] = np.float32(-1)
-        best[j, most - 1] = tolerance
-        places[j, 0] = y * width + min(j * step, last)
+    keys, counts, limits, numbers, columns, sums, alike = lists
+    last, origin = width - 8, (y - reach) * width
+    empty_lists(lists, step, tolerance, plain)
+    eights = alike.view(np.uint64)
     for dy in range(max(-reach, -y), min(reach, height - 8 - y) + 1):
         for dx in range(-reach, reach + 1):
-            if dx == 0 and dy == 0:
-                continue
             # Blocks from `first` to `final` have another one at this offset.
             first, final = max(0, -dx), min(last, last - dx)
-            if first > final:
+            if (dx == 0 and dy == 0) or first > final:
                 continue
             here, there = y * width, (y + dy) * width + dx
-            compare_rows(cells, width, here, there, first, final + 8, columns, sums, plain)
-            for j in range((first + step - 1) // step, counts.size):
-                x = min(j * step, last)
-                if x > final or x < first:
+            compare_rows(
+                cells, width, here, there, first, final + 8, columns, limits, sums, alike, plain
+            )
+            for eight in range(first // 8, final // 8 + 1):
+                if eights[np.uintp(eight)] == 0:
                     continue
-                total = sums[np.uintp(x)]
-                # The last of a full list is better than the tolerance.
-                if not total < best[j, most - 1]:
-                    continue
-                counts[j] = insert(best[j], places[j], counts[j], total, there + x)
+                for x in range(8 * eight, 8 * eight + 8):
+                    column = np.uintp(x)
+                    if alike[column]:
+                        own = np.uintp(numbers[column])
+                        key = np.int64(bits_of(sums[column])) << 32 | (there + x - origin)
+                        insert(keys[own], key, plain)
+                        counts[own] += 1
+                        # The list has one more, without the block itself.
+                        worst = keys[own, np.uintp(keys.shape[1] - 2)]
+                        limits[column] = float_of(np.int32(worst >> 32))
+                eights[np.uintp(eight)] = 0
     for j in range(counts.size):
         count = 1
-        while 2 * count <= counts[j]:
+        while 2 * count <= min(counts[j], places.shape[1]):
             count *= 2
         counts[j] = count
+        places[j, 0] = y * width + min(j * step, last)
+        for m in range(1, count):
+            places[j, m] = origin + (keys[j, 7 + m] & 0xFFFFFFFF)
 
 
 @kernel
@@ -238,7 +311,7 @@ def transform_group(
     out: Line,
     plain: Flag,
 ) -> None:
-    """Write the spectra of a group of blocks, and add up over the group: see `add_up`.
+    """Write the spectra of a group of blocks, added up over the group: see `add_up`.
 
     Line k of `out` has, for each block, the eight coefficients along y whose number along x is k.
     """
@@ -248,12 +321,11 @@ def transform_group(
     for b in range(count):
         place = np.uintp(places[b])
         for j in range(8):
-            for x in range(8):
-                lines[np.uintp(j * PITCH + 8 * b + x)] = cells[place + np.uintp(j * width + x)]
-    transform(lines, lanes, wavelets, plain)
-    turn(lines, count, out, plain)
+            put(out, j * PITCH + 8 * b, 1, get(cells, place + np.uintp(j * width), 1))
     transform(out, lanes, wavelets, plain)
-    add_up(out, count, lines, plain)
+    turn(out, count, lines, plain)
+    transform(lines, lanes, wavelets, plain)
+    add_up(lines, count, out, plain)
 
 
 @kernel
@@ -292,13 +364,23 @@ def turn(lines: Line, count: Index, out: Line, plain: Flag) -> None:
                 out[np.uintp(j * PITCH + 8 * b + x)] = lines[np.uintp(x * PITCH + 8 * b + j)]
 
 
+@inlined
+def added_and_subtracted(a: Record, b: Record) -> Any:
+    a0, a1, a2, a3, a4, a5, a6, a7 = a
+    b0, b1, b2, b3, b4, b5, b6, b7 = b
+    return (
+        (a0 + b0, a1 + b1, a2 + b2, a3 + b3, a4 + b4, a5 + b5, a6 + b6, a7 + b7),
+        (a0 - b0, a1 - b1, a2 - b2, a3 - b3, a4 - b4, a5 - b5, a6 - b6, a7 - b7),
+    )
+
+
 @kernel
-def add_up(lines: Line, count: Index, spare: Line, plain: Flag) -> None:
-    """Transform along the group by Haar's wavelet, in place: sums and differences alone.
+def add_up(lines: Line, count: Index, out: Line, plain: Flag) -> None:
+    """Transform along the group by Haar's wavelet: sums and differences alone.
 
     The first is the sum of all blocks, the second the first half less the second one, then come two
     differences of quarters, and so on. That of which 2^t blocks were added up is the coefficient of
-    the orthonormal transform times the root of 2^t.
+    the orthonormal transform times the root of 2^t. Sums are left in `lines`.
     """
     if plain is not None:
         no_simd()
@@ -307,67 +389,49 @@ def add_up(lines: Line, count: Index, spare: Line, plain: Flag) -> None:
         while n > 1:
             n //= 2
             for i in range(n):
-                for q in range(8):
-                    a = lines[np.uintp(line + 16 * i + q)]
-                    b = lines[np.uintp(line + 16 * i + 8 + q)]
-                    spare[np.uintp(8 * i + q)] = a + b
-                    spare[np.uintp(8 * (n + i) + q)] = a - b
-            for i in range(16 * n):
-                lines[np.uintp(line + i)] = spare[np.uintp(i)]
+                place = line + 16 * i
+                total, difference = added_and_subtracted(
+                    get(lines, place, 1), get(lines, place + 8, 1)
+                )
+                put(lines, line + 8 * i, 1, total)
+                put(out, line + 8 * (n + i), 1, difference)
+        put(out, line, 1, get(lines, line, 1))
 
 
 @kernel
-def take_apart(lines: Line, count: Index, spare: Line, plain: Flag) -> None:
-    """Transform back, in place, the sums of `add_up`, each divided by its 2^t."""
+def take_apart(lines: Line, count: Index, out: Line, plain: Flag) -> None:
+    """Transform back the sums of `add_up`, each divided by its 2^t."""
     if plain is not None:
         no_simd()
     for line in range(0, 8 * PITCH, PITCH):
+        put(out, line, 1, get(lines, line, 1))
         n = 1
         while n < count:
-            for i in range(n):
-                for q in range(8):
-                    a = lines[np.uintp(line + 8 * i + q)]
-                    b = lines[np.uintp(line + 8 * (n + i) + q)]
-                    spare[np.uintp(16 * i + q)] = a + b
-                    spare[np.uintp(16 * i + 8 + q)] = a - b
+            for i in range(n - 1, -1, -1):
+                total = get(out, line + 8 * i, 1)
+                first, second = added_and_subtracted(total, get(lines, line + 8 * (n + i), 1))
+                put(out, line + 16 * i, 1, first)
+                put(out, line + 16 * i + 8, 1, second)
             n *= 2
-            for i in range(8 * n):
-                lines[np.uintp(line + i)] = spare[np.uintp(i)]
-
-
-@inlined
-def added(number: Index, count: Index) -> Any:
-    """Return t: of coefficient `number` along a group of `count` blocks, 2^t were added up."""
-    t = 0
-    while count > max(1, number):
-        count //= 2
-        t += 1
-    return t
 
 
 @kernel
-def shrink_hard(spectra: Line, count: Index, thresholds: Line, norms: Line, plain: Flag) -> Any:
+def shrink_hard(spectra: Line, count: Index, thresholds: Line, parts: Line, plain: Flag) -> Any:
     """Leave the coefficients of up to their threshold, which are noise; return the group's weight.
 
     A coefficient without a value is none. The mean of the group is not noise.
     """
     if plain is not None:
         no_simd()
-    kept = 0
-    zero = np.float32(0)
+    kept, zero = 0, np.float32(0)
     mean = spectra[0]
-    for number in range(count):
-        t = added(number, count)
-        threshold, part = thresholds[t], np.float32(1 / (1 << t))
-        for k in range(8):
-            large = np.int32(0)
-            for q in range(8):
-                i, place = np.uintp(k * PITCH + 8 * number + q), np.uintp(8 * k + q)
-                noise = abs(spectra[i]) <= threshold * norms[place]
-                spectra[i] = spectra[i] * (part * PARTS[place]) if noise else zero
-                large += np.int32(0) if noise else np.int32(1)
-            kept += int(large)
-    if abs(mean) <= thresholds[added(0, count)] * norms[0]:
+    for line in range(0, 8 * PITCH, PITCH):
+        for i in range(line, line + 8 * count):
+            place = np.uintp(i)
+            noise = abs(spectra[place]) <= thresholds[place]
+            spectra[place] = spectra[place] * parts[place] if noise else zero
+            kept += 0 if noise else 1
+    if abs(mean) <= thresholds[0]:
         kept += 1
         spectra[0] = zero
     return np.true_divide(np.float32(1), np.float32(kept))
@@ -384,7 +448,7 @@ def share_of(own: Number, guide: Number) -> Any:
     power = power if power < LARGEST else LARGEST  # has no value, or is too large
     inverse = float_of(np.int32(INVERSE - bits_of(power)))
     rest = fused(power * inverse, SLOPE, OFFSET)
-    return bits_of(fused(own * SHARES * inverse, rest, LEAST_WHOLE)) - LEAST_WHOLE_BITS
+    return np.int32(bits_of(fused(own * SHARES * inverse, rest, LEAST_WHOLE)) - LEAST_WHOLE_BITS)
 
 
 @inlined
@@ -393,12 +457,17 @@ def steps_of(value: Number, part: Number, factor: Number) -> Any:
     share = fused(value, part, np.float32(0.5))
     share = share if share > np.float32(0) else np.float32(0)  # has no value, too
     share = share if share < np.float32(1) else np.float32(1)
-    return bits_of(fused(share - np.float32(0.5), factor, WHOLE)) - WHOLE_BITS
+    return np.int32(bits_of(fused(share - np.float32(0.5), factor, WHOLE)) - WHOLE_BITS)
 
 
 @kernel
 def shrink_wiener(
-    spectra: Line, guides: Line, count: Index, variances: Line, squares: Line, plain: Flag
+    spectra: Line,
+    guides: Line,
+    count: Index,
+    variances: Line,
+    parts: Line,
+    plain: Flag,
 ) -> Any:
     """Leave sigma² / (b² + sigma²) of each coefficient, b that of the guide; return the weight.
 
@@ -407,29 +476,21 @@ def shrink_wiener(
     """
     if plain is not None:
         no_simd()
-    total = 0
-    zero = np.float32(0)
+    total, zero = 0, np.float32(0)
     mean = guides[0]
     guides[0] = np.float32(np.inf)
-    for k in range(8):
+    for line in range(0, 8 * PITCH, PITCH):
         for q in range(8):
-            i = np.uintp(k * PITCH + q)
-            if not abs(spectra[i]) < np.float32(np.inf):
+            if not abs(spectra[np.uintp(line + q)]) < np.float32(np.inf):
                 for number in range(count):
-                    spectra[i + np.uintp(8 * number)] = zero
-    for number in range(count):
-        t = added(number, count)
-        variance, part = variances[t], np.float32(1 / (65536 << (t + 6)))
-        for k in range(8):
-            kept = np.int32(0)
-            for q in range(8):
-                i = np.uintp(k * PITCH + 8 * number + q)
-                own = variance * squares[np.uintp(8 * k + q)]
-                noise = share_of(own, guides[i])
-                spectra[i] = spectra[i] * np.float32(noise) * part
-                left = np.int32(255) - (noise >> np.int32(8))
-                kept += left * left
-            total += int(kept)
+                    spectra[np.uintp(line + q + 8 * number)] = zero
+    for line in range(0, 8 * PITCH, PITCH):
+        for i in range(line, line + 8 * count):
+            place = np.uintp(i)
+            noise = share_of(variances[place], guides[place])
+            spectra[place] = spectra[place] * np.float32(noise) * parts[place]
+            left = np.int32(255 - (noise >> 8))
+            total += int(np.int32(left * left))
     guides[0] = mean
     return np.true_divide(np.float32(ONE), np.float32(total))
 
@@ -446,6 +507,7 @@ def add_group(
     weight: Number,
     part: Number,
     factors: Line,
+    steps: Line,
     sums: Line,
     weights: Line,
     plain: Flag,
@@ -458,19 +520,22 @@ def add_group(
         no_simd()
     lanes = 8 * count
     take_apart(spectra, count, lines, plain)
-    transform_back(spectra, lanes, wavelets, plain)
-    turn(spectra, count, lines, plain)
     transform_back(lines, lanes, wavelets, plain)
+    turn(lines, count, spectra, plain)
+    transform_back(spectra, lanes, wavelets, plain)
     scale = weight * np.float32(2 * LIMIT * STEPS)
     whole = np.int32(np.rint(weight * np.float32(WEIGHT_STEPS)))
+    for line in range(0, 8 * PITCH, PITCH):
+        for i in range(line, line + lanes):
+            lane = np.uintp(i)
+            steps[lane] = steps_of(spectra[lane], part, scale * factors[lane])
     for b in range(count):
         place = np.uintp(places[b] - first)
         weights[place] += whole
         for j in range(8):
-            for x in range(8):
-                value = lines[np.uintp(j * PITCH + 8 * b + x)]
-                steps = steps_of(value, part, scale * factors[np.uintp(8 * j + x)])
-                sums[place + np.uintp(j * width + x)] += steps
+            row = place + np.uintp(j * width)
+            taken, _ = added_and_subtracted(get(sums, row, 1), get(steps, j * PITCH + 8 * b, 1))
+            put(sums, row, 1, taken)
 
 
 @kernel
@@ -493,24 +558,22 @@ def filter_groups(
     - `cells`: shape (rows, columns). The picture in which blocks are compared.
     - `sums`, `weights`: int32, shape (planes, rows * columns).
     - `numbers`: see `plan_cpu`.
-    - `factors`: the window, row by row.
+    - `factors`: the window, see `of_lanes`.
     """
     if plain is not None:
         no_simd()
-    step, reach, most, wiener, tolerance, levels, norms, part = numbers
+    step, reach, most, wiener, tolerance, noise, parts, part = numbers
     height, width = cells.shape
     colours = planes.shape[0]
     last = height - 8
     compared = cells.reshape(height * width)
-    across = -(-(width - 8) // step) + 1
-    columns = np.empty(width, np.float32)
-    totals = np.empty(width, np.float32)
-    best = np.empty((across, most), np.float32)
+    lists = make_lists(width, step, most, plain)
+    across = lists.counts.size
     places = np.empty((across, most), np.int64)
-    counts = np.empty(across, np.int64)
     lines = np.empty(8 * PITCH, np.float32)
     spectra = np.empty(8 * PITCH, np.float32)
     guide = np.empty(8 * PITCH, np.float32)
+    steps = np.empty(8 * PITCH, np.int32)
     if start == stop:
         return
     top = max(0, min(start * step, last) - reach)
@@ -521,31 +584,20 @@ def filter_groups(
     own_weights = np.zeros((colours, size), np.int32)
     for i in range(start, stop):
         y = min(i * step, last)
-        match_row(
-            compared,
-            height,
-            width,
-            y,
-            step,
-            reach,
-            most,
-            tolerance,
-            columns,
-            totals,
-            best,
-            places,
-            counts,
-            plain,
-        )
+        match_row(compared, height, width, y, step, reach, tolerance, lists, places, plain)
         for j in range(across):
             for c in range(colours):
-                there, count = places[j], counts[j]
+                there, count = places[j], lists.counts[j]
+                doublings = 0
+                while 1 << doublings < count:
+                    doublings += 1
+                own, shares = noise[c, doublings], parts[doublings]
                 transform_group(planes[c], width, there, count, not wiener, lines, spectra, plain)
                 if wiener:
                     transform_group(guides[c], width, there, count, False, lines, guide, plain)
-                    weight = shrink_wiener(spectra, guide, count, levels[c], norms, plain)
+                    weight = shrink_wiener(spectra, guide, count, own, shares, plain)
                 else:
-                    weight = shrink_hard(spectra, count, levels[c], norms, plain)
+                    weight = shrink_hard(spectra, count, own, shares, plain)
                 add_group(
                     spectra,
                     lines,
@@ -557,6 +609,7 @@ def filter_groups(
                     weight,
                     part,
                     factors,
+                    steps,
                     own_sums[c],
                     own_weights[c],
                     plain,
@@ -716,6 +769,23 @@ def copy_rows(source: Plane, output: Plane, start: Index, stop: Index) -> None:
                 output[y, x, c] = source[y, x, c]
 
 
+_LEVELS = np.log2(np.maximum(np.arange(WIENER), 1)).astype(int)
+ADDED = np.maximum(np.arange(6)[:, None] - _LEVELS, 0)
+"""[s, number] is t: in that coefficient of a group of 2^s blocks, 2^t blocks were added up."""
+
+
+def of_lanes(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return numbers [..., row, block, column] for all lanes of a group's lines: the last axis."""
+    shape = (*numbers.shape[:-2], WIENER, SIDE)
+    lanes = np.broadcast_to(numbers, shape).reshape(*shape[:-3], 8 * PITCH)
+    return np.ascontiguousarray(lanes, np.float32)
+
+
+def noise_of(levels: NDArray[np.float32], norms: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the noise of coefficients: [plane, s of a group of 2^s blocks, lane]."""
+    return of_lanes(levels[:, ADDED][:, :, None, :, None] * norms.reshape(SIDE, 1, SIDE))
+
+
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     source, output = task.source, task.output
     height, width, channels = output.shape
@@ -730,16 +800,23 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     cells, guide_cells = (np.empty((rows, columns), np.float32) for _ in range(2))
     hard, hard_weights, wiener, wiener_weights = (np.zeros(shape, np.int32) for _ in range(4))
     curve = found.window
-    factors = np.outer(curve, curve).ravel()
+    factors = of_lanes(np.outer(curve, curve).reshape(SIDE, 1, SIDE))
+    shares = (0.5**ADDED)[:, None, :, None]
     is_bytes = source.dtype == np.uint8
     high = np.float32(255 if is_bytes else 0)
     first = (
         *(*where, found.most, False),
-        *(found.tolerances[0], found.thresholds, found.norms[0], found.part),
+        found.tolerances[0],
+        noise_of(found.thresholds, found.norms[0]),
+        of_lanes(shares * PARTS.reshape(SIDE, 1, SIDE)),
+        found.part,
     )
     second = (
         *(*where, WIENER, True),
-        *(found.tolerances[1], found.variances, found.norms[1], found.part),
+        found.tolerances[1],
+        noise_of(found.variances, found.norms[1]),
+        of_lanes(shares / 2**22 * np.ones((SIDE, 1, SIDE))),
+        found.part,
     )
     groups = where.count(rows)
     divided = found.quotient, curve, plain
