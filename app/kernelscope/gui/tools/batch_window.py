@@ -795,8 +795,8 @@ class BatchWindow(ToolWindow):
     def _show_rows(self) -> None:
         self._rows.reset()
         only = self.only_failed.isChecked() and self.queue.failed
-        for place, row in enumerate(self.queue.rows if only else ()):
-            self.table.setRowHidden(place, row.state is not FileState.FAILED)
+        for place, row in enumerate(self.queue.rows):
+            self.table.setRowHidden(place, bool(only) and row.state is not FileState.FAILED)
         self._stack.setCurrentIndex(1 if self.queue.rows else 0)
         self._show_state()
 
