@@ -469,9 +469,10 @@ def test_authors_whole_runs_stand_beside_our_whole_runs_only() -> None:
         "Korčuška 2013: shared memory": 31,
     }
     ours = {series.name: series.style for series in whole.series if not series.theirs}
-    assert [series.style for series in theirs.values()] == [ours["GPU global"], ours["GPU shared"]]
+    styles = [ours["GPU global memory"], ours["GPU shared memory"]]
+    assert [series.style for series in theirs.values()] == styles
     assert [series.name.rpartition(": ")[2] for series in whole.series] == [
-        "CPU serial", "GPU global", "global memory", "GPU shared", "shared memory",
+        "CPU serial", "GPU global memory", "global memory", "GPU shared memory", "shared memory",
     ]  # fmt: skip
     kernels = chart(Plot.SPEED_UP, choice, rows, waiting=False)
     assert figures_of(kernels) == {}
@@ -639,7 +640,9 @@ def test_bars_of_whole_runs_show_both_parts(qtbot: QtBot) -> None:
     rows = levels_of_f()
     shown = chart(Plot.BARS, Selection(rows[0].label), rows)
     inner = {series.name: series.points[0].inner for series in shown.series}
-    assert inner == pytest.approx({"CPU serial": 1000, "GPU global": 2, "GPU shared": 1})
+    assert inner == pytest.approx(
+        {"CPU serial": 1000, "GPU global memory": 2, "GPU shared memory": 1}
+    )
     assert [series.points[0].y for series in shown.series] == pytest.approx([1000, 9, 8])
     view = ChartView(light())
     qtbot.addWidget(view)
@@ -665,10 +668,11 @@ def test_levels_have_the_colours_of_the_ladder(qtbot: QtBot, plot: Plot) -> None
     shown = chart(plot, Selection(rows[0].label), rows, waiting=False)
     levels = {series.name: series.level for series in shown.series if not series.theirs}
     assert levels == {
-        "CPU serial": "serial", "GPU global": "global", "GPU shared": "shared", "OpenCV": "",
+        "CPU serial": "serial", "GPU global memory": "global",
+        "GPU shared memory": "shared", "OpenCV": "",
     }  # fmt: skip
     looks = {s.name: SeriesStyle(s.style, s.theirs, light(), s.level) for s in shown.series}
-    assert looks["GPU shared"].colour.name() == colour("shared")
+    assert looks["GPU shared memory"].colour.name() == colour("shared")
     assert looks["OpenCV"].colour.name() not in {colour(level) for level in levels.values()}
     ours = [look for name, look in looks.items() if name in levels]
     assert len({look.symbol for look in ours}) == len(ours), "never distinguished by colour alone"
@@ -876,7 +880,7 @@ def test_runs_shown_as_one_have_a_bar_for_each_level() -> None:
         row(device="gpu", level="tuned", seconds=(s,), stages={"kernel": (s,)}) for s in (2.0, 1.0)
     )
     shown = chart(Plot.STAGES, Selection("Mean, mask size 3", "16×16"), [first, again])
-    assert shown.groups == ("tuned",)
+    assert shown.groups == ("Tuned",)
     assert shown.series[0].points[0].y == 1000, "of the last"
 
 

@@ -185,7 +185,7 @@ def _not_drawn(plot: Plot, rows: Sequence[Row], baseline: str, waiting: bool) ->
 
 def _without_transfers(rows: Iterable[Row]) -> Iterator[str]:
     """Yield the reason why a plot of whole runs leaves out these rows."""
-    names = _distinct(row.series for row in rows)
+    names = _distinct(row.name for row in rows)
     if names:
         yield (
             f"Left out, as only their computing was timed: {', '.join(names)}. "
@@ -302,10 +302,11 @@ class _Maker:
             )
 
         published = kept if self.baseline == BASELINE else []
+        base = next((row.name for row in bases.values()), self.baseline)
         theirs = self._their_bars(published, groups, figures.SPEED_UP, 1, "×")
         return Chart(
             f"{groups.about}: {self._about('Speed-up')}",
-            *("", f"Times as fast as {self.baseline}"),
+            *("", f"Times as fast as {base}"),
             _side_by_side(self._ours(kept, point), theirs),
             groups.names,
             note=_scaled([*kept, *bases.values()]),
@@ -326,7 +327,7 @@ class _Maker:
             series.append(Series(name.capitalize(), tuple(points), style))
         return Chart(
             f"{self.choice}: where the time goes on the GPU",
-            *("", "Time in ms", tuple(series), tuple(row.level for row in carried)),
+            *("", "Time in ms", tuple(series), tuple(row.level_name for row in carried)),
             log=False,
             stacked=True,
         )
@@ -364,9 +365,10 @@ class _Maker:
 
     def _ours(self, rows: Sequence[Row], point: Callable[[Row], Point]) -> Iterator[Series]:
         for style, name in enumerate(self.names):
-            points = sorted((point(row) for row in rows if row.series == name), key=lambda p: p.x)
-            if points:
-                yield Series(name, tuple(points), style)
+            own = [row for row in rows if row.series == name]
+            if own:
+                points = sorted(map(point, own), key=lambda p: p.x)
+                yield Series(own[0].name, tuple(points), style)
 
     def _theirs(
         self, rows: Iterable[Row], quantity: str, point: Callable[[Row, PublishedFigure], Point]
@@ -415,7 +417,7 @@ def _side_by_side(ours: Iterable[Series], theirs: Iterable[Series]) -> tuple[Ser
 
 def _scaled(rows: Iterable[Row]) -> str:
     """Return a note that lists the timed parts; empty if all data were timed."""
-    parts = dict.fromkeys(f"{row.series} on {row.timed_size}" for row in rows if row.is_part)
+    parts = dict.fromkeys(f"{row.name} on {row.timed_size}" for row in rows if row.is_part)
     return f"≈ scaled by the work from a timed part: {', '.join(parts)}." if parts else ""
 
 

@@ -9,12 +9,14 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from kernelscope import filters
 from kernelscope.bench.data import MOST_CHANNELS, Content
 from kernelscope.bench.plan import MEASURABLE, GpuCount, KnownDevice
 from kernelscope.schema.blocks import MOST_THREADS, block_name
 from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
+from kernelscope.schema.levels import Level
 from kernelscope.schema.samples import Pixels
 
 # Upper limits; a larger value is taken for a damaged file.
@@ -95,6 +97,25 @@ class Row:
     def series(self) -> str:
         """`runner`, preceded by the machine if several are shown: ``NVIDIA H100: GPU shared``."""
         return f"{self.machine}: {self.runner}" if self.machine else self.runner
+
+    @property
+    def name(self) -> str:
+        """`series` with the level in words: ``GPU shared memory 16×16``."""
+        level = self._level
+        if level is None:
+            return self.series
+        device, _, block = self.runner.partition(f" {self.level}")
+        name = f"{level.on(device)}{block}"
+        return f"{self.machine}: {name}" if self.machine else name
+
+    @property
+    def level_name(self) -> str:
+        return self._level.name if self._level is not None else self.level
+
+    @property
+    def _level(self) -> Level | None:
+        """None of a library, and of a level that is no longer there."""
+        return None if self.library else filters.levels(self.device).get(self.level)
 
     @property
     def runner(self) -> str:

@@ -100,7 +100,6 @@ from kernelscope.gui.work.background import Background
 from kernelscope.gui.work.tasks import Priority, Task, Tasks
 from kernelscope.images.source import Source
 from kernelscope.schema.blocks import block_name, read_block
-from kernelscope.schema.levels import Level
 from kernelscope.schema.samples import Kind, Pixels
 
 OWN_CHOICE = "Own choice"
@@ -350,43 +349,6 @@ class _Checklist(QListWidget):
             item.setCheckState(_CHECKED if key in keys else Qt.CheckState.Unchecked)
 
 
-def series_name(row: Row) -> str:
-    level = _level(row)
-    if level is None:
-        return row.series
-    device, _, block = row.runner.partition(f" {row.level}")
-    name = f"{level.on(device)}{block}"
-    return f"{row.machine}: {name}" if row.machine else name
-
-
-def named(shown: Chart, rows: Iterable[Row]) -> Chart:
-    """Return a chart of these rows with the names of levels in place of their ids."""
-    series, levels = {}, {}
-    for row in rows:
-        series[row.series] = series_name(row)
-        level = _level(row)
-        levels[row.level] = level.name if level is not None else row.level
-    y, note = shown.y, shown.note
-    for old in sorted(series, key=len, reverse=True):  # GPU shared 16×16 before GPU shared
-        if y.endswith(f" {old}"):
-            y = f"{y.removesuffix(old)}{series[old]}"
-            break
-    for old in series:
-        note = note.replace(f"{old} on ", f"{series[old]} on ")
-    return replace(
-        shown,
-        y=y,
-        note=note,
-        series=tuple(replace(each, name=series.get(each.name, each.name)) for each in shown.series),
-        groups=tuple(levels.get(group, group) for group in shown.groups),
-    )
-
-
-def _level(row: Row) -> Level | None:
-    """Return the level of a row; None of a library, and of a level that is no longer there."""
-    return None if row.library else filters.levels(row.device).get(row.level)
-
-
 _COLUMNS = {
     "Filter": "The filter and its parameters",
     "By": "Device and level, or library",
@@ -439,7 +401,7 @@ class BenchTable(QTreeWidget):
     def add(self, row: Row) -> None:
         """Add a line, without its speed-up: `compare` fills that for all."""
         size = f"{row.timed_size} of {row.size}" if row.is_part and row.seconds else row.size
-        item = QTreeWidgetItem([row.label, series_name(row), size])
+        item = QTreeWidgetItem([row.label, row.name, size])
         for column in _NUMBERS:
             item.setTextAlignment(column, RIGHT)
         if row.seconds:
@@ -785,7 +747,7 @@ class BenchWindow(ToolWindow):
         if self._report is not None:
             self._origin.set_full_text(self._report.origin())
         rows = self._report.rows if self._report is not None else ()
-        series = {row.series: series_name(row) for row in rows if row.seconds}
+        series = {row.series: row.name for row in rows if row.seconds}
         refill(self._baseline, [(name, id_) for id_, name in series.items()], self._wanted_baseline)
         plot = Plot(self._plot.currentText())
         fixed = _NO_CHOICE.get(plot, "")
@@ -807,8 +769,7 @@ class BenchWindow(ToolWindow):
         if isinstance(choice, Selection) and self._report is not None:
             plot, rows = Plot(self._plot.currentText()), self._report.rows
             waiting = self._waiting.isChecked()
-            drawn = chart(plot, choice, rows, baseline=self._baseline_id, waiting=waiting)
-            self._chart = named(drawn, rows)
+            self._chart = chart(plot, choice, rows, baseline=self._baseline_id, waiting=waiting)
         if self._chart is not None and not any(s.points for s in self._chart.series):
             self._chart = None
         self.chart_view.show_chart(self._chart)
