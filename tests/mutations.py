@@ -238,7 +238,7 @@ _LISTED = [
             ("histogram_plot", 'np.searchsorted(self.edges, value, side="right")',
              'np.searchsorted(self.edges, value, side="left")', "test_histogram_plot.py",
              "off by one"),
-            ("ladder", "held <= KEPT_BYTES or place == newest", "held <= KEPT_BYTES",
+            ("runs", "if run.source() is request.source", "if run.source() is not None",
              "test_ladder_model.py", "lost case"),
             ("ladder", "difference.largest <= ROUNDING * most", "difference.largest <= most",
              "test_ladder_model.py", "wrong unit"),

@@ -258,6 +258,13 @@ def test_a_level_that_fails_does_not_stop_the_others(
     assert "no memory left" in entry(ready, SERIAL).remark
 
 
+def test_times_go_with_the_runs_that_are_deleted(qtbot: QtBot, ready: MainWindow) -> None:
+    click(ready, SERIAL)
+    qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
+    ready.run_shelf.delete()
+    assert entry(ready, SERIAL).time is None
+
+
 def fold_of_the_gpu(window: MainWindow) -> QListWidgetItem:
     """Return the line over the levels of the GPU that is missing."""
     rungs = window.levels.ladder.rungs

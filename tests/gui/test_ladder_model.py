@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from kernelscope.gui.model.ladder import (
     race,
     rungs,
 )
+from kernelscope.gui.model.runs import Runs
 from kernelscope.images.image import Image
 from tests.gui.helpers import NO_GPU, FakeCpu, FakeGpu
 
@@ -164,10 +166,22 @@ def test_a_place_that_is_not_offered_has_a_stand_in(
     assert marked(place, found) == rung
 
 
-def test_a_time_belongs_to_its_settings_its_picture_and_its_place() -> None:
-    ladder, source = LadderModel(), picture()
+@pytest.fixture
+def runs() -> Runs:
+    return Runs()
+
+
+@pytest.fixture
+def ladder(runs: Runs) -> LadderModel:
+    return LadderModel(runs)
+
+
+def test_a_time_belongs_to_its_settings_its_picture_and_its_place(
+    runs: Runs, ladder: LadderModel
+) -> None:
+    source = picture()
     run = result(source)
-    assert ladder.add(run)
+    added = runs.add(run)
     time = ladder.time(run.request, options("serial"))
     assert time is not None
     assert (time.computing, time.repeats) == (0.01, 3)
@@ -179,15 +193,32 @@ def test_a_time_belongs_to_its_settings_its_picture_and_its_place() -> None:
     assert ladder.time(replace(run.request, source=picture()), options("serial")) is None
     larger = Request.create(source, "mean", {"size": 7})
     assert ladder.time(larger, options("serial")) is None
-    ladder.add(result(source, size=7, seconds=1.0))
+    runs.add(result(source, size=7, seconds=1.0))
     assert ladder.time(run.request, options("serial")) == time  # it comes back with its settings
-
-
-def test_a_single_run_has_no_time_to_compare() -> None:
-    ladder = LadderModel()
-    run = result(picture(), measured=False)
-    assert not ladder.add(run)
+    runs.remove(added)
     assert ladder.time(run.request, options("serial")) is None
+
+
+def test_a_single_run_has_no_time_to_compare(runs: Runs, ladder: LadderModel) -> None:
+    run = result(picture(), measured=False)
+    runs.add(run)
+    assert ladder.time(run.request, options("serial")) is None
+    assert not ladder.has_run(run.request, options("serial"))
+
+
+def test_a_run_of_another_picture_in_the_same_memory_is_not_taken(
+    runs: Runs, ladder: LadderModel
+) -> None:
+    run = runs.add(result(picture()))
+    request = run.result.request if run.result is not None else None
+    assert request is not None
+    run.result = None  # its pictures were dropped
+    assert ladder.time(request, options("serial")) is not None
+    other = replace(request, source=picture())
+    del request
+    gc.collect()
+    assert run.source() is None
+    assert ladder.time(other, options("serial")) is None
 
 
 def to_compare(ladder: LadderModel, request: Request, found: Any) -> tuple[Any, Any]:
@@ -197,13 +228,15 @@ def to_compare(ladder: LadderModel, request: Request, found: Any) -> tuple[Any, 
     return compared
 
 
-def test_results_are_compared_with_the_serial_level_whenever_it_comes() -> None:
-    ladder, source, found = LadderModel(), picture(), offered()
+def test_results_are_compared_with_the_serial_level_whenever_it_comes(
+    runs: Runs, ladder: LadderModel
+) -> None:
+    source, found = picture(), offered()
     first = result(source, "parallel", output=picture(9))
-    ladder.add(first)
+    runs.add(first)
     reference, pairs = to_compare(ladder, first.request, found)
     assert (reference.full_name, pairs) == ("CPU parallel", {})
-    ladder.add(result(source, "serial", output=picture(8)))
+    runs.add(result(source, "serial", output=picture(8)))
     reference, pairs = to_compare(ladder, first.request, found)
     assert reference.full_name == "CPU serial"
     ((place, (expected, other)),) = pairs.items()
@@ -219,16 +252,17 @@ def test_results_are_compared_with_the_serial_level_whenever_it_comes() -> None:
     assert own.agreement is Agreement.REFERENCE
     assert ladder.to_compare(first.request, found) == (reference, {})
     again = result(source, "parallel", output=picture(8))
-    ladder.add(again)  # a new result is compared again
+    runs.add(again)
+    ladder.renew(again)  # a new result is compared again
     _, pairs = to_compare(ladder, first.request, found)
     assert place in pairs
 
 
-def test_nothing_is_said_about_results_of_other_settings() -> None:
-    ladder, source, found = LadderModel(), picture(), offered()
-    ladder.add(result(source, "serial"))
-    ladder.add(result(source, "parallel", size=7))
-    assert ladder.to_compare(Request.create(source, "mean"), found) is None
+def test_nothing_is_said_about_results_of_other_settings(runs: Runs, ladder: LadderModel) -> None:
+    source, found = picture(), offered()
+    runs.add(result(source, "serial"))
+    runs.add(result(source, "parallel", size=7))
+    assert ladder.to_compare(Request.create(source, "mean", {"size": 5}), found) is None
     _, pairs = to_compare(ladder, Request.create(source, "mean", {"size": 7}), found)
     assert pairs == {}
 
@@ -313,18 +347,3 @@ def test_a_recorded_time_says_where_it_comes_from() -> None:
         *("22 Nov 2026", "Timed on 512×256 and scaled", NO_GPU.summary),
     ):
         assert words in text
-
-
-@pytest.mark.parametrize(
-    ("limit", "held"), [(1200, ("serial", "parallel")), (1199, ("parallel",)), (1, ("parallel",))]
-)
-def test_results_are_held_within_a_limit_and_the_newest_beyond_it(
-    limit: int, held: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kernelscope.gui.model.ladder.KEPT_BYTES", limit)
-    ladder, source = LadderModel(), picture()
-    for level in ("serial", "parallel"):
-        ladder.add(result(source, level, output=picture(1)))
-    reference, _ = ladder.to_compare(result(source).request, offered()) or (None, {})
-    assert reference is not None, "the newest result"
-    assert reference.place == RungPlace(CPU, held[0])

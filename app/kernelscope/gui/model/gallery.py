@@ -80,7 +80,7 @@ class Gallery(Runs):
 
     def to_judge(self, source: Source, reference: Image | Volume) -> list[Run]:
         """Return the runs on `source` to compare; those without pictures lose old figures."""
-        runs = [run for run in self if run.source == id(source)]
+        runs = [run for run in self if run.source() is source]
         others = [run for run in runs if run.reference is not reference]
         for run in others:
             if run.result is None:

@@ -1,10 +1,10 @@
 """The ladder: the levels of a filter as rungs, their times, and whether their results agree.
 
 A `Rung` is a place where the filter can run, or a reason why it cannot; Auto takes the CPU, or the
-faster of CPU and GPU, never the emulated GPU, which needs a compiler. `LadderModel` keeps the
-times of measured runs and hands out only those that belong to the settings and the picture in
-question; after a change of either there are none, and they come back with the settings. Results
-agree if they were compared: the reference is the serial level, or the first rung with a result.
+faster of CPU and GPU, never the emulated GPU, which needs a compiler. The times are those of the
+measured runs in the list that have the settings and the picture in question; after a change of
+either there are none, and they come back with the settings. Results agree if they were compared:
+the reference is the serial level, or the first rung with a result.
 
     Auto               CPU parallel
     CPU  Serial        ▮▮▮▮▮▮▮▮▮▮▮▮   10.2 ms   reference
@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -29,7 +29,8 @@ from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED, Timing, duration
+from kernelscope.gui.model.runs import Run, Runs
+from kernelscope.gui.model.times import EMULATED, WHY_NOT_TIMED, duration
 from kernelscope.images.source import Source
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import GPU_LEVELS, Level
@@ -174,8 +175,6 @@ def marked(place: RungPlace, offered: Sequence[Rung]) -> RungPlace:
     return [each for each in usable if each.device is place.device][-1]
 
 
-KEPT_BYTES = 256 << 20  # limit for results that are kept to be compared with those of other levels
-
 LEAST_DECADES = 2.0  # the axis of the bars is logarithmic, and covers at least a factor of 100
 
 NO_TIME = "–"
@@ -238,13 +237,13 @@ class Time:
     most: float
 
     @classmethod
-    def of(cls, result: Result) -> Time | None:
-        repeats = Timing.of(result).repeats
-        if repeats is None:
+    def of(cls, run: Run) -> Time | None:
+        repeats = run.repeats
+        if repeats is None or run.seconds is None:
             return None
         return cls(
-            computing=result.computing_seconds,
-            total=result.seconds,
+            computing=run.computing,
+            total=run.seconds,
             repeats=len(repeats.totals),
             least=min(repeats.computing),
             most=max(repeats.computing),
@@ -252,44 +251,29 @@ class Time:
 
 
 class LadderModel:
-    """Times and agreement of levels, by the picture and the settings that they belong to."""
+    """Times and agreement of levels, by the runs of a picture with the settings in question."""
 
-    def __init__(self) -> None:
-        self._times: weakref.WeakKeyDictionary[Source, dict[Hashable, Time | None]] = (
-            weakref.WeakKeyDictionary()
-        )
-        """None for a run that was emulated."""
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
         self._parity: weakref.WeakKeyDictionary[
             Source, dict[Hashable, dict[RungPlace, RungParity]]
         ] = weakref.WeakKeyDictionary()
-        self._compared: Request | None = None
-        """A request of the work that `_outputs` are results of."""
-        self._outputs: dict[RungPlace, Source] = {}
 
-    def add(self, result: Result) -> bool:
-        """Keep time and output of a run that was measured or emulated; return whether it was."""
-        request, time = result.request, Time.of(result)
-        if request.region is not None or (time is None and not result.is_emulated):
-            return False
-        place = RungPlace(Device(result.device), result.level)
-        key = _key(request, replace(request.options, device=place.device, level=place.level))
-        self._times.setdefault(request.source, {})[key] = time
-        if not self._is_compared(request):
-            self._compared, self._outputs = request, {}
+    def renew(self, result: Result) -> None:
+        """Forget how the results before this one agreed."""
+        request, place = result.request, RungPlace(Device(result.device), result.level)
         known = self._parity.get(request.source, {}).get(request.work, {})
         if place in known and known[place].agreement is Agreement.REFERENCE:
             known.clear()  # the others were compared with an earlier result
         known.pop(place, None)
-        self._outputs[place] = result.output
-        self._drop_outputs(place)
-        return True
 
     def time(self, request: Request, options: RunOptions) -> Time | None:
-        return self._times.get(request.source, {}).get(_key(request, options))
+        run = self._runs.newest(request, options)
+        return Time.of(run) if run is not None else None
 
     def has_run(self, request: Request, options: RunOptions) -> bool:
         """Return whether the work of `request` was done with these options, timed or emulated."""
-        return _key(request, options) in self._times.get(request.source, {})
+        return self._runs.newest(request, options) is not None
 
     def parity(self, request: Request, place: RungPlace) -> RungParity | None:
         return self._parity.get(request.source, {}).get(request.work, {}).get(place)
@@ -298,18 +282,21 @@ class LadderModel:
         self, request: Request, offered: Sequence[Rung]
     ) -> tuple[Rung, dict[RungPlace, tuple[Source, Source]]] | None:
         """Return the reference, and pairs of its result and one that was not compared with it."""
-        if not self._is_compared(request):
-            return None
-        held = [rung for rung in offered if rung.place in self._outputs]
+        outputs: dict[RungPlace, Source] = {}
+        for run in self._runs.on(request):
+            if (result := run.result) is not None:
+                place = RungPlace(Device(result.device), result.level)
+                outputs.setdefault(place, result.output)
+        held = [rung for rung in offered if rung.place in outputs]
         reference = next(
             (rung for rung in held if rung.level is not None and rung.level.exact), None
         )
         if reference is None:
             return None
         known = self._parity.get(request.source, {}).get(request.work, {})
-        expected = self._outputs[reference.place]
+        expected = outputs[reference.place]
         pairs = {
-            rung.place: (expected, self._outputs[rung.place])
+            rung.place: (expected, outputs[rung.place])
             for rung in held
             if rung is not reference
             and (rung.place not in known or known[rung.place].reference != reference.full_name)
@@ -322,23 +309,6 @@ class LadderModel:
         own = {reference.place: RungParity(Agreement.REFERENCE, reference.full_name)}
         known = self._parity.setdefault(request.source, {}).setdefault(request.work, {})
         known.update({**found, **own} if found else {})
-
-    def _is_compared(self, request: Request) -> bool:
-        kept = self._compared
-        return kept is not None and kept.source is request.source and kept.work == request.work
-
-    def _drop_outputs(self, newest: RungPlace) -> None:
-        """Drop the oldest results beyond the limit; one that is dropped cannot be compared."""
-        for place in list(self._outputs):
-            held = sum(array.nbytes for each in self._outputs.values() for array in each.arrays())
-            if held <= KEPT_BYTES or place == newest:
-                return
-            del self._outputs[place]
-
-
-def _key(request: Request, options: RunOptions) -> Hashable:
-    """Return the work with its place; repeats of kernels take time, and change none."""
-    return request.work, request.at(replace(options, repeat=1)).cost_key
 
 
 class TimeScale:

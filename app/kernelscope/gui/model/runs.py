@@ -12,8 +12,9 @@ speed-up is the baseline's time divided by the run's own, as their rows show the
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,8 @@ from numpy.typing import NDArray
 from kernelscope.base.text import significant
 from kernelscope.bench.statistics import BASELINE
 from kernelscope.engine.measuring import SLOW_SECONDS
-from kernelscope.engine.request import RunSettings
+from kernelscope.engine.options import Device, RunOptions
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Judgement, Result, estimate_notices
 from kernelscope.engine.timing import Metric, Repeats, Stage
 from kernelscope.gui.model.times import (
@@ -34,6 +36,7 @@ from kernelscope.gui.model.times import (
     duration,
 )
 from kernelscope.images.image import Image
+from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.schema.blocks import block_name
 from kernelscope.schema.filter import Chip
@@ -63,7 +66,7 @@ class Run:
 
     number: int
     filter_name: str
-    source: int  # identity of the source, which it does not keep in memory
+    source: weakref.ref[Source]  # which it does not keep in memory
     picture: str
     level: str
     level_name: str
@@ -78,6 +81,7 @@ class Run:
     seconds: float | None
     speed: float | None
     work: Hashable  # see `Request.work`
+    key: Hashable  # see `key_of`
     place: Hashable  # equal for runs with the same device, level, memory limit and transfers
     first: bool
     """The first run of this work there, and too short for that not to matter: caches, memory and
@@ -110,10 +114,11 @@ class Run:
         timed = timing.seconds is not None
         first = first and timed and timing.repeats is None
         exact = not any(each.is_upper_bound for each in timing.stages)
+        at = replace(result.request.options, device=Device(result.device), level=result.level)
         return cls(
             number=number,
             filter_name=spec.short or spec.name,
-            source=id(source),
+            source=weakref.ref(source),
             picture=source.title,
             level=result.level,
             level_name=result.level_name,
@@ -127,6 +132,7 @@ class Run:
             seconds=timing.seconds,
             speed=timing.speed,
             work=result.request.work,
+            key=key_of(result.request, at),
             place=(where(result), tuple(transfers), result.request.options.memory_limit),
             first=first,
             warm=timed
@@ -181,6 +187,10 @@ class Run:
         if self.seconds is None:
             return False
         return self.warm if quantity == KERNEL else not self.first
+
+    @property
+    def computing(self) -> float:
+        return sum(stage.seconds for stage in self.stages if stage.name in _COMPUTING)
 
     @property
     def kernel(self) -> float | None:
@@ -244,6 +254,17 @@ class Runs:
             self._runs.remove((others or plain or self._runs)[-1])
         self._gather()
         return run
+
+    def on(self, request: Request) -> list[Run]:
+        """Return the runs of the work of a request on its source, newest first."""
+        alike = self._alike.get(request.work, ())
+        return [run for run in alike if run.source() is request.source]
+
+    def newest(self, request: Request, options: RunOptions) -> Run | None:
+        """Return the last one of those that was measured or emulated with these options."""
+        key = key_of(request, options)
+        own = (run for run in self.on(request) if run.key == key)
+        return next((run for run in own if run.repeats is not None or run.seconds is None), None)
 
     def remove(self, run: Run) -> None:
         self._runs.remove(run)
@@ -315,6 +336,11 @@ class Runs:
             for work, run in self._chosen.items()
             if any(each is run for each in self._alike.get(work, ()))
         }
+
+
+def key_of(request: Request, options: RunOptions) -> Hashable:
+    """Return what decides the time of a request; repeats of kernels take time, and change none."""
+    return request.at(replace(options, repeat=1)).cost_key
 
 
 def part_of(stage: str) -> str:

@@ -80,7 +80,7 @@ class LevelRunner(QObject):
         self._session, self._runner, self._background = session, runner, background
         self.ladder = ladder
         self.limit = LIMIT
-        self._state = LadderModel()
+        self._state = LadderModel(session.gallery)
         self._recorded: Recorded | None = None
         self._waiting: list[Callable[[], None]] = []  # to be called once the figures have been read
         self._read_soon = QTimer(self, singleShot=True, interval=_SOON_MS)
@@ -266,7 +266,7 @@ class LevelRunner(QObject):
         if race is not None and race.running is not None:
             race.done[race.running.place] = ""
             race.running = None
-        self._state.add(result)
+        self._state.renew(result)
         self.refresh()
         self._compare(result.request)
 

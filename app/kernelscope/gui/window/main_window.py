@@ -112,6 +112,7 @@ class MainWindow(Frame):
         self.live = Live(self.runner, self.session, self.background, settings, self.headline.badge)
         self.measuring = Measuring(self, self.live)
         self.run_shelf = RunShelf(self, self.show_again)
+        self.runner.finished.connect(self.run_shelf.add)  # first: the ladder reads the list of runs
         self.levels = LevelRunner(self.ladder, self.session, self.runner, self.background)
         self.ladder.add_action(self.actions_["runLevels"])
         self.levels.recorded_read.connect(self.live.use_recorded)
@@ -307,12 +308,12 @@ class MainWindow(Frame):
         parts = (part for owner in (self, self.files) for part in vars(owner).values())
         self.actions_.bind(self, *parts)
         self.runner.changed.connect(self._refresh_actions)
-        self.runner.finished.connect(self.run_shelf.add)
         self.runner.aside_finished.connect(self.run_shelf.choose_shown)
         self.runner.finished.connect(lambda result, _: self.companions.add_result(result))
         self.runner.failed.connect(self.report)
         self.recipes.loaded.connect(self.runner.run_recipe)
         self.levels.why_wanted.connect(self.companions.show_level)
+        self.run_shelf.removed.connect(self.levels.refresh)
 
     # --- the session ---
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QInputDialog
 
 from kernelscope.engine.request import RunSettings
@@ -43,6 +43,8 @@ _REST_MS = 250
 
 class RunShelf(QObject):
     """Adds runs to the gallery and carries out the commands of the menu of runs."""
+
+    removed = Signal()  # some of the runs
 
     def __init__(self, frame: Frame, show_again: Callable[[Result, RunSettings], None]) -> None:
         super().__init__(frame)
@@ -245,6 +247,7 @@ class RunShelf(QObject):
         runs.refresh()
         runs.choose(rest[min(min(places), len(rest) - 1)] if rest else None)
         self.show_state()
+        self.removed.emit()
 
     @Action(
         "compareRuns",
@@ -282,6 +285,7 @@ class RunShelf(QObject):
             self.gallery.remove(run)
         self._runs.refresh()
         self._runs.choose(None)
+        self.removed.emit()
 
     # --- answers ---
 
