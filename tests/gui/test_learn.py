@@ -18,6 +18,8 @@ from kernelscope.bench.memory_ladder import SMALL
 from kernelscope.bench.report import load as load_report
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
+from kernelscope.engine.result import Result
+from kernelscope.engine.timing import Stage
 from kernelscope.gui.docks.ladder import LadderList
 from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.tools.bench_window import STORY
@@ -48,6 +50,20 @@ def front(qtbot: QtBot, window: MainWindow, picture: Path) -> MainWindow:
     rungs.toggle_fold(Device.GPU)
     move_to(rungs, RungPlace(Device.GPU, "shared"))
     return window
+
+
+def test_the_lecture_has_the_newest_runs_on_a_card(window: MainWindow) -> None:
+    image = Image.from_array(np.zeros((8, 8), np.uint8), "flat.png")
+    for device, size in (("gpu", 3), ("cpu", 3), *(("gpu", size) for size in (5, 7, 9, 7, 11))):
+        request = Request.create(image, "mean", {"size": size})
+        name = "kernel" if device == "gpu" else "compute"
+        level = "tuned" if device == "gpu" else "serial"
+        window.session.gallery.add(Result(request, image, device, level, (Stage(name, 1e-3),)))
+    found = window.companions._measured()
+    assert [each.what for each in found] == [
+        f"Mean · {size}×{size} · GPU tuned, flat.png: kernels" for size in (5, 9, 7, 11)
+    ], "four of a filter, each setting once"
+    assert {(each.filter_id, each.time) for each in found} == {("mean", "1.00 ms")}
 
 
 def test_one_button_has_them_all(window: MainWindow) -> None:

@@ -284,9 +284,9 @@ class LadderModel:
         """Return the reference, and pairs of its result and one that was not compared with it."""
         outputs: dict[RungPlace, Source] = {}
         for run in self._runs.on(request):
-            if (result := run.result) is not None:
-                place = RungPlace(Device(result.device), result.level)
-                outputs.setdefault(place, result.output)
+            if run.result is not None:
+                place = RungPlace(Device(run.device), run.level)
+                outputs.setdefault(place, run.result.output)
         held = [rung for rung in offered if rung.place in outputs]
         reference = next(
             (rung for rung in held if rung.level is not None and rung.level.exact), None

@@ -68,6 +68,7 @@ class Run:
     filter_name: str
     source: weakref.ref[Source]  # which it does not keep in memory
     picture: str
+    device: str
     level: str
     level_name: str
     where: str  # device, level and block size in words: ``CPU serial``
@@ -120,6 +121,7 @@ class Run:
             filter_name=spec.short or spec.name,
             source=weakref.ref(source),
             picture=source.title,
+            device=result.device,
             level=result.level,
             level_name=result.level_name,
             where=where(result),
@@ -152,6 +154,12 @@ class Run:
     @property
     def title(self) -> str:
         return self.name or self.filter_name
+
+    @property
+    def caption(self) -> str:
+        """Return ``NLM · σ 0.0588 · CPU parallel``: the settings that have not their defaults."""
+        unusual = (chip.text for chip in self.chips if not chip.usual)
+        return " · ".join((self.filter_name, *unusual, self.where))
 
     @property
     def totals(self) -> Spread:
@@ -265,6 +273,18 @@ class Runs:
         key = key_of(request, options)
         own = (run for run in self.on(request) if run.key == key)
         return next((run for run in own if run.repeats is not None or run.seconds is None), None)
+
+    def kernels_of(self, request: Request) -> dict[str, float]:
+        """Return the seconds of kernels by level for the work of a request on any source."""
+        gpu = replace(request.options, device=Device.GPU)
+        levels = request.step.filter.levels(Device.GPU)
+        keys = {key_of(request, replace(gpu, level=each.id)): each.id for each in levels}
+        alike = (run for run in reversed(self._runs) if run.key in keys)
+        return {
+            keys[run.key]: run.kernel
+            for run in alike
+            if run.size == request.source.size and run.warm and run.kernel is not None
+        }
 
     def remove(self, run: Run) -> None:
         self._runs.remove(run)

@@ -1,20 +1,15 @@
-"""Times in words, their spread, speed-ups, and those of this session."""
+"""Times in words, their spread, and speed-ups."""
 
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from kernelscope.base import durations
 from kernelscope.base.text import significant
 from kernelscope.engine.options import Device
-from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.timing import Metric, Repeats, Stage
-
-if TYPE_CHECKING:
-    from kernelscope.teach.lecture.page import MeasuredTime
 
 
 @dataclass(frozen=True)
@@ -150,46 +145,3 @@ class RunSpeedUp:
 def duration(seconds: float | None) -> str:
     """Return a time to three digits, ``605 µs``; ``emulated`` of None."""
     return EMULATED if seconds is None else durations.duration(seconds)
-
-
-_MOST = 4  # runs of a filter that a page has room for
-
-
-class SessionTimes:
-    """Keeps the newest run of each setting and level on a GPU; emulated runs have no time."""
-
-    def __init__(self) -> None:
-        self._runs: dict[str, MeasuredTime] = {}
-        self._kernels: dict[tuple[str, tuple[int, ...]], float] = {}
-
-    def add(self, result: Result) -> None:
-        from kernelscope.teach.lecture.page import MeasuredTime
-
-        kernels = Timing.of(result).kernels
-        if result.device != Device.GPU or not kernels or result.parts:
-            return
-        what = f"{result.caption}, {result.request.source.title}: kernels"
-        self._runs.pop(what, None)
-        seconds = statistics.median(kernels)
-        self._runs[what] = MeasuredTime(result.request.step.filter.id, what, duration(seconds))
-        if not result.first:
-            self._kernels[_place(result.request, result.level)] = seconds
-
-    def same(self, request: Request) -> dict[str, float]:
-        """Return the kernels' seconds by level for the work of a request; no cold runs."""
-        levels = [each.id for each in request.step.filter.levels(Device.GPU)]
-        known = {level: self._kernels.get(_place(request, level)) for level in levels}
-        return {level: seconds for level, seconds in known.items() if seconds is not None}
-
-    def newest(self) -> tuple[MeasuredTime, ...]:
-        kept: list[MeasuredTime] = []
-        for run in reversed(self._runs.values()):
-            if sum(each.filter_id == run.filter_id for each in kept) < _MOST:
-                kept.append(run)
-        return tuple(reversed(kept))
-
-
-def _place(request: Request, level: str) -> tuple[str, tuple[int, ...]]:
-    """Return the values that decide how long the kernels of a level take."""
-    options = replace(request.options, device=Device.GPU, level=level, repeat=1)
-    return request.at(options).cost_key, request.source.shape

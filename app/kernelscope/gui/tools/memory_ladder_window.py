@@ -34,7 +34,7 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.ladder import TimeScale
-from kernelscope.gui.model.times import SessionTimes
+from kernelscope.gui.model.runs import Runs
 from kernelscope.gui.model.xray import NAMES, SIGNS
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.messages import close_box, save_text
@@ -219,13 +219,7 @@ _NOTE = (
 class MemoryLadderWindow(ToolWindow):
     """Counts the accesses of each level, and predicts its least time on a card."""
 
-    def __init__(
-        self,
-        background: Background,
-        parent: QWidget | None = None,
-        *,
-        times: SessionTimes | None = None,
-    ) -> None:
+    def __init__(self, background: Background, runs: Runs, parent: QWidget | None = None) -> None:
         page = "gpu-levels#the-memory-ladder"
         super().__init__("memoryLadderWindow", "Memory Ladder", parent, help_page=page)
         self.setSizeGripEnabled(True)
@@ -236,7 +230,7 @@ class MemoryLadderWindow(ToolWindow):
         self._counted: Request | None = None
         self._recorded = Recorded()
         self._keeps_card = False  # one that the user has chosen, or that of this computer
-        self._times = times or SessionTimes()
+        self._runs = runs
         self._found: tuple[CountedRung, ...] = ()
         self._left: tuple[Level, ...] = ()
         self._title = text_label("", "memoryLadderTitle", "title")
@@ -410,7 +404,7 @@ class MemoryLadderWindow(ToolWindow):
         if self._counted is None:
             return MemoryLadder(self._found, card)
         recorded = self._recorded.same(self._counted, card.name)
-        return MemoryLadder(self._found, card, recorded, self._times.same(self._counted))
+        return MemoryLadder(self._found, card, recorded, self._runs.kernels_of(self._counted))
 
     def leave(self) -> None:
         self._token.cancel()

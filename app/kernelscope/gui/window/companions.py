@@ -22,7 +22,7 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.timing import LaunchReport
 from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.model.ladder import KnownRung, RungPlace, without_gpu
-from kernelscope.gui.model.times import SessionTimes
+from kernelscope.gui.model.times import duration
 from kernelscope.gui.session.canvas_view import SEEN, SLICES
 from kernelscope.gui.session.session import OF_SETTINGS
 from kernelscope.gui.session.subject import INPUT, SHOWN
@@ -47,9 +47,12 @@ if TYPE_CHECKING:
     from kernelscope.gui.tools.memory_ladder_window import MemoryLadderWindow
     from kernelscope.gui.tools.phantom_dialog import PhantomOrder
     from kernelscope.gui.tools.xray_window import XrayWindow
+    from kernelscope.teach.lecture.page import MeasuredTime
 
 _STAND_IN = np.zeros((512, 512), np.uint8)
 """The picture that the kernel viewer plans a launch for while none is open."""
+
+_MOST = 4  # runs of a filter that a page of the lecture has room for
 
 _LOOKING = Availability(False, "Still looking for a GPU.")
 
@@ -73,21 +76,32 @@ class Companions:
         self.availability: Mapping[str, Availability] = {}
         """Whether each backend can be used, as far as that is known."""
         self._launches: dict[str, LaunchReport] = {}
-        self._times, self._recorded = SessionTimes(), Recorded()
+        self._recorded = Recorded()
         self.session.when(OF_SETTINGS | {INPUT, SHOWN, SEEN, SLICES}, self._follow)
         self.context_help = ContextHelp(frame)
         self.context_help.watch(frame.panel.filter_box)
         self.context_help.wanted.connect(self.show_page)
 
     def add_result(self, result: Result) -> None:
-        """Keep the launch report of a run for the kernel viewer, its time for the lecture."""
-        self._times.add(result)
+        """Keep the launch report of a run for the kernel viewer."""
         if self._has("memory_ladder"):
             self.memory_ladder.refresh()
         if result.launch is not None:
             self._launches[result.launch.kernel] = result.launch
             if self._has("kernel_viewer"):
                 self.kernel_viewer.refresh()
+
+    def _measured(self) -> tuple[MeasuredTime, ...]:
+        """Return the newest runs on a GPU, each setting and level once, a few of each filter."""
+        from kernelscope.teach.lecture.page import MeasuredTime
+
+        found: dict[str, MeasuredTime] = {}
+        for run in self.session.gallery:
+            id_, what = run.run_settings.step.filter.id, f"{run.caption}, {run.picture}: kernels"
+            full = sum(each.filter_id == id_ for each in found.values()) >= _MOST
+            if run.device == Device.GPU and run.kernel is not None and not full:
+                found.setdefault(what, MeasuredTime(id_, what, duration(run.kernel)))
+        return tuple(reversed(found.values()))
 
     def _has(self, name: str) -> bool:
         """Return whether a window was made; its property would make it."""
@@ -120,7 +134,7 @@ class Companions:
         made = LectureWindow(
             self.background,
             lambda: self.session.subject.source,
-            self._times.newest,
+            self._measured,
             self.frame,
         )
         dialogs.offer_help(made)
@@ -130,7 +144,7 @@ class Companions:
     def memory_ladder(self) -> MemoryLadderWindow:
         from kernelscope.gui.tools.memory_ladder_window import MemoryLadderWindow
 
-        return MemoryLadderWindow(self.background, self.frame, times=self._times)
+        return MemoryLadderWindow(self.background, self.session.gallery, self.frame)
 
     @functools.cached_property
     def xray(self) -> XrayWindow:
