@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from kernelscope.backends.cpu import CpuBackend
-from kernelscope.base.errors import AppError
 from kernelscope.big.batch import (
-    JOURNAL,
     FileOutcome,
     FileState,
     Item,
     ResultReport,
-    find_items,
 )
-from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import ESTIMATE, Step
-from kernelscope.files import write_image
 from kernelscope.gui.model.batch_run import (
-    REPLACE,
-    BatchOrder,
     BatchQueue,
-    BatchRun,
     BatchSettings,
     default_out,
     described,
 )
-from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
 
@@ -152,42 +140,3 @@ def test_a_recipe_in_a_line() -> None:
     text = described(Recipe((first, second)))
     assert text.startswith("Median: 5×5, wrap border → ")
     assert "estimated" in text
-
-
-RECIPE = Recipe((Step.create("mean", {}),))
-
-
-def order(tmp_path: Path, recipe: Recipe = RECIPE, *, replaces: bool = False) -> BatchOrder:
-    (tmp_path / "in").mkdir(exist_ok=True)
-    write_image(Image.from_array(np.zeros((9, 9), np.uint8)), tmp_path / "in/a.png")
-    items = tuple(find_items([tmp_path / "in"], tmp_path / "out").items)
-    settings = BatchSettings(device=Device.CPU, replaces=replaces)
-    return BatchOrder(recipe, items, tmp_path / "out", settings, resumes=not replaces)
-
-
-def run(order: BatchOrder) -> list[FileState]:
-    backend = CpuBackend(threads=1)
-    try:
-        batch = BatchRun(order, {"cpu": backend}, Costs())
-        batch.work()
-        return [each.status for each in batch.news() if isinstance(each, FileOutcome)]
-    finally:
-        backend.close()
-
-
-def test_a_batch_of_the_window_has_the_journal_of_the_command(tmp_path: Path) -> None:
-    same = order(tmp_path)
-    assert run(same) == [FileState.DONE]
-    assert (tmp_path / "out" / JOURNAL).exists()
-    assert run(same) == [FileState.SKIPPED]
-    changed = order(tmp_path)  # the file is written again
-    assert run(changed) == [FileState.FAILED]
-    assert run(replace(changed, settings=BatchSettings(replaces=True))) == [FileState.DONE]
-
-
-def test_a_journal_of_another_recipe_names_the_choice_of_the_window(tmp_path: Path) -> None:
-    run(order(tmp_path))
-    other = Recipe((Step.create("median", {}),))
-    with pytest.raises(AppError, match=f"set Existing results to “{REPLACE}”"):
-        run(order(tmp_path, other))
-    assert run(order(tmp_path, other, replaces=True)) == [FileState.DONE]

@@ -236,8 +236,12 @@ def test_a_folder_with_the_results_of_another_recipe_is_not_touched(
     run(qtbot, batch)
     box = dialog(qtbot, batch, ErrorDialog)
     assert "belongs to another recipe" in box.text()
+    assert f"set Existing results to “{REPLACE}”" in box.informativeText()
     box.close()
     assert set(states(batch)) == {FileState.WAITING}
+    batch.form.editors["batchThere"].setCurrentIndex(1)
+    run(qtbot, batch)
+    assert set(states(batch)) == {FileState.DONE}
 
 
 def test_the_settings_come_back(qtbot: QtBot, open_batch: Opener, tmp_path: Path) -> None:
