@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial import exercises as module
 from kernelscope.backends.trial.exercises import SHAPES, Exercise, Grade, exercises, grade_of
 from kernelscope.backends.trial.parent import try_out
 from kernelscope.backends.trial.protocol import EMULATED, Ending, TrialJob
 from kernelscope.base.errors import AppError
+from tests.backends.emulated import needs_compiler
 
-needs_compiler = pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler")
 each = pytest.mark.parametrize("exercise", exercises(), ids=lambda each: each.id)
 
 COUNTED = {

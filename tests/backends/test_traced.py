@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cuda.sources import source_files
-from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.parent import TrialOutcome, try_out
 from kernelscope.backends.trial.protocol import (
     TRACED,
@@ -27,10 +26,9 @@ from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.levels import GLOBAL, Level
 from kernelscope.traffic.trace import SOURCE, Event, Trace
+from tests.backends.emulated import needs_compiler
 from tests.backends.traces import of_thread
 from tests.patience import PATIENCE
-
-needs_compiler = pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler")
 
 MEAN = source_files("mean")[0].text
 CALL = "    compute(source, output, g, Mean());\n"

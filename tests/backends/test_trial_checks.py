@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.exercises import exercises, grade_of
 from kernelscope.backends.trial.protocol import COMPILE_ONLY, Ending, TrialJob, TrialLimits
-from kernelscope.base.paths import KERNELS
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.gui.model import trials
@@ -23,12 +21,8 @@ from kernelscope.gui.model.trials import (
 )
 from kernelscope.images.image import Image
 from kernelscope.schema.levels import Level
-
-needs_compiler = pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler")
-
-MEAN = (KERNELS / "mean.cu").read_text(encoding="utf-8")
-CALL = "    compute(Tiles{source, memory}, output, g, Mean());"
-LINE = MEAN[: MEAN.index(CALL)].count("\n") + 1
+from tests.backends.emulated import needs_compiler
+from tests.backends.test_trial_runs import LINE, MEAN, with_code
 
 
 def asked(filter_id: str, level: str, **parameters: int) -> tuple[Request, Level]:
@@ -48,11 +42,6 @@ def tried(text: str, filter_id: str = "mean", level: str = "shared") -> Tried:
         small=lambda: small_work_for(request, found),
     )
     return try_subject(subject, job, CancelToken(), lambda *_: None, graded=False)
-
-
-def with_code(code: str) -> str:
-    assert MEAN.count(CALL) == 1
-    return MEAN.replace(CALL, f"    {code}\n{CALL}")
 
 
 @needs_compiler

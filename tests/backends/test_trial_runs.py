@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from kernelscope import filters
-from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.backends.trial.emulated import Guarded
 from kernelscope.backends.trial.exercises import WrongPixel, compare
 from kernelscope.backends.trial.parent import TrialOutcome, try_out
@@ -31,10 +30,11 @@ from kernelscope.engine.request import Request
 from kernelscope.gui.model.trials import SIDE, part_of, work_for
 from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
+from tests.backends.emulated import needs_compiler
 from tests.pairs import in_turn
 from tests.patience import PATIENCE
 
-pytestmark = pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler")
+pytestmark = needs_compiler
 
 MEAN = (KERNELS / "mean.cu").read_text(encoding="utf-8")
 CALL = "    compute(Tiles{source, memory}, output, g, Mean());"

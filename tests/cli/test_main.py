@@ -22,7 +22,6 @@ from scipy import ndimage
 
 import kernelscope
 from kernelscope import filters
-from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.base import installed
 from kernelscope.base.installed import pip_command
 from kernelscope.cli import catalogue
@@ -34,6 +33,7 @@ from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import GPU_LEVELS
 from kernelscope.schema.parameters import MaskParameter, OddParameter
 from kernelscope.teach.manual import allowed
+from tests.backends.emulated import needs_compiler
 from tests.cli.running import refused, run
 from tests.oracle import to_dtype, windows
 from tests.paths import ROOT
@@ -85,7 +85,7 @@ def test_apply_filters_the_picture() -> None:
     assert f"{out}: Mean, mask size 5 px, wrap border, CPU serial; 30×20 pixels in " in line
 
 
-@pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler")
+@needs_compiler
 def test_an_emulated_run_has_no_time() -> None:
     said = run("apply mean in.png o.png --device=emulated --level=shared")
     assert said.out.rstrip().endswith("Emulated GPU shared memory; 30×20 pixels, not timed")

@@ -16,11 +16,9 @@ from kernelscope.base.paths import KERNELS
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.trials import card_work_for, cases_for
 from kernelscope.images.image import Image
+from tests.backends.test_trial_runs import MEAN, with_code
 
 pytestmark = pytest.mark.gpu
-
-MEAN = (KERNELS / "mean.cu").read_text(encoding="utf-8")
-CALL = "    compute(Tiles{source, memory}, output, g, Mean());"
 
 
 def request(filter_id: str, level: str, side: int = 1000) -> Request:
@@ -38,12 +36,6 @@ def tried(text: str, *works: Work, run: float = 20, filter_id: str = "mean") -> 
     launch = works[0].plan.plan.launches[0]
     job = TrialJob(CARD, f"{filter_id}.cu", text, launch.kernel, launch.defines, filter_id)
     return try_out(job, works, TrialLimits(run=run, memory=0))
-
-
-def with_code(code: str) -> str:
-    """Return the mean filter with something in front of its work at level shared."""
-    assert MEAN.count(CALL) == 1
-    return MEAN.replace(CALL, f"    {code}\n{CALL}")
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.teach.lecture.page import LectureSubject, NumberOrigin, count
 from kernelscope.teach.lecture.pages import PAGES
+from tests.backends.emulated import needs_compiler
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(HostCompiler.find() is None, reason="no C++ compiler"),
+    needs_compiler,
 ]
 
 SQUARES = LectureSubject("squares", (np.indices((64, 96)).sum(axis=0) % 7 * 36).astype(np.uint8))
