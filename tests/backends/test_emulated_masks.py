@@ -27,6 +27,7 @@ from kernelscope.schema.launch import CudaTask, Launch
 from kernelscope.schema.levels import TUNED
 from tests.backends import emulated
 from tests.backends.emulated import needs_compiler
+from tests.backends.test_kernel_bounds import compare_mask
 from tests.filters.test_exactness import BOUNDS, masks, pictures, rounded
 from tests.oracle import windows
 from tests.pairs import in_turn
@@ -52,31 +53,13 @@ def tuned(emulator: EmulatorBackend, monkeypatch: pytest.MonkeyPatch) -> Filter:
     return run
 
 
-def check(
-    tuned: Filter,
-    weights: NDArray[np.int64],
-    pixels: NDArray[Any],
-    *,
-    divisors: tuple[str, ...] = ("one", "count", "sum"),
-    negatives: tuple[str, ...] = ("clip", "absolute", "offset"),
-) -> None:
-    """Compare a mask's results with those of whole numbers without end."""
-    cells, _ = windows(pixels, len(weights) // 2, Border.REFLECT)
-    sums = np.einsum("...st,st", cells, weights)
-    for kind in divisors:
-        divisor = {"one": 1, "count": weights.size, "sum": int(weights.sum())}[kind]
-        for negative in negatives:
-            if not divisor:
-                continue
-            wanted = rounded(sums, divisor, 255)
-            if negative == "absolute":
-                wanted = rounded(abs(sums), abs(divisor), 255)
-            elif negative == "offset":
-                wanted = rounded(sums + 128 * divisor, divisor, 255)
-            mask = tuple(map(tuple, weights.tolist()))
-            parameters = {"mask": mask, "divisor": kind, "negative": negative}
-            actual = tuned("mask", pixels, parameters, Border.REFLECT)
-            np.testing.assert_array_equal(actual, wanted, f"{mask}, {kind}, {negative}")
+def check(tuned: Filter, weights: NDArray[np.int64], pixels: NDArray[Any], **kinds: Any) -> None:
+    """Compare a mask's results, for some of the `divisors` and `negatives`."""
+
+    def run(pixels: NDArray[Any], parameters: Mapping[str, Any]) -> NDArray[Any]:
+        return tuned("mask", pixels, parameters, Border.REFLECT)
+
+    compare_mask(weights, pixels, run, **kinds)
 
 
 def board(rows: int, columns: int, channels: int = 1) -> NDArray[np.uint8]:

@@ -7,7 +7,8 @@ let them have; the same kernels run on a GPU in tests/gpu with ordinary pictures
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,12 +59,23 @@ def every_extreme_window() -> NDArray[Any]:
 
 
 def check_mask(mask: Mask, pixels: NDArray[Any], level: str) -> None:
-    """Compare a mask's results for each divisor with those of whole numbers without end."""
-    weights, white = np.array(mask), white_of(pixels.dtype)
+    compare_mask(np.array(mask), pixels, partial(emulated.run, "mask", level=level))
+
+
+def compare_mask(
+    weights: NDArray[np.int64],
+    pixels: NDArray[Any],
+    run: Callable[[NDArray[Any], Mapping[str, Any]], NDArray[Any]],
+    divisors: tuple[str, ...] = ("one", "count", "sum"),
+    negatives: tuple[str, ...] = ("clip", "absolute", "offset"),
+) -> None:
+    """Compare a mask's results with those of whole numbers without end."""
+    mask, white = tuple(map(tuple, weights.tolist())), white_of(pixels.dtype)
     cells, _ = windows(pixels, len(weights) // 2, Border.REFLECT)
     sums = np.einsum("...st,st", cells, weights)
-    for kind, divisor in (("one", 1), ("count", weights.size), ("sum", int(weights.sum()))):
-        for negative in ("clip", "absolute", "offset"):
+    for kind in divisors:
+        divisor = {"one": 1, "count": weights.size, "sum": int(weights.sum())}[kind]
+        for negative in negatives:
             if not divisor:
                 continue
             wanted = rounded(sums, divisor, white)
@@ -72,7 +84,7 @@ def check_mask(mask: Mask, pixels: NDArray[Any], level: str) -> None:
             elif negative == "offset":
                 wanted = rounded(sums + (white // 2 + 1) * divisor, divisor, white)
             parameters = {"mask": mask, "divisor": kind, "negative": negative}
-            actual = emulated.run("mask", pixels, parameters, level)
+            actual = run(pixels, parameters)
             np.testing.assert_array_equal(actual, wanted, f"{mask}, {parameters}")
 
 
