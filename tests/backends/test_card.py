@@ -86,7 +86,10 @@ def test_copies_arrive(device: GpuContext, size: int) -> None:
 
 
 @pytest.mark.slow
-def test_several_arrays_arrive_together(device: GpuContext) -> None:
+@pytest.mark.parametrize("page_locked", [True, False])
+def test_several_arrays_arrive_together(
+    device: GpuContext, page_locked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sources = [noise(size) for size in (SIZES[-1], 9, SIZES[1], CHUNK + 1)]
 
     def copy() -> list[NDArray[Any]]:
@@ -98,7 +101,11 @@ def test_several_arrays_arrive_together(device: GpuContext) -> None:
         device.free(*there)
         return results
 
-    for source, result in zip(sources, device.call(copy), strict=True):
+    with monkeypatch.context() as patch:
+        if not page_locked:
+            patch.setattr(device.staging, "_memory", None)
+        copied = device.call(copy)
+    for source, result in zip(sources, copied, strict=True):
         np.testing.assert_array_equal(result, source)
 
 
@@ -134,27 +141,6 @@ def test_no_buffer_is_filled_again_before_its_round_was_sent(
         for copier in copiers:
             copier.end()
     np.testing.assert_array_equal(target, source)
-
-
-def test_several_arrays_arrive_without_page_locked_memory(
-    device: GpuContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sources = [noise(2 * CHUNK), noise(9)]
-
-    def copy() -> list[NDArray[Any]]:
-        there = [device.allocate(source.nbytes) for source in sources]
-        device.staging.upload_all(list(zip(sources, map(int, there), strict=True)))
-        results = [np.zeros_like(source) for source in sources]
-        for result, allocation in zip(results, there, strict=True):
-            device.staging.download(int(allocation), result)
-        device.free(*there)
-        return results
-
-    with monkeypatch.context() as patch:
-        patch.setattr(device.staging, "_memory", None)
-        copied = device.call(copy)
-    for source, result in zip(sources, copied, strict=True):
-        np.testing.assert_array_equal(result, source)
 
 
 @pytest.mark.slow

@@ -348,34 +348,27 @@ class TestBadPaths:
         with pytest.raises(ImageReadError, match="no ordinary file"):
             read_image(tmp_path / "pipe.png")
 
-    def test_not_allowed(self, save, noise, monkeypatch):
-        path = save("a.png", noise(SHAPE))
-
-        def refuse(*_args):
-            raise PermissionError(13, "Permission denied")
-
-        monkeypatch.setattr(Path, "open", refuse)
-        with pytest.raises(ImageReadError, match="not allowed"):
-            read_image(path)
-
-    def test_disk_error_while_decoding(self, save, noise, monkeypatch):
-        path = save("a.png", noise(SHAPE))
-
-        def fail(*_args, **_options):
-            raise OSError(5, "Input/output error")
-
-        monkeypatch.setattr(imagecodecs, "png_decode", fail)
-        with pytest.raises(ImageReadError, match=r"cannot be read \(Input/output error\)"):
-            read_image(path)
-
-    def test_out_of_memory(self, save, noise, monkeypatch):
+    @pytest.mark.parametrize(
+        ("where", "fault", "error", "message"),
+        [
+            ((Path, "open"), PermissionError(13, "Permission denied"), ImageReadError, "not allow"),
+            (
+                (imagecodecs, "png_decode"),
+                OSError(5, "Input/output error"),
+                ImageReadError,
+                r"cannot be read \(Input/output error\)",
+            ),
+            ((imagecodecs, "png_decode"), MemoryError(), OutOfMemory, r"^a\.png"),
+        ],
+    )
+    def test_faults_of_the_system(self, save, noise, monkeypatch, where, fault, error, message):
         path = save("a.png", noise(SHAPE))
 
         def fail(*_args, **_options):
-            raise MemoryError
+            raise fault
 
-        monkeypatch.setattr(imagecodecs, "png_decode", fail)
-        with pytest.raises(OutOfMemory, match=r"^a\.png"):
+        monkeypatch.setattr(*where, fail)
+        with pytest.raises(error, match=message):
             read_image(path)
 
 
