@@ -118,8 +118,10 @@ def dyes(volumes: Sequence[Volume]) -> list[ColourMap]:
 
 def composite(volumes: Sequence[Volume], plane: Plane, index: int) -> Image:
     maps = dyes(volumes)
-    pairs = zip(volumes, maps, strict=True)
-    displays = [replace(automatic_of(volume), colour_map=each) for volume, each in pairs]
+    displays = [
+        replace(automatic_of(volume), colour_map=each)
+        for volume, each in zip(volumes, maps, strict=True)
+    ]
     total: NDArray[np.float32] = np.zeros((1, 1, 3), np.float32)
     for volume, display in zip(volumes, displays, strict=True):
         steps = display.steps(plane.cut(volume.voxels, index))
