@@ -50,6 +50,7 @@ def test_a_file_that_is_not_whole_is_made_again(
     assert builds.built(make, ".h.gch").read_text() == "made"
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_header_that_was_cut_off_is_compiled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

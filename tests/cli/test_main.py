@@ -352,6 +352,7 @@ def test_window_without_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no screen" in refused("")
 
 
+@pytest.mark.slow
 def test_everything_but_the_window_works_without_qt() -> None:
     """One line, with the command that brings it; screens do not matter."""
     code = (

@@ -109,6 +109,7 @@ def test_lines_name_pipes_and_no_private_file(
     assert "kernelscope-" not in found
 
 
+@pytest.mark.slow
 def test_closed_streams_are_no_bug() -> None:
     """As ``<&-``, ``>&-`` and ``2>&-`` of a shell make them."""
     for line, status in (

@@ -150,6 +150,7 @@ _ON_DEMAND = (
 )
 
 
+@pytest.mark.slow
 def test_the_first_sign_comes_before_the_modules_of_the_window(tmp_path: Path) -> None:
     """They take most of a second to load; those of tools wait until they are asked for."""
     done = subprocess.run(

@@ -198,6 +198,7 @@ def test_a_filter_without_a_mask_needs_none() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parameters",
     [
