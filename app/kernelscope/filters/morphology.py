@@ -166,6 +166,7 @@ def morphology_parallel(
     # The picture between the two.
     across = padded - (size - 1) * channels
     down, wide = height - (0 if inset else size - 1), across + sides.size
+    single = np.intp(1)  # a plain 1 would be a type of its own: all of it would be compiled again
     for y in range(start, stop, most):
         rows, target = min(most, stop - y), y * length
         if operation == _GRADIENT:
@@ -193,7 +194,7 @@ def morphology_parallel(
             if above <= i < below:
                 continue
             if row >= 0 and not above <= row < below:
-                extremes_at(source, row, 1, first, sides, work, spare, work, place, wide)
+                extremes_at(source, row, single, first, sides, work, spare, work, place, wide)
                 continue
             for x in range(across):
                 work[place + x] = work[begin + row * wide + x] if row >= 0 else second.outside

@@ -398,8 +398,9 @@ def extremes_at(
         for x in range(pitch):
             found = cell(samples, row + x) if row >= 0 else wanted.outside
             work[np.uintp(first + x)] = found
+    block = np.intp(0)  # a plain 0 would be a type of its own: all of it would be compiled again
     extreme_rows(
-        work, 0, spare, sides, padded, channels, wanted, y, rows, height, results, target, step
+        work, block, spare, sides, padded, channels, wanted, y, rows, height, results, target, step
     )
 
 
