@@ -130,6 +130,7 @@ def test_no_vector_instructions(spec: FilterSpec, level: str, dtype: type[np.gen
 def test_vector_instructions_would_be_seen() -> None:
     spec = filters.get("mean")
     source = np.zeros((16, 16, 1), np.uint8)
+    source.flags.writeable = False  # as in the program
     task = CpuTask(source, source.copy(), spec.validate({}), Border.REFLECT, "parallel")
     (sweep,) = spec.implementation(Cpu).plan(task)
     assert isinstance(sweep.kernel, JitKernel)
