@@ -15,6 +15,7 @@ import pytest
 from kernelscope.backends.cuda.inspection import plans
 from kernelscope.backends.cuda.sources import read_source
 from kernelscope.backends.emulator import tracing
+from kernelscope.backends.emulator.launch import run_launch
 from kernelscope.backends.emulator.tracing import Tracer
 from kernelscope.backends.emulator.translation import laps_counted
 from kernelscope.base.errors import AppError
@@ -581,19 +582,60 @@ def test_what_a_launch_between_reads_is_computed_whole(
     assert tracer.trace(request, chosen, 0, launch=second).scene.kernel == kernels[second]
     assert blocks == [None] * second
     blocks.clear()
-    with pytest.raises(AppError, match="If another kernel makes"):
-        tracer.trace_pixel(request, chosen, 20, 20)
-    assert {*blocks} == {None}
-    assert len(blocks) % first == 0, "the first of them is traced"
+    found, _ = tracer.trace_pixel(request, chosen, 20, 20)
+    assert found.scene.kernel == kernels[first]
+    assert blocks == [None] * first
+
+
+def test_a_launch_before_computes_what_the_block_needs(
+    monkeypatch: pytest.MonkeyPatch, tracer: Tracer
+) -> None:
+    """Of the first pass of the sliding DCT, whose launch writes no pixel either."""
+    given: list[range | None] = []
+
+    def noted(*arguments: Any, **more: Any) -> None:
+        given.append(more.get("rows"))
+        run_launch(*arguments, **more)
+
+    request = request_of("sliding_dct", (200, 40), {"sigma": 9.0})
+    for level, rows in (("global", range(64, 128)), ("shared", range(57, 114))):
+        chosen = level_of(request, level)
+        with monkeypatch.context() as patch:
+            patch.setattr(tracing, "_rows_of", lambda *_: None)
+            whole, thread = tracer.trace_pixel(request, chosen, 20, 90)
+        with monkeypatch.context() as patch:
+            patch.setattr(tracing, "run_launch", noted)
+            found, same = tracer.trace_pixel(request, chosen, 20, 90)
+        assert {*given} == {rows}
+        given.clear()
+        assert same == thread
+        np.testing.assert_array_equal(of_thread(found, thread), of_thread(whole, thread))
 
 
 @pytest.mark.exhaustive
-def test_sums_of_several_blocks_have_no_thread_of_a_pixel(tracer: Tracer) -> None:
-    """The kernel takes half a minute to compile."""
+def test_a_pixel_of_sums_of_several_blocks_has_a_thread_at_its_place(tracer: Tracer) -> None:
     request = request_of("nlm", (64, 64), {"search_radius": 3, "patch": 3})
-    chosen = level_of(request, "tuned")
-    with pytest.raises(AppError, match="If another kernel makes"):
-        tracer.trace_pixel(request, chosen, 40, 20)
+    found, _ = tracer.trace_pixel(request, level_of(request, "tuned"), 40, 20)
+    assert (found.scene.kernel, found.scene.launches) == ("nlm_tuned", 2)
+
+
+@pytest.mark.parametrize(("pixel", "block"), [((40, 20), 0), ((125, 20), 1), ((40, 45), 2)])
+def test_where_no_thread_writes_the_pixel_its_place_in_a_tile_counts(
+    tracer: Tracer, pixel: tuple[int, int], block: int
+) -> None:
+    """Collaborative filtering compares the blocks of a picture with eight pixels around it.
+
+    Of those at every fourth column and row, the thread has one in which the pixel is.
+    """
+    request = request_of("collaborative", (100, 160), {"setting": "fast"})
+    step, across = 4, 32
+    found, thread = tracer.trace_pixel(request, level_of(request, "global"), *pixel)
+    assert (found.number, found.whole_warp) == (block, True)
+    first = [(each + 8) // step * step - 8 for each in pixel]
+    row, column = thread // across, thread % across
+    columns = across * step * (block % 2) + column * step - 8
+    assert columns == first[0]
+    assert 8 * step * (block // 2) + row * step - 8 == first[1]
 
 
 def test_a_pixel_that_no_thread_writes_is_refused(

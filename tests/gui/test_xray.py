@@ -18,12 +18,13 @@ from pytestqt.qtbot import QtBot
 from kernelscope.backends.cuda.sources import source_files
 from kernelscope.backends.emulator import tracing
 from kernelscope.backends.emulator.checking import Finding, MistakeKind
-from kernelscope.backends.emulator.tracing import Tracer
+from kernelscope.backends.emulator.tracing import Tracer, job_of
 from kernelscope.backends.trial.protocol import COMPILE_ONLY, TrialJob
 from kernelscope.base.errors import AppError, Cancelled
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.files import write_image
+from kernelscope.filters import discover
 from kernelscope.gui.model.trials import Version, work_for
 from kernelscope.gui.model.xray import ThreadStep, Xray, compare
 from kernelscope.gui.tools.code_view import CodeView
@@ -33,8 +34,9 @@ from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
 from kernelscope.schema.levels import Level
-from kernelscope.traffic.trace import Event, MemorySpace
+from kernelscope.traffic.trace import OUTPUT, Event, MemorySpace
 from tests.backends.emulated import needs_compiler
+from tests.backends.quick_compiler import QuickCompiler
 from tests.gui.helpers import Opener, child, load, press
 from tests.patience import PATIENCE
 
@@ -367,6 +369,56 @@ def test_the_second_of_two_passes_reads_along_the_row_of_its_pixel(level: str) -
     space = MemorySpace.TEXTURE if level == "texture" else space
     read = {step.cell for step in found.steps if step.space is space and step.cell}
     assert read == {(x, 20) for x in range(26, 35)}
+
+
+@pytest.fixture
+def tracer() -> Iterator[Tracer]:
+    tracer = Tracer(QuickCompiler.find(), threads=1)
+    yield tracer
+    tracer.close()
+
+
+SEVERAL_PASSES = "collaborative", "morphology", "sliding_dct"
+FILTERS = [
+    pytest.param(name, marks=() if name in SEVERAL_PASSES else pytest.mark.exhaustive)
+    for name, spec in discover().items()
+    if spec.levels(Device.GPU)
+]
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_every_level_shows_a_thread_of_the_pixel(qtbot: QtBot, tracer: Tracer, name: str) -> None:
+    """It writes the pixel, or has its place where the launch with most of the work writes none."""
+    request = request_of(name)
+    pixel = 40, 20
+    for level in request.step.filter.levels(Device.GPU):
+        if not level.exact:
+            continue
+        found = Xray(*tracer.trace_pixel(request, level, *pixel))
+        found.prepare()
+        output = 20 * SIDE + 40
+        written = [
+            step.element
+            for step in found.steps
+            if step.array == OUTPUT and step.event is Event.WRITE
+        ]
+        plan = job_of(request, level).plan
+        if plan.launches[found.scene.launch - 1].frame is None:
+            assert any(0 <= output - first < 16 for first in written), level
+        else:
+            assert not written, level
+            assert not found.writes_pixel
+        cells = found.cells(len(found.steps))
+        assert bool(cells) == (name != "ripple"), f"{level}: which computes from its place alone"
+        assert found.loads_per_pixel >= 0
+        view = XrayView()
+        qtbot.addWidget(view)
+        view.show_xray(found, pixel, PIXELS)
+        view.show_steps(len(found.steps))
+        left, top, right, bottom = view.area
+        assert left <= pixel[0] < right, level
+        assert top <= pixel[1] < bottom, level
+        assert not view.grab().isNull()
 
 
 # An edited kernel ---------------------------------------------------------------------

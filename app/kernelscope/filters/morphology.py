@@ -328,14 +328,16 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
     common |= {"SECOND": 1} if is_texture else {}
     second = _step(task, masks[not erode], "second", LOWEST=int(not erode), **common)
     kept = "kept" if top_hat else "middle"  # it has none, and is not touched
-    pitch = width * channels * (4 if is_texture else task.dtype.itemsize)
-    scratch = {"middle": Scratch(pitch, (side - 1) * pitch)}
+    item = 4 if is_texture else task.dtype.itemsize
+    pitch = width * channels * item
+    scratch = {"middle": Scratch(pitch, (side - 1) * pitch, at_pixels=item)}
     launches = [
         replace(first, scratch=("middle",)),
         replace(
             second,
             scratch=(kept,) if is_texture else ("middle", kept),
             texture_of=("middle", width * channels) if is_texture else None,
+            frame=0 if top_hat else None,
         ),
     ]
     if top_hat:
@@ -350,6 +352,7 @@ def plan_cuda(task: CudaTask) -> Launch | CudaPlan:
             shared_bytes=0,
             texture=False,
             scratch=("kept",),
+            frame=None,
         )
         launches.append(finish)
     return CudaPlan(tuple(launches), scratch)

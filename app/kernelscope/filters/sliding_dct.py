@@ -389,7 +389,7 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
 
     def plane(margin: int, values: int = 1) -> Scratch:
         pitch = 4 * values * colours * (width + 2 * margin)
-        return Scratch(pitch, 2 * margin * pitch)
+        return Scratch(pitch, 2 * margin * pitch, margin=margin if values == 1 else None)
 
     def launch(kernel: str, *scratch: str, operations: float = 1.0) -> Launch:
         return Launch(
@@ -421,7 +421,7 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
         passes = (
             replace(hard, tile=column, layers=colours),
             launch("global_first", "sums", "first"),
-            replace(wiener, tile=column, layers=colours),
+            replace(wiener, tile=column, layers=colours, frame=0),
         )
         last = launch("global_second", "sums")
         scratch["sums"] = plane(MARGIN, SIDE + 1)

@@ -86,11 +86,12 @@ class Scratch:
     whole: bool = False
     """It has all rows of the output in every strip."""
     margin: int | None = None
-    """It is a copy of the source in floats, with so many cells on each side beyond those that are
-    the middle of a window; a row of it is a line for each channel, side by side."""
-    at_pixels: bool = False
-    """It has floats for the samples of the source's rows, in their order: of each pixel, the
-    result of a pass over its column."""
+    """It has floats at the pixels of the output, with so many more columns on each side, and half
+    of `more_bytes` in rows above: a copy of the source, or the result of a pass. A row of it is one
+    or several lines side by side, mostly one for each colour."""
+    at_pixels: int = 0
+    """Bytes of its values, one for each sample of the source's rows, in their order: of each pixel,
+    the result of a pass. 0: its values are others."""
 
     def size(self, rows: int, all_rows: int) -> int:
         """Return the bytes that `rows` rows of the output need, of `all_rows` in all."""
@@ -164,6 +165,9 @@ class Launch:
     aligned: bool = False
     """The last digits of a result depend on where its tile begins: a strip of the output has to
     begin where a tile of the whole does."""
+    frame: int | None = None
+    """Of a launch that does most of the work, but writes no pixel of the output: by how many pixels
+    its first tile begins before those. None if it writes them."""
     mapped: bool = False
     """Source and output lie in page-locked host memory, which the kernel reads and writes over the
     bus; the pictures are brought there and back apart from the kernel's time."""

@@ -91,8 +91,8 @@ class Array:
     """Of pictures: rows, columns and channels; of a padded copy rows, channels and columns. Else
     empty."""
     item: Size = 1  # bytes of a sample; 1 if unknown
-    origin: int | None = None
-    """Of a padded copy of the source: the row and the column of the copy at which it begins."""
+    origin: tuple[int, int] | None = None
+    """Of a padded copy: the row and the column of the copy at which the source begins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +112,7 @@ class Scene:
     # Which one of the filter's launches it is, from 1 on, and how many there are.
     launch: Size = 1
     launches: Size = 1
+    tile_pixels: Size = 0  # of the output that a block has, or shares with those of other layers
 
     @property
     def threads(self) -> int:
@@ -150,6 +151,8 @@ class Trace:
     truncated: bool  # there were more events than records; those after the last one are missing
     whole: bool = True
     """All threads were recorded. Else some were, and of the others only copies to shared memory."""
+    whole_warp: bool = True
+    """All threads of a warp were recorded; else one of them was."""
     rows: range | None = None
     """Rows of the output that the block computed in this run, if it computes more."""
     parts: NDArray[Any] = field(default_factory=lambda: np.zeros(0, PART))

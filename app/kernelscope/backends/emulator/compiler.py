@@ -62,6 +62,14 @@ _TRACED = (
     # A pixel on the rim is written by an instruction of its own, as on a GPU.
     "-fno-tree-tail-merge",
     "-fno-crossjumping",
+    # A block runs once: these passes, which come after the accesses are marked, do not pay.
+    "-fno-schedule-insns2",
+    "-fno-gcse",
+    "-fno-rerun-cse-after-loop",
+    "-fno-cse-follow-jumps",
+    "-fno-cprop-registers",
+    "-fno-ree",
+    "-fno-peephole2",
     "-gdwarf-4",
     "-g1",
     "-fsanitize=thread",

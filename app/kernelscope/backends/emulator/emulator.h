@@ -43,9 +43,13 @@
 #endif
 #if defined(CHECKED) && !defined(__clang__)  // its branches are none of the kernel's
 #define UNBRANCHED __attribute__((no_sanitize_coverage))
+#define INSTRUCTION UNBRANCHED __attribute__((noinline))  // nor are its loops, which take long to unroll
 #else
 #define UNBRANCHED
+#define INSTRUCTION
 #endif
+// Into any function: its branches are those of the kernel, or none.
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
@@ -187,14 +191,14 @@ emulator_switch:
 #error "Kernels are emulated on x86-64 and AArch64 only"
 #endif
 
-inline void leave(State state)
+ALWAYS_INLINE void leave(State state)
 {
     Thread* const self = current;
     self->state = state;
     emulator_switch(&self->stack_pointer, block->scheduler);
 }
 
-inline void open(Gate& gate, bool ordered)
+ALWAYS_INLINE void open(Gate& gate, bool ordered)
 {
     gate.arrived = 0;
     ++gate.turn;
@@ -203,7 +207,7 @@ inline void open(Gate& gate, bool ordered)
 
 // Wait until `expected` threads have come to a gate.
 // ordered: what they did to memory before is then seen by all of them.
-inline void meet(Gate& gate, unsigned expected, bool ordered = true)
+ALWAYS_INLINE void meet(Gate& gate, unsigned expected, bool ordered = true)
 {
     if (ordered) checks::arrive(gate);
     if (++gate.arrived >= expected) {
@@ -371,11 +375,11 @@ inline int run_blocks(
     return good ? 0 : 1;
 }
 
-inline Warp& own_warp() { return block->warps[current->number / WARP]; }
-inline unsigned own_lane() { return current->number % WARP; }
+UNBRANCHED inline Warp& own_warp() { return block->warps[current->number / WARP]; }
+UNBRANCHED inline unsigned own_lane() { return current->number % WARP; }
 
 // Wait for the lanes of `mask` that have not ended.
-inline void meet_lanes(unsigned mask, bool ordered = true)
+INSTRUCTION inline void meet_lanes(unsigned mask, bool ordered = true)
 {
     Warp& warp = own_warp();
     int i = 0;
@@ -392,13 +396,13 @@ inline void meet_lanes(unsigned mask, bool ordered = true)
 
 // Give the other lanes a value; `use` gets those of all lanes once each has given its own.
 template <typename T, typename Use>
-inline auto exchange(unsigned mask, const T& value, Use use)
+UNBRANCHED inline auto exchange(unsigned mask, const T& value, Use use)
 {
     static_assert(sizeof(T) <= sizeof Warp::values[0], "too large for an exchange");
     Warp& warp = own_warp();
     memcpy(warp.values[own_lane()], &value, sizeof value);
     meet_lanes(mask, false);
-    const auto result = use([&warp](unsigned lane) {
+    const auto result = use([&warp](unsigned lane) UNBRANCHED {
         T given;
         memcpy(&given, warp.values[lane], sizeof given);
         return given;
@@ -474,7 +478,7 @@ inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32)
 }
 inline unsigned __ballot_sync(unsigned mask, int predicate)
 {
-    return emulator::exchange(mask, predicate != 0, [=](auto of) {
+    return emulator::exchange(mask, predicate != 0, [=](auto of) UNBRANCHED {
         unsigned votes = 0;
         for (int lane = 0; lane < emulator::WARP; ++lane)
             if (mask >> lane & 1 && of(lane)) votes |= 1u << lane;
@@ -541,7 +545,7 @@ constexpr std::common_type_t<A, B> max(A a, B b)
 
 namespace emulator {
 template <typename To, typename From>
-inline To bits_as(From from)
+UNBRANCHED inline To bits_as(From from)
 {
     static_assert(sizeof(To) == sizeof(From), "as many bits as before");
     To to;
@@ -691,16 +695,16 @@ inline void dp4a_u32_s32(int& result, unsigned samples, int weights, int sum)
 
 // 16-bit floats, two to a word. Doubles hold their sums and products, so they are rounded once.
 namespace emulator {
-inline double half_of(unsigned bits)
+INSTRUCTION inline double half_of(unsigned bits)
 {
     const unsigned size = (bits & 0x7fff) << 13;  // as a float's, whose exponent is 112 too small
     const float value = size < 0x0f800000 ? bits_as<float>(size) * 0x1p112f : bits_as<float>(size | 0x7f800000);
     return bits & 0x8000 ? -value : value;
 }
 // Rounded to the nearest half, ties to even.
-inline unsigned to_half(double value)
+INSTRUCTION inline unsigned to_half(double value)
 {
-    const unsigned sign = signbit(value) ? 0x8000 : 0;
+    const unsigned sign = bits_as<uint64_t>(value) >> 63 << 15;
     const double size = fabs(value);
     if (size != size) return 0x7fff;
     if (size >= 65520) return sign | 0x7c00;
@@ -766,7 +770,7 @@ struct Fragments {
     float a[K / 2], b[K / 4];
 };
 template <int K>
-inline void multiply(float* const (&d)[4], const unsigned (&a)[K / 4], const unsigned (&b)[K / 8])
+INSTRUCTION inline void multiply(float* const (&d)[4], const unsigned (&a)[K / 4], const unsigned (&b)[K / 8])
 {
     const unsigned row = own_lane() / 4, pair = own_lane() % 4;
     struct Four {
@@ -775,7 +779,7 @@ inline void multiply(float* const (&d)[4], const unsigned (&a)[K / 4], const uns
     Fragments<K> own;
     for (int n = 0; n < K / 2; ++n) own.a[n] = half_of(a[n / 2] >> 16 * (n % 2));
     for (int n = 0; n < K / 4; ++n) own.b[n] = half_of(b[n / 2] >> 16 * (n % 2));
-    const Four sums = exchange(~0u, own, [=](auto of) {
+    const Four sums = exchange(~0u, own, [=](auto of) UNBRANCHED {
         Four sums = {};
         for (unsigned t = 0; t < 4; ++t) {
             const Fragments<K> left = of(4 * row + t);
@@ -813,13 +817,13 @@ struct FloatSums {
 };
 inline double of_11_bits(unsigned bits) { return __uint_as_float(bits & ~0x1fffu); }
 }  // namespace emulator
-inline void mma_sync_aligned_m16n8k8_row_col_f32_tf32_tf32_f32(float& d0, float& d1, float& d2, float& d3,
+INSTRUCTION inline void mma_sync_aligned_m16n8k8_row_col_f32_tf32_tf32_f32(float& d0, float& d1, float& d2, float& d3,
     unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1)
 {
     using namespace emulator;
     const unsigned row = own_lane() / 4, pair = own_lane() % 4;
     const FloatFragments own = {{a0, a1, a2, a3}, {b0, b1}};
-    const FloatSums sums = exchange(~0u, own, [=](auto of) {
+    const FloatSums sums = exchange(~0u, own, [=](auto of) UNBRANCHED {
         FloatSums sums = {};
         for (unsigned t = 0; t < 4; ++t) {
             const FloatFragments left = of(4 * row + t);
@@ -846,13 +850,13 @@ struct ByteSums {
     unsigned of[4];  // they wrap around
 };
 }  // namespace emulator
-inline void mma_sync_aligned_m16n8k32_row_col_s32_s8_u8_s32(int& d0, int& d1, int& d2, int& d3,
+INSTRUCTION inline void mma_sync_aligned_m16n8k32_row_col_s32_s8_u8_s32(int& d0, int& d1, int& d2, int& d3,
     unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1)
 {
     using namespace emulator;
     const unsigned row = own_lane() / 4, pair = own_lane() % 4;
     const ByteFragments own = {{a0, a1, a2, a3}, {b0, b1}};
-    const ByteSums sums = exchange(~0u, own, [=](auto of) {
+    const ByteSums sums = exchange(~0u, own, [=](auto of) UNBRANCHED {
         ByteSums sums = {};
         for (unsigned t = 0; t < 4; ++t) {
             const ByteFragments left = of(4 * row + t);
@@ -879,14 +883,14 @@ struct SparseFragments {
     unsigned a[4], b[4], places;
 };
 }  // namespace emulator
-inline void sync_aligned_m16n8k64_row_col_s32_s8_u8_s32(int& d0, int& d1, int& d2, int& d3,
+INSTRUCTION inline void sync_aligned_m16n8k64_row_col_s32_s8_u8_s32(int& d0, int& d1, int& d2, int& d3,
     unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1, unsigned b2, unsigned b3,
     unsigned places)
 {
     using namespace emulator;
     const unsigned row = own_lane() / 4, pair = own_lane() % 4;
     const SparseFragments own = {{a0, a1, a2, a3}, {b0, b1, b2, b3}, places};
-    const ByteSums sums = exchange(~0u, own, [=](auto of) {
+    const ByteSums sums = exchange(~0u, own, [=](auto of) UNBRANCHED {
         ByteSums sums = {};
         for (unsigned k = 0; k < 32; ++k) {
             const unsigned four = k / 2;  // of the rows of B

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,7 +16,7 @@ from kernelscope.backends.emulator.symbols import Symbols
 from kernelscope.base.errors import DeviceUnavailable
 from kernelscope.engine.control import CancelToken
 from kernelscope.schema.borders import Border
-from kernelscope.schema.launch import CudaPlan, CudaTask, Launch
+from kernelscope.schema.launch import CudaPlan, CudaTask, Launch, Scratch
 from kernelscope.schema.levels import Level
 from kernelscope.traffic.trace import ENTRY, OUTPUT, PART, SECTOR, SOURCE, Array, MemorySpace, Scene
 
@@ -219,15 +220,15 @@ def _arrays(
     for name, buffer in memory.scratch.items():
         fetched = launch.texture_of is not None and launch.texture_of[0] == name
         space = MemorySpace.TEXTURE if fetched else MemorySpace.GLOBAL
-        margin = job.plan.scratch[name].margin
-        if job.plan.scratch[name].at_pixels and task.border is not Border.VALID:
-            shape = task.shape[0], -1, task.shape[2]
-            floats = buffer.view(np.float32).reshape(shape)
-            yield _located(f"buffer {name}", space, floats, floats.shape, 4)
-        elif margin is None:
-            yield _located(f"buffer {name}", space, buffer)
+        planned = job.plan.scratch[name]
+        if planned.margin is not None:
+            yield _padded_copy(job, f"buffer {name}", space, buffer, planned)
+        elif (size := planned.at_pixels) and task.border is not Border.VALID:
+            row = planned.row_bytes
+            shape = buffer.nbytes // row, row // (size * task.shape[2]), task.shape[2]
+            yield _located(f"buffer {name}", space, buffer, shape, size)
         else:
-            yield _padded_copy(job, f"buffer {name}", space, buffer, margin)
+            yield _located(f"buffer {name}", space, buffer)
     for name, (start, size) in symbols.constants.items():
         values = handed.constants.get(name)
         items = 1 if values is None else np.asarray(values).itemsize
@@ -243,14 +244,21 @@ def _located(
 
 
 def _padded_copy(
-    job: EmulatedLaunches, name: str, space: MemorySpace, values: NDArray[np.uint8], margin: int
+    job: EmulatedLaunches,
+    name: str,
+    space: MemorySpace,
+    values: NDArray[np.uint8],
+    planned: Scratch,
 ) -> Located:
-    """Return a buffer with a copy of the source, whose cells are those of the picture."""
-    task, item = job.task, np.dtype(np.float32).itemsize
+    """Return a buffer with a padded copy of the source, whose cells are those of the picture."""
+    task, item, row = job.task, np.dtype(np.float32).itemsize, planned.row_bytes
+    margin = planned.margin or 0
     columns = task.output_shape[1] + 2 * margin
-    channels = (task.shape[2] - 1) | 1  # two and four have alpha, which is not copied
-    shape = values.nbytes // (item * channels * columns), channels, columns
-    origin = 0 if task.border is Border.VALID else margin
+    shape = values.nbytes // row, row // (item * columns), columns
+    above = planned.more_bytes // (2 * row)
+    # Of the output in the source, where the border is `valid`.
+    down, across = ((task.shape[n] - task.output_shape[n]) // 2 for n in (0, 1))
+    origin = above - down, margin - across
     array = Array(name, space, values.nbytes, shape, item, origin)
     return Located(array, values.ctypes.data)
 
@@ -280,4 +288,5 @@ def scene_of(
         job.plan.notice,
         job.number(launch) + 1,
         len(job.plan.launches),
+        math.prod(launch.tile or job.task.output_shape[:2]),
     )

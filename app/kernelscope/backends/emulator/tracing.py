@@ -6,7 +6,8 @@
                        the one traced:   `Span`s of blocks, with a library made with `trace.h`
 
     trace         one block, each access a record        -> Trace
-    trace_pixel   `trace` of the block that writes it; of a large block one warp alone
+    trace_pixel   `trace` of the block that writes it, or has its place where the launch with most
+                  of the work writes no pixel; of a large block one warp alone
     count         all blocks, shared by the cores, or one of each kind times their number -> Counts
 
 A library has its state in static variables: cores that count at once have a copy each, and a
@@ -187,13 +188,14 @@ class Tracer:
         if launch is None:
             launch = _main_launch(job)
         wanted = launches[launch]
-        for number, each in enumerate(launches[:launch]):
-            # A launch between them would read cells that blocks which did not run left undefined.
-            alone = number == launch - 1 and _shares_blocks(job, each, wanted)
-            self._run(job, each, token, block if alone else None)
         blocks = math.prod(sizes_of(wanted, job.task)[0])
         if not 0 <= block < blocks:
             raise AppError(f"There is no block {block}.", f"The grid has blocks 0 to {blocks - 1}.")
+        needed = _rows_of(job, wanted, block)
+        for number, each in enumerate(launches[:launch]):
+            # A launch between them would read cells that blocks which did not run left undefined.
+            alone = number == launch - 1 and _shares_blocks(job, each, wanted)
+            self._run(job, each, token, block if alone else None, needed)
         code = self._copies(job, wanted, 1)[0]
         records = np.empty(most, RECORD)
         span = Span(job, wanted, code, (range(block, block + 1),), rows)
@@ -209,6 +211,7 @@ class Tracer:
             total.barriers,
             total.lost,
             threads == EVERY_THREAD,
+            threads is None or len(threads) >= WARP,
             rows,
             total.parts,
         )
@@ -231,7 +234,9 @@ class Tracer:
     ) -> tuple[Trace, int]:
         """Return the trace of the block that computes a pixel, and the thread that writes it.
 
-        Of a block with very many accesses, only the warp of that thread is recorded.
+        Where the launch that does most of the work writes no pixel (`Launch.frame`), they are those
+        at the pixel's place in a tile. Of a block with very many accesses, only the warp of the
+        thread is recorded, or the thread alone.
 
         Raises `AppError` if no block that could be found writes it.
         """
@@ -256,25 +261,39 @@ class Tracer:
         (across, down, _), (columns, rows, _) = sizes_of(launch, job.task)
         tile = launch.tile or (columns, rows)
         lap = _lap(job, y)
+        if launch.frame is not None:
+            x, y = x + launch.frame, y + launch.frame
         samples = math.prod(job.task.output_shape) / math.prod((across, down))
         samples *= len(lap or range(height)) / height
         operations = launch.operations_per_sample * samples
-        places = [  # threads stride over the output, or blocks have tiles that lie together
-            (x // columns % across, y // rows % down),
-            (min(x // tile[0], across - 1), min(y // tile[1], down - 1)),
-        ]
         trace_job = functools.partial(self.trace_job, token=token, rows=lap)
+        if launch.frame is not None:
+            block = y // tile[1] % down * across + x // tile[0] % across
+            own = y % tile[1] * rows // tile[1] * columns + x % tile[0] * columns // tile[0]
+            trace = None
+            if operations < _CERTAIN * WHOLE_RECORDS:
+                trace = trace_job(make(), block, most=WHOLE_RECORDS)
+            if trace is None or trace.truncated:
+                a_warp = operations * WARP / (columns * rows)
+                recorded = _warp_of(own) if a_warp < MOST_RECORDS else range(own, own + 1)
+                trace = trace_job(make(), block, threads=recorded)
+            return trace, own
+        places = [  # blocks have tiles that lie together, or threads stride over the output
+            (min(x // tile[0], across - 1), min(y // tile[1], down - 1)),
+            (x // columns % across, y // rows % down),
+        ]
         for column, row in dict.fromkeys(places):
             block = row * across + column
             trace = None
             if operations < _CERTAIN * WHOLE_RECORDS:
                 trace = trace_job(make(), block, most=WHOLE_RECORDS)
-            if trace is None or trace.truncated:  # most probably the thread at the pixel's place
+            # Most probably the thread at the pixel's place, unless threads have several pixels.
+            if (trace is None and tile == (columns, rows)) or (trace and trace.truncated):
                 warp = _warp_of(y % rows * columns + x % columns)
                 trace = trace_job(make(), block, threads=warp)
-            if (thread := writer_of(trace, x, y)) is not None:
+            if trace is not None and (thread := writer_of(trace, x, y)) is not None:
                 return trace, thread
-            if trace.whole:
+            if trace is not None and trace.whole:
                 continue
             writes = trace_job(make(), block, threads=None)
             if (thread := writer_of(writes, x, y)) is not None:
@@ -371,13 +390,19 @@ class Tracer:
         return found
 
     def _run(
-        self, job: EmulatedLaunches, launch: Launch, token: CancelToken, block: int | None = None
+        self,
+        job: EmulatedLaunches,
+        launch: Launch,
+        token: CancelToken,
+        block: int | None = None,
+        rows: range | None = None,
     ) -> None:
-        """Run a launch, or one block of it, without tracing."""
+        """Run a launch, or one block of it, without tracing; see `run_launch`."""
         library = self._plain_library(job, launch)
         run_launch(
             library, launch, job.task, job.memory, (), token, lambda _: None,
             blocks=None if block is None else (range(block, block + 1),),
+            rows=rows if block is None else None,
         )  # fmt: skip
 
     def _plain_library(self, job: EmulatedLaunches, launch: Launch) -> ctypes.CDLL:
@@ -453,6 +478,21 @@ def _lap(job: EmulatedLaunches, y: int) -> range | None:
         return None
     start = y // rows * rows
     return range(start, min(start + rows, height))
+
+
+def _rows_of(job: EmulatedLaunches, launch: Launch, block: int) -> range | None:
+    """Return the rows of the output that a block has a part in; None if they may be all.
+
+    Launches before it need to compute no more than a strip of these rows would.
+    """
+    (across, down, _), (columns, _, _) = sizes_of(launch, job.task)
+    tile = launch.tile
+    # Blocks whose tiles are as wide as they are may stride over the output.
+    strides = tile is None or (launch.frame is None and tile[0] == columns != tile[1])
+    if tile is None or strides or any(each.whole for each in job.plan.scratch.values()):
+        return None
+    first = block // across % down * tile[1] - (launch.frame or 0)
+    return range(max(first, 0), min(first + tile[1], job.task.output_shape[0]))
 
 
 def _shares_blocks(job: EmulatedLaunches, first: Launch, second: Launch) -> bool:

@@ -389,7 +389,7 @@ _TRACED_ARRAYS = {"records": RECORD, "entries": ENTRY, "footprint": np.dtype(np.
 
 def write_trace(folder: Path, trace: Trace, thread: int) -> None:
     rows = None if trace.rows is None else (trace.rows.start, trace.rows.stop)
-    flags = bool(trace.truncated), bool(trace.whole)
+    flags = bool(trace.truncated), bool(trace.whole), bool(trace.whole_warp)
     data = _TraceData(trace.scene, trace.number, trace.barriers, *flags, rows, thread)
     write_record(folder / _SCENE, data)
     np.savez(folder / _ARRAYS, **{name: getattr(trace, name) for name in _TRACED_ARRAYS})
@@ -402,6 +402,7 @@ class _TraceData:
     barriers: int
     truncated: bool
     whole: bool
+    whole_warp: bool
     rows: tuple[int, int] | None
     thread: int
 
@@ -431,6 +432,7 @@ def read_trace(folder: Path) -> tuple[Trace, int]:
         data.barriers,
         data.truncated,
         data.whole,
+        data.whole_warp,
         None if data.rows is None else range(*data.rows),
     )
     return trace, data.thread

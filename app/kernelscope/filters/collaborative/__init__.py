@@ -158,6 +158,7 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
             tile=(BLOCK[0] * step, BLOCK[1] * step),
             shared_bytes=0 if level == GLOBAL.id else cells_bytes,
         )
+        match = replace(match, frame=MARGIN)
         groups = launch(
             f"{level}_groups",
             *("planes", guides, "places", "counts", "tiles"),
@@ -190,18 +191,18 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
 
     pad = replace(launch("pad", "planes", "cells"), defines=task.defines(**plain))
 
-    def rows(size: int) -> Scratch:
-        return Scratch(size, 2 * halo * size)
+    def rows(lines: int) -> Scratch:
+        return Scratch(4 * lines * width, 2 * halo * 4 * lines * width, margin=MARGIN)
 
     def grid(size: int, each: int) -> Scratch:
         """Return a buffer of `size` bytes for every `each` rows, and some more."""
         return Scratch(-(-size // each), (2 * halo // each + 12) * size)
 
     scratch = {
-        "planes": rows(4 * colours * width),
-        "guides": rows(4 * colours * width),
-        "cells": rows(4 * width),
-        "guide_cells": rows(4 * width),
+        "planes": rows(colours),
+        "guides": rows(colours),
+        "cells": rows(1),
+        "guide_cells": rows(1),
         "places": grid(2 * WIENER * across, step),
         "counts": grid(4 * across, step),
         "tiles": grid(region_bytes * tiles, TILE[1] * step),

@@ -300,7 +300,7 @@ def _plan_sums(task: CudaTask) -> CudaPlan:
     sums = Scratch(4 * (colours // together + colours) * layers * task.out_row_pixels)
     if not whole and layers == 1:
         return CudaPlan((launch,), {"sums": Scratch()})
-    return CudaPlan((launch, _mean(launch, task, layers)), {"sums": sums})
+    return CudaPlan((replace(launch, frame=0), _mean(launch, task, layers)), {"sums": sums})
 
 
 def _mean(launch: Launch, task: CudaTask, layers: int) -> Launch:

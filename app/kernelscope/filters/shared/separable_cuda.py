@@ -77,7 +77,7 @@ def separable_cuda(
         shared_bytes=4 * rows * (columns + halo * task.shape[2]) if in_shared else 0,
         texture_of=("sums", pitch) if task.level == TEXTURE.id else None,
     )
-    plan = CudaPlan((first, second), {"sums": Scratch(4 * pitch, at_pixels=True)})
+    plan = CudaPlan((first, second), {"sums": Scratch(4 * pitch, at_pixels=4)})
     return plan if np.array_equal(down, across) else _with_rows_of_their_own(plan, across)
 
 
@@ -149,4 +149,4 @@ def _tuned(
         operations_per_sample=sums + operations,
         scratch=("sums",),
     )
-    return CudaPlan((first, second), {"sums": Scratch(4 * task.row_samples, at_pixels=True)})
+    return CudaPlan((first, second), {"sums": Scratch(4 * task.row_samples, at_pixels=4)})

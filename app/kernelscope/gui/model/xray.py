@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import bisect
 import functools
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.traffic.totals import (
+    Key,
     Totals,
     branches,
     launch_totals,
@@ -30,6 +30,7 @@ from kernelscope.traffic.trace import (
 )
 
 Cell = tuple[int, int]  # column and row of a pixel
+Figures = tuple[str, str, str, str]  # a row of the table
 
 SIGNS = {
     MemorySpace.GLOBAL: "●",
@@ -47,12 +48,11 @@ NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class ThreadStep:
+class ThreadStep(NamedTuple):  # of which a thread may have a hundred thousand
     event: Event
     space: MemorySpace | None  # None for a barrier
     array: str
-    index: int  # of the element in its array
+    element: int  # its index in its array
     value: int  # the bits that were read or written
     cell: Cell | None  # the pixel of the input that the value comes from
     place: SourceLine | None  # line of the kernel
@@ -61,8 +61,9 @@ class ThreadStep:
         if self.space is None:
             return "waits at a barrier for the other threads of the block"
         verb = "reads" if self.event is Event.READ else "writes"
-        behind = " outside the picture" if self.index < 0 else f"[{self.index}]"
-        cell = "" if self.cell is None else f": pixel {self.cell[0]}, {self.cell[1]} of the input"
+        behind = " outside the picture" if self.element < 0 else f"[{self.element}]"
+        of = "" if self.array.startswith("buffer ") else " of the input"
+        cell = "" if self.cell is None else f": pixel {self.cell[0]}, {self.cell[1]}{of}"
         memory = f"{SIGNS[self.space]} {NAMES[self.space]} memory"
         return f"{verb} {memory}, {self.array}{behind}{cell}"
 
@@ -87,6 +88,14 @@ class Xray:
     def lane(self) -> int:
         return self.thread % WARP
 
+    @property
+    def writes_pixel(self) -> bool:
+        """Whether the launch writes pixels; else the thread has the pixel's place in a tile."""
+        return any(
+            each["event"] == Event.WRITE and self.scene.arrays[each["array"]].name == OUTPUT
+            for each in self.trace.entries
+        )
+
     def _cells(self, array: NDArray[Any], offset: NDArray[Any]) -> list[Cell | None]:
         """Return the pixels at offsets in bytes, also of a padded copy or sums of two passes."""
         found: list[Cell | None] = [None] * len(offset)
@@ -97,7 +106,7 @@ class Xray:
             if each.origin is None:
                 rows, columns = places[0], places[1]
             else:
-                rows, columns = places[0] - each.origin, places[2] - each.origin
+                rows, columns = places[0] - each.origin[0], places[2] - each.origin[1]
             inside = (rows >= 0) & (rows < self._size[0])
             inside &= (columns >= 0) & (columns < self._size[1])
             values = (these[inside].tolist(), columns[inside].tolist(), rows[inside].tolist())
@@ -182,7 +191,7 @@ class Xray:
 
     @functools.cached_property
     def loads_per_pixel(self) -> float:
-        """Loads and fetches from the memory of the card for each pixel that the block writes."""
+        """Loads and fetches from the card's memory for each pixel that the block writes, or has."""
         entries, arrays = self.trace.entries, self.scene.arrays
         written = sum(
             int(entry["accesses"]) * int(entry["bytes"])
@@ -193,10 +202,14 @@ class Xray:
         totals = launch_totals(self.trace)
         spaces = MemorySpace.GLOBAL, MemorySpace.TEXTURE
         loads = sum(totals.get((each, Event.READ), Totals()).accesses for each in spaces)
+        if not written:
+            return loads * self.scene.grid[2] / self.scene.tile_pixels
         return loads * output.item * output.shape[-1] / written
 
     @functools.cached_property
     def warp_pixels(self) -> frozenset[Cell]:
+        if not self.trace.whole_warp:
+            return frozenset()
         return self._pixels(self.trace.records["thread"] // WARP == self.warp)
 
     @functools.cached_property
@@ -222,24 +235,25 @@ class Xray:
         return len(self.steps)
 
     @functools.cached_property
-    def figures(self) -> tuple[tuple[str, str, str, str], ...]:
+    def figures(self) -> tuple[Figures, ...]:
         """Rows of the table: the figure, and its value for thread, warp and block."""
         own = self.trace.of_warp(self.warp)
-        scopes = (
-            thread_totals(own, self.thread),
-            warp_totals(own, requests(own)),
-            launch_totals(self.trace),
-        )
+        mine, block = thread_totals(own, self.thread), launch_totals(self.trace)
+        warp = warp_totals(own, requests(own)) if self.trace.whole_warp else None
+
+        def row(key: Key, title: str, field: str, of_thread: str = "") -> Figures:
+            of_warp = "" if warp is None else f"{getattr(warp.get(key, Totals()), field):,}"
+            return title, of_thread, of_warp, f"{getattr(block[key], field):,}"
+
         rows = []
         for space in MemorySpace:
             for event, verb in ((Event.READ, "loads"), (Event.WRITE, "stores")):
                 key = space, event
-                if key not in scopes[2]:
+                if key not in block:
                     continue
                 title = f"{SIGNS[space]} {NAMES[space]} {verb}"
-                mine = [scope.get(key, Totals()) for scope in scopes]
-                rows.append((title, *(f"{each.accesses:,}" for each in mine)))
-                _, warp, block = mine
+                of_thread = f"{mine.get(key, Totals()).accesses:,}"
+                rows.append(row(key, title, "accesses", of_thread))
                 fields: tuple[tuple[str, str], ...] = (
                     ("requests of warps", "requests"),
                     ("sectors asked for", "sectors"),
@@ -248,13 +262,12 @@ class Xray:
                 if space in (MemorySpace.SHARED, MemorySpace.CONSTANT):
                     name = "bank conflicts" if space is MemorySpace.SHARED else "more turns"
                     fields = (("requests of warps", "requests"), (name, "conflicts"))
-                for name, field in fields:
-                    values = (f"{getattr(each, field):,}" for each in (warp, block))
-                    rows.append((f"    {name}", "", *values))
-        parted = [f"{branches(own).divergent:,}"]
-        parted.append(f"{branches(self.trace).divergent:,}" if self.trace.whole else "")
-        rows.append(("divergent branches", "", *parted))
-        return tuple((title, mine, warp, block) for title, mine, warp, block in rows)
+                rows += [row(key, f"    {name}", field) for name, field in fields]
+        parted = [
+            f"{branches(part).divergent:,}" if recorded else ""
+            for part, recorded in ((own, warp is not None), (self.trace, self.trace.whole))
+        ]
+        return (*rows, ("divergent branches", "", parted[0], parted[1]))
 
 
 Row = tuple[str, ...]

@@ -190,6 +190,10 @@ _TOPIC = "xray"
 _PAUSE = 150  # milliseconds between two steps while they play
 
 _NOTHING = "–"
+_NO_PIXEL = (
+    "This launch does most of the work; a later one writes the pixel. The thread has the pixel's "
+    "place in the tile of its block."
+)
 _SCOPES = ("Thread", "Warp", "Block")
 
 _LEGEND = (
@@ -410,7 +414,8 @@ class XrayWindow(ToolWindow):
             block = ", ".join(map(str, xray.trace.block[:2]))
             cut = "; the trace is truncated" if xray.trace.truncated else ""
             if not xray.trace.whole:
-                cut += "; of this block only the warp is recorded, and copies to shared memory"
+                part = "warp" if xray.trace.whole_warp else "thread"
+                cut += f"; of this block only the {part} is recorded, and copies to shared memory"
             if (rows := xray.trace.rows) is not None:
                 cut += f"; rows {rows.start} to {rows.stop - 1} of all that the block computes"
             scene = xray.scene
@@ -420,8 +425,9 @@ class XrayWindow(ToolWindow):
                 f"{whose}{scene.kernel}{which}: block {block}, warp {xray.warp}, lane {xray.lane}, "
                 f"{len(steps):,} steps{cut}"
             )
+            place = "" if xray.writes_pixel else _NO_PIXEL
             compared = compare(xray, self._second) if self._second is not None else ""
-            self._title.setText("\n".join(filter(None, (title, scene.notice, compared))))
+            self._title.setText("\n".join(filter(None, (title, place, scene.notice, compared))))
         self._show_steps(len(steps))
 
     def _grey(self) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
