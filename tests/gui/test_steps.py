@@ -6,17 +6,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QAction
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtGui import QAction, QFont, QFontMetrics
 from pytestqt.qtbot import QtBot
 
+from kernelscope import filters
 from kernelscope.engine.area import Area
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.step import Step
+from kernelscope.gui.docks.steps_panel import StepList
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.gallery import RunOrder
 from kernelscope.gui.model.history import ReferenceOrigin
 from kernelscope.gui.model.pipeline import Pipeline, kept_steps
+from kernelscope.gui.model.step_rows import StepRow
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
@@ -393,3 +396,37 @@ def test_cards_do_not_follow_to_the_other_page(
     wait_until(qtbot, lambda: not live.background.owes)
     assert pictures.moment.source is not result
     assert volumes.source is result
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_names_of_steps_are_whole_where_the_panel_is_narrowest(qtbot: QtBot, scale: float) -> None:
+    """*Collaborative filtering* was cut beside its gain."""
+    listed = StepList()
+    qtbot.addWidget(listed)
+    font = listed.font()
+    font.setPointSizeF(font.pointSizeF() * scale)
+    listed.setFont(font)
+    image = Image.from_array(np.zeros((9, 9), np.uint8))
+    names = sorted(filters.discover())
+    rows = [
+        StepRow(
+            RunSettings.of(Request.create(image, name)), n, n + 1, n == 0, True, gain="+12.3 dB"
+        )
+        for n, name in enumerate(names)
+    ]
+    listed.show_rows(rows)
+    listed.resize(listed.minimumSizeHint().width(), 9999)
+    listed.show()
+    bold = QFont(listed.font())
+    bold.setBold(True)
+    for number, row in enumerate(rows):
+        area = listed.visualItemRect(listed.item(number))
+        room = listed.text_room(area)
+        lines = QFontMetrics(bold).boundingRect(
+            QRect(0, 0, room.width(), 0), Qt.TextFlag.TextWordWrap, row.settings.step.name
+        )
+        assert lines.width() <= room.width(), row.settings.step.name
+        below = 2 * listed.fontMetrics().height()
+        assert lines.height() + below <= room.height(), row.settings.step.name
+    heights = {listed.visualItemRect(listed.item(n)).height() for n in range(len(rows))}
+    assert len(heights) == 2, "one line or two"

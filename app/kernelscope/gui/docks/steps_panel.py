@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QDropEvent, QKeyEvent, QPainter, QPalette
+from PySide6.QtGui import (
+    QAction,
+    QDropEvent,
+    QFont,
+    QFontMetrics,
+    QKeyEvent,
+    QPainter,
+    QPalette,
+)
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -22,7 +30,15 @@ from kernelscope.gui.model.step_rows import StepRow
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import Index, dressed, in_column, plain_tip, text_label
 from kernelscope.gui.widgets.theme import icon
-from kernelscope.gui.widgets.tiles import Tile, TileDelegate, TileLine, draw_tile, set_count
+from kernelscope.gui.widgets.tiles import (
+    Index,
+    Tile,
+    TileDelegate,
+    TileLine,
+    draw_tile,
+    line_height,
+    set_count,
+)
 
 _ROW = Qt.ItemDataRole.UserRole
 
@@ -43,6 +59,7 @@ class StepList(QListWidget):
         dressed(self, "cardList", "Steps")
         self.setItemDelegate(_Painter(self))
         self.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
+        self.setResizeMode(QListWidget.ResizeMode.Adjust)  # a name that wraps makes a row higher
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setDragDropMode(QListWidget.DragDropMode.InternalMove)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
@@ -70,6 +87,8 @@ class StepList(QListWidget):
         if key in keys:
             self.setCurrentRow(keys.index(key))
         self.blockSignals(blocked)
+        self.scheduleDelayedItemsLayout()  # another name may need another height
+        self.updateGeometry()
         self.viewport().update()
 
     def step_height(self) -> int:
@@ -83,10 +102,29 @@ class StepList(QListWidget):
     def sizeHint(self) -> QSize:
         return QSize(180, 3 * self.step_height() + 2 * self.frameWidth())
 
+    def row_height(self, row: StepRow) -> int:
+        """Return the height of a step, whose name wraps where the line is too short for it."""
+        room = QRect(0, 0, self.text_room(QRect(0, 0, self.viewport().width(), 0)).width(), 0)
+        extra = line_height(self.font(), room, _name(row)) - self.fontMetrics().height()
+        return self.step_height() + max(extra, 0)
+
+    def text_room(self, area: QRect) -> QRect:
+        left = self.frame_of(area).right() + 1 + _GAP
+        height = area.height() - 2 * _MARGIN
+        return QRect(left, area.top() + _MARGIN + 1, area.right() - _MARGIN - left, height)
+
+    def frame_of(self, area: QRect) -> QRect:
+        side = self.step_height() - 2 * _MARGIN
+        return QRect(self.switch_of(area).right() + _GAP, area.top() + _MARGIN, side, side)
+
     def minimumSizeHint(self) -> QSize:
-        """Return a width at which neither names and gains nor times are cut off."""
-        left = self.switch_of(QRect()).right() + 2 * _GAP + self.step_height() + _MARGIN
-        text = _LETTERS * self.fontMetrics().averageCharWidth()
+        """Return a width at which neither words of names nor times are cut off."""
+        left = self.text_room(QRect()).left() + _MARGIN
+        letters = _LETTERS * self.fontMetrics().averageCharWidth()
+        bold = QFont(self.font())
+        bold.setBold(True)
+        words = [word for row in self.rows for word in row.settings.step.name.split()]
+        text = max([letters, *map(QFontMetrics(bold).horizontalAdvance, words)])
         beside = self.verticalScrollBar().sizeHint().width() + 2 * self.frameWidth()
         return QSize(left + text + beside, self.step_height() + 2 * self.frameWidth())
 
@@ -134,10 +172,17 @@ class StepList(QListWidget):
         return to - (to > place)
 
 
+def _name(row: StepRow) -> TileLine:
+    return TileLine(row.settings.step.name, bold=True, quiet=not row.settings.on, cut=None)
+
+
 class _Painter(TileDelegate):
     def __init__(self, steps: StepList) -> None:
         super().__init__(steps, lambda: QSize(0, steps.step_height()))
         self._steps = steps
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        return QSize(0, self._steps.row_height(index.data(_ROW)))
 
     def paint_tile(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         row: StepRow = index.data(_ROW)
@@ -147,17 +192,13 @@ class _Painter(TileDelegate):
             bar = QRect(area.left(), area.top() + 2, _ACCENT, area.height() - 4)
             painter.fillRect(bar, palette.color(QPalette.ColorRole.Accent))
         self._paint_switch(painter, row, area)
-        left = self._steps.switch_of(area).right() + _GAP
-        side = area.height() - 2 * _MARGIN
-        frame = QRect(left, area.top() + _MARGIN, side, side)
-        left += side + _GAP
-        room = QRect(left, area.top() + _MARGIN + 1, area.right() - _MARGIN - left, side)
+        frame, room = self._steps.frame_of(area), self._steps.text_room(area)
         current, stale = row.settings.on and row.fresh, row.settings.on and not row.fresh
-        # Names are short; settings and times need their lines for themselves.
+        # Settings are in the form and the tip as well, a name nowhere else.
         gain = row.gain if current else ""
         lines = (
-            TileLine(row.settings.step.name, bold=True, quiet=not row.settings.on, aside=gain),
-            TileLine(row.settings.step.caption or "defaults", quiet=True),
+            _name(row),
+            TileLine(row.settings.step.caption or "defaults", quiet=True, aside=gain),
             TileLine(row.state, quiet=True, ink=theme.warning_text(palette) if stale else None),
         )
         tile = Tile(row.thumbnail, lines, opacity=1.0 if current else 0.4)

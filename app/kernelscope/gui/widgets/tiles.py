@@ -158,7 +158,7 @@ def draw_lines(
     painter: QPainter, lines: Sequence[TileLine], room: QRect, ink: QColor, quiet: QColor
 ) -> None:
     """Write lines from the top of a room downwards; those that wrap in the middle of it."""
-    heights = [_height(painter.font(), room, line) for line in lines]
+    heights = [line_height(painter.font(), room, line) for line in lines]
     top = room.top()
     if any(line.cut is None for line in lines):
         top += max(0, (room.height() - sum(heights)) // 2)
@@ -189,7 +189,7 @@ def _write(painter: QPainter, cell: QRect, line: TileLine, ink: QColor) -> int:
     return metrics.horizontalAdvance(text)
 
 
-def _height(font: QFont, room: QRect, line: TileLine) -> int:
+def line_height(font: QFont, room: QRect, line: TileLine) -> int:
     bold = QFont(font)
     bold.setBold(line.bold)
     metrics = QFontMetrics(bold)
