@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import AppError
 from kernelscope.gui.tools import lecture_window
-from kernelscope.gui.tools.lecture_window import WAITING, LectureWindow
+from kernelscope.gui.tools.lecture_window import WAITING, DrawingView, LectureWindow
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.window.main_window import MainWindow
@@ -32,6 +32,7 @@ from kernelscope.teach.lecture.page import (
     NumberOrigin,
 )
 from kernelscope.teach.lecture.pages import PAGES
+from kernelscope.teach.lecture.parts import WIDTH
 from tests.gui.helpers import wait_until
 from tests.patience import PATIENCE
 
@@ -246,3 +247,36 @@ def test_a_missing_compiler_is_reported(
     qtbot.waitUntil(lambda: lecture.findChild(QDialog, "errorDialog") is not None)
     lecture.findChild(QDialog, "errorDialog").close()
     assert lecture.findChild(QPushButton, "lectureCount").isEnabled()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_letters_of_drawings_grow_with_the_text(
+    qtbot: QtBot, lecture: LectureWindow, page: str
+) -> None:
+    """And stay inside, apart from those beside them."""
+    go(qtbot, lecture, page)
+    drawing = lecture.view.drawing
+    assert drawing is not None
+    usual, large = (_texts(drawing.svg("#000", letters)) for letters in (1.0, 1.25))
+    assert [text for *_, text in usual] == [text for *_, text in large]
+    grown = [after[0] / before[0] for before, after in zip(usual, large, strict=True)]
+    assert all(1 <= each <= 1.2500001 for each in grown)
+    assert max(grown) == pytest.approx(1.25)
+    assert sum(each > 1.1 for each in grown) >= len(grown) / 2
+
+
+def _texts(svg: str) -> list[tuple[float, str]]:
+    found = re.findall(r'<text [^>]*font-size="([^"]+)"[^>]*>([^<]*)</text>', svg)
+    return [(float(size), text) for size, text in found]
+
+
+def test_a_drawing_has_room_for_larger_letters(qtbot: QtBot) -> None:
+    """Beside large text it became smaller: it scrolls where there is no room."""
+    view = DrawingView()
+    qtbot.addWidget(view)
+    least = []
+    for scale in (1.0, 1.25, 1.5):
+        view.show_letters(scale)
+        least.append(view.minimumWidth())
+    assert least[0] < least[1] == WIDTH
+    assert least[2] == WIDTH * 1.5 / 1.25

@@ -42,11 +42,12 @@ from PySide6.QtGui import (
 )
 from PySide6.QtPrintSupport import QPrintDialog, QPrinter
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QScrollArea, QSizePolicy, QWidget
 
 from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.files.write_errors import replace_file
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.form import Form
 from kernelscope.gui.widgets.layouts import Scrolled
@@ -78,14 +79,20 @@ from kernelscope.teach.lecture.parts import HEIGHT, WIDTH, credits, quote
 WAITING = "The picture of this page is being made…"
 
 
+_WIDEST = 800  # pixels of a drawing that the text beside it leaves on a screen of 1280
+
+_GROWN = 1.25
+"""How much larger letters of a drawing can be while its lines keep apart."""
+
+
 class DrawingView(QWidget):
     """Shows a drawing as large as there is room, in the colour of text."""
 
-    def __init__(self, parent: QWidget) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("lectureDrawing")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setMinimumSize(320, 214)
+        self.show_letters(1.0)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.drawing: Drawing | None = None
         self._by_key = False
@@ -101,6 +108,11 @@ class DrawingView(QWidget):
     def sizeHint(self) -> QSize:
         return QSize(WIDTH, HEIGHT)
 
+    def show_letters(self, scale: float) -> None:
+        """Be large enough for letters that are larger than usual, as all text of the window is."""
+        self._letters = min(scale, _GROWN)
+        self.setMinimumSize(QSize(WIDTH, HEIGHT) * (scale / self._letters if scale > 1 else 0.48))
+
     def show_drawing(self, drawing: Drawing | None) -> None:
         self.drawing = drawing
         self.setAccessibleName(drawing.title if drawing is not None else WAITING)
@@ -111,7 +123,8 @@ class DrawingView(QWidget):
         palette = self.palette()
         if self.drawing is not None:
             room = QRectF(self.rect()).adjusted(4, 4, -4, -4)
-            paint_drawing(painter, self.drawing, room, palette.color(QPalette.ColorRole.Text))
+            ink = palette.color(QPalette.ColorRole.Text)
+            paint_drawing(painter, self.drawing, room, ink, self._letters)
         else:
             painter.setPen(palette.color(QPalette.ColorRole.PlaceholderText))
             painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, WAITING)
@@ -120,9 +133,11 @@ class DrawingView(QWidget):
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
 
-def paint_drawing(painter: QPainter, drawing: Drawing, room: QRectF, ink: QColor) -> None:
+def paint_drawing(
+    painter: QPainter, drawing: Drawing, room: QRectF, ink: QColor, letters: float = 1
+) -> None:
     """Paint a drawing into the upper left of a room, as large as its proportions allow."""
-    renderer = QSvgRenderer(QByteArray(drawing.svg(ink.name()).encode()))
+    renderer = QSvgRenderer(QByteArray(drawing.svg(ink.name(), letters).encode()))
     size = renderer.defaultSize()
     scale = min(room.width() / size.width(), room.height() / size.height())
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -284,17 +299,19 @@ class LectureWindow(ToolWindow):
         self._facts_shown: tuple[NamedNumber, ...] = ()
         self._busy = self._late = False
         self._size = _USUAL  # of its text, as a multiple of the window's
-        self._restyle()
         self._make_text()
+        self._restyle()
         self._lay_out()
         self._make_keys()
-        self.take_size(1180, 660)
+        scale = stylist().appearance.scale
+        self.take_size(round(1180 * scale), round(660 * scale))
         self._open_page()
 
     def _restyle(self) -> None:
         sheet = _type(self._size * QApplication.font().pointSizeF())
         if sheet != self.styleSheet():
             self.setStyleSheet(sheet)
+        self.view.show_letters(stylist().appearance.scale)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
@@ -336,7 +353,13 @@ class LectureWindow(ToolWindow):
         right = QWidget(self)
         controls = in_row((self._form, 1))  # beside the drawing that they change, never scrolled
         controls.addWidget(self._count, 0, Qt.AlignmentFlag.AlignBottom)
-        in_column((self.view, 1), controls, self._about, of=right)
+        drawing = dressed(QScrollArea(), "lectureDrawingArea", "Drawing of the page")
+        drawing.setWidgetResizable(True)
+        drawing.setFrameShape(QScrollArea.Shape.NoFrame)
+        drawing.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the drawing has it, and hands on its keys
+        drawing.setWidget(self.view)
+        drawing.setMinimumWidth(min(self.view.minimumWidth(), _WIDEST))
+        in_column((drawing, 1), controls, self._about, of=right)
         parts = tool_splitter(area, right, sizes=(470, 700), stretch=(2, 3))
         in_column(self._title, (parts, 1), self._bar(), of=self)
 

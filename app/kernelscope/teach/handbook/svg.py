@@ -6,7 +6,9 @@ pages. Only elements of SVG Tiny are used, which Qt draws as well as browsers do
 
 from __future__ import annotations
 
+import itertools
 from html import escape
+from typing import NamedTuple
 
 INK = "currentColor"  # the colour of the text around a drawing
 
@@ -14,6 +16,33 @@ ACCENT = "#1f8fdc"
 """Marks the middle of an example; readable on light and dark grounds."""
 
 _FONT = "'Noto Sans', 'DejaVu Sans', 'Segoe UI', Helvetica, Arial, sans-serif"
+
+
+_LINE = 9  # texts whose baselines are less apart stand beside each other
+_STEPS = 5  # from the usual letters to the largest ones
+
+
+class _Text(NamedTuple):
+    x: float
+    y: float
+    text: str
+    size: float
+    fill: str
+    anchor: str
+    weight: str
+
+    def ends(self, letters: float = 1) -> tuple[float, float]:
+        # About as wide as the usual fonts are.
+        width = 0.6 * letters * self.size * len(self.text)
+        left = self.x - width * {"start": 0, "middle": 0.5, "end": 1}[self.anchor]
+        return left, left + width
+
+    def svg(self, letters: float) -> str:
+        return (
+            f'<text x="{self.x:g}" y="{self.y:g}" font-size="{letters * self.size:g}" '
+            f'fill="{self.fill}" text-anchor="{self.anchor}"{self.weight}>'
+            f"{escape(self.text)}</text>"
+        )
 
 
 class Drawing:
@@ -25,7 +54,7 @@ class Drawing:
     def __init__(self, title: str) -> None:
         self.title = title
         self.width = self.height = 0.0  # of the drawing so far
-        self._parts: list[str] = []
+        self._parts: list[str | _Text] = []
 
     def rectangle(
         self,
@@ -103,27 +132,38 @@ class Drawing:
         bold: bool = False,
     ) -> None:
         weight = ' font-weight="bold"' if bold else ""
-        # About as wide as the usual fonts are: only the size of the drawing depends on it.
-        width = 0.6 * size * len(text)
-        right = {"start": x + width, "middle": x + width / 2, "end": x}[anchor]
-        self._add(
-            f'<text x="{x:g}" y="{y:g}" font-size="{size:g}" fill="{fill}" '
-            f'text-anchor="{anchor}"{weight}>{escape(text)}</text>',
-            right,
-            y + 0.3 * size,
-        )
+        part = _Text(x, y, text, size, fill, anchor, weight)
+        self._add(part, part.ends()[1], y + 0.3 * size)
 
-    def svg(self, ink: str = INK) -> str:
-        """Return the drawing; `ink` replaces the colour of the text around it."""
+    def _letters(self, text: _Text, most: float) -> float:
+        """Return by how much texts of a line can grow without meeting or leaving the drawing."""
+        every = [part for part in self._parts if isinstance(part, _Text)]
+        line = [each for each in every if abs(each.y - text.y) < _LINE]
+        for step in range(_STEPS, 0, -1):
+            letters = 1 + (most - 1) * step / _STEPS
+            ends = sorted(each.ends(letters) for each in line)
+            apart = all(first[1] <= second[0] for first, second in itertools.pairwise(ends))
+            if apart and ends[0][0] >= 0 and max(end for _, end in ends) <= self.width:
+                return letters
+        return 1
+
+    def svg(self, ink: str = INK, letters: float = 1) -> str:
+        """Return the drawing; `ink` replaces the colour of the text around it.
+
+        - `letters`: by how much letters are larger than usual, where there is room.
+        """
         width, height = round(self.width + 2), round(self.height + 2)
-        body = "".join(self._parts).replace(INK, ink)
+        body = "".join(
+            part if isinstance(part, str) else part.svg(self._letters(part, letters))
+            for part in self._parts
+        ).replace(INK, ink)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
             f'viewBox="0 0 {width} {height}" font-family="{_FONT}" role="img">'
             f"<title>{escape(self.title)}</title>{body}</svg>"
         )
 
-    def _add(self, part: str, right: float, bottom: float) -> None:
+    def _add(self, part: str | _Text, right: float, bottom: float) -> None:
         self._parts.append(part)
         self.width = max(self.width, right)
         self.height = max(self.height, bottom)

@@ -53,10 +53,10 @@ class Board(Drawing):
         super().__init__(title)
         self.width, self.height = float(WIDTH), float(HEIGHT)
 
-    def svg(self, ink: str = INK) -> str:
+    def svg(self, ink: str = INK, letters: float = 1) -> str:
         """Return the drawing; Qt finds embedded pictures by the older attribute ``xlink:href``."""
         names = '<svg xmlns:xlink="http://www.w3.org/1999/xlink" '
-        return super().svg(ink).replace("<svg ", names, 1)
+        return super().svg(ink, letters).replace("<svg ", names, 1)
 
     def picture(
         self, x: float, y: float, width: float, height: float, pixels: NDArray[np.uint8]
