@@ -463,6 +463,23 @@ def test_the_menu_opens_it_with_the_steps_of_the_window(
     batch.close()
 
 
+def test_open_files_are_added_at_once(qtbot: QtBot, window: MainWindow, folder: Path) -> None:
+    """The photographs of the strip had to be found again in a dialog."""
+    batch = opened(window)
+    button = batch.findChild(QPushButton, "batchAddOpen")
+    assert not button.isVisible(), "nothing is open"
+    files = [folder / f"{number}.png" for number in (2, 0)]
+    window.open_pictures.open_all(files)
+    qtbot.waitUntil(lambda: len(window.open_pictures.documents) == 2)
+    assert opened(window) is batch
+    button.click()
+    qtbot.waitUntil(lambda: len(batch.queue.rows) == 2)
+    assert {row.item.source for row in batch.queue.rows} == set(files)
+    assert not button.isEnabled(), "they are in the queue"
+    press(batch, "batchClear")
+    assert button.isEnabled()
+
+
 def test_closing_the_main_window_asks_stops_and_closes(
     qtbot: QtBot, window: MainWindow, cpu: FakeCpu, picture: Path, folder: Path
 ) -> None:

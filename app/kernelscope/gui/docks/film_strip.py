@@ -32,7 +32,7 @@ _FRONT = Qt.ItemDataRole.UserRole + 1
 
 _PICTURE = QSize(56, 42)
 _MARGIN, _GAP, _CROSS = 3, 8, 16
-_LETTERS = 13  # of a name that are shown at any size of text
+_LETTERS = 17  # of a name that are shown at any size of text: those of cameras have 12 capitals
 
 
 class FilmStrip(QListWidget):

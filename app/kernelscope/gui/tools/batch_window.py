@@ -538,6 +538,7 @@ class BatchWindow(ToolWindow):
         self._background, self._backends, self._settings = background, backends, settings
         self._costs = costs
         self._inputs: list[Path] = []
+        self._open: list[Path] = []  # the files that the main window shows
         self._left_out: set[Path] = set()
         self._listing = self._starts = False
         """Whether files are looked for, and whether the batch starts when they are found."""
@@ -569,6 +570,7 @@ class BatchWindow(ToolWindow):
         for id_, text, tip, action in (
             ("Add", "&Add files…", "Add pictures and volumes", self._choose_files),
             ("AddFolder", "Add f&older…", below, self._choose_folder),
+            ("AddOpen", "Add ope&n", "Add the files that are open", lambda: self.add(self._open)),
             ("Remove", "R&emove", selected, lambda: self.remove(self.table.selected())),
             ("Clear", "Clea&r", "Take all files out of the queue", self.clear),
             ("OpenFolder", "Open Fol&der", "Show the results in the desktop", self._open_folder),
@@ -592,7 +594,7 @@ class BatchWindow(ToolWindow):
         self._bar.setFixedHeight(6)
 
     def _lay_out(self) -> None:
-        queue = [self._buttons[id_] for id_ in ("Add", "AddFolder", "Remove", "Clear")]
+        queue = [self._buttons[id_] for id_ in ("Add", "AddFolder", "AddOpen", "Remove", "Clear")]
         batch = [self._buttons[id_] for id_ in ("OpenFolder", "Start", "Cancel", "Close")]
         top = in_row(*queue, (self._note, 1), self.only_failed)
         bottom = in_row((self._state, 1), *batch)
@@ -787,9 +789,15 @@ class BatchWindow(ToolWindow):
 
     # --- what is shown ---
 
-    def refresh(self, available: Collection[str] | None = None) -> None:
+    def refresh(
+        self, available: Collection[str] | None = None, opened: Sequence[Path] | None = None
+    ) -> None:
+        """Show the steps of the main window, the devices there are and the files it has open."""
         if available is not None:
             self.form.set_devices(available)
+        if opened is not None:
+            self._open = list(opened)
+            self._show_buttons()
         self.form.show_recipe()
 
     def _show_rows(self) -> None:
@@ -816,6 +824,7 @@ class BatchWindow(ToolWindow):
         for id_, enabled in (
             ("Add", idle),
             ("AddFolder", idle),
+            ("AddOpen", idle and not {each.absolute() for each in self._open} <= {*self._inputs}),
             ("Remove", idle and self.table.selectionModel().hasSelection()),
             ("Clear", idle and bool(queue.rows or self._inputs)),
             ("Start", bool(queue.rows) and not queue.stopping),
@@ -823,6 +832,7 @@ class BatchWindow(ToolWindow):
         ):
             buttons[id_].setEnabled(enabled)
         buttons["OpenFolder"].setVisible(bool(self._done()))
+        buttons["AddOpen"].setVisible(bool(self._open))
         word = "&Start" if self._stopped is None else "Re&sume"
         if queue.running:
             word = "Re&sume" if queue.paused and not queue.stopping else "Pau&se"

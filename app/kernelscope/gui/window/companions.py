@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,10 +69,12 @@ class Companions:
         order_phantom: Callable[[PhantomOrder], None],
         memory: Callable[[], str],
         in_front: Callable[[], RungPlace],
+        opened: Callable[[], Sequence[Path]],
     ) -> None:
         self.frame, self.session, self.background = frame, frame.session, frame.background
         self.runner, self._costs = runner, costs
         self._order_phantom, self._memory, self._in_front = order_phantom, memory, in_front
+        self._opened = opened
         self.availability: Mapping[str, Availability] = {}
         """Whether each backend can be used, as far as that is known."""
         self._launches: dict[str, LaunchReport] = {}
@@ -326,7 +328,8 @@ class Companions:
         help="window#batches",
     )
     def show_batch(self) -> None:
-        self.batch.refresh([id_ for id_, each in self.availability.items() if each.available])
+        available = [id_ for id_, each in self.availability.items() if each.available]
+        self.batch.refresh(available, self._opened())
         self.batch.show_in_front()
 
     def asks_first(self) -> bool:

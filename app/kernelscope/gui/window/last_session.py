@@ -21,7 +21,7 @@ from kernelscope.gui.session.subject import INPUT, MOMENT, Fields
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.settings import Settings
-from kernelscope.gui.window.open_pictures import SAMPLE_PATHS, OpenPictures
+from kernelscope.gui.window.open_pictures import OpenPictures
 
 _KEY = "session"
 
@@ -101,12 +101,7 @@ class LastSession(QObject):
 
     def _keep_files(self) -> None:
         """Keep the open files; with nothing but samples, those that were kept before."""
-        documents = self._pictures.documents
-        front = documents.current
-        ordered = sorted(documents, key=lambda each: each is not front)
-        files = (each.locate() for each in ordered)
-        own = (each.absolute() for each in files if each and each not in SAMPLE_PATHS)
-        paths = tuple(dict.fromkeys(own))
+        paths = tuple(self._pictures.files(first=self._pictures.documents.current))
         if not paths:
             return
         pipeline = self._session.subject.pipeline

@@ -108,6 +108,7 @@ class MainWindow(Frame):
             order_phantom=self.files.make_phantom,
             memory=self._describe_memory,
             in_front=lambda: self.levels.in_front,
+            opened=self.open_pictures.files,
         )
         self.live = Live(self.runner, self.session, self.background, settings, self.headline.badge)
         self.measuring = Measuring(self, self.live)

@@ -121,6 +121,13 @@ class OpenPictures(QObject):
 
         self._background.start(_TOPIC, read, show, failed)
 
+    def files(self, first: Document | None = None) -> list[Path]:
+        """Return the files of the strip but for samples, that of `first` before the others."""
+        ordered = sorted(self.documents, key=lambda each: each is not first)
+        found = (each.locate() for each in ordered)
+        own = (each.absolute() for each in found if each and each not in SAMPLE_PATHS)
+        return list(dict.fromkeys(own))
+
     def _has_sample(self) -> bool:
         """Return whether the picture that is shown, or was last, is a sample without work."""
         history = self._session.pictures.history
