@@ -75,8 +75,8 @@ def test_an_offset_that_was_removed_has_no_correlation() -> None:
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (0.34, "more than white noise"),
-        (0.2, "more than white noise"),
+        (0.34, "correlated noise or detail"),
+        (0.2, "correlated noise or detail"),
         (0.16, "white noise"),
         (-0.17, "white noise"),
         (-0.26, "a part of the noise"),

@@ -115,7 +115,7 @@ def describe_correlation(found: float) -> str:
 def removed(found: float) -> str:
     """Return the meaning of a correlation in words."""
     if found >= _STRUCTURE:
-        return "more than white noise"
+        return "correlated noise or detail"
     return "a part of the noise" if found <= _STAYED else "white noise"
 
 
