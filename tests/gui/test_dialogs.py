@@ -129,6 +129,20 @@ def test_saving_the_details(qtbot: QtBot, window: QWidget, tmp_path: Path) -> No
     click(qtbot, dialog, "closeButton")
 
 
+def test_a_text_is_saved_beside_the_last_file(window: QWidget, tmp_path: Path) -> None:
+    """Plots and tables went to the folder of the sources, where the program is started."""
+    chosen: list[Path] = []
+    first = dialogs.choose_text_to_save(window, "Save", "one.txt", chosen.append)
+    first.setDirectory(str(tmp_path))
+    first.selectFile("one.txt")
+    first.accept()
+    assert chosen == [tmp_path / "one.txt"]
+    second = dialogs.choose_text_to_save(window, "Save", "two.txt", chosen.append)
+    assert Path(second.directory().absolutePath()) == tmp_path
+    assert [Path(each).name for each in second.selectedFiles()] == ["two.txt"]
+    second.reject()
+
+
 def test_a_text_that_cannot_be_saved_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "missing" / "x.txt"
     with pytest.raises(AppError, match=r"x\.txt"):

@@ -126,8 +126,12 @@ def choose_text_to_save(
     use: Callable[[Path], object],
     kinds: str = TEXT_FILES,
 ) -> QFileDialog:
-    """Let the user choose where to save a text, `name` offered, and call `use` with the path."""
-    dialog = QFileDialog(parent, title, name, kinds)
+    """Let the user choose where to save a text, `name` offered, and call `use` with the path.
+
+    It begins in the folder that was used last.
+    """
+    dialog = QFileDialog(parent, title, "", kinds)
+    dialog.selectFile(name)
     dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
     dialog.setDefaultSuffix(Path(name).suffix.removeprefix(".") or "txt")
     return _choose(dialog, use)
