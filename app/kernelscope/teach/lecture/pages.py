@@ -141,11 +141,8 @@ def _gain(level: Level, size: int) -> Iterator[NamedNumber]:
         own = levels[level.id]
         faster = levels[GLOBAL.id].seconds / own.seconds
         yield as_recorded(
-            f"Custom mask {size}×{size}, {side_[0]}×{side_[1]}: {level.name.lower()} "
-            "beside global memory",
-            f"{significant(faster)} times as fast"
-            if faster >= 1
-            else f"{significant(1 / faster)} times as long",
+            f"Speed-up over global memory, custom mask {size}×{size}, {side_[0]}×{side_[1]}",
+            f"{significant(faster)}×",
             f"{own.card}, {own.date}",
         )
 
