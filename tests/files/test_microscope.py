@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import nibabel
 import numpy as np
 import pytest
 import tifffile
@@ -23,7 +24,13 @@ from kernelscope.engine.options import DEFAULT_OPTIONS
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
 from kernelscope.files import read_image, write_image
-from kernelscope.files.volumes import is_volume, read_volume, write_volume, write_volumes
+from kernelscope.files.volumes import (
+    is_volume,
+    read_volume,
+    read_volumes,
+    write_volume,
+    write_volumes,
+)
 from kernelscope.files.volumes.raw_volume import UNKNOWN_DEPTH, UNKNOWN_SPACING
 from kernelscope.files.volumes.writing import record_of
 from kernelscope.images.image import Image
@@ -228,9 +235,37 @@ class TestOme:
             "ZYX",
             Plane={"PositionX": [0.0] * 4},
             TimeIncrement=0.1,
+            TimeIncrementUnit="fortnight",
         )
         lost = record_of("b.ome.tif", read_volume(path)).lost
         assert lost == ("the time step", "further OME metadata")
+
+    def test_time_steps_and_wavelengths_are_kept(self, tmp_path: Path):
+        path = ome(
+            tmp_path / "a.ome.tif",
+            np.stack([STACK, STACK + 1], 1)[np.newaxis].repeat(3, 0),
+            "TZCYX",
+            TimeIncrement=1500,
+            TimeIncrementUnit="ms",
+            Channel=[
+                {"Name": "DAPI", "EmissionWavelength": 460, "EmissionWavelengthUnit": "nm"},
+                {"Name": "RFP", "Color": 0x00FF00FF, "Fluor": "mCherry"},
+            ],
+        )
+        volumes = read_volumes(path)
+        assert [each.interval for each in volumes] == [1.5] * 6
+        assert record_of("b.ome.tif", *volumes).losses == []
+        made = write_volumes(volumes, tmp_path / "b.ome.tif")
+        text = tifffile.tiffcomment(made)
+        assert 'TimeIncrement="1.5" TimeIncrementUnit="s"' in text
+        assert 'Name="DAPI" EmissionWavelength="460" EmissionWavelengthUnit="nm"' in text
+        assert 'Name="RFP" Color="16711935" Fluor="mCherry"' in text
+        assert [each.channel for each in read_volumes(made)] == [each.channel for each in volumes]
+        lost = set(record_of("b.pngs", *volumes).lost)
+        assert lost >= {"further OME metadata", "the time step"}
+        header = nibabel.load(write_volumes(volumes[::2], tmp_path / "b.nii")).header
+        assert header.get_zooms()[3] == 1.5
+        assert header.get_xyzt_units()[1] == "sec"
 
     def test_damaged(self, tmp_path: Path):
         path = ome(tmp_path / "a.ome.tif", STACK, "ZYX", PhysicalSizeX=0.2)
@@ -293,8 +328,46 @@ class TestImageJ:
             "lookup tables",
             "labels of slices",
             "display ranges",
-            "the time step",
         )
+
+    @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+    def test_a_hyperstack_stays_one(self, tmp_path: Path, dtype: str):
+        """As tifffile reads it: axes, unit, distances, time step, colours and samples."""
+        tables = [np.zeros((3, 256), np.uint8) for _ in range(2)]
+        tables[0][2] = tables[1][1] = np.arange(256)
+        array = np.stack([STACK, STACK // 2], 1)[np.newaxis].repeat(3, 0).astype(dtype)
+        array += np.arange(3, dtype=dtype).reshape(3, 1, 1, 1, 1)
+        described = {"unit": "um", "spacing": 0.3, "finterval": 1.5, "LUTs": tables}
+        path = imagej(tmp_path / "a.tif", array, (3, 4), axes="TZCYX", **described)
+        volumes = read_volumes(path)
+        made = write_volumes(volumes, tmp_path / "b.tif")
+        with tifffile.TiffFile(made) as file:
+            assert file.is_imagej
+            assert file.series[0].axes == "TZCYX"
+            np.testing.assert_array_equal(file.asarray(), array)
+            properties = file.imagej_metadata
+            assert properties is not None
+            assert {name: properties[name] for name in ("unit", "spacing", "finterval")} == {
+                name: described[name] for name in ("unit", "spacing", "finterval")
+            }
+            assert properties["mode"] == "composite"
+            np.testing.assert_array_equal(properties["LUTs"], tables)
+            assert file.pages[0].resolution == pytest.approx((3, 4))
+        again = read_volumes(made)
+        assert [each.spacing for each in again] == [each.spacing for each in volumes]
+        assert [each.channel for each in again] == [each.channel for each in volumes]
+        assert again[0].interval == 1.5
+        assert again[0].microscope
+        assert record_of("b.tif", *volumes).losses == []
+
+    def test_types_that_imagej_lacks_are_written_as_our_own(self, tmp_path: Path):
+        path = ome(tmp_path / "a.ome.tif", STACK.astype("int16"), "ZYX", TimeIncrement=2)
+        volume = read_volume(path)
+        made = write_volume(volume, tmp_path / "b.tif")
+        assert read_volume(made).voxels.dtype == "int16"
+        with tifffile.TiffFile(made) as file:
+            assert not file.is_imagej
+        assert record_of("b.tif", volume).lost == ("the time step",)
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

@@ -73,6 +73,7 @@ def record_of_image(image: Image, path: Path) -> Record:
         *((name, True, name in parts_of(after.exif)) for name in parts_of(before.exif)),
         ("channel name", before.channel.name, after.channel.name),
         ("channel colour", before.channel.colour, after.channel.colour),
+        ("further OME metadata", before.channel.facts, path.name.lower().endswith(OME_SUFFIXES)),
         *((png.COLOURS[kind].name, True, after.chunks) for kind, _ in before.chunks),
         *((other, True, False) for other in before.others),
         ("the thumbnail", has_thumbnail(before.exif), False),

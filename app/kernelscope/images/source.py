@@ -26,6 +26,7 @@ class Channel:
 
     name: str = ""  # such as a dye: "DAPI"; empty if unknown
     colour: str = ""  # six hexadecimal digits, red first; empty if unknown
+    facts: tuple[tuple[str, str], ...] = ()  # further properties as OME names them: wavelengths
 
 
 UNKNOWN_CHANNEL = Channel()

@@ -114,6 +114,7 @@ class Volume:
     given_levels: Levels | None = None  # the `levels` that the user gives
     among: tuple[Among, ...] = ()  # its place among the volumes of its file: channels, times
     nodata: float | None = None  # the number that the file has in place of unknown voxels
+    interval: float | None = None  # seconds from one time of its file to the next, if stated
 
     @classmethod
     def from_array(
@@ -136,6 +137,7 @@ class Volume:
         nan: float | None = None,
         missing: NDArray[np.bool_] | None = None,
         nodata: float | None = None,
+        interval: float | None = None,
     ) -> Volume:
         """Return a volume of `array`, converted to the form that filters expect.
 
@@ -186,6 +188,7 @@ class Volume:
             microscope,
             among=among,
             nodata=nodata,
+            interval=interval,
         )
 
     def arrays(self) -> tuple[NDArray[Any], ...]:

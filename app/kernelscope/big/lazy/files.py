@@ -24,6 +24,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request, naming
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute, usable
+from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
 from kernelscope.files.write_errors import resolved
 from kernelscope.images.levels import own_levels
 from kernelscope.images.record import Record
@@ -172,6 +173,11 @@ def _record(head: Head, result: LazySource, target: Path) -> Record:
         ("the distance of voxels", result.kind is Kind.VOLUME and head.steps, True),
         (f"channel name{plural}", any(each.name for each in channels), channels_stay),
         (f"channel colour{plural}", any(each.colour for each in channels), channels_stay),
+        (
+            "further OME metadata",
+            any(each.facts for each in channels),
+            target.name.lower().endswith(OME_SUFFIXES),
+        ),
         *((name, there, is_zarr) for name, there in further.items()),
         ("lower resolutions", has_pyramid and not is_zarr, False),
         *((other, True, False) for other in head.others),

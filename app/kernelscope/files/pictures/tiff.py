@@ -240,7 +240,7 @@ def metadata_of(page: Any, handle: WatchedFile) -> Metadata:
         profile if isinstance(profile, bytes) else b"",
         resolution,
         exif,
-        (*others, *description.others),
+        (*others, *description.others_of_one),
         description.channel(),
         nodata=nodata_of(page),
         wide=page.dtype == np.float64 and page.photometric in (*_GREYS, _RGB),

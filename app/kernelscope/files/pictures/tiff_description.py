@@ -7,10 +7,12 @@ https://docs.openmicroscopy.org/ome-model. The first page of a file describes al
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -26,6 +28,8 @@ from kernelscope.images.volume import Spacing
 SPACING, CHANNEL, CHANNELS = "spacing_mm", "channel", "channels"
 """Keys of our own description, which is JSON with the shape that tifffile puts there."""
 
+TIME_STEP = "the time step"
+
 OME_SUFFIXES = (".ome.tif", ".ome.tiff")
 
 _COLOUR = re.compile(r"[0-9A-Fa-f]{6}")
@@ -35,12 +39,28 @@ _OPAQUE_WHITE = -1  # OME's default for the colour of a channel
 _UNITS_OF_TAG = {2: "inch", 3: "cm"}
 _OME_KEPT = {"OME", "Image", "Pixels", "Channel", "TiffData", "UUID", "LightPath"}
 _CHANNEL_KEPT = {"ID", "Name", "Color", "SamplesPerPixel"}
+_CHANNEL_FACTS = (
+    "AcquisitionMode",
+    "ContrastMethod",
+    "EmissionWavelength",
+    "EmissionWavelengthUnit",
+    "ExcitationWavelength",
+    "ExcitationWavelengthUnit",
+    "Fluor",
+    "IlluminationType",
+    "NDFilter",
+    "PinholeSize",
+    "PinholeSizeUnit",
+    "PockelCellSetting",
+)
+_SECONDS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_OWN = "kernelscope"  # the line of ImageJ's properties with our own, as JSON
+IMAGEJ_TYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))
 _IMAGEJ_OTHERS = {
     "labels of slices": ("Labels",),
     "display ranges": ("Ranges", "min", "max"),
     "overlays": ("Overlays", "ROI"),
     "ImageJ's notes": ("Info", "Properties"),
-    "the time step": ("finterval", "fps"),
 }
 
 
@@ -58,12 +78,18 @@ class Description:
     # The description is of a known kind, or of this program.
     understood: bool = False
     is_ours: bool = False
+    interval: float | None = None  # seconds from one time to the next
 
     @property
     def microscope(self) -> bool:
         small = bool(self.steps) and max(self.steps.values()) < _SMALL
         named = any(each != UNKNOWN_CHANNEL for each in self.channels)
         return self.understood and (not self.is_ours or small or named)
+
+    @property
+    def others_of_one(self) -> tuple[str, ...]:
+        """Names of entries left out, where a single picture or volume is kept."""
+        return (*[TIME_STEP] * (self.interval is not None), *self.others)
 
     def channel(self, number: int = 0) -> Channel:
         return self.channels[number] if number < len(self.channels) else UNKNOWN_CHANNEL
@@ -91,8 +117,42 @@ def ours(spacing: Spacing, stated: str, *channels: Channel) -> dict[str, Any]:
     return found
 
 
+def imagej(
+    spacing: Spacing, stated: str, interval: float | None, *channels: Channel
+) -> tuple[dict[str, Any], tuple[float, float]]:
+    """Return properties of a stack as ImageJ reads them, and its pixels per unit along x and y.
+
+    ImageJ has one unit, rounded resolutions and no names of channels: a line that it skips has
+    our own description.
+    """
+    found: dict[str, Any] = {}
+    resolution = (1.0, 1.0)
+    if {"x", "y"} <= set(stated):
+        unit, factor = unit_of([spacing["zyx".index(axis)] for axis in stated])
+        found["unit"] = "um" if unit == "µm" else unit
+        resolution = factor / spacing[2], factor / spacing[1]
+        if "z" in stated:
+            found["spacing"] = float(f"{spacing[0] / factor:.12g}")
+    if interval:
+        found |= {"finterval": interval, "fps": 1 / interval}
+    if any(each.colour for each in channels):
+        ramp = np.arange(256)
+        colours = [bytes.fromhex(each.colour or "FFFFFF") for each in channels]
+        found["LUTs"] = [
+            np.stack([ramp * part // 255 for part in each]).astype(np.uint8) for each in colours
+        ]
+    if len(channels) > 1:
+        found["mode"] = "composite"
+    if own := ours(spacing, stated, *channels):
+        found[_OWN] = json.dumps(own)
+    return found, resolution
+
+
 def ome(
-    steps: Mapping[str, float], content: NDArray[Any] | str, *channels: Channel
+    steps: Mapping[str, float],
+    content: NDArray[Any] | str,
+    *channels: Channel,
+    interval: float | None = None,
 ) -> dict[str, Any]:
     """Return metadata from which `tifffile` makes OME-XML.
 
@@ -107,19 +167,25 @@ def ome(
         for axis, step in steps.items():
             found[f"PhysicalSize{axis.upper()}"] = float(f"{step / factor:.12g}")
             found[f"PhysicalSize{axis.upper()}Unit"] = unit
-    described: dict[str, list[Any]] = {}
-    if any(each.name for each in channels):
-        described["Name"] = [each.name for each in channels]
-    if any(each.colour for each in channels):
-        described["Color"] = [_ome_number(each.colour) for each in channels]
-    if described:
-        found["Channel"] = described
+    if interval is not None:
+        found |= {"TimeIncrement": interval, "TimeIncrementUnit": "s"}
+    if any(each != UNKNOWN_CHANNEL for each in channels):
+        found["Channel"] = [_ome_channel(each) for each in channels]
+    return found
+
+
+def _ome_channel(channel: Channel) -> dict[str, Any]:
+    found: dict[str, Any] = dict(channel.facts)
+    if channel.name:
+        found["Name"] = channel.name
+    if channel.colour:
+        found["Color"] = _ome_number(channel.colour)
     return found
 
 
 def _ome_number(colour: str) -> int:
     """Return a colour as a signed number of red, green, blue and alpha."""
-    number = int(colour, 16) << 8 | 0xFF if colour else _OPAQUE_WHITE
+    number = int(colour, 16) << 8 | 0xFF
     return number - 2**32 if number >= 2**31 else number
 
 
@@ -169,11 +235,36 @@ def _of_ome(text: str, number: int) -> Description:
         if is_length(step):
             steps[axis] = float(f"{step:.15g}")
     found = [each for each in pixels if _name(each) == "Channel"]
-    channels = tuple(channel_of(each.get("Name"), _ome_colour(each.get("Color"))) for each in found)
-    others = ["the time step"] * ("TimeIncrement" in pixels.attrib)
-    if names - _OME_KEPT or any(set(each.attrib) - _CHANNEL_KEPT for each in found):
-        others.append("further OME metadata")
-    return Description(steps, channels, tuple(others), understood=True)
+    channels = tuple(
+        replace(channel_of(each.get("Name"), _ome_colour(each.get("Color"))), facts=_facts(each))
+        for each in found
+    )
+    known = _CHANNEL_KEPT.union(_CHANNEL_FACTS)
+    further = names - _OME_KEPT or any(set(each.attrib) - known for each in found)
+    others = ("further OME metadata",) if further else ()
+    seconds = _SECONDS.get(pixels.get("TimeIncrementUnit", "s").replace("μ", "µ"))
+    interval = _interval(pixels.get("TimeIncrement"), seconds)
+    if interval is None and "TimeIncrement" in pixels.attrib:
+        others = (TIME_STEP, *others)
+    return Description(steps, channels, others, understood=True, interval=interval)
+
+
+def _facts(channel: Any) -> tuple[tuple[str, str], ...]:
+    """Return properties of a channel that OME-TIFF keeps, without those of a unit alone."""
+    return tuple(
+        (name, printable(channel.get(name)))
+        for name in _CHANNEL_FACTS
+        if name in channel.attrib and name.removesuffix("Unit") in channel.attrib
+    )
+
+
+def _interval(number: object, seconds: float | None) -> float | None:
+    """Return a time step in seconds; None if it is not stated, or makes no sense."""
+    try:
+        found = float(str(number)) * (seconds or 0.0)
+    except ValueError:
+        return None
+    return float(f"{found:.15g}") if 0 < found < math.inf else None
 
 
 def _name(element: Any) -> str:
@@ -189,6 +280,10 @@ def _ome_colour(text: str | None) -> str:
 
 
 def _of_imagej(found: Mapping[str, Any], tags: Any) -> Description:
+    interval = _interval(found.get("finterval"), 1.0)
+    own = _json(found.get(_OWN))
+    if own:
+        return replace(_ours(own), interval=interval)
     unit = found.get("unit")
     factor = millimetres(unit)
     if factor is None and unit is None:
@@ -202,12 +297,20 @@ def _of_imagej(found: Mapping[str, Any], tags: Any) -> Description:
             )
         for axis in "yx":
             top, bottom = tags.valueof(f"{axis.upper()}Resolution", (0, 0))
-            own = millimetres(found.get(f"{axis}unit")) or factor
-            steps[axis] = own * bottom / top if top else 0.0
+            per = millimetres(found.get(f"{axis}unit")) or factor
+            steps[axis] = per * bottom / top if top else 0.0
     steps = {axis: float(f"{step:.15g}") for axis, step in steps.items() if is_length(step)}
     channels, others = _look_up_tables(found)
     others += [name for name, keys in _IMAGEJ_OTHERS.items() if any(key in found for key in keys)]
-    return Description(steps, channels, tuple(others), understood=True)
+    return Description(steps, channels, tuple(others), understood=True, interval=interval)
+
+
+def _json(text: object) -> Mapping[str, Any]:
+    try:
+        found = json.loads(str(text))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _number(value: object) -> float:

@@ -215,7 +215,8 @@ def _new_header(volume: Volume) -> NiftiHeader:
     header = _classes()[length]()
     header.set_data_shape(volume.voxels.shape[::-1])
     header.set_zooms(volume.spacing[::-1])
-    header.set_xyzt_units("mm" if volume.stated else "unknown")
+    header.set_xyzt_units("mm" if volume.stated else "unknown", "sec" if volume.interval else None)
+    header["pixdim"][4] = volume.interval or header["pixdim"][4]
     if volume.affine is not None:
         header.set_sform(volume.affine, code="scanner")
         header.set_qform(volume.affine, code="scanner")

@@ -39,6 +39,7 @@ class RawVolume:
     missing: NDArray[np.bool_] | None = None
     """Where the file has `nodata`, its number for unknown voxels."""
     nodata: float | None = None
+    interval: float | None = None
 
 
 class Several(Unreadable):

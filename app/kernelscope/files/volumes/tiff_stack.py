@@ -31,7 +31,15 @@ from kernelscope.files.pictures.tiff import (
     photometric,
     unwritten,
 )
-from kernelscope.files.pictures.tiff_description import Description, description_of, ome, ours
+from kernelscope.files.pictures.tiff_description import (
+    IMAGEJ_TYPES,
+    TIME_STEP,
+    Description,
+    description_of,
+    imagej,
+    ome,
+    ours,
+)
 from kernelscope.files.pictures.tiff_exif import parts_of
 from kernelscope.files.pictures.tiff_layout import (
     are_cut_off,
@@ -48,6 +56,9 @@ from kernelscope.images.source import Channel
 from kernelscope.images.volume import Among, Volume, check_shape
 
 _WORDS = {"C": "channel", "T": "time"}
+MOST_OF_TIFF = 2**32 - 2**25
+"""Bytes of samples that a file that is no BigTIFF holds at most, beside its tags."""
+
 WHITE_IS_ZERO, _BLACK_IS_ZERO = _GREYS = 0, 1
 
 
@@ -98,17 +109,22 @@ def decode(path: Path, number: int | None) -> RawVolume:
             if orientation >= 5 and {"x", "y"} <= steps.keys():
                 steps["x"], steps["y"] = steps["y"], steps["x"]
         spacing, stated = spacing_from(steps)
+        others = others_of(handle, series.keyframe, chosen.description)
+        interval = chosen.description.interval
+        if interval is not None:
+            others.remove(TIME_STEP)  # volumes keep it
         return RawVolume(
             numbers,
             spacing,
             notices=notices,
-            others=tuple(others_of(handle, series.keyframe, chosen.description)),
+            others=tuple(others),
             stated=stated,
             channel=chosen.channel,
             microscope=chosen.description.microscope,
             among=chosen.among,
             missing=missing,
             nodata=nodata_of(series.keyframe),
+            interval=interval,
         )
 
 
@@ -117,19 +133,32 @@ def _turned(slices: NDArray[Any], orientation: int) -> NDArray[Any]:
 
 
 def encode(volumes: Sequence[Volume]) -> bytes:
-    """Return a file of channels or times of one shape, a page per slice, without loss."""
-    first = volumes[0]
-    described = ours(first.spacing, first.stated, *_channels(volumes))
-    stored = [_stored(each) for each in volumes]
-    return _encoded(stored, axes_of(volumes), described, nodata=first.nodata)
+    """Return a file of channels or times of one shape, a page per slice, without loss.
+
+    Those of microscopes are hyperstacks of ImageJ, where it has their type and size.
+    """
+    first, channels = volumes[0], _channels(volumes)
+    stored, axes = [_stored(each) for each in volumes], axes_of(volumes)
+    known = stored[0].dtype in IMAGEJ_TYPES and sum(each.nbytes for each in stored) < MOST_OF_TIFF
+    if first.microscope and known:
+        described, resolution = imagej(first.spacing, first.stated, first.interval, *channels)
+        return _encoded(stored, axes, described, nodata=first.nodata, resolution=resolution)
+    described = ours(first.spacing, first.stated, *channels)
+    return _encoded(stored, axes, described, nodata=first.nodata)
+
+
+def keeps_interval(volume: Volume) -> bool:
+    """Return whether `encode` writes the time step."""
+    return volume.microscope and volume.unscaled.dtype in IMAGEJ_TYPES
 
 
 def encode_ome(volumes: Sequence[Volume]) -> bytes:
     stored = [_stored(each) for each in volumes]
     if stored[0].dtype.itemsize == 8 and stored[0].dtype.kind != "f":  # it has no such type
         stored = [each.restored(each.voxels, each.nodata) for each in volumes]
-    described = ome(volumes[0].steps, np.stack(stored), *_channels(volumes))
-    nodata = volumes[0].nodata
+    first = volumes[0]
+    described = ome(first.steps, np.stack(stored), *_channels(volumes), interval=first.interval)
+    nodata = first.nodata
     return _encoded(stored, axes_of(volumes), described, is_ome=True, nodata=nodata)
 
 
@@ -177,7 +206,9 @@ def _encoded(
     *,
     is_ome: bool = False,
     nodata: float | None,
+    resolution: tuple[float, float] | None = None,
 ) -> bytes:
+    """Return a file of OME, of ImageJ if there is a `resolution`, or of our own."""
     import tifffile
 
     voxels = np.stack(stored) if axes else stored[0]
@@ -185,6 +216,11 @@ def _encoded(
     letters = "".join(axis.letter for axis in axes)
     if letters == "CT":  # OME-TIFF has times outside
         voxels, letters = voxels.swapaxes(0, 1), "TC"
+    letters += "ZYX"
+    is_imagej = resolution is not None
+    if is_imagej and "C" in letters:  # ImageJ has channels inside
+        voxels, letters = np.moveaxis(voxels, -4, -3), letters.replace("CZ", "ZC")
+    is_float = voxels.dtype.kind == "f"
     buffer = io.BytesIO()
     tifffile.imwrite(
         buffer,
@@ -192,9 +228,12 @@ def _encoded(
         ome=is_ome,
         photometric="minisblack",
         compression="zlib",
-        predictor=voxels.dtype.itemsize <= 4 or voxels.dtype.kind == "f",  # none for 64 bits
-        metadata={"axes": f"{letters}ZYX", **described},
-        bigtiff=voxels.nbytes >= 2**32 - 2**25,
+        imagej=is_imagej,
+        resolution=resolution,
+        # None for 64 bits; ImageJ has none for floats.
+        predictor=not is_imagej if is_float else voxels.dtype.itemsize <= 4,
+        metadata={"axes": letters, **described},
+        bigtiff=voxels.nbytes >= MOST_OF_TIFF,
         extratags=nodata_tags(nodata),
     )
     return buffer.getvalue()

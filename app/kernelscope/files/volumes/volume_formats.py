@@ -30,6 +30,8 @@ class VolumeWriter:
     place: bool = False  # whether orientation and position are kept
     channel: bool = False  # whether name and colour of a channel are kept
     marks: bool = False  # whether a number for unknown voxels is kept, as GDAL has it
+    keeps_interval: Callable[[Volume], bool] = lambda volume: False  # whether the time step is kept
+    facts: bool = False  # whether OME's properties of a channel are kept
     slices: str = ""  # the suffix of the pictures of a folder; empty for files
 
     def losses(self, volume: Volume) -> list[str]:
@@ -62,7 +64,13 @@ FORMATS = (
         nifti.MAGIC,
         nifti.decode,
         tuple(
-            VolumeWriter(Format(name, (suffix,)), encode, several=True, place=True)
+            VolumeWriter(
+                Format(name, (suffix,)),
+                encode,
+                several=True,
+                place=True,
+                keeps_interval=lambda volume: True,
+            )
             for name, suffix, encode in (
                 ("NIfTI, compressed", ".nii.gz", nifti.encode_compressed),
                 ("NIfTI", ".nii", nifti.encode),
@@ -75,8 +83,19 @@ FORMATS = (
         tiff_stack.decode,
         # OME-TIFF first, because its names end like those of the other as well.
         tuple(
-            VolumeWriter(kind, encode, several=True, channel=True, marks=True)
-            for kind, encode in ((_OME, tiff_stack.encode_ome), (_STACK, tiff_stack.encode))
+            VolumeWriter(
+                kind,
+                encode,
+                several=True,
+                channel=True,
+                marks=True,
+                keeps_interval=keeps,
+                facts=kind is _OME,
+            )
+            for kind, encode, keeps in (
+                (_OME, tiff_stack.encode_ome, lambda volume: True),
+                (_STACK, tiff_stack.encode, tiff_stack.keeps_interval),
+            )
         ),
         tiff_stack.is_stack,
     ),

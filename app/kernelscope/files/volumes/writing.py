@@ -12,6 +12,7 @@ import numpy as np
 from kernelscope.base.errors import ImageWriteError, LossyFormat
 from kernelscope.base.text import enumerated
 from kernelscope.files.formats import writer_for
+from kernelscope.files.pictures.tiff_description import TIME_STEP
 from kernelscope.files.volumes import nifti, tiff_stack
 from kernelscope.files.volumes.folder import SLICE_WRITERS, is_slice, slice_files
 from kernelscope.files.volumes.volume_formats import WRITERS, VolumeWriter
@@ -131,6 +132,8 @@ def _record_of_volume(volume: Volume, path: Path) -> Record:
         ("the distance of voxels", volume.stated, writer.spacing),
         ("channel name", volume.channel.name, writer.channel),
         ("channel colour", volume.channel.colour, writer.channel),
+        ("further OME metadata", volume.channel.facts, writer.facts),
+        (TIME_STEP, volume.interval, writer.keeps_interval(volume)),
         ("orientation", volume.affine is not None, writer.place),
         ("position", volume.affine is not None, writer.place),
         ("the NIfTI header", isinstance(volume.header, nifti.NiftiHeader), writer.place),
