@@ -130,6 +130,8 @@ def test_the_scale_bar_has_a_round_length(
 def test_bars_have_three_values() -> None:
     assert described(-0.25, 0.25) == ("−0.25", "0", "0.25")
     assert described(0, 255) == ("0", "128", "255")
+    assert described(84.25, 1172.4) == ("84.2", "628", "1172")
+    assert described(-40000, 40000) == ("−40000", "0", "40000")
 
 
 # --- content ---

@@ -19,9 +19,14 @@ def test_the_command_for_a_large_file(qtbot: QtBot, window: MainWindow, tmp_path
         file = tifffile.FileHandle(handle, name="huge.tif")
         with tifffile.TiffWriter(file, bigtiff=True) as writer:
             writer.write(None, shape=(40, 9000, 9000), dtype=np.uint8, photometric="minisblack")
+    with tifffile.TiffWriter(tmp_path / "packed.tif") as writer:  # a small file of many pixels
+        strips = (b"" for _ in range(1))
+        writer.write(
+            strips, shape=(20000, 20000), dtype=np.uint8, compression="zlib", rowsperstrip=20000
+        )
     (tmp_path / "scan.zarr").mkdir()
     (tmp_path / "small.tif").write_bytes(b"II*\0")
-    for name in ("huge.tif", "scan.zarr", "small.tif"):
+    for name in ("huge.tif", "packed.tif", "scan.zarr", "small.tif"):
         window.file_dialogs.open(tmp_path / name)
         box = dialog(qtbot, window, ErrorDialog)
         shown = " ".join(label.text() for label in box.findChildren(QLabel))

@@ -405,3 +405,23 @@ def test_times_and_channels_have_a_bar_each(
     assert view.chosen_map is ColourMap.BLUE
     press(qtbot, window, "Alt+.")  # after the last time comes the first
     qtbot.waitUntil(lambda: shown(0, 0))
+
+
+@pytest.mark.parametrize(("name", "kind"), [("bold.nii.gz", "volumes"), ("c.ome.tif", "channels")])
+def test_one_of_several_is_saved_with_a_word(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, file: Path, name: str, kind: str
+) -> None:
+    if kind == "channels":
+        file = tmp_path / name
+        stacks = np.stack([voxels(n) for n in range(COUNT)])
+        tifffile.imwrite(
+            file, stacks, ome=True, photometric="minisblack", metadata={"axes": "CZYX"}
+        )
+    open_scan(qtbot, window, file)
+    said: list[str] = []
+    window.file_dialogs.announced.connect(said.append)
+    window.file_dialogs._write([window.session.volumes.part], tmp_path / f"one-{name}")
+    qtbot.waitUntil(lambda: any("Saved" in each for each in said))
+    assert said[-1].endswith(
+        f"It is one of the {COUNT} {kind} of the input; File > Batch filters all of them."
+    )

@@ -64,6 +64,10 @@ class ImageReadError(AppError):
     """A file that cannot be opened as an image."""
 
 
+class TooLarge(ImageReadError):
+    """A file with more pixels than are opened as a whole."""
+
+
 class SeveralVolumes(ImageReadError):
     """A file or folder with several volumes, and none was chosen.
 

@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base import memory
-from kernelscope.base.errors import AppError, ImageReadError, ImageWriteError, OutOfMemory
+from kernelscope.base.errors import (
+    AppError,
+    ImageReadError,
+    ImageWriteError,
+    OutOfMemory,
+    TooLarge,
+)
 from kernelscope.base.installed import missing_package, pip_command
 from kernelscope.images.image import MAX_SAMPLES, NOTHING, Metadata
 
@@ -143,6 +149,12 @@ class Unreadable(Exception):
         return ImageReadError(f"{title}: {cause}", self.hint)
 
 
+class TooManyPixels(Unreadable):
+    def of(self, title: str) -> ImageReadError:
+        error = super().of(title)
+        return TooLarge(error.message, error.hint)
+
+
 @contextmanager
 def named(title: str, what: str = "image") -> Iterator[None]:
     """Name the file in the reasons why it cannot be read."""
@@ -161,13 +173,13 @@ def check_size(width: int, height: int, samples: int = 1) -> None:
     if width < 1 or height < 1:
         raise Unreadable(f"the image has no pixels ({width}×{height}).")
     if width * height > MAX_PIXELS:
-        raise Unreadable(
+        raise TooManyPixels(
             f"its header claims {width}×{height} pixels, which is too large: "
             f"{width * height / 1e6:.4g} megapixels.",
             f"At most {MAX_PIXELS / 1e6:.4g} megapixels are opened; crop or scale it first.",
         )
     if width * height * samples >= MAX_SAMPLES:
-        raise Unreadable(
+        raise TooManyPixels(
             f"its header claims {width}×{height} pixels of {samples} samples each, which is too "
             f"large: {width * height * samples / 1e6:.4g} million samples.",
             f"Fewer than {MAX_SAMPLES / 1e6:.4g} million samples are opened.",

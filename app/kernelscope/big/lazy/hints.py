@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from kernelscope.base.errors import AppError, NoRoomToCompile, OutOfMemory
+from kernelscope.base.errors import AppError, NoRoomToCompile, OutOfMemory, TooLarge
 
 _LARGE = 2**30  # bytes of a file that may be too large for memory, or have too many samples
 
@@ -22,7 +22,7 @@ def blocks_mentioned(source: Path, way: str) -> Iterator[None]:
 
         with suppress(OSError, ValueError):
             lacks = isinstance(error, OutOfMemory) and not isinstance(error, NoRoomToCompile)
-            large = lacks or source.stat().st_size >= _LARGE
+            large = lacks or isinstance(error, TooLarge) or source.stat().st_size >= _LARGE
             if (large and is_tiff(source)) or is_zarr(source):
                 other = f"{error.hint} Or f" if error.hint else "F"
                 error.hint = f"{other}ilter it in blocks: {way}."

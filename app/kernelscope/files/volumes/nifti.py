@@ -23,7 +23,7 @@ from kernelscope.files.reading import open_file
 from kernelscope.files.volumes.raw_volume import RawVolume, choose, fill, spacing_of
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.lengths import is_length
-from kernelscope.images.volume import Spacing, Volume, check_shape
+from kernelscope.images.volume import Among, Spacing, Volume, check_shape
 
 FORMAT = Format("NIfTI", (".nii.gz", ".nii"))
 
@@ -136,7 +136,8 @@ def _decode(
     affine = _affine(header, notices)
     spacing = _spacing(header) if affine is None else spacing_of(affine)
     slope, intercept = _scaling(header)
-    scan = RawVolume(numbers, spacing, affine, notices, kept, slope, intercept)
+    among = (Among("V", index, count),) if count > 1 else ()
+    scan = RawVolume(numbers, spacing, affine, notices, kept, slope, intercept, among=among)
     return scan, (count - index - 1) * volume
 
 

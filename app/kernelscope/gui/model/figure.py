@@ -343,8 +343,13 @@ def scale_bar(picture: Picture, width: float, unit: str) -> tuple[float, str]:
     return length / whole * width, text
 
 
+def _short(value: float) -> str:
+    """Return three digits, and all of those before the point: ``1170``."""
+    return f"{value:.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
 def described(low: float, high: float) -> tuple[str, str, str]:
     values = (low, (low + high) / 2, high)
-    texts = ["0" if abs(each) < 1e-9 * (high - low) else f"{each:.3g}" for each in values]
+    texts = ["0" if abs(each) < 1e-9 * (high - low) else _short(each) for each in values]
     lowest, middle, highest = (text.replace("-", "−") for text in texts)
     return lowest, middle, highest

@@ -543,7 +543,9 @@ class VolumeSubject(Subject[Scan, Volume]):
                 own = [each for each in regions if each.plane == planes.index(plane)]
                 rows.append(of_slices(volumes, other, plane, index, shown, third, region, own))
             places = (f"{each.name.lower()} slice {position[each.axis] + 1}" for each in chosen)
-            caption = caption_of(result, judgement, enumerated(list(places), "and"))
+            place = enumerated(list(places), "and")
+            place = ", ".join(filter(None, (part.channel.name, place)))
+            caption = caption_of(result, judgement, place)
             return Figure(of_planes(rows), caption, unit, len(rows))
 
         return make

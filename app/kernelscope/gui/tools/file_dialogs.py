@@ -395,6 +395,16 @@ def _whole(path: Path, choice: _Choice) -> _Read:
         return first, replace(series, axes=first.among) if counted else series
 
 
+def _rest_of(image: Image | Volume) -> str:
+    """Return a notice if the file of a result has further volumes, which were not filtered."""
+    axes = image.among if isinstance(image, Volume) else ()
+    count = math.prod(axis.count for axis in axes)
+    if count < 2:
+        return ""
+    kind = "channels" if {axis.letter for axis in axes} == {"C"} else "volumes"
+    return f"It is one of the {count} {kind} of the input; File > Batch filters all of them."
+
+
 class Pictures(QObject):
     loaded = Signal(object)  # `Image or Volume`: A picture was opened or pasted, or a volume opened
     several = Signal(list)  # several files were chosen, dropped or pasted together
@@ -721,6 +731,7 @@ class Pictures(QObject):
                 for image, target in zip(images, targets, strict=True)
                 for notice in record_of(target, image).losses
             ]
+            notices += filter(None, map(_rest_of, images if len(images) == 1 else ()))
             if any(target.suffix.lower() in _JPEG for target in targets):
                 notices.append(f"JPEG quality {jpeg}, from Edit > Preferences.")
             self.announced.emit(
