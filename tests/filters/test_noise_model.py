@@ -225,6 +225,19 @@ def test_few_pixels_do_not_show_the_kind() -> None:
     assert not find_noise(noise[:, :, [0, 0, 0]]).sure
 
 
+@pytest.mark.parametrize(("name", "sigma", "sure"), [("chelsea", 5, False), ("chelsea", 20, True)])
+def test_sigma_is_not_sure_where_texture_leaves_it_open(
+    name: str, sigma: float, sure: bool
+) -> None:
+    picture = clean(name)
+    for seed in range(3):
+        noise = np.random.default_rng(seed).normal(0, sigma / 255, picture.shape)
+        found = find_noise((picture + noise).astype(F))
+        off = max(abs(each * 255 / sigma - 1) for each in found.sigmas)
+        assert (found.kind, found.sure) == (NoiseKind.WHITE, sure)
+        assert off < (0.05 if sure else 0.15)
+
+
 @pytest.mark.parametrize("exponent", [-66, 66])
 @pytest.mark.parametrize("make", [white, camera, blurred])
 def test_scale_does_not_matter(make: Callable[..., Picture], exponent: int) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,14 @@ _ARE_MIDDLE = (_BOTH >= _MIDDLE) & (_BOTH < _HIGH)
 _EVEN_ROWS = np.broadcast_to((np.arange(_SIDE) % 2 == 0)[:, None], _BOTH.shape)
 
 
+class Deviation(NamedTuple):
+    """The standard deviation of the noise of a channel, as a fraction of white."""
+
+    sigma: float
+    error: float = 0.0
+    """The relative standard error by the curves that fit as well: how much texture leaves open."""
+
+
 def flat_sigma(pixels: Pixels) -> float:
     """Return the standard deviation of the noise, as a fraction of white; the mean over channels.
 
@@ -82,13 +91,18 @@ def channel_sigmas(pixels: Pixels) -> list[float]:
 
     - `pixels`: shape (height, width, channels). Without alpha; uint8, uint16 or float32.
     """
-    return [_sigma(pixels[:, :, c : c + 1]) for c in range(pixels.shape[2])]
+    return [each.sigma for each in deviations(pixels)]
 
 
-def _sigma(pixels: Pixels) -> float:
+def deviations(pixels: Pixels) -> list[Deviation]:
+    """Return what `channel_sigmas` does, with errors."""
+    return [_deviation(pixels[:, :, c : c + 1]) for c in range(pixels.shape[2])]
+
+
+def _deviation(pixels: Pixels) -> Deviation:
     height, width, _ = pixels.shape
     if min(height, width) < _SIDE:
-        return estimate_sigma(_finite(pixels))
+        return Deviation(estimate_sigma(_finite(pixels)))
     white = white_level(pixels.dtype)
     views = np.lib.stride_tricks.sliding_window_view(pixels[:, :, 0], (_SIDE, _SIDE))
     step = 1
@@ -99,18 +113,18 @@ def _sigma(pixels: Pixels) -> float:
     # In units in which squares of any floats are held.
     largest = float(np.abs(blocks).max(initial=0))
     if len(blocks) < _FEWEST or not 0 < largest < math.inf:
-        return estimate_sigma(_finite(pixels))
+        return Deviation(estimate_sigma(_finite(pixels)))
     energies = np.square(_COSINES @ (blocks / np.float32(largest)) @ _COSINES.T)
     high, middle = _mean(energies, _ARE_HIGH), _mean(energies, _ARE_MIDDLE)
     groups = _grouped(middle)[:_QUIET]
     means = np.array([(high[group].mean(), middle[group].mean()) for group in groups])
-    found = _floor(means[:, 0], means[:, 1])
+    found, error = _floor(means[:, 0], means[:, 1])
     if found > _NOISY * means[0, 0]:
         by_halves, ratio = _by_halves(energies)
         if ratio > _TEXTURED:
             by_peakedness = np.clip(_by_peakedness(energies), _LEAST * found, found)
             found = (found * by_halves * by_peakedness) ** (1 / 3)
-    return math.sqrt(found) * largest / white
+    return Deviation(math.sqrt(found) * largest / white, error)
 
 
 def _mean(energies: NDArray[np.float32], frequencies: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -152,10 +166,10 @@ def _usable(blocks: Pixels, ends: Sequence[float]) -> NDArray[np.bool_]:
     return ~even
 
 
-def _floor(high: NDArray[np.float64], middle: NDArray[np.float64]) -> float:
-    """Return the s of the curve through some groups' energies."""
+def _floor(high: NDArray[np.float64], middle: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the s of the curve through some groups' energies, and the error of its root."""
     if high.min() <= 0:
-        return 0.0
+        return 0.0, 0.0
     floors = high[0] * _SHARES
     rest = (high - floors[:, None])[None]
     powers = np.maximum(middle - floors[:, None], 0)[None] ** _EXPONENTS[:, None, None]
@@ -167,7 +181,9 @@ def _floor(high: NDArray[np.float64], middle: NDArray[np.float64]) -> float:
     # Larger floors are likelier: of pure noise, all of h is s, and no curve fits badly.
     unlikely = unlikely - 2 * np.log(_SHARES)
     chances = np.exp((unlikely.min() - unlikely) / 2)
-    return float((chances * floors).sum() / chances.sum())
+    chances /= chances.sum()
+    floor = float((chances * floors).sum())
+    return floor, math.sqrt((chances * (floors - floor) ** 2).sum()) / floor / 2
 
 
 # Where there is more noise than texture ------------------------------------------------

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.filters.shared.flat_noise import COSINES, flat_sigma
+from kernelscope.filters.shared.flat_noise import COSINES, deviations
 from kernelscope.schema.samples import Pixels, white_level
 
 Numbers = NDArray[np.float64]
@@ -62,7 +62,7 @@ class NoiseModel:
     spectra: Numbers | None = None
     """Shape (planes, 8, 8). Of correlated noise: its power in each frequency (y, x) of a block,
     divided by the mean of these. Three channels have their opponent planes, see `opponents`."""
-    sure: bool = True  # whether another kind is unlikely
+    sure: bool = True  # whether another kind, and another sigma of white noise, are unlikely
 
     @property
     def sigma(self) -> float:
@@ -180,9 +180,11 @@ def find_noise(pixels: Pixels, kind: NoiseKind | None = None) -> NoiseModel:
 
 
 def _white(pixels: Pixels) -> NoiseModel:
-    sigmas = tuple(flat_sigma(pixels[..., c : c + 1]) for c in range(pixels.shape[2]))
+    found = deviations(pixels)
+    sigmas = tuple(each.sigma for each in found)
     if all(math.isfinite(sigma) for sigma in sigmas):
-        return NoiseModel(NoiseKind.WHITE, sigmas)
+        sure = max(each.error for each in found) < _OPEN
+        return NoiseModel(NoiseKind.WHITE, sigmas, sure=sure)
     return NoiseModel(NoiseKind.WHITE, tuple(0.0 for _ in sigmas), sure=False)
 
 
@@ -238,6 +240,12 @@ that was combined of several shots 3.4."""
 _HIDDEN = 10
 """White noise is not sure where middle frequencies have this many times the power of the highest
 even in flat blocks: that may be texture, or noise that scaling or demosaicing made smooth."""
+
+_OPEN = 0.04
+"""Sigma is not sure either from such a relative error in a channel on. Of 345 channels of 13
+pictures with white noise of sigma 5 to 50 of 255, it is larger in 16: all at sigma 5 but for three
+of grass at 10. Among them are all whose estimate is off by more than 5 %, but where the picture has
+noise of its own."""
 
 _ENOUGH, _FEW_CLIPPED = 256, 0.1
 """With fewer blocks of which no sample is clipped, blocks count of which this share is."""
