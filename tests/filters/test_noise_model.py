@@ -15,7 +15,7 @@ from scipy.ndimage import convolve, gaussian_filter
 from scipy.stats import norm, poisson
 from skimage import data
 
-from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel, find_noise
+from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel, find_noise, opponents
 from kernelscope.filters.shared.stabilise import NOISE_STEPS, Stabiliser, stabiliser
 
 F = np.float32
@@ -52,9 +52,12 @@ def demosaiced(picture: Picture, photons: float) -> Picture:
     linear = (random.poisson(linear * photons) + random.normal(0, 2, linear.shape)) / photons
     y, x = np.indices(linear.shape[:2]) % 2
     sites = np.stack([(y == 0) & (x == 0), y != x, (y == 1) & (x == 1)], -1)
-    mask = np.array([[1, 2, 1], [2, 4, 2], [1, 2, 1]])[..., None] / 4
-    shares = convolve(sites * 1.0, mask, mode="mirror")
-    return np.clip(convolve(linear * sites, mask, mode="mirror") / shares, 0, 1) ** (1 / 2.2)
+    others, green = [[1, 2, 1], [2, 4, 2], [1, 2, 1]], [[0, 1, 0], [1, 4, 1], [0, 1, 0]]
+    masks = np.stack([others, green, others], -1) / 4
+    planes = [
+        convolve(linear[..., c] * sites[..., c], masks[..., c], mode="mirror") for c in range(3)
+    ]
+    return np.clip(np.stack(planes, -1), 0, 1) ** (1 / 2.2)
 
 
 def in_type(samples: Picture, dtype: Any) -> Picture:
@@ -100,8 +103,19 @@ def test_noise_of_demosaiced_photos_is_correlated(picture: str, photons: float) 
     found = find_noise(photo)
     assert found.kind == NoiseKind.CORRELATED
     without = in_type(demosaiced(clean(picture), 1e9), np.uint8)
-    actual = float((photo / 255 - without / 255).std())
-    assert found.sigma == pytest.approx(actual, rel=0.45)  # near black there is most of it
+    noise = np.moveaxis(photo / 255 - without / 255, 2, 0)
+    assert found.sigma == pytest.approx(noise.std(), rel=0.45)  # near black there is most of it
+    assert found.spectra is not None
+    planes = found.sigma * np.sqrt(found.spectra.mean((1, 2)))
+    np.testing.assert_allclose(planes, opponents(noise).std((1, 2)), rtol=0.45)
+
+
+@pytest.mark.parametrize("picture", ["chelsea", "immunohistochemistry", "coffee", "retina"])
+def test_texture_of_demosaiced_photos_is_not_taken_for_noise(picture: str) -> None:
+    """It is as smooth as their noise, but in the difference of green and the other colours."""
+    found = find_noise(in_type(demosaiced(clean(picture), 1e9), np.uint8))
+    assert found.kind == NoiseKind.WHITE
+    assert found.sigma < 0.5 / 255
 
 
 @pytest.mark.parametrize("picture", ["coffee", "chelsea", "immunohistochemistry", "moon", "brick"])

@@ -161,8 +161,9 @@ def find_noise(pixels: Pixels, kind: NoiseKind | None = None) -> NoiseModel:
         found = _correlated(measured, 0 if kind is not None else _COLOURED)
         if found is not None or kind is not None:
             return found or _white(pixels)
-        found = _correlated([each.typical or each for each in measured], _EVIDENT)
-        if found is not None:
+        typical = [each.typical or each for each in measured]
+        found = _correlated(typical, _EVIDENT)
+        if found is not None and _is_in_all(typical):
             return replace(found, sure=False)
     found = _camera(blocks, clips, must=kind is not None)
     if found is not None:
@@ -237,6 +238,11 @@ _DEMOSAICED = 2.9
 darktable developed 3.3 to 4.2; ten pictures, with white noise and without, up to 2.6, and one
 that was combined of several shots 3.4."""
 
+_IN_ALL = 4.0
+"""So many times in all planes, where texture may be taken for noise: photos with noise that were
+demosaiced 4.6 to 11, with texture and little noise or none 1.3 to 3.4 in the difference of green
+and the others."""
+
 _HIDDEN = 10
 """White noise is not sure where middle frequencies have this many times the power of the highest
 even in flat blocks: that may be texture, or noise that scaling or demosaicing made smooth."""
@@ -294,13 +300,12 @@ def _spectra(blocks: NDArray[np.float32], clips: bool, parts: int) -> list[_Spec
 def _correlated(measured: Sequence[_Spectrum], least: float) -> NoiseModel | None:
     """Return correlated noise, unless it is white in all planes.
 
-    - `least`: ratio for each unit of the spread from which on it is not; 0 if it never is.
+    - `least`: ratio for each unit of the spread from which on it is not; 0 if it never is. Where
+      one plane shows that, others are judged by `_COLOURED`.
     """
-    if not measured:
+    if not measured or (least and not any(each.is_coloured(least) for each in measured)):
         return None
-    found = [not least or each.is_coloured(least) for each in measured]
-    if not any(found):
-        return None
+    found = [not least or each.is_coloured(min(least, _COLOURED)) for each in measured]
     common = np.mean(
         [each.power for each, is_one in zip(measured, found, strict=True) if is_one], 0
     )
@@ -325,7 +330,11 @@ def _correlated(measured: Sequence[_Spectrum], least: float) -> NoiseModel | Non
 
 def _is_demosaiced(measured: Sequence[_Spectrum]) -> bool:
     shares = sorted(each.ratio / each.spread for each in measured)
-    return len(shares) == 3 and shares[1] > _DEMOSAICED
+    return len(shares) == 3 and shares[1] > _DEMOSAICED and _is_in_all(measured)
+
+
+def _is_in_all(measured: Sequence[_Spectrum]) -> bool:
+    return all(each.ratio > _IN_ALL for each in measured)
 
 
 def _unclipped(blocks: NDArray[np.float32], clips: bool) -> NDArray[np.float32]:
