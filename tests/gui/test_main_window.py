@@ -311,7 +311,7 @@ def test_formats_are_offered_and_lose_nothing_without_a_word(
     load(qtbot, window, tmp_path / "tagged.png")
     run(qtbot, window)
     for name, more in (
-        ("a.jpg", ""),
+        ("a.jpg", "  JPEG quality 95, from Edit > Preferences."),
         ("a.pgm", "  a.pgm is saved without resolution of the input."),
     ):
         press(qtbot, window, "Ctrl+S")
