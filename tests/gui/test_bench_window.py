@@ -454,8 +454,8 @@ def test_series_of_levels_are_in_the_order_of_the_ladder() -> None:
     rows.append(replace(rows[-1], level="constant"))
     drawn = chart(Plot.BARS, Selection(), rows, waiting=False)
     assert [each.name.partition(" ")[2] for each in drawn.series] == [
-        *("serial", "parallel", "single-block"),
-        *("global", "selection", "constant", "texture"),
+        *("serial", "parallel", "single block"),
+        *("global memory", "selection", "constant memory", "texture"),
     ]
 
 
