@@ -31,7 +31,6 @@ from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.parts import Index, dressed, in_column, plain_tip, text_label
 from kernelscope.gui.widgets.theme import icon
 from kernelscope.gui.widgets.tiles import (
-    Index,
     Tile,
     TileDelegate,
     TileLine,
