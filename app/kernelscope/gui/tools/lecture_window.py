@@ -79,7 +79,7 @@ from kernelscope.teach.lecture.parts import HEIGHT, WIDTH, credits, quote
 WAITING = "The picture of this page is being made…"
 
 
-_WIDEST = 800  # pixels of a drawing that the text beside it leaves on a screen of 1280
+_WIDEST = 820  # pixels of a drawing that the text beside it leaves on a screen of 1280
 
 _GROWN = 1.25
 """How much larger letters of a drawing can be while its lines keep apart."""
@@ -312,6 +312,8 @@ class LectureWindow(ToolWindow):
         if sheet != self.styleSheet():
             self.setStyleSheet(sheet)
         self.view.show_letters(stylist().appearance.scale)
+        bar = self._area.verticalScrollBar().sizeHint().width()
+        self._area.setMinimumWidth(min(self.view.minimumWidth() + bar, _WIDEST))
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
@@ -334,6 +336,7 @@ class LectureWindow(ToolWindow):
         self._sources = text_label("", "lectureSources", "note", selectable=True)
         self._about = text_label("", "lectureAbout", "note", plain=True, selectable=True)
         self.view = DrawingView(self)
+        self._area = dressed(QScrollArea(), "lectureDrawingArea", "Drawing of the page")
 
     def _lay_out(self) -> None:
         self._count = push_button(
@@ -353,12 +356,11 @@ class LectureWindow(ToolWindow):
         right = QWidget(self)
         controls = in_row((self._form, 1))  # beside the drawing that they change, never scrolled
         controls.addWidget(self._count, 0, Qt.AlignmentFlag.AlignBottom)
-        drawing = dressed(QScrollArea(), "lectureDrawingArea", "Drawing of the page")
+        drawing = self._area
         drawing.setWidgetResizable(True)
         drawing.setFrameShape(QScrollArea.Shape.NoFrame)
         drawing.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the drawing has it, and hands on its keys
         drawing.setWidget(self.view)
-        drawing.setMinimumWidth(min(self.view.minimumWidth(), _WIDEST))
         in_column((drawing, 1), controls, self._about, of=right)
         parts = tool_splitter(area, right, sizes=(470, 700), stretch=(2, 3))
         in_column(self._title, (parts, 1), self._bar(), of=self)
