@@ -594,7 +594,10 @@ def test_what_was_estimated_is_known() -> None:
     ):
         given = SPEC.validate({"sigma_from": sigma_from, "sigma": (3.0,)})
         resolved = SPEC.resolve(source, given)
-        assert SPEC.estimates(given, resolved) == ({"sigma": resolved["sigma"]} if known else {})
+        sigma = {"sigma": resolved["sigma"]} if known else {}
+        assert SPEC.estimates(given, resolved) == {"noise": "rician"} | sigma
+        chosen = SPEC.validate(given | {"noise": "rician"})
+        assert SPEC.estimates(chosen, SPEC.resolve(source, chosen)) == sigma
     text = SPEC.describe(SPEC.defaults(), {"sigma": (4.98761, 5.0)})
     assert text.endswith("sigma from volume, estimated sigma 4.988, 5, beta 1")
     assert "sigma 3, beta" in SPEC.describe(SPEC.validate({"sigma_from": "given", "sigma": 3}))
@@ -664,13 +667,15 @@ def test_negative_voxels_have_gaussian_noise(sigma_from: str, offset: float) -> 
     )
 
 
-def test_the_kind_of_noise_that_was_found_is_named() -> None:
-    volume = Volume.from_array(np.full((4, 9, 9), -1000, np.int16), "ct")
+@pytest.mark.parametrize(("value", "kind"), [(-1000, "Gaussian"), (1000, "Rician")])
+def test_the_kind_of_noise_that_was_found_is_named(value: int, kind: str) -> None:
+    volume = Volume.from_array(np.full((4, 9, 9), value, np.int16), "ct")
     request = Request.create(Scan((volume,)), "mri_nlm", {"search_radius": 1})
     result = execute(request, {"cpu": CpuBackend()})
-    assert "MRI NLM: noise is gaussian, as the data have it." in result.notices
+    assert f"MRI NLM: noise is {kind}, as the data have it." in result.notices
+    assert f"estimated noise {kind}" in result.settings
     assert result.output.samples[0].dtype == np.int16
-    assert (result.output.samples[0] == -1000).all()
+    assert (result.output.samples[0] == value).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.uint16])

@@ -170,10 +170,8 @@ def estimate_notices(request: Request, estimates: Mapping[str, Any]) -> tuple[st
     for name, estimate in estimates.items():
         parameter = request.step.filter.parameter(name)
         if isinstance(estimate, str):
-            sentences.append(
-                f"{request.step.filter.name}: {parameter.label.lower()} is {estimate}, "
-                "as the data have it."
-            )
+            found = f"{parameter.label.lower()} is {parameter.caption(estimate)}"
+            sentences.append(f"{request.step.filter.name}: {found}, as the data have it.")
             continue
         text = parameter.format(rounded(estimate)) + parameter.behind(estimate)
         if len(request.source.titles) > 1:

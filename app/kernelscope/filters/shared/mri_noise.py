@@ -223,8 +223,7 @@ def measure(
 
 
 def estimates(given: Mapping[str, Any], resolved: Mapping[str, Any]) -> Mapping[str, Any]:
-    unexpected = given["noise"] == "auto" and resolved["noise"] != "rician"
-    noise = {"noise": resolved["noise"]} if unexpected else {}
+    noise = {"noise": resolved["noise"]} if given["noise"] == "auto" else {}
     sigma = {"sigma": resolved["sigma"]} if given["sigma_from"] == "volume" else {}
     return noise | sigma
 
