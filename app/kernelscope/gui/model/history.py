@@ -238,7 +238,10 @@ class History(Generic[Opened, Part]):
 
     @property
     def sizes(self) -> dict[int, int]:
-        return sizes_of(each for moment in self._moments for each in moment.kept())
+        kept: list[Source | Volume] = []
+        for moment in self._moments:
+            kept += moment.kept()
+        return sizes_of(kept)
 
     @property
     def bytes(self) -> int:
