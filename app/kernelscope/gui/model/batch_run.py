@@ -260,6 +260,12 @@ class BatchOrder:
     settings: BatchSettings
     resumes: bool = True
     """Go on where an earlier batch stopped; a journal of one is forgotten otherwise."""
+    quality: int | None = None
+    """That of a JPEG; None for the usual one, of which journals say nothing."""
+
+    @property
+    def handling(self) -> Handling:
+        return Handling(lossy=self.settings.lossy, quality=self.quality)
 
     def same_work(self, other: BatchOrder | None) -> bool:
         """Return whether `other` would make the same results in the same folder."""
@@ -279,7 +285,12 @@ class BatchRun:
         """Run the batch on this thread; raises `AppError` for its journal or folder."""
         order, settings = self.order, self.order.settings
         journal = Journal(
-            order.out, order.recipe, resume=order.resumes, anew=not order.resumes, hints=HINTS
+            order.out,
+            order.recipe,
+            resume=order.resumes,
+            anew=not order.resumes,
+            handling=order.handling,
+            hints=HINTS,
         )
 
         def begun(item: Item, stage: FileState) -> None:
@@ -291,7 +302,7 @@ class BatchRun:
                 order.items,
                 self._backends,
                 RunOptions(device=settings.device),
-                handling=Handling(lossy=settings.lossy),
+                handling=order.handling,
                 overwrite=settings.replaces,
                 costs=self._costs,
                 hints=HINTS,

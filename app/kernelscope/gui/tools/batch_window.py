@@ -64,6 +64,7 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.files import READABLE, WRITABLE, read_image, read_recipe
+from kernelscope.files.pictures.pillow import JPEG_QUALITY as USUAL_QUALITY
 from kernelscope.files.volumes import (
     READABLE_VOLUMES,
     WRITABLE_VOLUMES,
@@ -85,6 +86,7 @@ from kernelscope.gui.model.batch_run import (
 )
 from kernelscope.gui.model.gallery import thumbnail
 from kernelscope.gui.tools.file_dialogs import folder_for, name_filter
+from kernelscope.gui.tools.preferences import jpeg_quality
 from kernelscope.gui.widgets import messages, theme
 from kernelscope.gui.widgets.form import Form, Listed, Text, Tick
 from kernelscope.gui.widgets.parts import (
@@ -737,9 +739,11 @@ class BatchWindow(ToolWindow):
             return
         settings = replace(self.form.settings(), device=self.form.device)
         items = tuple(row.item for row in self.queue.rows)
-        order = BatchOrder(recipe, items, folder, settings, resumes=not settings.replaces)
+        quality = jpeg_quality(self._settings)
+        own = quality if quality != USUAL_QUALITY else None
+        order = BatchOrder(recipe, items, folder, settings, not settings.replaces, own)
         if order.same_work(self._stopped):
-            order = BatchOrder(recipe, items, folder, settings, resumes=True)
+            order = replace(order, resumes=True)
         run = self._run = BatchRun(order, self._backends, self._costs)
         self._stopped = None
         self.only_failed.setChecked(False)
