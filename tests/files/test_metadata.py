@@ -292,7 +292,41 @@ class TestXmp:
             image = read_image(path)
             assert image.pixels.shape == (6, 4, 3)
             assert "Turned upright, as the camera was held." in image.notices
-            assert image.metadata.others == ("XMP data",)
+            assert image.metadata.xmp == text.replace(b"6", b"1")
+            assert image.metadata.others == ()
+
+    RATED = b'<rdf:Description tiff:Orientation="1" xmp:Rating="4" dc:rights="\xc2\xa9 me"/>'
+
+    @pytest.mark.parametrize("suffix", [".jpg", ".png", ".webp"])
+    def test_ratings_and_rights_are_kept(self, tmp_path, suffix):
+        (path,) = {*self.write(tmp_path / f"a{suffix}", self.RATED)}
+        image = read_image(path)
+        for target in ("b.jpg", "b.png", "b.webp"):
+            write_image(image, tmp_path / target)
+            assert read_image(tmp_path / target).metadata.xmp == self.RATED
+            assert "XMP data" not in record_of(tmp_path / target, image).lost
+        with PIL.Image.open(tmp_path / "b.png") as written:
+            assert written.info["xmp"] == self.RATED, "also for other programs"
+        for target in ("b.tif", "b.bmp"):
+            assert "XMP data" in record_of(tmp_path / target, image).lost
+
+    @pytest.mark.parametrize(
+        ("xmp", "kept"), [(b"x" * 65_000, True), (b"x" * 65_001, False), (b"a\0b", False)]
+    )
+    def test_what_no_segment_or_text_can_hold_is_lost_with_a_word(self, tmp_path, xmp, kept):
+        image = replace(picture(np.zeros((4, 6, 3), np.uint8)), metadata=Metadata(xmp=xmp))
+        for name in ("a.jpg", "a.png"):
+            write_image(image, tmp_path / name)
+            assert (read_image(tmp_path / name).metadata.xmp == xmp) is kept
+            assert ("XMP data" in record_of(tmp_path / name, image).lost) is not kept
+
+    def test_a_packet_in_several_segments_is_no_whole_one(self, tmp_path):
+        (path,) = self.write(tmp_path / "a.jpg", self.RATED)
+        data, more = path.read_bytes(), b"http://ns.adobe.com/xmp/extension/\0" + bytes(40)
+        path.write_bytes(data[:2] + struct.pack(">BBH", 255, 0xE1, 2 + len(more)) + more + data[2:])
+        image = read_image(path)
+        assert image.metadata.xmp == self.RATED
+        assert record_of(tmp_path / "b.jpg", image).lost == ("further XMP data",)
 
     @pytest.mark.parametrize(("held", "shape"), [(1, (4, 6, 3)), (3, (4, 6, 3)), (8, (6, 4, 3))])
     @pytest.mark.parametrize("suffix", [".jpg", ".png", ".webp"])

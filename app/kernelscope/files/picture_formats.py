@@ -25,10 +25,10 @@ from kernelscope.images.image import DTYPES, Image, Metadata
 from kernelscope.images.source import UNKNOWN_CHANNEL
 
 _UINT8, _UINT16, _FLOAT32 = DTYPES
-_EVERYTHING = frozenset({"profile", "resolution", "exif"})
+_EVERYTHING = frozenset({"profile", "resolution", "exif", "xmp"})
 
-_MAX_EXIF = 65_000
-"""Largest block of EXIF data in bytes, a little less than a segment of a JPEG file holds.
+_MAX_SEGMENT = 65_000
+"""Largest block of EXIF or XMP data in bytes, a little less than a segment of a JPEG file holds.
 The same for all formats, so that they keep the same data."""
 
 
@@ -88,12 +88,15 @@ class Writer:
         colour = not self.grey or (self.colour and not image.is_grey)
         least, most = self.resolutions
         exif = b""
-        if "exif" in self.beside and 0 < len(found.exif) <= _MAX_EXIF:
+        if "exif" in self.beside and 0 < len(found.exif) <= _MAX_SEGMENT:
             exif = stamped(found.exif, image.width, image.height)
         if exif and "channel" in self.beside:
             described = self.format.suffixes == OME_SUFFIXES or found.channel != UNKNOWN_CHANNEL
             is_big = tiff.is_big(image.planes.nbytes)
             exif = b"" if is_big else tiff_exif.fitting(exif, described=described)
+        keeps_xmp = (
+            "xmp" in self.beside and len(found.xmp) <= _MAX_SEGMENT and b"\0" not in found.xmp
+        )
         return Metadata(
             found.profile
             if "profile" in self.beside and found.profile[16:20] == (b"RGB " if colour else b"GRAY")
@@ -107,6 +110,7 @@ class Writer:
             channel=found.channel if "channel" in self.beside else UNKNOWN_CHANNEL,
             chunks=found.chunks if "chunks" in self.beside else (),
             nodata=found.nodata if "nodata" in self.beside else None,
+            xmp=found.xmp if keeps_xmp else b"",
         )
 
 
@@ -188,7 +192,7 @@ FORMATS = (
             Writer(
                 Format("WebP", (".webp",)),
                 pillow.encode_webp,
-                beside=frozenset({"profile", "exif"}),
+                beside=frozenset({"profile", "exif", "xmp"}),
                 grey=False,
                 alpha=True,
                 max_side=16383,

@@ -71,6 +71,7 @@ def record_of_image(image: Image, path: Path) -> Record:
         ("colour profile", before.profile, after.profile),
         ("resolution", before.resolution, after.resolution),
         *((name, True, name in parts_of(after.exif)) for name in parts_of(before.exif)),
+        ("XMP data", before.xmp, after.xmp),
         ("channel name", before.channel.name, after.channel.name),
         ("channel colour", before.channel.colour, after.channel.colour),
         ("further OME metadata", before.channel.facts, path.name.lower().endswith(OME_SUFFIXES)),

@@ -34,12 +34,13 @@ class Metadata:
     resolution: tuple[float, float] | None = None  # pixels per inch along x and y
     exif: bytes = b""  # EXIF data from their TIFF header on, of a picture that stands upright
     others: tuple[str, ...] = ()
-    """Names of further content that is lost when the picture is saved: "XMP data"."""
+    """Names of further content that is lost when the picture is saved: "a comment"."""
     channel: Channel = UNKNOWN_CHANNEL  # the channel of a microscope
     chunks: tuple[tuple[str, bytes], ...] = ()
     """Name and content of chunks of a PNG that state its colours, such as ``cICP``."""
     nodata: float | None = None
     """The number that stands for unknown samples in the file, as GDAL marks them."""
+    xmp: bytes = b""  # XMP packet, of a picture that stands upright: ratings, keywords, rights
     wide: bool = False
     """The file has 64-bit floats, and so do results; samples are those of 32 bits."""
 

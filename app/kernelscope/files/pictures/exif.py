@@ -71,9 +71,7 @@ def describe(
     if valid_orientation(orientation) != orientation:  # EXIF gives no valid orientation
         orientation = xmp_orientation(xmp)
     result.orientation = valid_orientation(orientation)
-    if xmp:
-        others = (*others, "XMP data")
-    result.metadata = Metadata(profile, resolution, exif, others)
+    result.metadata = Metadata(profile, resolution, exif, others, xmp=_upright(xmp))
     return result
 
 
@@ -126,6 +124,11 @@ def xmp_orientation(data: bytes) -> int:
     """
     found = _XMP_ORIENTATION.search(data)
     return int(found[1]) if found else 1
+
+
+def _upright(xmp: bytes) -> bytes:
+    """Return an XMP packet for a picture that was turned upright."""
+    return _XMP_ORIENTATION.sub(lambda found: found[0].replace(found[1], b"1"), xmp)
 
 
 def valid_orientation(value: object) -> int:

@@ -57,6 +57,7 @@ _FRAMES = {
 
 _JFIF_PER_INCH = {1: 1.0, 2: 2.54}
 _XMP = b"http://ns.adobe.com/xap/1.0/\0"
+_MORE_XMP = b"http://ns.adobe.com/xmp/extension/\0"
 _PROFILE = b"ICC_PROFILE\0"
 
 
@@ -278,6 +279,8 @@ def _take(found: _Segments, marker: int, content: bytes) -> None:
         found.exif = found.exif or content
     elif marker == _APP1 and content.startswith(_XMP):
         found.xmp = found.xmp or content[len(_XMP) :]
+    elif marker == _APP1 and content.startswith(_MORE_XMP):
+        found.others.append("further XMP data")
     elif marker == _APP2 and content.startswith(_PROFILE):
         found.profile[int.from_bytes(content[12:13], "big")] = content[14:]
     elif marker == _COMMENT:

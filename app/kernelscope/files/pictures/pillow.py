@@ -118,6 +118,8 @@ def _encode(pixels: NDArray[Any], metadata: Metadata, **options: Any) -> bytes:
         options["icc_profile"] = metadata.profile
     if metadata.exif:
         options["exif"] = b"Exif\0\0" + metadata.exif
+    if metadata.xmp:
+        options["xmp"] = metadata.xmp
     if metadata.resolution:
         options["dpi"] = metadata.resolution
     elif options["format"] == "BMP":

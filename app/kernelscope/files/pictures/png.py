@@ -208,6 +208,8 @@ def encode(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
     extra += [_chunk(kind.encode(), content) for kind, content in metadata.chunks]
     if metadata.exif:
         extra.append(_chunk(b"eXIf", metadata.exif))
+    if metadata.xmp:
+        extra.append(_chunk(b"iTXt", _XMP + b"\0\0\0\0" + metadata.xmp))
     # The codec's own guess of the size is too small for noise, and for narrow pictures: a row has
     # a byte more, deflate takes up to 9 bits for 8, and each 8 KiB are a chunk.
     room = bytearray(2 * (pixels.nbytes + len(pixels)) + 2**16)
