@@ -372,7 +372,9 @@ def test_times_and_channels_have_a_bar_each(
 
     assert (bar.text, channels.text) == ("Time  1 / 3", "Channel  1 / 2  DAPI")
     assert view.chosen_map is ColourMap.BLUE
-    channels.chosen.emit(1)
+    assert child(window, QToolButton, "playVolumesButton").isVisible()
+    assert not channels.findChild(QToolButton, "playChannelsButton").isVisible()
+    child(window, Slider, "channelStepSlider").setValue(1)
     qtbot.waitUntil(lambda: shown(0, 1))
     qtbot.waitUntil(lambda: channels.text == "Channel  2 / 2  RFP")
     assert bar.text == "Time  1 / 3"
@@ -397,7 +399,7 @@ def test_times_and_channels_have_a_bar_each(
     qtbot.waitUntil(lambda: shown(2, 1))
     qtbot.waitUntil(lambda: np.array_equal(view.look.beside[0][0].voxels, stacks[2, 0]))
     assert view.look.beside[0][1].colour_map is ColourMap.BLUE
-    channels.chosen.emit(0)
+    child(window, Slider, "channelStepSlider").setValue(0)
     qtbot.waitUntil(lambda: shown(2, 0))
     ((volume, display),) = view.look.beside
     assert np.array_equal(volume.voxels, stacks[2, 1])

@@ -160,16 +160,19 @@ class VolumeStepBar(QWidget):
     chosen = Signal(int)  # show the volume at this index
     played = Signal(bool)  # show one after the other, or stop doing so
 
-    def __init__(self, composite: QAction, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, composite: QAction, parent: QWidget | None = None, *, beside_times: bool = False
+    ) -> None:
+        """`beside_times`: it is for channels only, and keys and playing are of another bar."""
         super().__init__(parent)
-        self.setObjectName("volumeSteps")
+        name = "channel" if beside_times else "volume"
+        self.setObjectName(f"{name}Steps")
         set_help(self, "volumes#volumes-of-a-file")
-        self._label = dressed(QLabel(self), "volumeStep")
-        self._slider = dressed(
-            Slider(self), "volumeStepSlider", tip="Full stop and comma step forwards and backwards"
-        )
+        self._label = dressed(QLabel(self), f"{name}Step")
+        tip = "" if beside_times else "Full stop and comma step forwards and backwards"
+        self._slider = dressed(Slider(self), f"{name}StepSlider", tip=tip)
         self._label.setBuddy(self._slider)
-        self._play = dressed(QToolButton(self), "playVolumesButton")
+        self._play = dressed(QToolButton(self), f"play{name.capitalize()}sButton")
         self._play.setCheckable(True)
         self._play.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._composite = action_button(composite)  # for channels
@@ -178,6 +181,7 @@ class VolumeStepBar(QWidget):
         self._slider.valueChanged.connect(self.chosen)
         self._play.toggled.connect(self._on_toggled)
         self._on_toggled(False)
+        self._play.setVisible(not beside_times)
         self.hide()
 
     @property

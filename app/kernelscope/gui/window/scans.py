@@ -185,7 +185,7 @@ class VolumeSteps(QObject):
         """The file whose channels are drawn together, and those of the time in front by place."""
         self._wanted: int | None = None  # the place of the volume that is being read
         self.bar = VolumeStepBar(frame.actions_["composite"], self._page)
-        self.channel_bar = VolumeStepBar(frame.actions_["composite"], self._page)
+        self.channel_bar = VolumeStepBar(frame.actions_["composite"], self._page, beside_times=True)
         """Beside `bar`, which steps through the times then."""
         self._page.add_bar(self.bar)
         self._page.add_bar(self.channel_bar)
