@@ -236,6 +236,26 @@ def test_errors_are_in_units_of_the_voxels_and_psnr_knows_none(scale: int) -> No
     assert judged.psnr == pytest.approx(20, abs=1e-4)
 
 
+def test_the_object_has_a_psnr_without_the_air_around_it() -> None:
+    """By hand: errors of 1 inside and 5 outside, white 100."""
+    reference = np.zeros((2, 10, 10), np.float32)
+    reference[:, :6] = 100
+    judged = judge_volume(
+        reference + np.where(reference > 0, np.float32(1), np.float32(5)), reference
+    )
+    assert judged.psnr_inside == pytest.approx(40)
+    assert judged.psnr == pytest.approx(10 * math.log10(1e4 / (0.6 + 0.4 * 25)))
+    assert judged.describe().endswith(", PSNR inside 40.00 dB")
+
+    reference[:, :9] = 100  # a tenth is air, and then less than that
+    assert judge_volume(reference + 1, reference).psnr_inside == pytest.approx(40)
+    reference[0, 9, 0] = 1
+    assert judge_volume(reference + 1, reference).psnr_inside is None
+    reference[:] = 0
+    reference[0, 0, 0] = -1
+    assert judge_volume(reference + 1, reference).psnr_inside is None
+
+
 def test_black_volumes_and_small_slices() -> None:
     black = np.zeros((2, 3, 9), np.int16)
     judged = judge_volume(black + np.int16(2), black)

@@ -382,7 +382,7 @@ def _figures(result: Result) -> dict[str, Any]:
         found["quality"] = {
             name: {
                 key: None if value is None or not math.isfinite(value) else float(value)
-                for key in ("psnr", "ssim", "mse", "mae", "bias")
+                for key in ("psnr", "ssim", "mse", "mae", "bias", "psnr_inside")
                 if hasattr(quality, key)
                 for value in (getattr(quality, key),)
             }

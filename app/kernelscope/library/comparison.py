@@ -51,8 +51,8 @@ def quality(
     Returns
     -------
     Quality
-        With `psnr` in decibels, `ssim`, `mse`, `mae`, of volumes also `bias`; ``describe()`` has
-        them in words.
+        With `psnr` in decibels, `ssim`, `mse`, `mae`, of volumes also `bias`, and `psnr_inside`
+        where at least a tenth of the reference is 0; ``describe()`` has them in words.
 
     Raises
     ------

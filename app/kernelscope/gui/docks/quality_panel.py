@@ -180,12 +180,14 @@ _COLUMNS = ("Figure", "Input", "Output", "The output is")
 RESIDUAL = "Residual"
 RANGE = "Range"
 _FIGURES = ("PSNR", "SSIM", "MSE", "MAE")
+_MORE_IS_BETTER = ("PSNR", "PSNR inside", "SSIM")
 _HELP = {
     "PSNR": "Peak signal-to-noise ratio: more is better, equal pictures have ∞ dB",
     "SSIM": "Structural similarity: 1 for equal pictures",
     "MSE": "Mean squared difference: less is better",
     "MAE": "Mean absolute difference: less is better",
     "bias": "Mean difference: above 0 where it is too bright, 0 is best",
+    "PSNR inside": "PSNR where the reference is not 0: of a head without the air around it",
     RANGE: "Black and white of the reference, whose distance is the peak of PSNR and SSIM",
     RESIDUAL: "Correlation of neighbours in what was removed: 0 for white noise alone, above where "
     "structure went with it or the noise is correlated, below where noise stayed",
@@ -376,16 +378,20 @@ def _figures(quality: Quality | None) -> dict[str, str]:
     return figures
 
 
+def _attribute(name: str) -> str:
+    return name.lower().replace(" ", "_")
+
+
 def improvement(name: str, before: Quality, after: Quality) -> float:
     """Return by how much a figure became better; negative if it became worse."""
-    first, second = (getattr(quality, name.lower()) for quality in (before, after))
+    first, second = (getattr(quality, _attribute(name)) for quality in (before, after))
     if first is None or second is None or first == second:  # also infinite ones
         return 0.0
-    return float(second - first if name in ("PSNR", "SSIM") else abs(first) - abs(second))
+    return float(second - first if name in _MORE_IS_BETTER else abs(first) - abs(second))
 
 
 def _verdict(name: str, before: Quality, after: Quality, gain: float) -> str:
-    if getattr(before, name.lower()) is None:
+    if getattr(before, _attribute(name)) is None:
         return ""
     if gain == 0:
         return "equal"
@@ -393,7 +399,7 @@ def _verdict(name: str, before: Quality, after: Quality, gain: float) -> str:
     if math.isinf(size):
         return word
     match name:
-        case "PSNR":
+        case "PSNR" | "PSNR inside":
             return f"{word} by {size:.2f} dB"
         case "SSIM":
             return f"{word} by {size:.4f}"

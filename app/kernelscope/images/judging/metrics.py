@@ -204,6 +204,9 @@ def add_similarities(first: Any, second: Any, c1: Any, c2: Any, totals: Any) -> 
         add_row_similarities(windows, c1, c2, totals)
 
 
+_LEAST_AIR = 0.1  # share of voxels of 0 from which on the others have a figure of their own
+
+
 @dataclass(frozen=True)
 class VolumeQuality(Quality):
     """How far a volume is from its reference.
@@ -213,9 +216,14 @@ class VolumeQuality(Quality):
     """
 
     bias: Number = 0.0  # mean difference, positive where the volume is brighter than the reference
+    psnr_inside: Number | None = None
+    """PSNR where the reference is not 0: of a head without its air. None if little of it is 0."""
 
     def figures(self) -> tuple[tuple[str, str], ...]:
-        return (*super().figures(), ("bias", f"{self.bias:+.4g}"))
+        found = (*super().figures(), ("bias", f"{self.bias:+.4g}"))
+        if self.psnr_inside is None:
+            return found
+        return (*found, ("PSNR inside", f"{self.psnr_inside:.2f} dB"))
 
 
 def judge_volume(
@@ -242,9 +250,15 @@ def judge_volume(
         levels = levels_from(float(reference.min()), float(reference.max()))
     white = levels.span
     slices, biases = [], []
+    inside = np.count_nonzero(reference)
+    has_air = levels.black == 0 and 0 < inside <= (1 - _LEAST_AIR) * reference.size
+    squares = 0.0
     for plane, other in zip(voxels, reference, strict=True):
         slices.append(judge(_picture(plane, white), _picture(other, white), check, levels=UNIT))
         biases.append(float(plane.mean(dtype=np.float64) - other.mean(dtype=np.float64)))
+        if has_air:
+            change = plane.astype(np.float64) - other
+            squares += float(np.square(change[other != 0]).sum())
     mse = fmean(each.mse for each in slices)
     similarities = [each.ssim for each in slices if each.ssim is not None]
     return VolumeQuality(
@@ -255,6 +269,7 @@ def judge_volume(
         white,
         levels.black,
         fmean(biases),
+        10 * math.log10(white * white * inside / squares) if has_air and squares else None,
     )
 
 
