@@ -56,6 +56,13 @@ def test_specks_are_found_and_noise_is_not_taken_for_them(name: str) -> None:
     assert impulse_share(specks(planes, 0.4)) == pytest.approx(0.4, abs=0.12)
 
 
+@pytest.mark.parametrize("name", ["chelsea", "immunohistochemistry", "retina", "astronaut"])
+@pytest.mark.parametrize("count", [6, 12, 25, 50])
+def test_noise_of_dark_photos_in_the_curve_of_a_screen_is_no_specks(name: str, count: int) -> None:
+    """The curve makes the noise of dark pixels large, and much of it is clipped at black."""
+    assert impulse_share(photons(clean(name) ** 2.2, count) ** (1 / 2.2)) == 0
+
+
 def test_specks_of_each_channel_by_itself() -> None:
     planes = clean("astronaut")
     made, draws = planes.copy(), np.random.default_rng(5).random(planes.shape)
