@@ -183,7 +183,11 @@ def test_a_kernel_that_others_call_can_be_called_from_python() -> None:
     assert line.tolist() == [1, 1, 2, 2]
     assert [border_index(n, 2, REFLECT) for n in (-1, 0, 2)] == [0, 0, 1]
     assert border_index._numba_type_.dispatcher is not border_index.dispatcher
-    assert border_index._numba_type_.dispatcher.targetoptions["no_cpython_wrapper"]
+    part = border_index._numba_type_.dispatcher
+    assert part.targetoptions["no_cpython_wrapper"]
+    # A short one is left to Numba, for the sake of the loops that take it in.
+    part.compile(border_index.types_of(-1, 2, REFLECT))
+    assert {type(each.library).__name__ for each in part.overloads.values()} == {"JITCodeLibrary"}
 
 
 def test_compiling_ahead_computes_nothing() -> None:
@@ -209,13 +213,13 @@ import numpy as np
 from kernelscope.base import jit
 
 @jit.kernel
-def inner(value):
-    return 3 * value
+def inner(values, n):
+    return 3 * values[n]
 
 @jit.kernel
 def outer(values, start, stop):
     for n in range(start, stop):
-        values[n] = inner(values[n])
+        values[n] = inner(values, n)
 
 values = np.arange(5)
 outer(values, 0, 5)
@@ -306,6 +310,20 @@ def test_compiled_code_is_kept_privately_and_checked_before_it_is_used(tmp_path:
             assert hits == 0
             assert "is damaged and will be compiled again" in log
             assert process.count_hits() == (1, "")  # it was
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for machine code of Linux")
+def test_a_part_is_kept_without_machine_code_and_serves_the_next_caller(tmp_path: Path) -> None:
+    count_hits(tmp_path)
+    outer, part = sorted(kept_code(tmp_path), key=lambda path: "outer" not in path.name)
+    assert ".inner.part-" in part.name
+    assert b"\x7fELF" in outer.read_bytes()
+    assert b"\x7fELF" not in part.read_bytes()
+    outer.unlink()
+    before = part.stat()
+    assert count_hits(tmp_path) == (0, "")
+    assert outer.exists()
+    assert (part.stat().st_ino, part.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
 class _Touch:

@@ -137,11 +137,13 @@ class JitKernel:
 
         The compiler makes a function around each kernel for calls from Python, and one for calls
         from C. Whatever calls the kernel would optimise both again, with all that is inlined in
-        them: without those a filter compiles in four fifths of the time.
+        them: without those a filter compiles in four fifths of the time. See also `jit_parts`.
         """
         with _lock:
             if python not in self._dispatchers:
                 numba = load_numba()
+                from kernelscope.base import jit_parts
+
                 cache = can_cache()
                 dispatcher = self._dispatchers[python] = numba.njit(
                     nogil=True,
@@ -150,11 +152,14 @@ class JitKernel:
                     forceinline=self._inline,
                     no_cpython_wrapper=not python,
                     no_cfunc_wrapper=True,
+                    **({} if python else {"pipeline_class": jit_parts.PartCompiler}),
                 )(self.function)
                 if cache:
                     files = dispatcher._cache
                     suffix = "" if python else ".part"
                     files._cache_file = _CacheFiles(self.function, files._cache_file, suffix)
+                    if not python:
+                        files._impl.rebuild = jit_parts.rebuild
         return self._dispatchers[python]
 
     @property
@@ -397,7 +402,7 @@ def can_cache() -> bool:
         return False
 
 
-_WITH_KERNELS = ("files/pictures/", "filters/", "images/", "base/jit.py", "schema/")
+_WITH_KERNELS = ("files/pictures/", "filters/", "images/", "base/jit", "schema/")
 """Places of the kernels, and of the constants that they use."""
 
 
