@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tifffile
 from PIL import Image as PillowImage
 from PIL import PngImagePlugin
 from pydicom.uid import generate_uid
@@ -397,6 +398,20 @@ def test_series_odd_names_and_notices(
         qtbot.waitUntil(lambda: not batch._thumbnails._busy)
         picture = batch._thumbnails.of(folder / "scan" / name)
         assert picture.toImage() != batch._thumbnails.empty.toImage()
+
+
+def test_a_file_of_channels_has_a_thumbnail(
+    qtbot: QtBot, batch: BatchWindow, tmp_path: Path
+) -> None:
+    cells = np.arange(2 * 24 * 24, dtype=np.uint16).reshape(2, 24, 24)
+    tifffile.imwrite(
+        tmp_path / "a.ome.tif", cells, ome=True, photometric="minisblack", metadata={"axes": "CYX"}
+    )
+    fill(qtbot, batch, tmp_path / "a.ome.tif", count=1)
+    batch._thumbnails.of(tmp_path / "a.ome.tif")
+    qtbot.waitUntil(lambda: not batch._thumbnails._busy)
+    picture = batch._thumbnails.of(tmp_path / "a.ome.tif")
+    assert picture.toImage() != batch._thumbnails.empty.toImage()
 
 
 def test_a_window_that_is_opened_again_has_thumbnails(

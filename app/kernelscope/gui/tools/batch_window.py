@@ -355,7 +355,8 @@ def _read(path: Path) -> NDArray[np.uint8] | None:
             return None
         if is_volume(path):
             alone = (path,) if is_dicom(path) else ()  # one slice, and not its whole series
-            return thumbnail(Scan((read_volume(path, nan=0.0, slices=alone),)), _SIDE)
+            first = read_volume(path, 1, nan=0.0, slices=alone)
+            return thumbnail(Scan((first,)), _SIDE)
         return thumbnail(read_image(path, nan=0.0), _SIDE)
     except (AppError, OSError):
         return None
