@@ -33,7 +33,7 @@ from kernelscope.files.volumes import (
 )
 from kernelscope.files.volumes.raw_volume import UNKNOWN_DEPTH, UNKNOWN_SPACING
 from kernelscope.files.volumes.writing import record_of
-from kernelscope.images.image import Image
+from kernelscope.images.image import Image, Metadata
 from kernelscope.images.lengths import in_words, millimetres
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
@@ -303,10 +303,26 @@ class TestImageJ:
         assert volume.notices == (UNKNOWN_SPACING,)
         assert not volume.stated
 
-    def test_a_picture(self, tmp_path: Path):
-        image = read_image(imagej(tmp_path / "a.tif", STACK[0], axes="YX", unit="um"))
+    @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+    def test_a_picture(self, tmp_path: Path, dtype: str):
+        plane = STACK[0].astype(dtype)
+        image = read_image(imagej(tmp_path / "a.tif", plane, axes="YX", unit="um"))
         assert image.metadata.steps == pytest.approx({"x": 2e-4, "y": 2e-4})
         assert image.metadata.others == ()
+        made = write_image(image, tmp_path / "b.tif")
+        with tifffile.TiffFile(made) as file:  # micrometres for ImageJ, not inches
+            assert file.imagej_metadata is not None
+            assert file.imagej_metadata["unit"] == "um"
+            assert file.pages[0].resolution == (5, 5)
+            np.testing.assert_array_equal(file.asarray(), plane)
+        assert read_image(made).metadata.steps == pytest.approx(image.metadata.steps)
+
+    def test_a_scan_of_a_film_has_inches(self, tmp_path: Path):
+        metadata = Metadata(resolution=(5000.0, 5000.0))
+        made = write_image(Image.from_array(STACK[0], metadata=metadata), tmp_path / "b.tif")
+        with tifffile.TiffFile(made) as file:
+            assert not file.is_imagej
+            assert file.pages[0].resolution == (5000, 5000)
 
     def test_tables_labels_and_ranges(self, tmp_path: Path):
         blue, fire = np.zeros((3, 256), np.uint8), np.zeros((3, 256), np.uint8)
