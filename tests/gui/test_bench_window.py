@@ -866,6 +866,24 @@ def test_values_stand_beside_bars_that_are_as_high_as_a_line(
     assert max(ends) <= edge or not shown
 
 
+def test_letters_of_a_chart_grow_with_the_text(qtbot: QtBot, stylist: Stylist) -> None:
+    """The title, the legend and the axis stayed small at 150 %."""
+    heights = []
+    for scale in (1.0, 1.5):
+        stylist.apply(Appearance(scale=scale))
+        view = ChartView()
+        qtbot.addWidget(view)
+        rows = [row(seconds=(1.0,)), row(level="parallel", seconds=(2.0,))]
+        view.show_chart(chart(Plot.BARS, Selection(None, "16×16"), rows))
+        view.resize(800, 400)
+        view.show()
+        plot = view.getItem(0, 0)
+        (legend,) = (each for each in view.scene().items() if isinstance(each, pg.LegendItem))
+        labels = plot.titleLabel, legend.items[0][1], plot.getAxis("bottom").label
+        heights.append([each.boundingRect().height() for each in labels])
+    assert all(large > 1.3 * usual for usual, large in zip(*heights, strict=True)), heights
+
+
 def test_rows_on_the_same_part_are_one_point() -> None:
     rows = [
         row(asked=(side, side), shape=(32, 32), seconds=(seconds,))

@@ -8,9 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QModelIndex, QPoint, Qt
-from PySide6.QtGui import QAction, QColor, QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QComboBox, QListWidget, QTreeWidget, QWidget
+from PySide6.QtCore import QModelIndex, QPoint, QRect, Qt
+from PySide6.QtGui import (
+    QAction,
+    QColor,
+    QFontMetrics,
+    QGuiApplication,
+    QImage,
+    QKeySequence,
+    QPainter,
+)
+from PySide6.QtWidgets import QApplication, QComboBox, QListWidget, QTreeWidget, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
@@ -21,7 +29,9 @@ from kernelscope.gui.docks import bars, runs_panel
 from kernelscope.gui.docks.runs_panel import COLUMN_NAMES, PARTS, SPEED_UP, SPREAD, RunsPanel
 from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import Run
+from kernelscope.gui.widgets import tiles
 from kernelscope.gui.widgets.theme import kernel_fill, quiet_text, transfers_fill
+from kernelscope.gui.widgets.tiles import TileLine, draw_lines
 from kernelscope.images.image import Image
 from kernelscope.images.judging.metrics import Quality
 from kernelscope.schema.borders import Border
@@ -556,3 +566,30 @@ def test_no_widget_owns_runs(panel: RunsPanel) -> None:
     assert panel.strip.choice.runs == [runs[1], runs[0]]
     assert panel.table.choice.runs == [runs[1], runs[0]]
     assert panel.selected == [runs[0]]
+
+
+@pytest.mark.parametrize(("letters", "behind"), [(40, ["CPU parallel"]), (2, [])])
+def test_what_stands_behind_a_name_has_the_rest_of_its_line(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch, letters: int, behind: list[str]
+) -> None:
+    """*Unsharp mask* was cut to leave room for the level."""
+    written: list[str] = []
+    write = tiles._write
+
+    def noted(painter: QPainter, cell: QRect, line: TileLine, ink: QColor) -> int:
+        taken = write(painter, cell, line, ink)
+        assert taken <= cell.width()
+        written.append(line.text)
+        return taken
+
+    monkeypatch.setattr(tiles, "_write", noted)
+    picture = QImage(900, 40, QImage.Format.Format_RGB32)
+    painter = QPainter(picture)
+    font = painter.font()
+    font.setBold(True)
+    name, metrics = "Unsharp mask", QFontMetrics(font)
+    width = metrics.horizontalAdvance(name) + letters * metrics.averageCharWidth()
+    lines = (TileLine(name, bold=True, behind="CPU parallel"),)
+    draw_lines(painter, lines, QRect(0, 0, width, 40), QColor("black"), QColor("grey"))
+    painter.end()
+    assert written == [name, *behind]

@@ -43,7 +43,7 @@ _ROW = Qt.ItemDataRole.UserRole
 
 _MARGIN, _GAP, _ACCENT = 4, 6, 3
 _LINES = 3
-_LETTERS = 17  # of each line: ``582 µs measured``
+_LONGEST = "≈ 40.3 ms measured"
 
 
 class StepList(QListWidget):
@@ -119,7 +119,7 @@ class StepList(QListWidget):
     def minimumSizeHint(self) -> QSize:
         """Return a width at which neither words of names nor times are cut off."""
         left = self.text_room(QRect()).left() + _MARGIN
-        letters = _LETTERS * self.fontMetrics().averageCharWidth()
+        letters = self.fontMetrics().horizontalAdvance(_LONGEST)
         bold = QFont(self.font())
         bold.setBold(True)
         words = [word for row in self.rows for word in row.settings.step.name.split()]

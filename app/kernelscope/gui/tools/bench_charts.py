@@ -31,6 +31,7 @@ from kernelscope.bench import Report
 from kernelscope.bench.charts import Chart, Plot, Series, all_whole, chart, choices
 from kernelscope.bench.output import write
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.appearance import SMALLEST
 from kernelscope.gui.widgets.parts import dressed, look_at_every_item, wrapped
 from kernelscope.schema.levels import colour
 
@@ -355,7 +356,14 @@ class BarPainter(Painter):
         self._plot.addItem(item, ignoreBounds=True)
 
 
-_NOTE_POINTS, _TITLE_POINTS, _SMALL = 8.0, 11.0, "9pt"
+_NOTE_POINTS, _TITLE_POINTS, _SMALL_POINTS = 8.0, 11.0, 9.0
+
+
+def _grown(points: float) -> float:
+    """Return a size of letters that follows the window's text."""
+    return points * QApplication.font().pointSizeF() / SMALLEST
+
+
 _TITLE_MARGIN = 12  # pixels that a title is higher than its text
 _NOTE_MARGIN = 40  # pixels that the layout leaves beside the note, both sides together
 
@@ -395,7 +403,9 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
             axis.setTextPen(text)
             axis.enableAutoSIPrefix(False)
             if label:
-                axis.setLabel(label, color=text.name(), **{"font-size": _SMALL})
+                axis.setLabel(
+                    label, color=text.name(), **{"font-size": f"{_grown(_SMALL_POINTS)}pt"}
+                )
         plot.showGrid(x=True, y=not shown.groups, alpha=0.2)
         self._painter = painter(shown, plot, palette)
         self._add_legend(self._painter.draw(), text)
@@ -403,7 +413,7 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         if shown.note:
             quiet = theme.quiet_text(palette)
             self._note = self.addLabel(
-                self._note_text(), 1, 0, colspan=2, color=quiet, size=f"{_NOTE_POINTS}pt",
+                self._note_text(), 1, 0, colspan=2, color=quiet, size=f"{_grown(_NOTE_POINTS)}pt",
                 justify="left",
             )  # fmt: skip
 
@@ -423,7 +433,7 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         if self._chart is None or not self._chart.note:
             return []
         font = QApplication.font()
-        font.setPointSizeF(_NOTE_POINTS)
+        font.setPointSizeF(_grown(_NOTE_POINTS))
         metrics, room = QFontMetrics(font), self.width() - _NOTE_MARGIN
         notes = self._chart.note.splitlines()
         return [line for note in notes for line in wrapped(note, room, metrics)]
@@ -434,14 +444,14 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         if shown is None or plot is None:
             return
         font = QApplication.font()
-        font.setPointSizeF(_TITLE_POINTS)
+        font.setPointSizeF(_grown(_TITLE_POINTS))
         metrics = QFontMetrics(font)
         axis = max(AXIS_WIDTH, plot.getAxis("left").width())
         room = self.width() - self._legend_width - axis - _NOTE_MARGIN
         lines = wrapped(shown.title, room, metrics)
         text = (self._own or self.palette()).color(QPalette.ColorRole.Text)
         title = "<br>".join(map(html.escape, lines))
-        plot.setTitle(title, color=text, size=f"{_TITLE_POINTS}pt")
+        plot.setTitle(title, color=text, size=f"{_grown(_TITLE_POINTS)}pt")
         height = len(lines) * metrics.lineSpacing() + _TITLE_MARGIN
         plot.titleLabel.setMaximumHeight(height)
         plot.layout.setRowFixedHeight(0, height)
@@ -500,7 +510,9 @@ class ChartView(pg.GraphicsLayoutWidget):  # type: ignore[misc]
         self.show_chart(self._chart)
 
     def _add_legend(self, entries: list[tuple[Any, str]], text: QColor) -> None:
-        legend = pg.LegendItem(labelTextColor=text, labelTextSize=_SMALL, verSpacing=-3)
+        legend = pg.LegendItem(
+            labelTextColor=text, labelTextSize=f"{_grown(_SMALL_POINTS)}pt", verSpacing=-3
+        )
         room = self.addViewBox(0, 1, enableMouse=False, enableMenu=False)
         legend.setParentItem(room)
         for item, name in entries:

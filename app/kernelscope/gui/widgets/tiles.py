@@ -169,11 +169,10 @@ def draw_lines(
         painter.drawText(row, Qt.AlignmentFlag.AlignRight, line.aside)
         end = painter.fontMetrics().horizontalAdvance(line.aside) + _GAP if line.aside else 0
         cell = row.adjusted(0, 0, -end - line.spare, 0)
-        if line.behind:
-            cell.setWidth(round(_FIRST * row.width()))
         taken = _write(painter, cell, line, line.ink or (quiet if line.quiet else ink))
-        behind = TileLine(line.behind)
-        _write(painter, row.adjusted(taken + _GAP, 0, 0, 0), behind, quiet)
+        rest = row.adjusted(taken + _GAP, 0, -end, 0)
+        if rest.width() > _LEAST_LETTERS * painter.fontMetrics().averageCharWidth():
+            _write(painter, rest, TileLine(line.behind), quiet)
 
 
 def _write(painter: QPainter, cell: QRect, line: TileLine, ink: QColor) -> int:
@@ -198,7 +197,7 @@ def line_height(font: QFont, room: QRect, line: TileLine) -> int:
     return metrics.boundingRect(room, _WRAPPED, line.text).height()
 
 
-_FIRST = 0.62  # most of a line for its text where something stands behind it
+_LEAST_LETTERS = 4  # of something behind a text, whose line is the text's first
 _TOP = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
 _WRAPPED = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
