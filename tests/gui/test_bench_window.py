@@ -367,6 +367,12 @@ def test_cancel_in_the_middle(qtbot: QtBot, bench: BenchWindow, cpu: FakeCpu) ->
     assert table(bench) == []
 
 
+def test_escape_closes_it_where_nothing_is_measured(qtbot: QtBot, bench: BenchWindow) -> None:
+    bench.show()
+    qtbot.keyClick(bench, Qt.Key.Key_Escape)
+    assert not bench.isVisible()
+
+
 def test_the_job_of_another_window_ends_it(
     qtbot: QtBot, bench: BenchWindow, tasks: Tasks, cpu: FakeCpu
 ) -> None:

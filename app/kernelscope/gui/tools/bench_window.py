@@ -592,7 +592,7 @@ class BenchWindow(ToolWindow):
         self._timer.timeout.connect(self._refresh)
         self._reading = False  # whether files of results are
         self._lay_out()
-        QShortcut(QKeySequence("Esc"), self, self.cancel)
+        QShortcut(QKeySequence("Esc"), self, lambda: self.cancel() if self._busy else self.reject())
         QShortcut(QKeySequence("F5"), self, self.run)
         self._show_busy(False)
         self._show_state("Ready.")
