@@ -407,3 +407,19 @@ def test_an_error_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     ):
         raise ZeroDivisionError
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("pages", [1, 3])
+def test_xmp_data_that_are_not_kept_are_named(tmp_path: Path, pages: int) -> None:
+    """Pictures that are read whole keep them."""
+    path = tmp_path / "a.tif"
+    samples = np.zeros((pages, 20, 30), np.uint8) if pages > 1 else np.zeros((20, 30), np.uint8)
+    tags = [(700, "B", 5, b"<xmp>", True)]
+    tifffile.imwrite(path, samples, extratags=tags, photometric="minisblack")
+    source = open_tiff(path, Kind.VOLUME if pages > 1 else Kind.PICTURE)
+    assert "XMP data" in source.head.others
+    source.close()
+    if pages > 1:
+        assert "XMP data" in read_volume(path).others
+    else:
+        assert read_image(path).metadata.xmp == b"<xmp>"

@@ -151,7 +151,7 @@ FORMATS = (
                 Format(name, suffixes),
                 encode,
                 DTYPES,
-                frozenset({"profile", "resolution", "exif", "channel", "nodata", "wide"}),
+                _EVERYTHING | {"channel", "nodata", "wide"},
                 alpha=True,
                 resolutions=(1e-6, 2.0**31),
             )

@@ -273,7 +273,11 @@ def _picture(file: OpenedFile, tiff: Any, count: int) -> TiffSource:
         resolution=metadata.resolution,
         notices=tuple(notices),
         channels=(metadata.channel,),
-        others=(*metadata.others, *parts_of(metadata.exif)),
+        others=(
+            *metadata.others,
+            *["XMP data"] * bool(metadata.xmp),
+            *parts_of(metadata.exif),
+        ),
     )
     first = int(page.dataoffsets[0]) if page.is_contiguous else None
     inverts = meaning == WHITE_IS_ZERO

@@ -71,7 +71,7 @@ def describe(
     if valid_orientation(orientation) != orientation:  # EXIF gives no valid orientation
         orientation = xmp_orientation(xmp)
     result.orientation = valid_orientation(orientation)
-    result.metadata = Metadata(profile, resolution, exif, others, xmp=_upright(xmp))
+    result.metadata = Metadata(profile, resolution, exif, others, xmp=upright_xmp(xmp))
     return result
 
 
@@ -126,7 +126,7 @@ def xmp_orientation(data: bytes) -> int:
     return int(found[1]) if found else 1
 
 
-def _upright(xmp: bytes) -> bytes:
+def upright_xmp(xmp: bytes) -> bytes:
     """Return an XMP packet for a picture that was turned upright."""
     return _XMP_ORIENTATION.sub(lambda found: found[0].replace(found[1], b"1"), xmp)
 

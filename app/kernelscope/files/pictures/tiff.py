@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 from kernelscope.files import formats
 from kernelscope.files.depth import cmyk_to_rgb, rescale, top, undo_premultiplied
 from kernelscope.files.formats import ONLY_FIRST, Decoded, Unreadable, check_size, check_together
-from kernelscope.files.pictures.exif import resolution_of, valid_orientation, xmp_orientation
+from kernelscope.files.pictures.exif import (
+    resolution_of,
+    upright_xmp,
+    valid_orientation,
+    xmp_orientation,
+)
 from kernelscope.files.pictures.tiff_description import (
     IMAGEJ_TYPES,
     description_of,
@@ -52,7 +57,6 @@ _JPEG_COMPRESSIONS = (6, 7)
 _PHOTOMETRIC, _ORIENTATION, _SOFTWARE, _XMP = 262, 274, 305, 700
 
 _NAMES = {
-    "XMP data": (_XMP,),
     "IPTC data": (33723,),
     "Photoshop's data": (34377,),
     "the georeference": (33550, 33922, 34264, 34735),
@@ -216,6 +220,7 @@ def encode_all(pages: Sequence[tuple[NDArray[Any], Metadata]], *, is_ome: bool =
                 extratags=[
                     *tags,
                     *nodata_tags(nodata),
+                    *([(_XMP, "B", len(metadata.xmp), metadata.xmp, True)] if metadata.xmp else []),
                 ],
             )
     if any(held):
@@ -245,6 +250,9 @@ def metadata_of(page: Any, handle: WatchedFile) -> Metadata:
         return page.tags[tag].value if tag in page.tags else None
 
     others = [name for name, tags in _NAMES.items() if any(value(tag) for tag in tags)]
+    xmp = value(_XMP)
+    if xmp and not isinstance(xmp, bytes):
+        others.append("XMP data")
     others += left_out
     others += ["private tags"] * has_private(page)
     unit = value(296)
@@ -264,6 +272,7 @@ def metadata_of(page: Any, handle: WatchedFile) -> Metadata:
         (*others, *description.others_of_one),
         description.channel(),
         nodata=nodata_of(page),
+        xmp=upright_xmp(xmp) if isinstance(xmp, bytes) else b"",
         wide=page.dtype == np.float64 and page.photometric in (*_GREYS, _RGB),
     )
 

@@ -333,6 +333,7 @@ def others_of(handle: WatchedFile, page: Any, description: Description) -> list[
     metadata = metadata_of(page, handle)
     return [
         *metadata.others,
+        *["XMP data"] * bool(metadata.xmp),
         *["resolution"] * bool(metadata.resolution and not description.steps),
         *["colour profile"] * bool(metadata.profile),
         *parts_of(metadata.exif),
