@@ -63,6 +63,11 @@ def test_noise_of_dark_photos_in_the_curve_of_a_screen_is_no_specks(name: str, c
     assert impulse_share(photons(clean(name) ** 2.2, count) ** (1 / 2.2)) == 0
 
 
+def test_a_mask_is_nothing_but_specks() -> None:
+    mask = (np.random.default_rng(0).random((40, 48)) > 0.5).astype(np.uint8) * 255
+    assert propose(Image.from_array(mask)).line == "Median: specks in 100 % of the pixels"
+
+
 def test_specks_of_each_channel_by_itself() -> None:
     planes = clean("astronaut")
     made, draws = planes.copy(), np.random.default_rng(5).random(planes.shape)

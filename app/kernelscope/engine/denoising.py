@@ -38,7 +38,8 @@ def propose(image: Image | None) -> Proposal:
         why = "the best results of the denoisers of volumes"
     elif share := impulse_share(_in_unit(_middle(image), image)):
         best, *others = remedies(Disturbance.IMPULSES, Kind.PICTURE)
-        why = f"specks in {100 * share:.2g} % of the pixels"
+        percent = float(f"{100 * share:.2g}")
+        why = f"specks in {percent:g} % of the pixels"
     else:
         best, *others = remedies(Disturbance.NOISE, Kind.PICTURE)
         why = "the best results of the denoisers, for noise without black and white specks"
