@@ -370,7 +370,7 @@ def xray(studio: Studio) -> None:
 
 
 def memory_ladder(studio: Studio) -> None:
-    """Take the levels of a mask on an H100, with recorded times."""
+    """Take the levels of a mask on an H200, with recorded times."""
     studio.window.file_dialogs.open(SAMPLES[2].path)
     studio.wait(lambda: studio.window.pictures.canvas.input.shown is not None)
     studio.choose("median", size=5)
