@@ -346,6 +346,16 @@ class TestImageJ:
             "display ranges",
         )
 
+    @pytest.mark.parametrize("stated", [{"fps": 25}, {"fps": 25, "finterval": 0}])
+    def test_a_rate_without_a_time_step_is_lost_with_a_word(
+        self, tmp_path: Path, stated: dict[str, float]
+    ):
+        array = np.stack([STACK, STACK + 1])
+        path = imagej(tmp_path / "a.tif", array, axes="TZYX", unit="um", **stated)
+        volumes = read_volumes(path)
+        assert [each.interval for each in volumes] == [None, None]
+        assert record_of("b.tif", *volumes).lost == ("the time step",)
+
     @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
     def test_a_hyperstack_stays_one(self, tmp_path: Path, dtype: str):
         """As tifffile reads it: axes, unit, distances, time step, colours and samples."""

@@ -302,6 +302,7 @@ def _of_imagej(found: Mapping[str, Any], tags: Any) -> Description:
     steps = {axis: float(f"{step:.15g}") for axis, step in steps.items() if is_length(step)}
     channels, others = _look_up_tables(found)
     others += [name for name, keys in _IMAGEJ_OTHERS.items() if any(key in found for key in keys)]
+    others += [TIME_STEP] * (interval is None and ("finterval" in found or "fps" in found))
     return Description(steps, channels, tuple(others), understood=True, interval=interval)
 
 
