@@ -40,9 +40,11 @@ from kernelscope.gui.model import freshness
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.display import ColourMap, Display
 from kernelscope.gui.model.freshness import (
+    LOOKING,
     MOVING,
     RESTING,
     Freshness,
+    Pace,
     is_worthwhile,
     pixels_of,
 )
@@ -922,6 +924,25 @@ class Actions(RuleBasedStateMachine):
             assert self.session.freshness is Freshness.EXACT
             self._check_settings()
 
+    @rule(
+        line=st.sampled_from([-math.inf, 2.0, 4.0]),
+        seconds=st.sampled_from([2 * RESTING, LOOKING, 4 * LOOKING]),
+    )
+    def rest_while_filters_are_slow(self, line: float, seconds: float) -> None:
+        """Leave the settings alone where each step takes this long for the picture: runs end."""
+        wanted, kept = self.subject.wanted(), (self.live.pace, self.late)
+        if wanted is None:
+            return
+        self.subject.view.output_from = line, -math.inf
+        self.live.pace, self.late = Pace(), Counter()
+        pace = seconds / pixels_of(wanted)
+        self.live._on_rest()
+        for _ in range(9):
+            works = [each for each in self.worker.work if isinstance(each, Request)]
+            self.answer(seconds=pace * sum(map(pixels_of, works)))
+        assert not self.worker.work
+        self.live.pace, self.late = kept
+
     def _check_settings(self) -> None:
         """Compare the output with that of the settings, written out one by one."""
         session, result = self.session, self.subject.result
@@ -1135,11 +1156,13 @@ def test_a_part_is_followed_by_the_whole_when_code_becomes_ready_beside_it(
 
 
 @pytest.mark.parametrize("line", [-math.inf, 4.0])
+@pytest.mark.parametrize("seconds", [2 * RESTING, 2 * LOOKING])
 def test_the_rest_of_the_view_follows_the_part_that_a_pause_has_time_for(
-    line: float, slow: None
+    line: float, seconds: float, slow: None
 ) -> None:
     """At 100 %, a slow denoiser left most of what a photographer looked at as it was; half of what
-    it computed beside a line to drag was hidden."""
+    it computed beside a line to drag was hidden. One too slow for the view took turns between a
+    part of the output and one of the view as long as the window was left alone."""
     machine = Actions()
     machine.start()
     machine.look(1)
@@ -1147,23 +1170,24 @@ def test_the_rest_of_the_view_follows_the_part_that_a_pause_has_time_for(
     wanted = machine.subject.wanted()
     assert wanted is not None
     view = machine.subject.visible_part(wanted)
-    pace = 2 * RESTING / pixels_of(replace(wanted, region=view))
+    pace = seconds / pixels_of(replace(wanted, region=view))
     machine.live._on_rest()
     parts = []
-    while machine.worker.work:
+    while machine.worker.work and len(parts) < 9:
         (work,) = machine.worker.work
         assert isinstance(work, Request)
         parts.append(work.region)
         machine.answer(seconds=pace * pixels_of(work))
-    assert len(parts) == len(set(parts)) > 2
-    _, *between, _ = parts  # the first had begun before there was a line
-    for part in between:
+    assert not machine.worker.work
+    whole = seconds <= LOOKING
+    assert len(parts) == len(set(parts)) > 2 * whole
+    assert view not in parts[:-1]
+    assert (parts[-1] == view) is whole
+    for part in parts[1 : len(parts) - whole]:  # the first had begun before there was a line
         assert isinstance(part, Region)
         assert part.left >= line
-    assert view not in parts[:-1]
-    assert parts[-1] == view
     assert machine.subject.shown is not None
-    assert machine.subject.shown.region == view
+    assert machine.subject.shown.region == parts[-1]
     machine.teardown()
 
 

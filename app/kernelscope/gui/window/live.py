@@ -284,9 +284,9 @@ class Live(QObject):
                 looking=looking,
                 reduction=reduction,
             )
-            if request is not None and is_worthwhile(
-                subject.part_shown(request), request.region, visible
-            ):
+            if request is None or (looking and request.region not in (None, visible)):
+                continue  # another part would take turns with the first one for ever
+            if is_worthwhile(subject.part_shown(request), request.region, visible):
                 break
         else:
             # Nothing new would be shown, but the time of the whole may be a mistake.
