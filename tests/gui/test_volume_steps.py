@@ -10,7 +10,7 @@ import pytest
 import tifffile
 from PySide6.QtCore import QPointF, QSizeF, Qt
 from PySide6.QtGui import QAction, QImage, QPainter
-from PySide6.QtWidgets import QToolButton
+from PySide6.QtWidgets import QApplication, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import SeveralVolumes
@@ -27,10 +27,14 @@ from kernelscope.gui.viewer.layer import Slabs
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.window.scans import Scans
+from kernelscope.gui.work.background import Background
 from kernelscope.images.planes import planes_of
+from kernelscope.images.scan import Scan
 from kernelscope.images.source import Channel
-from kernelscope.images.volume import Volume
+from kernelscope.images.volume import Among, Volume
 from tests.gui.helpers import Opener, child, dialog, press, settle
+from tests.gui.test_session import made
 from tests.gui.test_volume_page import SHAPE, add, open_scan, titles, voxels, write
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
@@ -407,6 +411,31 @@ def test_times_and_channels_have_a_bar_each(
     assert view.chosen_map is ColourMap.BLUE
     press(qtbot, window, "Alt+.")  # after the last time comes the first
     qtbot.waitUntil(lambda: shown(0, 0))
+
+
+def test_a_channel_that_was_not_drawn_does_not_take_the_levels_of_another(
+    qapp: QApplication,
+) -> None:
+    """The slider may move on while a channel is prepared on a thread, before it is drawn."""
+    session, parent = made(), QWidget()
+    subject = session.volumes
+    displays = subject.view.displays
+    scans = Scans(subject, Background(parent), parent)
+    dim, bright, third = (
+        replace(Volume.from_array(voxels(n) * 5**n), among=(Among("C", n, 3),)) for n in range(3)
+    )
+    subject.open_volumes(Scan((dim,)))
+    displays.show_input(dim, follows=False)
+    chosen = replace(automatic_of(dim), high=77.0)
+    displays.choose(PaneSide.INPUT, chosen)
+    scans.show_member(bright, "Channel 2")
+    scans.show_member(third, "Channel 3")
+    scans.show_member(bright, "Channel 2")
+    assert not displays.knows(bright)
+    again = replace(dim)  # read once more
+    scans.show_member(again, "Channel 1")
+    displays.show_input(again, follows=False)
+    assert displays.of(PaneSide.INPUT) == chosen
 
 
 @pytest.mark.parametrize(("name", "kind"), [("bold.nii.gz", "volumes"), ("c.ome.tif", "channels")])

@@ -109,8 +109,9 @@ class Scans(QObject):
         self._background.start("scan", work, show)
 
     def show_member(self, volume: Volume, name: str) -> None:
-        before, display = self.subject.part, self.subject.view.displays.of(PaneSide.INPUT)
-        if display is not None:
+        before, displays = self.subject.part, self.subject.view.displays
+        display = displays.of(PaneSide.INPUT)
+        if display is not None and displays.image(PaneSide.INPUT) is before:  # it was drawn
             self._displays[before.path, before.channel_number] = display
         known = self._displays.get((volume.path, volume.channel_number))
         if known is not None:
