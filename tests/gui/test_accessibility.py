@@ -371,7 +371,7 @@ def dialogs() -> list[QDialog]:
         bug_dialog(ValueError("x"), "log"),
         GpuDialog(missing),
         PhantomDialog(),
-        BatchWindow(Background(), {}, Settings(_NOWHERE), lambda: mean, Costs()),
+        BatchWindow(Background(), {}, Settings(_NOWHERE), lambda: mean, Costs(), tuple),
         ManualWindow(Background()),
         crash_dialog("Fatal Python error: Aborted"),
         ShortcutDialog([("Run", "Run", ("F5",))]),

@@ -71,7 +71,7 @@ def open_batch(qtbot: QtBot, cpu: FakeCpu, store: Path) -> Iterator[Opener]:
     windows: list[BatchWindow] = []
 
     def open_(steps: Callable[[], Recipe] = lambda: RECIPE) -> BatchWindow:
-        made = BatchWindow(background, {"cpu": cpu}, Settings(store), steps, Costs())
+        made = BatchWindow(background, {"cpu": cpu}, Settings(store), steps, Costs(), tuple)
         windows.append(made)
         made.show()
         qtbot.waitExposed(made)
@@ -509,13 +509,18 @@ def test_open_files_are_added_at_once(qtbot: QtBot, window: MainWindow, folder: 
     button = batch.findChild(QPushButton, "batchAddOpen")
     assert not button.isVisible(), "nothing is open"
     files = [folder / f"{number}.png" for number in (2, 0)]
-    window.open_pictures.open_all(files)
+    window.open_pictures.open_all([*files, folder / "1.png"])
+    qtbot.waitUntil(lambda: len(window.open_pictures.documents) == 3)
+    assert button.isVisible(), "without a return to the command that opens the window"
+    window.open_pictures.show(list(window.open_pictures.documents)[2])
+    window.findChild(QAction, "closePicture").trigger()
     qtbot.waitUntil(lambda: len(window.open_pictures.documents) == 2)
-    assert opened(window) is batch
     button.click()
     qtbot.waitUntil(lambda: len(batch.queue.rows) == 2)
     assert {row.item.source for row in batch.queue.rows} == set(files)
     assert not button.isEnabled(), "they are in the queue"
+    window.open_pictures.open_all([folder / "3.png"])
+    qtbot.waitUntil(button.isEnabled)
     press(batch, "batchClear")
     assert button.isEnabled()
 

@@ -522,7 +522,10 @@ _EMPTY = "Drop pictures, volumes or folders here,\nor add them with the buttons 
 
 
 class BatchWindow(ToolWindow):
-    """Adds files to a queue and applies a recipe to them: a file, or the window's `steps`."""
+    """Adds files to a queue and applies a recipe to them: a file, or the window's `steps`.
+
+    ``opened()`` returns the files that the main window shows.
+    """
 
     result_wanted = Signal(object)  # `Path`: the result of a file is to be shown
 
@@ -533,15 +536,15 @@ class BatchWindow(ToolWindow):
         settings: Settings,
         steps: Callable[[], Recipe],
         costs: Costs,
+        opened: Callable[[], Sequence[Path]],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__("batchWindow", "Batch", parent, help_page="window#batches")
         self.setSizeGripEnabled(True)
         self.setAcceptDrops(True)
         self._background, self._backends, self._settings = background, backends, settings
-        self._costs = costs
+        self._costs, self._opened = costs, opened
         self._inputs: list[Path] = []
-        self._open: list[Path] = []  # the files that the main window shows
         self._left_out: set[Path] = set()
         self._listing = self._starts = False
         """Whether files are looked for, and whether the batch starts when they are found."""
@@ -569,11 +572,12 @@ class BatchWindow(ToolWindow):
         self._buttons: dict[str, QPushButton] = {}
         below = "Add all pictures and volumes in a folder and below it"
         selected = "Take the selected files out of the queue (Delete)"
+        opened = "Add the files that are open"
         finished = "Stop; the files that are being written are finished"
         for id_, text, tip, action in (
             ("Add", "&Add files…", "Add pictures and volumes", self._choose_files),
             ("AddFolder", "Add f&older…", below, self._choose_folder),
-            ("AddOpen", "Add ope&n", "Add the files that are open", lambda: self.add(self._open)),
+            ("AddOpen", "Add ope&n", opened, lambda: self.add(self._opened())),
             ("Remove", "R&emove", selected, lambda: self.remove(self.table.selected())),
             ("Clear", "Clea&r", "Take all files out of the queue", self.clear),
             ("OpenFolder", "Open Fol&der", "Show the results in the desktop", self._open_folder),
@@ -794,15 +798,11 @@ class BatchWindow(ToolWindow):
 
     # --- what is shown ---
 
-    def refresh(
-        self, available: Collection[str] | None = None, opened: Sequence[Path] | None = None
-    ) -> None:
-        """Show the steps of the main window, the devices there are and the files it has open."""
+    def refresh(self, available: Collection[str] | None = None) -> None:
+        """Show the steps of the main window, the devices there are and whether it has files."""
         if available is not None:
             self.form.set_devices(available)
-        if opened is not None:
-            self._open = list(opened)
-            self._show_buttons()
+        self._show_buttons()
         self.form.show_recipe()
 
     def _show_rows(self) -> None:
@@ -824,12 +824,12 @@ class BatchWindow(ToolWindow):
         self._show_buttons()
 
     def _show_buttons(self) -> None:
-        queue, buttons = self.queue, self._buttons
+        queue, buttons, opened = self.queue, self._buttons, self._opened()
         idle = not queue.running
         for id_, enabled in (
             ("Add", idle),
             ("AddFolder", idle),
-            ("AddOpen", idle and not {each.absolute() for each in self._open} <= {*self._inputs}),
+            ("AddOpen", idle and not {each.absolute() for each in opened} <= {*self._inputs}),
             ("Remove", idle and self.table.selectionModel().hasSelection()),
             ("Clear", idle and bool(queue.rows or self._inputs)),
             ("Start", bool(queue.rows) and not queue.stopping),
@@ -837,7 +837,7 @@ class BatchWindow(ToolWindow):
         ):
             buttons[id_].setEnabled(enabled)
         buttons["OpenFolder"].setVisible(bool(self._done()))
-        buttons["AddOpen"].setVisible(bool(self._open))
+        buttons["AddOpen"].setVisible(bool(opened))
         word = "&Start" if self._stopped is None else "Re&sume"
         if queue.running:
             word = "Re&sume" if queue.paused and not queue.stopping else "Pau&se"

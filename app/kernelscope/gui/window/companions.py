@@ -178,6 +178,7 @@ class Companions:
             self.frame.settings,
             self.runner.recipe,
             self._costs,
+            self._opened,
             self.frame,
         )
         made.result_wanted.connect(self.frame.file_dialogs.open)
@@ -329,8 +330,13 @@ class Companions:
     )
     def show_batch(self) -> None:
         available = [id_ for id_, each in self.availability.items() if each.available]
-        self.batch.refresh(available, self._opened())
+        self.batch.refresh(available)
         self.batch.show_in_front()
+
+    def follow_pictures(self) -> None:
+        """Let the batch window offer the files that are open now."""
+        if self._has("batch"):
+            self.batch.refresh()
 
     def asks_first(self) -> bool:
         """Return whether a batch is on its way; the window closes when it has been stopped."""

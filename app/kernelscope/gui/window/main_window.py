@@ -295,6 +295,7 @@ class MainWindow(Frame):
         self.background.settled.connect(self._on_settled)
         self.file_dialogs.saved.connect(lambda _, path: self.settings.add_recent(path))
         self.open_pictures.changed.connect(self._refresh_actions)
+        self.open_pictures.changed.connect(self.companions.follow_pictures)
         self.filters.found.connect(self._focus_output)
         for page in self.pages.values():
             page.described.connect(self._status.pixel.set_full_text)
