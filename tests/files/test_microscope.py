@@ -19,6 +19,7 @@ import kernelscope as ks
 from kernelscope.base.errors import ImageReadError, ImageWriteError, SeveralVolumes
 from kernelscope.big.lazy.source import Head
 from kernelscope.big.lazy.tiff_sink import tiff_sink
+from kernelscope.big.lazy.tiff_source import open_tiff
 from kernelscope.cli.main import main
 from kernelscope.engine.options import DEFAULT_OPTIONS
 from kernelscope.engine.request import Request
@@ -266,6 +267,21 @@ class TestOme:
         header = nibabel.load(write_volumes(volumes[::2], tmp_path / "b.nii")).header
         assert header.get_zooms()[3] == 1.5
         assert header.get_xyzt_units()[1] == "sec"
+
+    def test_every_image_of_a_file_has_its_own_description(self, tmp_path: Path):
+        path = tmp_path / "a.ome.tif"
+        with tifffile.TiffWriter(path, ome=True) as file:
+            sizes = {"PhysicalSizeX": 0.2, "PhysicalSizeY": 0.2}
+            for more in ({}, {"TimeIncrement": 1.5}, sizes):
+                described = {"axes": "ZYX", **more}
+                file.write(STACK, photometric="minisblack", metadata=described)
+        volumes = several(path)
+        assert [each.interval for each in volumes] == [None, 1.5, None]
+        assert [each.stated for each in volumes] == ["", "", "yx"]
+        assert [each.others for each in volumes] == [(), (), ()]
+        source = open_tiff(path, Kind.VOLUME, 2)
+        assert source.head.others == ("the time step",)
+        source.close()
 
     def test_damaged(self, tmp_path: Path):
         path = ome(tmp_path / "a.ome.tif", STACK, "ZYX", PhysicalSizeX=0.2)

@@ -22,6 +22,7 @@ from kernelscope.files.pictures.exif import (
 )
 from kernelscope.files.pictures.tiff_description import (
     IMAGEJ_TYPES,
+    Description,
     description_of,
     imagej,
     ome,
@@ -242,8 +243,9 @@ def _described(pixels: NDArray[Any], metadata: Metadata, *, is_ome: bool) -> dic
     return ours((1.0, 1.0, 1.0), "", metadata.channel) or None
 
 
-def metadata_of(page: Any, handle: WatchedFile) -> Metadata:
-    description = description_of(page.parent, page.index)
+def metadata_of(page: Any, handle: WatchedFile, description: Description | None = None) -> Metadata:
+    """Return the metadata of a page; without a `description`, it is a picture of its own."""
+    description = description or description_of(page.parent, page.index)
     exif, left_out = exif_of(handle, page, understood=description.understood)
 
     def value(tag: int) -> Any:

@@ -330,7 +330,7 @@ def stack_shape(series: Any) -> tuple[int, int, int]:
 
 def others_of(handle: WatchedFile, page: Any, description: Description) -> list[str]:
     """Return names of further content of a page that volumes do not keep."""
-    metadata = metadata_of(page, handle)
+    metadata = metadata_of(page, handle, description)
     return [
         *metadata.others,
         *["XMP data"] * bool(metadata.xmp),
