@@ -247,12 +247,20 @@ def test_the_object_has_a_psnr_without_the_air_around_it() -> None:
     assert judged.psnr == pytest.approx(10 * math.log10(1e4 / (0.6 + 0.4 * 25)))
     assert judged.describe().endswith(", PSNR inside 40.00 dB")
 
+    air = np.where(reference > 0, np.float32(0), np.float32(5))  # all of the error
+    judged = judge_volume(reference + air, reference)
+    assert judged.psnr_inside == math.inf
+    assert math.isfinite(judged.psnr)
+    assert judged.describe().endswith(", PSNR inside ∞ dB (equal)")
+
     reference[:, :9] = 100  # a tenth is air, and then less than that
     assert judge_volume(reference + 1, reference).psnr_inside == pytest.approx(40)
     reference[0, 9, 0] = 1
     assert judge_volume(reference + 1, reference).psnr_inside is None
-    reference[:] = 0
-    reference[0, 0, 0] = -1
+    reference[:, :6] = 0
+    reference[0, 0, 0] = 1
+    assert judge_volume(reference + 1, reference).psnr_inside is not None
+    reference[0, 0, 0] = -1  # black lies below the air
     assert judge_volume(reference + 1, reference).psnr_inside is None
 
 

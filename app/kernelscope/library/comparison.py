@@ -52,7 +52,8 @@ def quality(
     -------
     Quality
         With `psnr` in decibels, `ssim`, `mse`, `mae`, of volumes also `bias`, and `psnr_inside`
-        where at least a tenth of the reference is 0; ``describe()`` has them in words.
+        where at least a tenth of the reference is 0 and none is negative, unless `black` is given;
+        ``describe()`` has them in words.
 
     Raises
     ------

@@ -56,7 +56,7 @@ class Quality:
         ssim = f"{self.ssim:.4f}" if self.ssim is not None else f"none below {WINDOW}×{WINDOW}"
         white = f" ({self.levels})" if self.levels else ""
         return (
-            ("PSNR", f"{self.psnr:.2f} dB{white}" if math.isfinite(self.psnr) else "∞ dB (equal)"),
+            ("PSNR", _psnr_text(self.psnr, white)),
             ("SSIM", ssim),
             ("MSE", f"{self.mse:.4g}"),
             ("MAE", f"{self.mae:.4g}"),
@@ -65,6 +65,10 @@ class Quality:
     def describe(self) -> str:
         """Return ``PSNR 31.29 dB, SSIM 0.8912, MSE 48.31, MAE 5.123``."""
         return ", ".join(f"{name} {value}" for name, value in self.figures())
+
+
+def _psnr_text(psnr: Number, white: str = "") -> str:
+    return f"{psnr:.2f} dB{white}" if math.isfinite(psnr) else "∞ dB (equal)"
 
 
 def judge(
@@ -217,13 +221,14 @@ class VolumeQuality(Quality):
 
     bias: Number = 0.0  # mean difference, positive where the volume is brighter than the reference
     psnr_inside: Number | None = None
-    """PSNR where the reference is not 0: of a head without its air. None if little of it is 0."""
+    """PSNR where the reference is not 0: of a head without its air. None if little of it is 0, or
+    some of it is negative."""
 
     def figures(self) -> tuple[tuple[str, str], ...]:
         found = (*super().figures(), ("bias", f"{self.bias:+.4g}"))
         if self.psnr_inside is None:
             return found
-        return (*found, ("PSNR inside", f"{self.psnr_inside:.2f} dB"))
+        return (*found, ("PSNR inside", _psnr_text(self.psnr_inside)))
 
 
 def judge_volume(
@@ -259,6 +264,9 @@ def judge_volume(
         if has_air:
             change = plane.astype(np.float64) - other
             squares += float(np.square(change[other != 0]).sum())
+    psnr_inside = None
+    if has_air:
+        psnr_inside = 10 * math.log10(white * white * inside / squares) if squares else math.inf
     mse = fmean(each.mse for each in slices)
     similarities = [each.ssim for each in slices if each.ssim is not None]
     return VolumeQuality(
@@ -269,7 +277,7 @@ def judge_volume(
         white,
         levels.black,
         fmean(biases),
-        10 * math.log10(white * white * inside / squares) if has_air and squares else None,
+        psnr_inside,
     )
 
 
