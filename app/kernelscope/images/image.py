@@ -283,7 +283,7 @@ def as_single(values: NDArray[Any], title: str, what: str) -> tuple[NDArray[np.f
         largest = float(np.fmax.reduce(np.abs(values), None))
         raise InvalidImage(
             f"{title}: its values reach {largest:.3g} only, which is too small for 32-bit floats.",
-            f"Multiply them, by 1e{-math.floor(math.log10(largest))} for instance.",
+            f"Multiply them, by 1e{min(308, -math.floor(math.log10(largest)))} for instance.",
         )
     if not lost:
         return single, []
