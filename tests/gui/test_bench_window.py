@@ -716,6 +716,17 @@ def test_the_choice_of_transfers_says_where_it_has_no_effect(bench: BenchWindow)
         assert box.toolTip().startswith("On: whole runs") is box.isEnabled()
 
 
+def test_speed_ups_of_two_machines_name_none_of_them() -> None:
+    rows = tuple(
+        row(machine=machine, seconds=(seconds,), **each)
+        for machine, seconds in (("one", 1.0), ("two", 3.0))
+        for each in ({"device": "cpu", "level": "serial"}, {"device": "gpu", "level": "global"})
+    )
+    drawn = chart(Plot.SPEED_UP, choices(Plot.SPEED_UP, rows)[0], rows)
+    assert drawn.y == "Times as fast as CPU serial"
+    assert [point.y for each in drawn.series for point in each.points] == [1.0] * 4
+
+
 def test_levels_have_the_names_of_the_window(
     qtbot: QtBot, bench: BenchWindow, tmp_path: Path
 ) -> None:

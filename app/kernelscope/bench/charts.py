@@ -302,7 +302,8 @@ class _Maker:
             )
 
         published = kept if self.baseline == BASELINE else []
-        base = next((row.name for row in bases.values()), self.baseline)
+        # Bars of each machine have a base of their own.
+        base = next((replace(row, machine="").name for row in bases.values()), self.baseline)
         theirs = self._their_bars(published, groups, figures.SPEED_UP, 1, "×")
         return Chart(
             f"{groups.about}: {self._about('Speed-up')}",
