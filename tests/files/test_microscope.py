@@ -333,12 +333,13 @@ class TestImageJ:
             np.testing.assert_array_equal(file.asarray(), plane)
         assert read_image(made).metadata.steps == pytest.approx(image.metadata.steps)
 
-    def test_a_scan_of_a_film_has_inches(self, tmp_path: Path):
-        metadata = Metadata(resolution=(5000.0, 5000.0))
+    @pytest.mark.parametrize("dpi", [5000.0, 7200.0])
+    def test_a_scan_of_a_film_has_inches(self, tmp_path: Path, dpi: float):
+        metadata = Metadata(resolution=(dpi, dpi))
         made = write_image(Image.from_array(STACK[0], metadata=metadata), tmp_path / "b.tif")
         with tifffile.TiffFile(made) as file:
             assert not file.is_imagej
-            assert file.pages[0].resolution == (5000, 5000)
+            assert file.pages[0].resolution == (dpi, dpi)
 
     def test_tables_labels_and_ranges(self, tmp_path: Path):
         blue, fire = np.zeros((3, 256), np.uint8), np.zeros((3, 256), np.uint8)
