@@ -267,6 +267,11 @@ class TestOme:
         header = nibabel.load(write_volumes(volumes[::2], tmp_path / "b.nii")).header
         assert header.get_zooms()[3] == 1.5
         assert header.get_xyzt_units()[1] == "sec"
+        assert "the time step" not in record_of("b.nii", *volumes[::2]).lost
+        header = nibabel.load(write_volumes(volumes, tmp_path / "c.nii")).header
+        assert header.get_zooms()[3] != 1.5, "channels and times are one axis"
+        assert header.get_xyzt_units()[1] == "unknown"
+        assert "the time step" in record_of("c.nii", *volumes).lost
 
     def test_every_image_of_a_file_has_its_own_description(self, tmp_path: Path):
         path = tmp_path / "a.ome.tif"

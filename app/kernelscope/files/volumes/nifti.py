@@ -75,7 +75,10 @@ def decode(path: Path, number: int | None) -> RawVolume:
 def encode(volumes: Sequence[Volume]) -> bytes:
     """Return a file of volumes of one shape and type, such as those of one file were."""
     volume = volumes[0]
-    kept = volume.header if isinstance(volume.header, NiftiHeader) else _new_header(volume)
+    interval = volume.interval if keeps_interval(volumes) else None
+    kept = (
+        volume.header if isinstance(volume.header, NiftiHeader) else _new_header(volume, interval)
+    )
     header = kept.parsed(check=False)
     shape = volume.voxels.shape[::-1]
     if _dimensions(header) != (*shape, len(volumes)):
@@ -92,6 +95,14 @@ def encode(volumes: Sequence[Volume]) -> bytes:
         numbers = stored.numbers(each.voxels) if stored else each.voxels
         voxels.append(np.ascontiguousarray(each.restored(numbers), dtype).view(np.uint8).data)
     return b"".join([header.binaryblock, kept.extensions, *voxels])
+
+
+def keeps_interval(volumes: Sequence[Volume]) -> bool:
+    """Return whether the fourth axis is the time: volumes do not differ in another way."""
+    first, *others = (each.among for each in volumes)
+    return all(
+        a == b or a.letter == "T" for each in others for a, b in zip(first, each, strict=False)
+    )
 
 
 def encode_compressed(volumes: Sequence[Volume]) -> bytes:
@@ -211,13 +222,13 @@ def _unit(header: Any) -> float:
     return _MILLIMETRES.get(int(header["xyzt_units"]) & 7, 1.0)
 
 
-def _new_header(volume: Volume) -> NiftiHeader:
+def _new_header(volume: Volume, interval: float | None) -> NiftiHeader:
     length = 348 if max(volume.voxels.shape) < 2**15 else 540
     header = _classes()[length]()
     header.set_data_shape(volume.voxels.shape[::-1])
     header.set_zooms(volume.spacing[::-1])
-    header.set_xyzt_units("mm" if volume.stated else "unknown", "sec" if volume.interval else None)
-    header["pixdim"][4] = volume.interval or header["pixdim"][4]
+    header.set_xyzt_units("mm" if volume.stated else "unknown", "sec" if interval else None)
+    header["pixdim"][4] = interval or header["pixdim"][4]
     if volume.affine is not None:
         header.set_sform(volume.affine, code="scanner")
         header.set_qform(volume.affine, code="scanner")

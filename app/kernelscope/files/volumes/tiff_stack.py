@@ -147,8 +147,9 @@ def encode(volumes: Sequence[Volume]) -> bytes:
     return _encoded(stored, axes, described, nodata=first.nodata)
 
 
-def keeps_interval(volume: Volume) -> bool:
+def keeps_interval(volumes: Sequence[Volume]) -> bool:
     """Return whether `encode` writes the time step."""
+    volume = volumes[0]
     return volume.microscope and volume.unscaled.dtype in IMAGEJ_TYPES
 
 

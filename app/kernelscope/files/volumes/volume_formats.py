@@ -30,7 +30,8 @@ class VolumeWriter:
     place: bool = False  # whether orientation and position are kept
     channel: bool = False  # whether name and colour of a channel are kept
     marks: bool = False  # whether a number for unknown voxels is kept, as GDAL has it
-    keeps_interval: Callable[[Volume], bool] = lambda volume: False  # whether the time step is kept
+    keeps_interval: Callable[[Sequence[Volume]], bool] = lambda volumes: False
+    """Returns whether the time step of volumes in one file is kept."""
     facts: bool = False  # whether OME's properties of a channel are kept
     slices: str = ""  # the suffix of the pictures of a folder; empty for files
 
@@ -69,7 +70,7 @@ FORMATS = (
                 encode,
                 several=True,
                 place=True,
-                keeps_interval=lambda volume: True,
+                keeps_interval=nifti.keeps_interval,
             )
             for name, suffix, encode in (
                 ("NIfTI, compressed", ".nii.gz", nifti.encode_compressed),
@@ -93,7 +94,7 @@ FORMATS = (
                 facts=kind is _OME,
             )
             for kind, encode, keeps in (
-                (_OME, tiff_stack.encode_ome, lambda volume: True),
+                (_OME, tiff_stack.encode_ome, lambda volumes: True),
                 (_STACK, tiff_stack.encode, tiff_stack.keeps_interval),
             )
         ),

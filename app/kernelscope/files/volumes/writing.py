@@ -119,8 +119,11 @@ def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False)
         check_target(path)
 
 
-def _record_of_volume(volume: Volume, path: Path) -> Record:
-    """Return the properties of a volume and its metadata that `write_volume` keeps and loses."""
+def _record_of_volume(volume: Volume, path: Path, beside: Sequence[Volume] = ()) -> Record:
+    """Return the properties of a volume and its metadata that are kept and lost.
+
+    `beside`: all volumes of the file, if there are several.
+    """
     writer = _writer(path)
     kinds = SLICE_WRITERS[writer.slices].dtypes if writer.slices else DTYPES
     floats = volume.unscaled.dtype.kind == "f" and np.dtype(np.float32) in kinds
@@ -133,7 +136,7 @@ def _record_of_volume(volume: Volume, path: Path) -> Record:
         ("channel name", volume.channel.name, writer.channel),
         ("channel colour", volume.channel.colour, writer.channel),
         ("further OME metadata", volume.channel.facts, writer.facts),
-        (TIME_STEP, volume.interval, writer.keeps_interval(volume)),
+        (TIME_STEP, volume.interval, writer.keeps_interval(beside or [volume])),
         ("orientation", volume.affine is not None, writer.place),
         ("position", volume.affine is not None, writer.place),
         ("the NIfTI header", isinstance(volume.header, nifti.NiftiHeader), writer.place),
@@ -175,13 +178,14 @@ def record_of(path: str | Path, *results: Source | Volume) -> Record:
 
     A result has the properties of its source, and the notices of reading it.
     """
-    return joined([_record(Path(path), each) for each in results])
+    volumes = [each for each in results if isinstance(each, Volume)]
+    return joined([_record(Path(path), each, volumes) for each in results])
 
 
-def _record(path: Path, result: Source | Volume) -> Record:
+def _record(path: Path, result: Source | Volume, beside: Sequence[Volume]) -> Record:
     if isinstance(result, Image):
         return record_of_image(result, path)
     if isinstance(result, Volume):
-        return _record_of_volume(result, path)
+        return _record_of_volume(result, path, beside)
     assert isinstance(result, Scan)
     return joined([_record_of_volume(each, path) for each in result.volumes])
