@@ -129,7 +129,7 @@ def _recorded(report: str) -> tuple[RecordedTime, ...]:
 
 
 def _gain(level: Level, size: int) -> Iterator[NamedNumber]:
-    """Yield what a level gained over *global*, with a mask on the largest picture recorded."""
+    """Yield the gain of a level over *global*, with a mask on the largest picture recorded."""
     pairs: dict[tuple[int, ...], dict[str, RecordedTime]] = {}
     for figure in _recorded(LADDER):
         row = figure.row
@@ -137,11 +137,11 @@ def _gain(level: Level, size: int) -> Iterator[NamedNumber]:
             pairs.setdefault(tuple(row.asked), {})[row.level] = figure
     found = [each for each in pairs.items() if {GLOBAL.id, level.id} <= each[1].keys()]
     if found:
-        side_, levels = max(found)
+        _, levels = max(found)
         own = levels[level.id]
         faster = levels[GLOBAL.id].seconds / own.seconds
         yield as_recorded(
-            f"Speed-up over global memory, custom mask {size}×{size}, {side_[0]}×{side_[1]}",
+            f"Speed-up over global memory, custom mask {size}×{size}, {own.row.size}",
             f"{significant(faster)}×",
             f"{own.card}, {own.date}",
         )
