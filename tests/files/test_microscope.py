@@ -29,6 +29,7 @@ from kernelscope.files.volumes import (
     is_volume,
     read_volume,
     read_volumes,
+    tiff_stack,
     write_volume,
     write_volumes,
 )
@@ -285,7 +286,7 @@ class TestOme:
         assert [each.stated for each in volumes] == ["", "", "yx"]
         assert [each.others for each in volumes] == [(), (), ()]
         source = open_tiff(path, Kind.VOLUME, 2)
-        assert source.head.others == ("the time step",)
+        assert (source.head.interval, source.head.others) == (1.5, ())
         source.close()
 
     def test_damaged(self, tmp_path: Path):
@@ -408,14 +409,44 @@ class TestImageJ:
         assert again[0].microscope
         assert record_of("b.tif", *volumes).losses == []
 
-    def test_types_that_imagej_lacks_are_written_as_our_own(self, tmp_path: Path):
-        path = ome(tmp_path / "a.ome.tif", STACK.astype("int16"), "ZYX", TimeIncrement=2)
+    @pytest.mark.parametrize("step", [0.2, 1000.0])  # micrometres
+    @pytest.mark.parametrize("dtype", ["uint16", "int16", "float64"])
+    def test_a_stack_of_a_microscope_is_one_again(self, tmp_path: Path, dtype: str, step: float):
+        """In types that ImageJ has and in others, and whatever the size of its pixels."""
+        sizes = {f"PhysicalSize{axis}": step for axis in "XYZ"}
+        path = ome(tmp_path / "a.ome.tif", STACK.astype(dtype), "ZYX", TimeIncrement=2, **sizes)
         volume = read_volume(path)
+        record = record_of("b.tif", volume)
+        assert record.lost == ()
+        assert "the time step" in record.kept
+        again = volume
+        for name in ("b.tif", "c.tif"):
+            made = write_volume(again, tmp_path / name)
+            with tifffile.TiffFile(made) as file:
+                assert file.is_imagej == (dtype == "uint16")
+            again = read_volume(made)
+            assert again.unscaled.dtype == dtype
+            assert (again.microscope, again.interval, again.spacing) == (True, 2, volume.spacing)
+
+    def test_a_hyperstack_too_large_for_imagej(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(tiff_stack, "is_big", lambda count: True)
+        volume = read_volume(ome(tmp_path / "a.ome.tif", STACK, "ZYX", TimeIncrement=2))
         made = write_volume(volume, tmp_path / "b.tif")
-        assert read_volume(made).voxels.dtype == "int16"
         with tifffile.TiffFile(made) as file:
-            assert not file.is_imagej
-        assert record_of("b.tif", volume).lost == ("the time step",)
+            assert (file.is_bigtiff, file.is_imagej) == (True, False)
+        assert "the time step" in record_of("b.tif", volume).kept
+        assert (read_volume(made).interval, read_volume(made).microscope) == (2, True)
+
+    @pytest.mark.parametrize("name", ["b.tif", "b.ome.tif", "b.ome.zarr"])
+    def test_blocks_keep_the_time_step_or_say_so(self, tmp_path: Path, name: str):
+        path = ome(tmp_path / "a.ome.tif", STACK, "ZYX", TimeIncrement=2)
+        filed = ks.Recipe.from_json(RECIPE).apply_file(path, tmp_path / name, memory="64G")
+        assert ("the time step" in filed.record.kept) == (name != "b.ome.zarr")
+        if name != "b.ome.zarr":
+            again = read_volume(tmp_path / name)
+            assert (again.interval, again.microscope) == (2, True)
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -451,10 +482,11 @@ def test_noise_of_a_microscope_is_gaussian(tmp_path: Path):
     assert noise_of(cells) == "gaussian"
     assert noise_of(cells, noise="rician") == "rician"
     assert noise_of(read_volume(tmp_path / "head.nii")) == "auto"
-    write_volume(cells, tmp_path / "own.tif")  # known by its size
-    assert noise_of(read_volume(tmp_path / "own.tif")) == "gaussian"
-    write_volume(replace(cells, spacing=(1.0, 1.0, 1.0)), tmp_path / "large.tif")
-    assert noise_of(read_volume(tmp_path / "large.tif")) == "auto"
+    for spacing in (cells.spacing, (1.0, 1.0, 1.0)):
+        write_volume(replace(cells, spacing=spacing), tmp_path / "own.tif")
+        assert noise_of(read_volume(tmp_path / "own.tif")) == "gaussian"
+    write_volume(replace(cells, microscope=False), tmp_path / "scan.tif")
+    assert noise_of(read_volume(tmp_path / "scan.tif")) == "auto"
 
 
 @pytest.mark.parametrize("unit", ["um", "mm"])

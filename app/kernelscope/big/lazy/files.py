@@ -24,7 +24,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request, naming
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute, usable
-from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
+from kernelscope.files.pictures.tiff_description import OME_SUFFIXES, TIME_STEP
 from kernelscope.files.write_errors import resolved
 from kernelscope.images.levels import own_levels
 from kernelscope.images.record import Record
@@ -178,6 +178,7 @@ def _record(head: Head, result: LazySource, target: Path) -> Record:
             any(each.facts for each in channels),
             target.name.lower().endswith(OME_SUFFIXES),
         ),
+        (TIME_STEP, head.interval, not is_zarr),
         *((name, there, is_zarr) for name, there in further.items()),
         ("lower resolutions", has_pyramid and not is_zarr, False),
         *((other, True, False) for other in head.others),

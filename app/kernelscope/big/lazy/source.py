@@ -44,7 +44,9 @@ class Head:
     channels: tuple[Channel, ...] = ()
     """Those of a microscope, in the order of the samples; empty if unknown."""
     others: tuple[str, ...] = ()  # names of further content, which no result keeps
-    microscope: bool = False  # as in `Volume`
+    # As in `Volume`.
+    microscope: bool = False
+    interval: float | None = None
     ome: Multiscale | None = None  # the metadata of OME-Zarr
 
     def moved(self, before: Sides, after: Sides) -> Head:

@@ -21,14 +21,13 @@ from kernelscope.base import atomic
 from kernelscope.base.errors import ImageWriteError
 from kernelscope.big.lazy.source import Head, Sides
 from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.files.pictures.tiff import is_big
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES, ome, ours
 from kernelscope.files.write_errors import check_target, explained, replacing, resolved
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
 
 SUFFIXES = (".tif", ".tiff")
-
-_BIG = 2**32 - 2**25  # bytes of samples that an ordinary TIFF holds at most, without its tags
 
 
 class TiffSink:
@@ -109,8 +108,11 @@ def _lay_out(
     import tifffile
 
     is_ome = path.name.lower().endswith(OME_SUFFIXES)
-    big = math.prod(shape) * dtype.itemsize >= _BIG
-    described = ome(head.steps, f"{shape} {dtype} {head}", head.channel) if is_ome else None
+    big = is_big(math.prod(shape) * dtype.itemsize)
+    described = None
+    if is_ome:
+        content = f"{shape} {dtype} {head}"
+        described = ome(head.steps, content, head.channel, interval=head.interval)
     settings = _volume(head, described) if kind is Kind.VOLUME else _picture(shape, head, described)
     plain = shape if kind is Kind.VOLUME or shape[2] > 1 else shape[:2]
     # The handle has a descriptor for a name, which tifffile cannot split.
@@ -124,7 +126,13 @@ def _volume(head: Head, described: dict[str, Any] | None) -> dict[str, Any]:
     """Return the settings of tifffile; without `described`, OME's, with our own description."""
     if described is None:
         stated = head.stated if head.spacing else ""
-        described = ours(head.spacing or (1.0, 1.0, 1.0), stated, head.channel)
+        described = ours(
+            head.spacing or (1.0, 1.0, 1.0),
+            stated,
+            head.channel,
+            interval=head.interval,
+            microscope=head.microscope,
+        )
     return {"photometric": "minisblack", "metadata": {"axes": "ZYX", **described}}
 
 

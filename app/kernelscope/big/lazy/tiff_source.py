@@ -306,8 +306,9 @@ def _stack(file: OpenedFile, tiff: Any, number: int | None) -> TiffSource:
         stated,
         notices=tuple(notices),
         channels=(chosen.channel,),
-        others=tuple(others_of(file.handle, keyframe, chosen.description)),
+        others=others_of(file.handle, keyframe, chosen.description),
         microscope=chosen.description.microscope,
+        interval=chosen.description.interval,
     )
     pages = list(_slices(file, series, chosen.index, meaning == WHITE_IS_ZERO))
     return TiffSource(file, pages, Kind.VOLUME, head)

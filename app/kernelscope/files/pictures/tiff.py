@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from kernelscope.files.pictures.exif import (
 )
 from kernelscope.files.pictures.tiff_description import (
     IMAGEJ_TYPES,
+    TIME_STEP,
     Description,
     description_of,
     imagej,
@@ -183,7 +185,7 @@ def encode_ome(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
 
 
 def is_big(count: int) -> bool:
-    """Return whether samples of this many bytes are written as a BigTIFF, without EXIF data."""
+    """Return whether samples of this many bytes take a BigTIFF: tags need room as well."""
     return count >= 2**32 - 2**25
 
 
@@ -247,7 +249,10 @@ def _described(pixels: NDArray[Any], metadata: Metadata, *, is_ome: bool) -> dic
 
 def metadata_of(page: Any, handle: WatchedFile, description: Description | None = None) -> Metadata:
     """Return the metadata of a page; without a `description`, it is a picture of its own."""
-    description = description or description_of(page.parent, page.index)
+    if description is None:
+        description = description_of(page.parent, page.index)
+        times = [TIME_STEP] * (description.interval is not None)
+        description = replace(description, others=(*times, *description.others))
     exif, left_out = exif_of(handle, page, understood=description.understood)
 
     def value(tag: int) -> Any:
@@ -273,7 +278,7 @@ def metadata_of(page: Any, handle: WatchedFile, description: Description | None 
         profile if isinstance(profile, bytes) else b"",
         resolution,
         exif,
-        (*others, *description.others_of_one),
+        (*others, *description.others),
         description.channel(),
         nodata=nodata_of(page),
         xmp=upright_xmp(xmp) if isinstance(xmp, bytes) else b"",

@@ -26,6 +26,7 @@ from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.volume import Spacing
 
 SPACING, CHANNEL, CHANNELS = "spacing_mm", "channel", "channels"
+INTERVAL, MICROSCOPE = "time_step_s", "microscope"
 """Keys of our own description, which is JSON with the shape that tifffile puts there."""
 
 TIME_STEP = "the time step"
@@ -33,7 +34,6 @@ TIME_STEP = "the time step"
 OME_SUFFIXES = (".ome.tif", ".ome.tiff")
 
 _COLOUR = re.compile(r"[0-9A-Fa-f]{6}")
-_SMALL = 0.05  # voxels of scanners are larger, in millimetres
 _OPAQUE_WHITE = -1  # OME's default for the colour of a channel
 
 _UNITS_OF_TAG = {2: "inch", 3: "cm"}
@@ -66,10 +66,7 @@ _IMAGEJ_OTHERS = {
 
 @dataclass(frozen=True)
 class Description:
-    """Properties of one of the pictures of a TIFF.
-
-    `microscope`: it is of a program for microscopes, or states a channel or sizes below 0.05 mm.
-    """
+    """Properties of one of the pictures of a TIFF."""
 
     steps: Mapping[str, float] = field(default_factory=dict)
     """Distance of samples in millimetres by its axis, z, y or x; without those not stated."""
@@ -77,19 +74,8 @@ class Description:
     others: tuple[str, ...] = ()  # names of entries left out
     # The description is of a known kind, or of this program.
     understood: bool = False
-    is_ours: bool = False
+    microscope: bool = False  # the file is one of a program for microscopes
     interval: float | None = None  # seconds from one time to the next
-
-    @property
-    def microscope(self) -> bool:
-        small = bool(self.steps) and max(self.steps.values()) < _SMALL
-        named = any(each != UNKNOWN_CHANNEL for each in self.channels)
-        return self.understood and (not self.is_ours or small or named)
-
-    @property
-    def others_of_one(self) -> tuple[str, ...]:
-        """Names of entries left out, where a single picture or volume is kept."""
-        return (*[TIME_STEP] * (self.interval is not None), *self.others)
 
     def channel(self, number: int = 0) -> Channel:
         return self.channels[number] if number < len(self.channels) else UNKNOWN_CHANNEL
@@ -105,7 +91,13 @@ def description_of(file: Any, series: int = 0) -> Description:
     return Description()
 
 
-def ours(spacing: Spacing, stated: str, *channels: Channel) -> dict[str, Any]:
+def ours(
+    spacing: Spacing,
+    stated: str,
+    *channels: Channel,
+    interval: float | None = None,
+    microscope: bool = False,
+) -> dict[str, Any]:
     """Return our own description of a volume or picture, or of channels, for `tifffile`."""
     found: dict[str, Any] = {}
     if stated:
@@ -114,6 +106,10 @@ def ours(spacing: Spacing, stated: str, *channels: Channel) -> dict[str, Any]:
     described = [{"name": each.name, "colour": each.colour} for each in channels]
     if any(each != UNKNOWN_CHANNEL for each in channels):
         found |= {CHANNELS: described} if len(channels) > 1 else {CHANNEL: described[0]}
+    if interval is not None:
+        found[INTERVAL] = interval
+    if microscope:
+        found[MICROSCOPE] = True
     return found
 
 
@@ -143,9 +139,8 @@ def imagej(
         ]
     if len(channels) > 1:
         found["mode"] = "composite"
-    if own := ours(spacing, stated, *channels):
-        found[_OWN] = json.dumps(own)
-    return found, resolution
+    own = ours(spacing, stated, *channels, interval=interval, microscope=True)
+    return {**found, _OWN: json.dumps(own)}, resolution
 
 
 def ome(
@@ -203,7 +198,14 @@ def _ours(found: Mapping[str, Any]) -> Description:
         for each in listed
         if isinstance(each, dict)
     )
-    return Description(steps, channels, understood=True, is_ours=True)
+    named = any(each != UNKNOWN_CHANNEL for each in channels)
+    return Description(
+        steps,
+        channels,
+        understood=True,
+        microscope=named or found.get(MICROSCOPE) is True,
+        interval=_interval(found.get(INTERVAL), 1.0),
+    )
 
 
 def channel_of(name: object, colour: object) -> Channel:
@@ -219,11 +221,11 @@ def _of_ome(text: str, number: int) -> Description:
     names = {_name(each) for each in root.iter()}
     images = [each for each in root if _name(each) == "Image"]
     if not images:
-        return Description(understood=True)
+        return Description(understood=True, microscope=True)
     image = images[min(number, len(images) - 1)]
     pixels = next((each for each in image if _name(each) == "Pixels"), None)
     if pixels is None:
-        return Description(understood=True)
+        return Description(understood=True, microscope=True)
     steps = {}
     for axis in "zyx":
         size = pixels.get(f"PhysicalSize{axis.upper()}", "")
@@ -246,7 +248,7 @@ def _of_ome(text: str, number: int) -> Description:
     interval = _interval(pixels.get("TimeIncrement"), seconds)
     if interval is None and "TimeIncrement" in pixels.attrib:
         others = (TIME_STEP, *others)
-    return Description(steps, channels, others, understood=True, interval=interval)
+    return Description(steps, channels, others, understood=True, microscope=True, interval=interval)
 
 
 def _facts(channel: Any) -> tuple[tuple[str, str], ...]:
@@ -280,10 +282,9 @@ def _ome_colour(text: str | None) -> str:
 
 
 def _of_imagej(found: Mapping[str, Any], tags: Any) -> Description:
+    if own := _json(found.get(_OWN)):
+        return _ours(own)
     interval = _interval(found.get("finterval"), 1.0)
-    own = _json(found.get(_OWN))
-    if own:
-        return replace(_ours(own), interval=interval)
     unit = found.get("unit")
     factor = millimetres(unit)
     if factor is None and unit is None:
@@ -303,7 +304,9 @@ def _of_imagej(found: Mapping[str, Any], tags: Any) -> Description:
     channels, others = _look_up_tables(found)
     others += [name for name, keys in _IMAGEJ_OTHERS.items() if any(key in found for key in keys)]
     others += [TIME_STEP] * (interval is None and ("finterval" in found or "fps" in found))
-    return Description(steps, channels, tuple(others), understood=True, interval=interval)
+    return Description(
+        steps, channels, tuple(others), understood=True, microscope=True, interval=interval
+    )
 
 
 def _json(text: object) -> Mapping[str, Any]:

@@ -23,6 +23,7 @@ from kernelscope.files.formats import Unreadable
 from kernelscope.files.pictures.exif import turned
 from kernelscope.files.pictures.tiff import (
     holes_of,
+    is_big,
     is_of_volumes,
     metadata_of,
     nodata_of,
@@ -33,7 +34,6 @@ from kernelscope.files.pictures.tiff import (
 )
 from kernelscope.files.pictures.tiff_description import (
     IMAGEJ_TYPES,
-    TIME_STEP,
     Description,
     description_of,
     imagej,
@@ -56,9 +56,6 @@ from kernelscope.images.source import Channel
 from kernelscope.images.volume import Among, Volume, check_shape
 
 _WORDS = {"C": "channel", "T": "time"}
-MOST_OF_TIFF = 2**32 - 2**25
-"""Bytes of samples that a file that is no BigTIFF holds at most, beside its tags."""
-
 WHITE_IS_ZERO, _BLACK_IS_ZERO = _GREYS = 0, 1
 
 
@@ -109,22 +106,18 @@ def decode(path: Path, number: int | None) -> RawVolume:
             if orientation >= 5 and {"x", "y"} <= steps.keys():
                 steps["x"], steps["y"] = steps["y"], steps["x"]
         spacing, stated = spacing_from(steps)
-        others = others_of(handle, series.keyframe, chosen.description)
-        interval = chosen.description.interval
-        if interval is not None:
-            others.remove(TIME_STEP)  # volumes keep it
         return RawVolume(
             numbers,
             spacing,
             notices=notices,
-            others=tuple(others),
+            others=others_of(handle, series.keyframe, chosen.description),
             stated=stated,
             channel=chosen.channel,
             microscope=chosen.description.microscope,
             among=chosen.among,
             missing=missing,
             nodata=nodata_of(series.keyframe),
-            interval=interval,
+            interval=chosen.description.interval,
         )
 
 
@@ -139,18 +132,18 @@ def encode(volumes: Sequence[Volume]) -> bytes:
     """
     first, channels = volumes[0], _channels(volumes)
     stored, axes = [_stored(each) for each in volumes], axes_of(volumes)
-    known = stored[0].dtype in IMAGEJ_TYPES and sum(each.nbytes for each in stored) < MOST_OF_TIFF
-    if first.microscope and known:
+    is_known = stored[0].dtype in IMAGEJ_TYPES and not is_big(sum(each.nbytes for each in stored))
+    if first.microscope and is_known:
         described, resolution = imagej(first.spacing, first.stated, first.interval, *channels)
         return _encoded(stored, axes, described, nodata=first.nodata, resolution=resolution)
-    described = ours(first.spacing, first.stated, *channels)
+    described = ours(
+        first.spacing,
+        first.stated,
+        *channels,
+        interval=first.interval,
+        microscope=first.microscope,
+    )
     return _encoded(stored, axes, described, nodata=first.nodata)
-
-
-def keeps_interval(volumes: Sequence[Volume]) -> bool:
-    """Return whether `encode` writes the time step."""
-    volume = volumes[0]
-    return volume.microscope and volume.unscaled.dtype in IMAGEJ_TYPES
 
 
 def encode_ome(volumes: Sequence[Volume]) -> bytes:
@@ -234,7 +227,7 @@ def _encoded(
         # None for 64 bits; ImageJ has none for floats.
         predictor=not is_imagej if is_float else voxels.dtype.itemsize <= 4,
         metadata={"axes": letters, **described},
-        bigtiff=voxels.nbytes >= MOST_OF_TIFF,
+        bigtiff=is_big(voxels.nbytes),
         extratags=nodata_tags(nodata),
     )
     return buffer.getvalue()
@@ -329,16 +322,16 @@ def stack_shape(series: Any) -> tuple[int, int, int]:
     return depth, height, width
 
 
-def others_of(handle: WatchedFile, page: Any, description: Description) -> list[str]:
+def others_of(handle: WatchedFile, page: Any, description: Description) -> tuple[str, ...]:
     """Return names of further content of a page that volumes do not keep."""
     metadata = metadata_of(page, handle, description)
-    return [
+    return (
         *metadata.others,
         *["XMP data"] * bool(metadata.xmp),
         *["resolution"] * bool(metadata.resolution and not description.steps),
         *["colour profile"] * bool(metadata.profile),
         *parts_of(metadata.exif),
-    ]
+    )
 
 
 def check_grey(series: Any, meaning: int) -> None:

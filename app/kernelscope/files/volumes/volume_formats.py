@@ -90,12 +90,12 @@ FORMATS = (
                 several=True,
                 channel=True,
                 marks=True,
-                keeps_interval=keeps,
+                keeps_interval=lambda volumes: True,
                 facts=kind is _OME,
             )
-            for kind, encode, keeps in (
-                (_OME, tiff_stack.encode_ome, lambda volumes: True),
-                (_STACK, tiff_stack.encode, tiff_stack.keeps_interval),
+            for kind, encode in (
+                (_OME, tiff_stack.encode_ome),
+                (_STACK, tiff_stack.encode),
             )
         ),
         tiff_stack.is_stack,
