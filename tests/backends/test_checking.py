@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
-from kernelscope.backends.cuda.compiler import Cubin
 from kernelscope.backends.emulator import checking
 from kernelscope.backends.emulator.checking import CheckedBackend, Finding, MistakeKind
-from kernelscope.backends.emulator.compiler import HostCompiler
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
+from kernelscope.schema.levels import GLOBAL
 from tests.backends.emulated import needs_compiler
+from tests.backends.quick_compiler import quick_compiler
 
 pytestmark = [needs_compiler, pytest.mark.slow]
 
@@ -44,8 +45,7 @@ def check(monkeypatch: pytest.MonkeyPatch) -> Check:
     def run(body: str) -> tuple[list[Finding], int]:
         text = TEXT.replace("BODY", body)
         monkeypatch.setattr(checking, "read_source", lambda file: text)
-        backend = CheckedBackend()
-        monkeypatch.setattr(backend, "_cache", _Uncached())
+        backend = CheckedBackend(quick_compiler())
         pixels = np.arange(ROWS * COLUMNS, dtype=np.uint8).reshape(ROWS, COLUMNS)
         request = Request.create(Image.from_array(pixels), "mean")
         level = next(each for each in backend.levels(request.step.filter) if each.id == "global")
@@ -53,15 +53,6 @@ def check(monkeypatch: pytest.MonkeyPatch) -> Check:
         return backend.findings, backend.unwritten
 
     return run
-
-
-class _Uncached:
-    """Compiles and keeps nothing on disk."""
-
-    def get(self, name: str, source: str, architecture: str, defines: Mapping[str, str]) -> Cubin:
-        compiler = HostCompiler.find()
-        assert compiler is not None
-        return compiler.watching().compile(name, source, architecture, defines)
 
 
 def only(found: list[Finding]) -> Finding:
@@ -146,6 +137,24 @@ def test_accesses_outside(check: Check, access: str, array: str, offset: int, wr
     assert finding.kind is MistakeKind.OUTSIDE
     assert (finding.array, finding.offset, finding.write) == (array, offset, write)
     assert finding.place == "mean.cu:9"
+
+
+def test_arrays_have_room_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or an access behind one would be found in the next, and taken for right."""
+    backend, arrays = CheckedBackend(quick_compiler()), dict[str, Any]()
+    array_of = backend._array
+
+    def noted(name: str, array: Any, known: bool) -> Any:
+        arrays[name] = array
+        return array_of(name, array, known)
+
+    monkeypatch.setattr(backend, "_array", noted)
+    request = Request.create(Image.from_array(np.ones((ROWS, COLUMNS), np.uint8)), "gaussian")
+    backend.run(request, GLOBAL, RunContext())
+    assert arrays.keys() == {"the source", "the output", "table 1", "the buffer sums"}
+    for name, array in arrays.items():
+        before = array.ctypes.data - array.base.ctypes.data
+        assert min(before, array.base.nbytes - before - array.nbytes) >= 4096, name
 
 
 def test_an_index_beyond_a_row_of_an_array(check: Check) -> None:

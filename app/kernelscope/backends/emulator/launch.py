@@ -24,6 +24,9 @@ _OPERATIONS_AT_ONCE = 5e7
 
 _MOST_THREADS = 1024
 
+_ROOM = 4096
+"""Bytes on each side of an array. `checks.h` names the array that an access misses by fewer."""
+
 _ADDRESSING = {Border.REFLECT: 3, Border.WRAP: 2, Border.CONSTANT: 1}
 """The numbers in `emulator.h` of a texture's address modes; 0 is the nearest texel."""
 
@@ -55,13 +58,25 @@ class Memory:
     def of(cls, task: CudaTask, plan: CudaPlan, source: NDArray[Any]) -> Memory:
         rows = task.output_shape[0]
         return cls(
-            np.ascontiguousarray(source),
-            np.empty(task.output_shape, task.dtype),
+            _copy_apart(source),
+            _apart(task.output_shape, task.dtype),
             {
-                name: np.empty(buffer.size(rows, rows), np.uint8)
+                name: _apart((buffer.size(rows, rows),), np.dtype(np.uint8))
                 for name, buffer in plan.scratch.items()
             },
         )
+
+
+def _apart(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an array with room on both sides: accesses just outside are in no other array."""
+    size = math.prod(shape) * dtype.itemsize
+    return np.empty(size + 2 * _ROOM, np.uint8)[_ROOM:][:size].view(dtype).reshape(shape)
+
+
+def _copy_apart(array: NDArray[Any]) -> NDArray[Any]:
+    copy = _apart(array.shape, array.dtype)
+    copy[...] = array
+    return copy
 
 
 @dataclass
@@ -95,7 +110,7 @@ def run_launch(
     Raises `DeviceUnavailable` if the threads of a block wait for each other for ever.
     """
     _set_constants(library, launch)
-    tables = [np.ascontiguousarray(table) for table in launch.tables]
+    tables = [_copy_apart(table) for table in launch.tables]
     texture = _texture(launch, task, memory)
     first = memory.source.ctypes.data if texture is None else ctypes.addressof(texture)
     pointers = [first, memory.output.ctypes.data]
