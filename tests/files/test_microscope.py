@@ -24,7 +24,7 @@ from kernelscope.cli.main import main
 from kernelscope.engine.options import DEFAULT_OPTIONS
 from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
-from kernelscope.files import read_image, write_image
+from kernelscope.files import read_image, read_pages, write_image, write_pages
 from kernelscope.files.volumes import (
     is_volume,
     read_volume,
@@ -447,6 +447,52 @@ class TestImageJ:
         if name != "b.ome.zarr":
             again = read_volume(tmp_path / name)
             assert (again.interval, again.microscope) == (2, True)
+
+
+class TestPages:
+    """A page is a picture of its own, of the image and the channel that the file puts it in."""
+
+    def test_of_several_images(self, tmp_path: Path):
+        path, colours = tmp_path / "a.ome.tif", np.zeros((3, 8, 9, 3), np.uint8)
+        with tifffile.TiffWriter(path, ome=True) as file:
+            for number in (1, 2):
+                sizes = {"PhysicalSizeX": 0.1 * number, "PhysicalSizeY": 0.1 * number}
+                named = {"Channel": {"Name": f"camera {number}"}}
+                described = {"axes": "ZYXS", **sizes, **named}
+                file.write(colours, photometric="rgb", metadata=described)
+        found = [page.metadata for page in read_pages(path)]
+        names = [page.channel.name for page in found]
+        assert names == ["camera 1"] * 3 + ["camera 2"] * 3
+        steps = [page.steps["x"] for page in found]
+        assert steps == pytest.approx([1e-4] * 3 + [2e-4] * 3)
+
+    @pytest.mark.parametrize("axes", ["CZTYX", "ZCTYX", "TZCYX"])
+    def test_of_channels(self, tmp_path: Path, axes: str):
+        sides = {"C": 3, "Z": 2, "T": 2, "Y": 8, "X": 9}
+        array = np.zeros([sides[axis] for axis in axes], np.uint8)
+        named = {"Name": ["DAPI", "GFP", "RFP"]}
+        path = ome(tmp_path / "a.ome.tif", array, axes, Channel=named, TimeIncrement=2)
+        pages = read_pages(path)
+        numbers = np.indices(array.shape[:3])[axes.index("C")].ravel()
+        assert [page.metadata.channel.name for page in pages] == [named["Name"][n] for n in numbers]
+        assert {page.metadata.others for page in pages} == {("the time step",)}
+
+    def test_of_imagej(self, tmp_path: Path):
+        tables = [np.zeros((3, 256), np.uint8) for _ in range(2)]
+        tables[0][2] = tables[1][1] = np.arange(256)
+        array = np.zeros((2, 2, 8, 9), np.uint8)
+        pages = read_pages(imagej(tmp_path / "a.tif", array, axes="ZCYX", unit="um", LUTs=tables))
+        assert [page.metadata.channel.colour for page in pages] == ["0000FF", "00FF00"] * 2
+
+    @pytest.mark.parametrize("name", ["a.tif", "a.ome.tif"])
+    @pytest.mark.parametrize("names", [("DAPI", "", "RFP"), ("", "DAPI", "RFP")])
+    def test_of_our_own(self, tmp_path: Path, name: str, names: tuple[str, ...]):
+        pages = [
+            Image.from_array(STACK[0, number:], metadata=Metadata(channel=Channel(text)))
+            for number, text in enumerate(names)
+        ]
+        again = read_pages(write_pages(pages, tmp_path / name))
+        assert tuple(page.metadata.channel.name for page in again) == names
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

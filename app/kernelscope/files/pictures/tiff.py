@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,8 @@ from kernelscope.files.pictures.exif import (
 )
 from kernelscope.files.pictures.tiff_description import (
     IMAGEJ_TYPES,
-    TIME_STEP,
     Description,
-    description_of,
+    description_of_page,
     imagej,
     ome,
     ours,
@@ -203,7 +202,9 @@ def encode_all(pages: Sequence[tuple[NDArray[Any], Metadata]], *, is_ome: bool =
             nodata, tags = metadata.nodata, tags_for(exif, file.tiff.byteorder) if exif else []
             if nodata is not None and pixels.dtype.kind == "f":
                 pixels = np.where(np.isnan(pixels), pixels.dtype.type(nodata), pixels)
-            described = _described(pixels, metadata, is_ome=is_ome)
+            described = _ome(pixels, metadata) if is_ome else None
+            # tifffile would describe no page behind one without a description
+            own = None if is_ome or is_imagej else _own(pixels, metadata)
             resolution, unit = metadata.resolution, "inch" if metadata.resolution else None
             if is_imagej:
                 spacing = 1.0, metadata.steps["y"], metadata.steps["x"]
@@ -217,6 +218,7 @@ def encode_all(pages: Sequence[tuple[NDArray[Any], Metadata]], *, is_ome: bool =
                 compression="zlib",
                 compressionargs={"level": _LEVEL},
                 predictor=not (is_imagej and pixels.dtype.kind == "f"),  # ImageJ has none for them
+                description=own,
                 metadata=described,
                 iccprofile=metadata.profile or None,
                 resolution=resolution,
@@ -240,19 +242,19 @@ def _of_microscope(pixels: NDArray[Any], metadata: Metadata) -> bool:
     return small and pixels.ndim == 2 and pixels.dtype in IMAGEJ_TYPES
 
 
-def _described(pixels: NDArray[Any], metadata: Metadata, *, is_ome: bool) -> dict[str, Any] | None:
-    if is_ome:
-        axes = "YX" if pixels.ndim == 2 else "YXS"
-        return {"axes": axes, **ome(metadata.steps, pixels, metadata.channel)}
-    return ours((1.0, 1.0, 1.0), "", metadata.channel) or None
+def _ome(pixels: NDArray[Any], metadata: Metadata) -> dict[str, Any]:
+    axes = "YX" if pixels.ndim == 2 else "YXS"
+    return {"axes": axes, **ome(metadata.steps, pixels, metadata.channel)}
+
+
+def _own(pixels: NDArray[Any], metadata: Metadata) -> str | None:
+    described = ours((1.0, 1.0, 1.0), "", metadata.channel)
+    return json.dumps({"shape": pixels.shape, **described}) if described else None
 
 
 def metadata_of(page: Any, handle: WatchedFile, description: Description | None = None) -> Metadata:
     """Return the metadata of a page; without a `description`, it is a picture of its own."""
-    if description is None:
-        description = description_of(page.parent, page.index)
-        times = [TIME_STEP] * (description.interval is not None)
-        description = replace(description, others=(*times, *description.others))
+    description = description or description_of_page(page)
     exif, left_out = exif_of(handle, page, understood=description.understood)
 
     def value(tag: int) -> Any:

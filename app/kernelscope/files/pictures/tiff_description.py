@@ -85,10 +85,28 @@ def description_of(file: Any, series: int = 0) -> Description:
     if shaped := file.shaped_metadata:
         return _ours(shaped[min(series, len(shaped) - 1)])
     if file.is_ome and file.ome_metadata:
-        return _of_ome(file.ome_metadata, series)
+        return _of_ome(_parsed(file.ome_metadata), series)
     if file.imagej_metadata:
         return _of_imagej(file.imagej_metadata, file.pages[0].tags)
     return Description()
+
+
+def description_of_page(page: Any) -> Description:
+    """Return the description of a page that is opened as a picture of its own."""
+    file = page.parent
+    if page.is_shaped:
+        found, channel = _ours(_json(page.shaped_description)), 0
+    elif file.is_ome and file.ome_metadata:
+        root = _parsed(file.ome_metadata)
+        image, channel = _place(root, page.index)
+        found = _of_ome(root, image)
+    elif file.imagej_metadata:
+        found = _of_imagej(file.imagej_metadata, file.pages[0].tags)
+        channel = page.index % max(1, int(_number(file.imagej_metadata.get("channels"))))
+    else:
+        return Description()
+    times = [TIME_STEP] * (found.interval is not None)
+    return replace(found, channels=(found.channel(channel),), others=(*times, *found.others))
 
 
 def ours(
@@ -213,19 +231,50 @@ def channel_of(name: object, colour: object) -> Channel:
     return Channel(printable(str(name or "")), text.upper() if _COLOUR.fullmatch(text) else "")
 
 
-def _of_ome(text: str, number: int) -> Description:
+def _parsed(text: str) -> Any:
     try:
-        root = ElementTree.fromstring(text)
+        return ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
         raise Unreadable(f"its OME-XML is damaged ({error}).") from error
-    names = {_name(each) for each in root.iter()}
+
+
+def _pixels(root: Any) -> list[Any]:
+    """Return the pixels of each image, None where there are none."""
     images = [each for each in root if _name(each) == "Image"]
-    if not images:
-        return Description(understood=True, microscope=True)
-    image = images[min(number, len(images) - 1)]
-    pixels = next((each for each in image if _name(each) == "Pixels"), None)
+    return [next((each for each in image if _name(each) == "Pixels"), None) for image in images]
+
+
+def _place(root: Any, page: int) -> tuple[int, int]:
+    """Return the numbers of the image and of the channel to which a page belongs."""
+    for number, pixels in enumerate(_pixels(root)):
+        if pixels is None:
+            continue
+        order = pixels.get("DimensionOrder", "")[2:]
+        order = order if sorted(order) == sorted("CZT") else "CZT"
+        sides = [max(1, _whole(pixels.get(f"Size{axis}"))) for axis in order]
+        # SizeC counts the samples of a pixel as well.
+        sides[order.index("C")] = max(1, sum(_name(each) == "Channel" for each in pixels))
+        for data in (each for each in pixels if _name(each) == "TiffData"):
+            first = [_whole(data.get(f"First{axis}")) for axis in order]
+            usual = 1 if "IFD" in data.attrib else math.prod(sides)
+            at = page - _whole(data.get("IFD"))
+            if 0 <= at < (_whole(data.get("PlaneCount")) or usual):
+                at += int(np.ravel_multi_index(first, sides, mode="clip", order="F"))
+                place = np.unravel_index(at % math.prod(sides), sides, order="F")
+                return number, int(place[order.index("C")])
+    return 0, 0
+
+
+def _whole(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() and len(text) < 10 else 0
+
+
+def _of_ome(root: Any, number: int) -> Description:
+    images = _pixels(root)
+    pixels = images[min(number, len(images) - 1)] if images else None
     if pixels is None:
         return Description(understood=True, microscope=True)
+    names = {_name(each) for each in root.iter()}
     steps = {}
     for axis in "zyx":
         size = pixels.get(f"PhysicalSize{axis.upper()}", "")
