@@ -43,7 +43,7 @@ def submenus(menu: Menu) -> list[Menu]:
 
 def test_ids_and_keys_are_unique() -> None:
     ids = Counter(action.id for action in ACTIONS)
-    keys = Counter(key for action in ACTIONS for key in action.keys)
+    keys = Counter(key for action in ACTIONS for key in action.shortcuts)
     assert [name for name, count in (ids + keys).items() if count > 1] == []
     assert all(QKeySequence(key).toString() == key for key in keys)
 
@@ -51,7 +51,7 @@ def test_ids_and_keys_are_unique() -> None:
 def test_no_command_has_a_key_that_types_a_character() -> None:
     """Letters of a path, typed before the dialog for files was there, started runs."""
     for action in ACTIONS:
-        for key in action.keys:
+        for key in action.shortcuts:
             assert len(key) > 1, (action.id, key)
             assert not key.startswith("Shift+") or key.startswith("Shift+F"), (action.id, key)
 

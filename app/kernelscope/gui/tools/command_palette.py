@@ -32,7 +32,7 @@ from kernelscope.gui.widgets.tool_window import ToolWindow
 
 class ShortcutDialog(ToolWindow):
     def __init__(
-        self, shortcuts: Sequence[tuple[str, str, tuple[str, ...]]], parent: QWidget | None = None
+        self, shortcuts: Sequence[tuple[str, str, Sequence[str]]], parent: QWidget | None = None
     ) -> None:
         page = "window#keyboard-shortcuts"
         super().__init__("shortcutDialog", "Keyboard Shortcuts", parent, help_page=page)

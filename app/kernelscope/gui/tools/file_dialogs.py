@@ -318,14 +318,9 @@ class Recipes(QObject):
         self._window = window
         self._background = background
 
-    @Action(
-        "runRecipe",
-        "Run R&ecipe…",
-        keys=("Ctrl+Shift+R",),
-        tip="Run several filters from a file, one after the other",
-        help="window#recipes",
-    )
+    @Action("runRecipe", "Run R&ecipe…", "Ctrl+Shift+R", help="window#recipes")
     def choose(self) -> None:
+        """Run several filters from a file, one after the other."""
         dialog = choose_text_to_open(self._window, "Run Recipe", self.load, _RECIPES)
         dialog.setObjectName("recipeDialog")
 
@@ -428,25 +423,15 @@ class Pictures(QObject):
         self.settings = settings
         self._background = background
 
-    @Action(
-        "open",
-        "&Open…",
-        keys=("Ctrl+O",),
-        tip="Open pictures or a volume",
-        icon="load",
-        label="Open",
-    )
+    @Action("open", "&Open…", "Ctrl+O", icon="load", label="Open")
     def choose(self) -> None:
+        """Open pictures or a volume."""
         everything = ("All pictures and volumes", (*READABLE, *READABLE_VOLUMES))
         self._choose("Open Pictures or Volumes", "openDialog", self.open, *everything, many=True)
 
-    @Action(
-        "openFolder",
-        "Open &Folder as Volume…",
-        keys=("Ctrl+Shift+O",),
-        tip="Open a folder of slices: pictures or a DICOM series",
-    )
+    @Action("openFolder", "Open &Folder as Volume…", "Ctrl+Shift+O")
     def choose_folder(self) -> None:
+        """Open a folder of slices: pictures or a DICOM series."""
         mode = QFileDialog.FileMode.Directory
         self._show_dialog("Open Folder of Slices", "folderDialog", self.open, mode=mode)
 
@@ -619,8 +604,9 @@ class Pictures(QObject):
         dialog.textValueSelected.connect(then)
         return dialog
 
-    @Action("paste", "&Paste Picture", keys=("Ctrl+V",), tip="Open the picture on the clipboard")
+    @Action("paste", "&Paste Picture", "Ctrl+V")
     def paste(self) -> None:
+        """Open the picture on the clipboard."""
         mime = QGuiApplication.clipboard().mimeData()
         if mime is None or not self.take(mime):  # nothing at all is on it, on some desktops
             self.announced.emit("There is no picture on the clipboard.")

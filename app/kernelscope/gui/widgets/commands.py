@@ -1,6 +1,7 @@
 """The commands of the window: each is declared at the method that carries it out, by `Action`.
 
-Title, key, condition, tick, icon and page of the manual stand together there. `gui.window.menus`
+Title, key, condition, tick, icon and page of the manual stand together there; the docstring of the
+method is the tip. `gui.window.menus`
 orders them by their ids; the menus, the tool bar, the command palette and the list of shortcuts
 read the same declarations. Nothing here needs Qt.
 """
@@ -111,11 +112,10 @@ class Action:
 
     id: str  # object name of the `QAction`; unique
     title: str  # text in menus, with ``&`` before the access key
-    keys: tuple[str, ...] = ()  # shortcuts; the first is shown
-    tip: str = ""  # tooltip without the shortcut, which is added
+    keys: str = ""  # shortcuts, divided by spaces; the first is shown
+    tip: str = ""  # without the shortcut, which is added; by default the method's docstring
     need: Need = NOTHING
     argument: object = None  # passed to the method, unless it is None
-    checkable: bool = False
     choice: str = ""  # of the actions with the same choice one is ticked at a time
     ticked: Callable[[Any], object] | None = None
     """Of the object with the method: whether the action is on, or the argument that is chosen."""
@@ -127,9 +127,19 @@ class Action:
 
     def __call__(self, method: _Method) -> _Method:
         """Mark the method that carries it out (decorator); one method may have several."""
-        vars(method).setdefault("actions", []).insert(0, self)
-        declared[self.id] = self
+        text = " ".join((method.__doc__ or "").partition("\n\n")[0].split())
+        action = replace(self, tip=self.tip or text.removesuffix("."))
+        vars(method).setdefault("actions", []).insert(0, action)
+        declared[self.id] = action
         return method
+
+    @property
+    def shortcuts(self) -> list[str]:
+        return self.keys.split()
+
+    @property
+    def is_checkable(self) -> bool:
+        return bool(self.choice) or self.ticked is not None
 
     @property
     def name(self) -> str:

@@ -101,9 +101,9 @@ class Actions(Mapping[str, QAction]):
     def reference_menu(self) -> QMenu:
         return self._menus[menus.REFERENCE.id]
 
-    def shortcuts(self) -> list[tuple[str, str, tuple[str, ...]]]:
+    def shortcuts(self) -> list[tuple[str, str, list[str]]]:
         return [
-            (made.place, made.action.name, made.action.keys)
+            (made.place, made.action.name, made.action.shortcuts)
             for made in self._made.values()
             if made.action.keys
         ]
@@ -276,7 +276,7 @@ class Actions(Mapping[str, QAction]):
     def _qt_action(self, action: Action) -> QAction:
         made = QAction(action.title, self._window)
         made.setObjectName(action.id)
-        made.setShortcuts([QKeySequence(key) for key in action.keys])
+        made.setShortcuts([QKeySequence(key) for key in action.shortcuts])
         if action.everywhere:
             made.setShortcutContext(Qt.ShortcutContext.ApplicationShortcut)
         if action.tip:
@@ -286,10 +286,10 @@ class Actions(Mapping[str, QAction]):
         if action.icon:
             made.setIcon(icon(action.icon))
             # A menu ticks actions that are on; the colours of a switch would not be seen there.
-            made.setIconVisibleInMenu(not (action.checkable or action.choice))
+            made.setIconVisibleInMenu(not action.is_checkable)
         if action.label:
             made.setIconText(action.label)
-        made.setCheckable(action.checkable or bool(action.choice))
+        made.setCheckable(action.is_checkable)
         if action.choice:
             if action.choice not in self._choices:
                 self._choices[action.choice] = QActionGroup(self._window)
@@ -309,7 +309,7 @@ def _toggle(dock: QDockWidget, action: Action) -> QAction:
     toggle = dock.toggleViewAction()
     toggle.setObjectName(action.id)
     toggle.setText(action.title)
-    toggle.setShortcuts([QKeySequence(key) for key in action.keys])
+    toggle.setShortcuts([QKeySequence(key) for key in action.shortcuts])
     toggle.triggered.connect(dock.raise_)  # may lie behind another tab
     return toggle
 

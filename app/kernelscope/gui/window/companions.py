@@ -199,14 +199,9 @@ class Companions:
 
     # --- commands ---
 
-    @Action(
-        "viewKernel",
-        "View &Kernel…",
-        keys=("Ctrl+K",),
-        tip="The CUDA source of the filter at its level",
-        help="window#kernels-benchmark-and-console",
-    )
+    @Action("viewKernel", "View &Kernel…", "Ctrl+K", help="window#kernels-benchmark-and-console")
     def show_kernel(self, place: RungPlace | None = None) -> None:
+        """The CUDA source of the filter at its level."""
         if place is None and self._level_in_front():
             place = self._in_front()
         try:
@@ -230,31 +225,24 @@ class Companions:
     def _has_card(self) -> bool:
         return self.availability.get(Device.GPU, _LOOKING).available
 
-    @Action("exercises", "E&xercises…", tip="Kernels to write yourself, graded without a GPU")
+    @Action("exercises", "E&xercises…")
     def show_exercises(self) -> None:
+        """Kernels to write yourself, graded without a GPU."""
         if not self.exercises.isVisible():
             self.exercises.open_at(self.session.filter_id)
         self.exercises.show_in_front()
 
-    @Action(
-        "lecture",
-        "&Lecture",
-        tip="Short pages on memory and speed, with live pictures of the open image",
-        help="lecture",
-    )
+    @Action("lecture", "&Lecture", help="lecture")
     def show_lecture(self) -> None:
+        """Short pages on memory and speed, with live pictures of the open image."""
         self.lecture.open(self._level_in_front(), self.session.filter_id)
 
     def use_recorded(self, recorded: Recorded) -> None:
         self._recorded = recorded
 
-    @Action(
-        "memoryLadder",
-        "&Memory Ladder…",
-        tip="Counted traffic of all levels, and the least time for it on a graphics card",
-        need=commands.SOURCE,
-    )
+    @Action("memoryLadder", "&Memory Ladder…", need=commands.SOURCE)
     def show_memory_ladder(self) -> None:
+        """Counted traffic of all levels, and the least time for it on a graphics card."""
         try:
             request = self.runner.create()
             if request is None:
@@ -267,15 +255,11 @@ class Companions:
             return
         self.memory_ladder.show_in_front()
 
-    @Action(
-        "xray",
-        "X-ra&y of a Pixel…",
-        keys=("Ctrl+Shift+X",),
-        tip="Which cells a thread reads, step by step: that of the pixel under the pointer or, "
-        "without one, in the middle of the view",
-        need=commands.PIXELS,
-    )
+    @Action("xray", "X-ra&y of a Pixel…", "Ctrl+Shift+X", need=commands.PIXELS)
     def show_xray(self, place: RungPlace | None = None) -> None:
+        """Which cells a thread reads, step by step: that of the pixel under the pointer or, without
+        one, in the middle of the view.
+        """
         try:
             request = self.runner.create()
             if request is None:
@@ -298,14 +282,9 @@ class Companions:
     def _edits(self) -> Edits:
         return Edits(self.frame.settings.folder_of("kernels"))
 
-    @Action(
-        "benchmark",
-        "&Benchmark…",
-        keys=("Ctrl+B",),
-        tip="Time filters, levels, devices and libraries against each other",
-        help="window#kernels-benchmark-and-console",
-    )
+    @Action("benchmark", "&Benchmark…", "Ctrl+B", help="window#kernels-benchmark-and-console")
     def show_bench(self, story: bool = True) -> None:
+        """Time filters, levels, devices and libraries against each other."""
         if story and not self._has("bench"):
             self.bench.open_story(*self._story())
         self.bench.show_in_front()
@@ -321,14 +300,9 @@ class Companions:
         figures = self._recorded.nearest(Wanted.by(request))
         return filter_id, next(iter(figures.values()), None), level
 
-    @Action(
-        "batch",
-        "&Batch…",
-        keys=("Ctrl+Shift+B",),
-        tip="Apply the steps, or a recipe from a file, to many pictures and volumes",
-        help="window#batches",
-    )
+    @Action("batch", "&Batch…", "Ctrl+Shift+B", help="window#batches")
     def show_batch(self) -> None:
+        """Apply the steps, or a recipe from a file, to many pictures and volumes."""
         available = [id_ for id_, each in self.availability.items() if each.available]
         self.batch.refresh(available)
         self.batch.show_in_front()
@@ -366,14 +340,9 @@ class Companions:
         explained.show_entry(entry, self.session.spec, request)
         explained.show_in_front()
 
-    @Action(
-        "help",
-        "&Help on This",
-        keys=("F1",),
-        tip="The page on the part of the window under the pointer or with the focus",
-        everywhere=True,
-    )
+    @Action("help", "&Help on This", "F1", everywhere=True)
     def show_help(self) -> None:
+        """The page on the part of the window under the pointer or with the focus."""
         self.show_page(self.context_help.place())
 
     def show_page(self, place: str) -> None:
@@ -384,12 +353,12 @@ class Companions:
     @Action(
         "gpuInfo",
         "&GPU Information…",
-        tip="Properties of the GPU, or the steps to set one up",
         icon="gpu",
         label="GPU info",
         help="gpu-levels#how-a-run-uses-the-card",
     )
     def show_gpu(self) -> None:
+        """Properties of the GPU, or the steps to set one up."""
         from kernelscope.gui.tools.gpu_dialog import GpuDialog
 
         dialogs.open_dialog(
@@ -403,14 +372,9 @@ class Companions:
             )
         )
 
-    @Action(
-        "newPhantom",
-        "New P&hantom…",
-        keys=("Ctrl+N",),
-        tip="Compute a head phantom with scanner noise and its noise-free original",
-        help="volumes#phantoms",
-    )
+    @Action("newPhantom", "New P&hantom…", "Ctrl+N", help="volumes#phantoms")
     def new_phantom(self) -> None:
+        """Compute a head phantom with scanner noise and its noise-free original."""
         from kernelscope.gui.tools.phantom_dialog import PhantomDialog
 
         dialog = PhantomDialog(self.frame)
@@ -420,12 +384,12 @@ class Companions:
     @Action(
         "contactSheet",
         "Contact S&heet…",
-        keys=("Ctrl+Shift+H",),
-        tip="Nine values of a parameter, each with its result in the visible part",
+        "Ctrl+Shift+H",
         need=commands.SOURCE,
         help="window#contact-sheet",
     )
     def show_contact_sheet(self) -> None:
+        """Nine values of a parameter, each with its result in the visible part."""
         self.contact_sheet.show_in_front()
 
     def _follow(self) -> None:
@@ -441,8 +405,9 @@ class Companions:
         for name in left & opened.keys():
             opened[name].leave()
 
-    @Action("manual", "&Manual", tip="The pages of the manual, with a search over all of them")
+    @Action("manual", "&Manual")
     def show_manual(self) -> None:
+        """The pages of the manual, with a search over all of them."""
         self._manual()
 
     def _manual(self) -> ManualWindow:
@@ -457,37 +422,23 @@ class Companions:
         manual.show_in_front()
         return manual
 
-    @Action(
-        "palette",
-        "&Command Palette…",
-        keys=("Ctrl+Shift+P",),
-        tip="Find and run any command by typing a part of its name",
-    )
+    @Action("palette", "&Command Palette…", "Ctrl+Shift+P")
     def show_palette(self) -> None:
+        """Find and run any command by typing a part of its name."""
         from kernelscope.gui.tools.command_palette import CommandPalette
 
         CommandPalette(self.frame.actions_.commands(), self.frame).show()
 
-    @Action(
-        "shortcuts",
-        "&Keyboard Shortcuts",
-        tip="All keyboard shortcuts of the window",
-        help="window#keyboard-shortcuts",
-    )
+    @Action("shortcuts", "&Keyboard Shortcuts", help="window#keyboard-shortcuts")
     def show_shortcuts(self) -> None:
+        """All keyboard shortcuts of the window."""
         from kernelscope.gui.tools.command_palette import ShortcutDialog
 
         dialogs.open_dialog(ShortcutDialog(self.frame.actions_.shortcuts(), self.frame))
 
-    @Action(
-        "preferences",
-        "Prefere&nces…",
-        keys=("Ctrl+,",),
-        tip="Theme and size of text",
-        icon="preferences",
-        help="window",
-    )
+    @Action("preferences", "Prefere&nces…", "Ctrl+,", icon="preferences", help="window")
     def show_preferences(self) -> None:
+        """Theme and size of text."""
         from kernelscope.gui.tools.preferences import Preferences
 
         dialogs.open_dialog(Preferences(self.frame.settings, self.frame))

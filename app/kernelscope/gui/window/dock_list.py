@@ -55,7 +55,7 @@ class Dock:
     side: DockSide
     help: str  # page of the manual that explains it, or ``page#heading``
     entry: str = ""  # title in the menu *Panels*; empty if it has an action of its own
-    keys: tuple[str, ...] = ()
+    keys: str = ""
     need: Need = commands.NOTHING  # when it has something to show
 
     @property
@@ -67,17 +67,12 @@ class Dock:
     def toggle(self) -> Action:
         """Its entry in the menu *Panels*; Qt shows and hides the dock."""
         id_ = f"show{self.name.capitalize()}dock"
-        return Action(id_, self.entry, keys=self.keys, help=self.help)
+        return Action(id_, self.entry, self.keys, help=self.help)
 
 
 DOCKS = (
     Dock(
-        DockName.FILTERS,
-        "Filters",
-        DockSide.LEFT,
-        "window#finding-a-filter",
-        "&Filters",
-        ("Ctrl+F8",),
+        DockName.FILTERS, "Filters", DockSide.LEFT, "window#finding-a-filter", "&Filters", "Ctrl+F8"
     ),
     Dock(
         DockName.STEPS,
@@ -85,17 +80,17 @@ DOCKS = (
         DockSide.LEFT,
         "window#recipes",
         "S&teps",
-        ("Ctrl+F9",),
+        "Ctrl+F9",
         commands.STEPS,
     ),
-    Dock(DockName.CONTROLS, "Settings", DockSide.RIGHT, "window", "&Settings", ("F8",)),
+    Dock(DockName.CONTROLS, "Settings", DockSide.RIGHT, "window", "&Settings", "F8"),
     Dock(
         DockName.RUNS,
         "Runs",
         DockSide.BOTTOM,
         "window#the-list-of-runs",
         "&Runs",
-        ("Ctrl+F7",),
+        "Ctrl+F7",
         commands.RUNS,
     ),
     Dock(
@@ -104,7 +99,7 @@ DOCKS = (
         DockSide.BOTTOM,
         "window#the-list-of-runs",
         "Ti&ming",
-        ("F9",),
+        "F9",
         commands.RUNS,
     ),
     Dock(
@@ -113,7 +108,7 @@ DOCKS = (
         DockSide.BOTTOM,
         "window#denoising",
         "&Quality",
-        ("F7",),
+        "F7",
         commands.OUTPUT,
     ),
     Dock(
@@ -122,7 +117,7 @@ DOCKS = (
         DockSide.BOTTOM,
         "window#measuring",
         "M&easure",
-        ("Ctrl+F10",),
+        "Ctrl+F10",
         commands.REGIONS,
     ),
     Dock(
@@ -200,8 +195,9 @@ class Drawer:
         self._is_closed = False
         self._front: tuple[QDockWidget, ...] = ()
 
-    @Action("onlyPictures", "Only the &Pictures", keys=("F11",), tip="Hide or show all panels")
+    @Action("onlyPictures", "Only the &Pictures", "F11")
     def toggle(self) -> None:
+        """Hide or show all panels."""
         shown = tuple(dock for dock in self._docks if not dock.isHidden())
         if shown:
             # One that opened meanwhile, as the steps do, comes back beside those hidden before.

@@ -65,14 +65,9 @@ class Files(QObject):
         frame.recipes.saved.connect(lambda path: show_status(f"Saved {path.name}."))
         scans.add_wanted.connect(self._add_components)
 
-    @Action(
-        "exportFigure",
-        "Export Fi&gure…",
-        keys=("Ctrl+Alt+E",),
-        tip="Save input, output and their difference side by side, as PNG, SVG or PDF",
-        need=commands.OUTPUT,
-    )
+    @Action("exportFigure", "Export Fi&gure…", "Ctrl+Alt+E", need=commands.OUTPUT)
     def export_figure(self) -> None:
+        """Save input, output and their difference side by side, as PNG, SVG or PDF."""
         from kernelscope.gui.tools.figure_dialog import FigureDialog
 
         subject = self._session.subject
@@ -83,16 +78,9 @@ class Files(QObject):
         dialog.saved.connect(lambda path: self._frame.show_status(f"Saved {path}."))
         dialogs.open_dialog(dialog)
 
-    @Action(
-        "save",
-        "&Save Output…",
-        keys=("Ctrl+S",),
-        tip="Save the output to a file; where only a part of it is there, all is computed first",
-        need=commands.SOURCE,
-        icon="save",
-        label="Save",
-    )
+    @Action("save", "&Save Output…", "Ctrl+S", need=commands.SOURCE, icon="save", label="Save")
     def save_output(self) -> None:
+        """Save the output to a file; where only a part of it is there, all is computed first."""
         self._save_result(lambda: self._session.subject.output())
 
     def _save_result(self, output: Callable[[], Savable | None]) -> None:
@@ -118,50 +106,31 @@ class Files(QObject):
             self._save(awaited[1]())
 
     @Action(
-        "saveAll",
-        "Save &All Components…",
-        keys=("Ctrl+Alt+S",),
-        tip="Save the output of every component, each to a file with its own header",
-        need=commands.COMPONENTS,
-        help="volumes",
+        "saveAll", "Save &All Components…", "Ctrl+Alt+S", need=commands.COMPONENTS, help="volumes"
     )
     def save_components(self) -> None:
+        """Save the output of every component, each to a file with its own header."""
         self._save_result(lambda: self._session.subject.all_outputs())
 
-    @Action(
-        "saveView",
-        "Save Residual or &Difference…",
-        keys=("Ctrl+Shift+S",),
-        tip="Save the difference that is shown: amplified for pictures, as values for volumes",
-        need=commands.DIFFERENCE,
-    )
+    @Action("saveView", "Save Residual or &Difference…", "Ctrl+Shift+S", need=commands.DIFFERENCE)
     def save_view(self) -> None:
+        """Save the difference that is shown: amplified for pictures, as values for volumes."""
         difference = self._session.subject.difference()
         if difference is not None:
             self._background.start("change", difference, self._save)
 
-    @Action(
-        "saveRecipe",
-        "&Save Recipe…",
-        tip="Save the steps that led to the input, and the filter with its settings",
-        need=commands.SOURCE,
-        help="window#recipes",
-    )
+    @Action("saveRecipe", "&Save Recipe…", need=commands.SOURCE, help="window#recipes")
     def save_recipe(self) -> None:
+        """Save the steps that led to the input, and the filter with its settings."""
         request = self._runner.request()
         if request is not None:
             history = self._session.subject.history
             steps = history.steps_to_end(request, unestimated=True)
             self._recipes.save(each.step for each in steps)
 
-    @Action(
-        "copy",
-        "&Copy Output",
-        keys=("Ctrl+C",),
-        tip="Copy the output to the clipboard; of volumes, the slice that was clicked last",
-        need=commands.OUTPUT,
-    )
+    @Action("copy", "&Copy Output", "Ctrl+C", need=commands.OUTPUT)
     def copy_output(self) -> None:
+        """Copy the output to the clipboard; of volumes, the slice that was clicked last."""
         image = self._session.subject.output_as_picture()
         if image is not None:
             self._dialogs.copy(image, self._older())
@@ -169,23 +138,19 @@ class Files(QObject):
     @Action(
         "copyCommand",
         "Copy as Command &Line",
-        keys=("Ctrl+Alt+C",),
-        tip="Copy the steps to the output as a command, for a terminal or a script",
+        "Ctrl+Alt+C",
         need=commands.SOURCE,
         help="window#recipes",
     )
     def copy_command(self) -> None:
+        """Copy the steps to the output as a command, for a terminal or a script."""
         self._copy_replay(replay.command_line, "The command is in the clipboard: {}")
 
     @Action(
-        "copyPython",
-        "Copy as P&ython",
-        keys=("Ctrl+Alt+P",),
-        tip="Copy the steps to the output as a program",
-        need=commands.SOURCE,
-        help="window#recipes",
+        "copyPython", "Copy as P&ython", "Ctrl+Alt+P", need=commands.SOURCE, help="window#recipes"
     )
     def copy_python(self) -> None:
+        """Copy the steps to the output as a program."""
         self._copy_replay(replay.python, "The program is in the clipboard.")
 
     def _copy_replay(
@@ -209,14 +174,9 @@ class Files(QObject):
     def choose_reference(self) -> None:
         self._dialogs.choose_reference(self._session.kind)
 
-    @Action(
-        "openSlice",
-        "Open Slice as P&icture",
-        tip="Open the slice that was clicked last as a picture",
-        need=commands.VOLUMES,
-        help="volumes",
-    )
+    @Action("openSlice", "Open Slice as P&icture", need=commands.VOLUMES, help="volumes")
     def open_slice(self) -> None:
+        """Open the slice that was clicked last as a picture."""
         picture = self._session.subject.slice_as_picture()
         if picture is not None:
             self._open(picture)
@@ -293,14 +253,9 @@ class SpaceOpener(QObject):
         self.window: SpaceWindow | None = None
         frame.installEventFilter(self)
 
-    @Action(
-        "space",
-        "&3-D View",
-        keys=("Ctrl+3",),
-        tip="Input and output of volumes from any side: maximum or surface",
-        need=commands.VOLUMES,
-    )
+    @Action("space", "&3-D View", "Ctrl+3", need=commands.VOLUMES)
     def open(self) -> None:
+        """Input and output of volumes from any side: maximum or surface."""
         if self.window is None:
             from kernelscope.gui.tools.space_window import SpaceWindow
 

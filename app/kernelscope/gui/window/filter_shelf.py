@@ -96,29 +96,18 @@ class FilterShelf(QObject):
         self._give_up()
         self.helper.close()
 
-    @Action(
-        "findFilter",
-        "&Find Filter…",
-        keys=("Ctrl+F",),
-        tip="Search the filters by name, category or another word",
-        label="Browse",
-        help="window#finding-a-filter",
-    )
+    @Action("findFilter", "&Find Filter…", "Ctrl+F", label="Browse", help="window#finding-a-filter")
     def find(self) -> None:
+        """Search the filters by name, category or another word."""
         self._dock.show()
         self._dock.raise_()
         self.browser.focus_search()
 
     @Action(
-        "denoise",
-        "&Denoise",
-        keys=("Ctrl+Shift+D",),
-        tip="Choose the filter that suits the noise, at the strength that it estimates",
-        need=SOURCE,
-        icon="denoise",
-        help="window#denoising",
+        "denoise", "&Denoise", "Ctrl+Shift+D", need=SOURCE, icon="denoise", help="window#denoising"
     )
     def denoise(self) -> None:
+        """Choose the filter that suits the noise, at the strength that it estimates."""
         subject = self._session.subject
         source = subject.source
         assert source is not None

@@ -162,13 +162,12 @@ class Frame(QMainWindow):
     @Action(
         "debug",
         "&Console",
-        keys=("F12",),
-        tip="The log: actions of the program with durations, and errors",
-        checkable=True,
+        "F12",
         ticked=lambda frame: frame._console_seen,
         help="window#kernels-benchmark-and-console",
     )
     def toggle_console(self) -> None:
+        """The log: actions of the program with durations, and errors."""
         console, wanted = self.docks[DockName.CONSOLE], not self._console_seen
         console.setVisible(wanted)
         if wanted:

@@ -90,11 +90,11 @@ class LastSession(QObject):
     @Action(
         "reopenSession",
         "Reopen &Last Session",
-        tip="Open the files again that were open when the program was closed, with their steps",
         need=commands.EARLIER,
         help="window#opening-and-saving",
     )
     def reopen(self) -> None:
+        """Open the files again that were open when the program was closed, with their steps."""
         paths, steps = self._before
         self._session.carried = (steps, paths) if steps is not None else None
         self._pictures.open_all(paths)

@@ -125,13 +125,13 @@ class LevelRunner(QObject):
     @Action(
         "runLevels",
         "Run All Le&vels",
-        keys=("Ctrl+F5",),
-        tip="Run every level of the filter on the open picture, one after the other",
+        "Ctrl+F5",
         need=commands.SOURCE,
         label="Run all",
         help="window#the-ladder-of-levels",
     )
     def run_all(self) -> None:
+        """Run every level of the filter on the open picture, one after the other."""
         if self._session.subject.source is None:
             self._runner.request()  # says so
             return
@@ -140,14 +140,9 @@ class LevelRunner(QObject):
         self.race = Race()
         self._with_recorded(self._begin)
 
-    @Action(
-        "whyLevel",
-        "&Why This Level…",
-        keys=("Ctrl+Shift+W",),
-        tip="The level under the cursor of the ladder: its idea, its figures and their source",
-        help="window#the-ladder-of-levels",
-    )
+    @Action("whyLevel", "&Why This Level…", "Ctrl+Shift+W", help="window#the-ladder-of-levels")
     def explain(self) -> None:
+        """The level under the cursor of the ladder: its idea, its figures and their source."""
         entry = self.ladder.rungs.entry()
         if entry is None or entry.rung.level is None:
             chosen = marked(self._session.place, self._session.rungs)

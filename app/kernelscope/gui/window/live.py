@@ -179,15 +179,9 @@ class Live(QObject):
         self._refreshed.cancel()
         self._stop()
 
-    @Action(
-        "live",
-        "&Live",
-        keys=("Shift+F5",),
-        tip="Compute the output as the settings change; slow filters wait for Run",
-        checkable=True,
-        ticked=lambda live: live.session.live,
-    )
+    @Action("live", "&Live", "Shift+F5", ticked=lambda live: live.session.live)
     def toggle(self) -> None:
+        """Compute the output as the settings change; slow filters wait for Run."""
         on = self.session.live = not self.session.live
         self._settings.set_text(_SETTING, "on" if on else "off")
         if not on:

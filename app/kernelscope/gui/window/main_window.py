@@ -154,7 +154,7 @@ class MainWindow(Frame):
         Action(
             "viewOutput",
             "Show &Output",
-            keys=("F2",),
+            "F2",
             tip="The result of the run",
             argument="output",
             label="Output",
@@ -162,7 +162,7 @@ class MainWindow(Frame):
         Action(
             "viewResidual",
             "Show &Residual",
-            keys=("F3",),
+            "F3",
             tip="Output minus input: the changes that the filter made",
             argument="residual",
             label="Residual",
@@ -170,7 +170,7 @@ class MainWindow(Frame):
         Action(
             "viewDifference",
             "Show &Difference",
-            keys=("F4",),
+            "F4",
             tip="Output minus reference: the remaining error",
             need=commands.REFERENCE,
             argument="difference",
@@ -185,27 +185,15 @@ class MainWindow(Frame):
     def _on_gain(self) -> None:
         self.session.set_view(self.session.view, self._view_bar.gain)
 
-    @Action(
-        "switchKind",
-        "Picture or &Volume",
-        keys=("Ctrl+Shift+V",),
-        tip="Switch between the open volume and the open picture",
-        need=commands.OTHER,
-        help="volumes",
-    )
+    @Action("switchKind", "Picture or &Volume", "Ctrl+Shift+V", need=commands.OTHER, help="volumes")
     def switch_kind(self) -> None:
+        """Switch between the open volume and the open picture."""
         if self.session.other.source is not None:
             self.session.bring_to_front(self.session.other)
 
-    @Action(
-        "noiseMap",
-        "Show &Noise Map",
-        keys=("F6",),
-        tip="Sigma around each voxel of the input, as MRI NLM estimates it",
-        need=commands.VOLUMES,
-        help="volumes",
-    )
+    @Action("noiseMap", "Show &Noise Map", "F6", need=commands.VOLUMES, help="volumes")
     def show_noise_map(self) -> None:
+        """Sigma around each voxel of the input, as MRI NLM estimates it."""
         try:
             settings = self.session.require()
         except AppError as error:
@@ -219,28 +207,16 @@ class MainWindow(Frame):
         self._cold, self._greets = True, path is None
         self.file_dialogs.open(path or SAMPLES[0].path)
 
-    @Action("quit", "&Quit", keys=("Ctrl+Q",))
+    @Action("quit", "&Quit", "Ctrl+Q")
     def quit(self) -> None:
         self.close()
 
-    @Action(
-        "undo",
-        "&Undo",
-        keys=("Ctrl+Z",),
-        need=commands.UNDO,
-        icon="undo",
-        help="window#live",
-    )
+    @Action("undo", "&Undo", "Ctrl+Z", need=commands.UNDO, icon="undo", help="window#live")
     def undo(self) -> None:
         self.session.subject.undo()
 
     @Action(
-        "redo",
-        "&Redo",
-        keys=("Ctrl+Shift+Z", "Ctrl+Y"),
-        need=commands.REDO,
-        icon="redo",
-        help="window#live",
+        "redo", "&Redo", "Ctrl+Shift+Z Ctrl+Y", need=commands.REDO, icon="redo", help="window#live"
     )
     def redo(self) -> None:
         self.session.subject.redo()
@@ -248,13 +224,13 @@ class MainWindow(Frame):
     @Action(
         "reuse",
         "Use &Output as Input",
-        keys=("Ctrl+U", "Ctrl+Return"),
-        tip="Continue from the output, for example with another filter",
+        "Ctrl+U Ctrl+Return",
         need=commands.OUTPUT,
         label="Use as input",
         help="window#steps",
     )
     def use_output(self) -> None:
+        """Continue from the output, for example with another filter."""
         self.page.use_output()
 
     @Action("inputAsReference", "Use &Input as Reference", need=commands.SOURCE)
@@ -268,24 +244,21 @@ class MainWindow(Frame):
         if self.session.subject.source is not None:
             self.session.subject.set_reference(None)
 
-    @Action("fit", "&Fit to Window", keys=("Ctrl+0",), tip="Show the whole picture")
+    @Action("fit", "&Fit to Window", "Ctrl+0")
     def fit(self) -> None:
+        """Show the whole picture."""
         self.canvas.fit()
 
-    @Action(
-        "oneToOne",
-        "&Actual Size (1:1)",
-        keys=("Ctrl+1",),
-        tip="Show one pixel of the picture as one pixel of the screen",
-    )
+    @Action("oneToOne", "&Actual Size (1:1)", "Ctrl+1")
     def one_to_one(self) -> None:
+        """Show one pixel of the picture as one pixel of the screen."""
         self.canvas.one_to_one()
 
-    @Action("zoomIn", "Zoom &In", keys=("Ctrl++", "Ctrl+="))
+    @Action("zoomIn", "Zoom &In", "Ctrl++ Ctrl+=")
     def zoom_in(self) -> None:
         self.canvas.zoom_in()
 
-    @Action("zoomOut", "Zoom O&ut", keys=("Ctrl+-",))
+    @Action("zoomOut", "Zoom O&ut", "Ctrl+-")
     def zoom_out(self) -> None:
         self.canvas.zoom_out()
 

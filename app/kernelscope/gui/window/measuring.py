@@ -77,35 +77,35 @@ class Measuring(QObject):
         Action(
             "drawRectangle",
             "&Rectangle",
-            keys=("Ctrl+Alt+R",),
+            "Ctrl+Alt+R",
             tip="Draw rectangles, move and resize them; Return adds one, Delete removes it",
             argument="rectangle",
         ),
         Action(
             "drawEllipse",
             "&Ellipse",
-            keys=("Ctrl+Alt+O",),
+            "Ctrl+Alt+O",
             tip="Draw ellipses, move and resize them; Return adds one, Delete removes it",
             argument="ellipse",
         ),
         Action(
             "drawPolygon",
             "&Polygon",
-            keys=("Ctrl+Alt+G",),
+            "Ctrl+Alt+G",
             tip="Click corner by corner; Return or a click on the first one completes the polygon",
             argument="polygon",
         ),
         Action(
             "drawLine",
             "Profile &Line",
-            keys=("Ctrl+Alt+L",),
+            "Ctrl+Alt+L",
             tip="Draw lines; the panel Measure plots input and output along the chosen one",
             argument="line",
         ),
         Action(
             "regionsOff",
             "&Move the Pictures",
-            keys=("Ctrl+Alt+M",),
+            "Ctrl+Alt+M",
             tip="Move pictures or the crosshair with the left button and the arrow keys again",
             argument="",
         ),
@@ -130,13 +130,9 @@ class Measuring(QObject):
             self.choose_tool(shape.value)
             self.tool.add(shape)
 
-    @Action(
-        "removeRegion",
-        "&Delete Region",
-        tip="Delete the selected region; in a picture or slice, press Delete",
-        need=commands.SOURCE,
-    )
+    @Action("removeRegion", "&Delete Region", need=commands.SOURCE)
     def remove(self) -> None:
+        """Delete the selected region; in a picture or slice, press Delete."""
         self.regions.remove()
 
     def _on_front(self) -> None:

@@ -194,7 +194,7 @@ class OpenPictures(QObject):
     @Action(
         "nextPicture",
         "Ne&xt Picture",
-        keys=("Ctrl+PgDown",),
+        "Ctrl+PgDown",
         tip="Show the next of the open pictures",
         need=commands.SEVERAL,
         argument=1,
@@ -202,7 +202,7 @@ class OpenPictures(QObject):
     @Action(
         "previousPicture",
         "Pre&vious Picture",
-        keys=("Ctrl+PgUp",),
+        "Ctrl+PgUp",
         tip="Show the previous one of the open pictures",
         need=commands.SEVERAL,
         argument=-1,
@@ -212,25 +212,15 @@ class OpenPictures(QObject):
         if document is not None:
             self.show(document)
 
-    @Action(
-        "closePicture",
-        "Clos&e Picture",
-        keys=("Ctrl+W",),
-        tip="Close the picture in front; its output stays until it is opened again",
-        need=commands.SEVERAL,
-    )
+    @Action("closePicture", "Clos&e Picture", "Ctrl+W", need=commands.SEVERAL)
     def close_current(self) -> None:
+        """Close the picture in front; its output stays until it is opened again."""
         if self.documents.current is not None:
             self._close(self.documents.current)
 
-    @Action(
-        "reopenPicture",
-        "Reopen &Closed Picture",
-        keys=("Ctrl+Shift+T",),
-        tip="Open the picture again that was closed last, with its output",
-        need=commands.CLOSED,
-    )
+    @Action("reopenPicture", "Reopen &Closed Picture", "Ctrl+Shift+T", need=commands.CLOSED)
     def reopen(self) -> None:
+        """Open the picture again that was closed last, with its output."""
         document = self.documents.reopen()
         if document is not None:
             self.show(document)

@@ -163,38 +163,25 @@ class RunShelf(QObject):
 
     # --- commands ---
 
-    @Action(
-        "showRun",
-        "&Show Run",
-        tip="Show the picture of the selected run, and its settings (Return)",
-        need=commands.CHOSEN,
-    )
+    @Action("showRun", "&Show Run", need=commands.CHOSEN)
     def show(self) -> None:
+        """Show the picture of the selected run, and its settings (Return)."""
         run = self._runs.current
         if run is not None:
             self._show(run)
 
-    @Action(
-        "starRun",
-        "S&tar Run",
-        tip="Mark or unmark the run (Space); its picture is kept longest",
-        need=commands.CHOSEN,
-        label="Star",
-    )
+    @Action("starRun", "S&tar Run", need=commands.CHOSEN, label="Star")
     def star(self) -> None:
+        """Mark or unmark the run (Space); its picture is kept longest."""
         runs = self._runs.selected
         starred = not all(run.starred for run in runs)
         for run in runs:
             run.starred = starred
         self._runs.refresh()
 
-    @Action(
-        "renameRun",
-        "Re&name Run…",
-        tip="Give the run a name of your own",
-        need=commands.CHOSEN,
-    )
+    @Action("renameRun", "Re&name Run…", need=commands.CHOSEN)
     def rename(self) -> None:
+        """Give the run a name of your own."""
         run = self._runs.current
         if run is None:
             return
@@ -211,14 +198,9 @@ class RunShelf(QObject):
         dialog.textValueSelected.connect(rename)
         dialogs.open_dialog(dialog)
 
-    @Action(
-        "saveRun",
-        "Save &Picture of Run…",
-        tip="Save the output of the selected run",
-        need=commands.KEPT,
-        label="Save…",
-    )
+    @Action("saveRun", "Save &Picture of Run…", need=commands.KEPT, label="Save…")
     def save(self) -> None:
+        """Save the output of the selected run."""
         run = self._runs.current
         if run is None or run.result is None:
             return
@@ -228,14 +210,9 @@ class RunShelf(QObject):
         images = output.volumes if isinstance(output, Scan) else [run.result.image]
         self._frame.file_dialogs.save(images, name)
 
-    @Action(
-        "deleteRun",
-        "&Delete Runs",
-        tip="Remove the selected runs with their pictures (Delete)",
-        need=commands.CHOSEN,
-        label="Delete",
-    )
+    @Action("deleteRun", "&Delete Runs", need=commands.CHOSEN, label="Delete")
     def delete(self) -> None:
+        """Remove the selected runs with their pictures (Delete)."""
         runs = self._runs
         shown, gone = runs.strip.choice.runs, runs.selected
         if not gone:
@@ -250,37 +227,25 @@ class RunShelf(QObject):
         self.removed.emit()
 
     @Action(
-        "compareRuns",
-        "&Compare With This Level",
-        tip="Make the selected run the baseline of all runs that did the same work",
-        need=commands.BASELINE,
-        label="Compare times",
+        "compareRuns", "&Compare With This Level", need=commands.BASELINE, label="Compare times"
     )
     def compare(self) -> None:
+        """Make the selected run the baseline of all runs that did the same work."""
         run = self._runs.current
         if run is not None:
             self.gallery.choose(run)
             self._runs.refresh()
 
-    @Action(
-        "swipeRuns",
-        "Compare T&wo Runs",
-        tip="Compare the pictures of the two selected runs in one view",
-        need=commands.PAIR,
-        label="Compare pictures",
-    )
+    @Action("swipeRuns", "Compare T&wo Runs", need=commands.PAIR, label="Compare pictures")
     def swipe(self) -> None:
+        """Compare the pictures of the two selected runs in one view."""
         runs = self._runs.selected
         if len(runs) == 2:
             self._swipe(*runs)
 
-    @Action(
-        "clearRuns",
-        "C&lear List of Runs",
-        tip="Forget the runs in the list and their pictures",
-        need=commands.RUNS,
-    )
+    @Action("clearRuns", "C&lear List of Runs", need=commands.RUNS)
     def clear(self) -> None:
+        """Forget the runs in the list and their pictures."""
         for run in self._runs.runs:
             self.gallery.remove(run)
         self._runs.refresh()
@@ -344,13 +309,9 @@ class RunShelf(QObject):
             return f"The other levels are compared with run {run.number}, {run.where}."
         return ""
 
-    @Action(
-        "copyRuns",
-        "C&opy Table of Runs",
-        tip="Copy the table of runs as text, cells separated by tabs",
-        need=commands.RUNS,
-    )
+    @Action("copyRuns", "C&opy Table of Runs", need=commands.RUNS)
     def copy_table(self) -> None:
+        """Copy the table of runs as text, cells separated by tabs."""
         self._runs.table.copy()
 
 

@@ -154,16 +154,9 @@ class Runner(QObject):
 
     # --- start and stop ---
 
-    @Action(
-        "run",
-        "&Run",
-        keys=("F5", "Ctrl+R"),
-        tip="Apply the filter",
-        need=commands.SOURCE,
-        icon="run",
-        label="Run",
-    )
+    @Action("run", "&Run", "F5 Ctrl+R", need=commands.SOURCE, icon="run", label="Run")
     def run(self) -> None:
+        """Apply the filter."""
         request = self.request()
         if request is None:
             return
@@ -210,16 +203,9 @@ class Runner(QObject):
             self.submitted.emit()
         return task
 
-    @Action(
-        "cancel",
-        "&Cancel",
-        keys=("Esc",),
-        tip="Stop the run",
-        need=commands.BUSY,
-        icon="cancel",
-        label="Cancel",
-    )
+    @Action("cancel", "&Cancel", "Esc", need=commands.BUSY, icon="cancel", label="Cancel")
     def cancel(self) -> None:
+        """Stop the run."""
         task = self._task
         self.tasks.cancel()
         if task is not None:  # a recipe, whose last reports are still to come

@@ -205,34 +205,19 @@ class VolumeSteps(QObject):
         """Note that `volume`, which is about to be opened, is the first one of a file."""
         self._keep(volume, series, 0)
 
-    @Action(
-        "nextVolume",
-        "&Next Volume",
-        keys=("Alt+.",),
-        tip="Show the next component, or the next volume of the file",
-        need=commands.MEMBERS,
-    )
+    @Action("nextVolume", "&Next Volume", "Alt+.", need=commands.MEMBERS)
     def next(self) -> None:
+        """Show the next component, or the next volume of the file."""
         self._step(1)
 
-    @Action(
-        "previousVolume",
-        "&Previous Volume",
-        keys=("Alt+,",),
-        tip="Show the component, or the volume of the file, before this one",
-        need=commands.MEMBERS,
-    )
+    @Action("previousVolume", "&Previous Volume", "Alt+,", need=commands.MEMBERS)
     def previous(self) -> None:
+        """Show the component, or the volume of the file, before this one."""
         self._step(-1)
 
-    @Action(
-        "playVolumes",
-        "P&lay Volumes",
-        keys=("Alt+P",),
-        tip="Show the volumes one after the other, again and again, or stop that",
-        need=commands.MEMBERS,
-    )
+    @Action("playVolumes", "P&lay Volumes", "Alt+P", need=commands.MEMBERS)
     def play(self) -> None:
+        """Show the volumes one after the other, again and again, or stop that."""
         self.bar.set_playing(not self.bar.playing)
 
     @property
@@ -243,16 +228,15 @@ class VolumeSteps(QObject):
     @Action(
         "composite",
         "Composite of &Channels",
-        tip="Draw all channels of the file, each in its colour; the one in front is filtered, the "
-        "others are as they are",
         need=commands.MEMBERS,
         label="Composite",
-        checkable=True,
         ticked=lambda steps: steps.is_composite,
         help="volumes",
     )
     def show_composite(self) -> None:
-        """Draw all channels of the file together, or the one in front alone."""
+        """Draw all channels of the file, each in its colour; the one in front is filtered, the
+        others are as they are.
+        """
         series, index, _ = self._place()
         if self._channels is not None:
             self._end_composite()
@@ -306,14 +290,9 @@ class VolumeSteps(QObject):
         if view.chosen_map is not maps[index]:
             view.choose_map(maps[index])
 
-    @Action(
-        "openComposite",
-        "Open Co&mposite of Channels",
-        tip="Open the slice that was clicked last as a picture of all channels in their colours",
-        need=commands.MEMBERS,
-        help="volumes",
-    )
+    @Action("openComposite", "Open Co&mposite of Channels", need=commands.MEMBERS, help="volumes")
     def open_composite(self) -> None:
+        """Open the slice that was clicked last as a picture of all channels in their colours."""
         series, index, _ = self._place()
         subject = self._page.subject
         if series is None or not series.along("C", index):

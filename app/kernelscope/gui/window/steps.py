@@ -141,14 +141,9 @@ class StepCommands(QObject):
         inside = pipeline is not None and 0 <= place < len(pipeline.steps)
         return (pipeline if inside else None), place
 
-    @Action(
-        "editStep",
-        "&Edit Step",
-        tip="Show the settings of the selected step in the panel Steps (Return)",
-        need=commands.STEPS,
-        label="Edit",
-    )
+    @Action("editStep", "&Edit Step", need=commands.STEPS, label="Edit")
     def edit(self, place: int | None = None) -> None:
+        """Show the settings of the selected step in the panel Steps (Return)."""
         pipeline, place = self._at(place)
         if pipeline is not None and place != pipeline.place:
             if not pipeline.steps[place].on:
@@ -156,14 +151,9 @@ class StepCommands(QObject):
                 return
             self._apply(pipeline.selected(place), "")
 
-    @Action(
-        "switchStep",
-        "Switch Step &On or Off",
-        tip="Switch the step off or on again (Space)",
-        need=commands.STEPS,
-        label="On or off",
-    )
+    @Action("switchStep", "Switch Step &On or Off", need=commands.STEPS, label="On or off")
     def switch(self, place: int | None = None) -> None:
+        """Switch the step off or on again (Space)."""
         pipeline, place = self._at(place)
         if pipeline is None:
             return
@@ -173,15 +163,9 @@ class StepCommands(QObject):
         word = "Switch Off" if pipeline.steps[place].on else "Switch On"
         self._change(place, Pipeline.switched, word)
 
-    @Action(
-        "deleteStep",
-        "De&lete Step",
-        tip="Remove the selected step (Delete)",
-        need=commands.STEPS,
-        icon="delete",
-        label="Delete",
-    )
+    @Action("deleteStep", "De&lete Step", need=commands.STEPS, icon="delete", label="Delete")
     def delete(self, place: int | None = None) -> None:
+        """Remove the selected step (Delete)."""
         pipeline, place = self._at(place)
         if pipeline is not None:
             if not pipeline.can_switch(place):
@@ -192,18 +176,18 @@ class StepCommands(QObject):
     @Action(
         "duplicateStep",
         "Du&plicate Step",
-        tip="Insert a copy of the selected step after it",
         need=commands.SOURCE,
         icon="duplicate",
         label="Duplicate",
     )
     def duplicate(self) -> None:
+        """Insert a copy of the selected step after it."""
         self._change(self._at(None)[1], Pipeline.duplicated, "Duplicate")
 
     @Action(
         "stepUp",
         "Move Step &Up",
-        keys=("Alt+Up",),
+        "Alt+Up",
         tip="Apply the step earlier",
         need=commands.STEPS,
         icon="up",
@@ -213,7 +197,7 @@ class StepCommands(QObject):
     @Action(
         "stepDown",
         "Move Step &Down",
-        keys=("Alt+Down",),
+        "Alt+Down",
         tip="Apply the step later",
         need=commands.STEPS,
         icon="down",
@@ -231,14 +215,13 @@ class StepCommands(QObject):
     @Action(
         "stepAlone",
         "Output of the Edited &Step",
-        tip="Show the output of the step that is edited instead of that of the last step",
         need=commands.LATER_STEPS,
-        checkable=True,
         ticked=lambda steps: (shown := steps._subject.pipeline) is not None and shown.alone,
         icon="alone",
         label="Alone",
     )
     def toggle_alone(self) -> None:
+        """Show the output of the step that is edited instead of that of the last step."""
         pipeline = self._subject.pipeline
         if pipeline is not None:
             self._apply(pipeline.shown_alone(not pipeline.alone), "")

@@ -79,7 +79,7 @@ class Viewer(QObject):
         Action(
             "sideBySide",
             "&Side by Side",
-            keys=("Alt+1",),
+            "Alt+1",
             tip="Input on the left, output on the right",
             argument="side by side",
             icon="side",
@@ -87,7 +87,7 @@ class Viewer(QObject):
         Action(
             "swipe",
             "S&wipe",
-            keys=("Alt+2",),
+            "Alt+2",
             tip="One picture: input left of a line, output right of it; drag it, or press [ and ]",
             argument="swipe",
             icon="swipe",
@@ -95,7 +95,7 @@ class Viewer(QObject):
         Action(
             "split",
             "S&plit",
-            keys=("Alt+3",),
+            "Alt+3",
             tip="One picture: input above a line, output below it; drag it, or press [ and ]",
             argument="split",
             icon="split",
@@ -103,7 +103,7 @@ class Viewer(QObject):
         Action(
             "outputAlone",
             "&Output Alone",
-            keys=("Alt+4",),
+            "Alt+4",
             tip="The output takes all the room; hold Space over it to see the input",
             argument="output alone",
             icon="single",
@@ -117,55 +117,39 @@ class Viewer(QObject):
     @Action(
         "inputInstead",
         "&Input in Place of the Output",
-        keys=("Ctrl+I",),
-        tip="Switch between input and output; in a picture or slice, hold Space",
+        "Ctrl+I",
         need=commands.SOURCE,
-        checkable=True,
         ticked=lambda viewer: viewer._view.shows_input,
     )
     def show_input_instead(self) -> None:
+        """Switch between input and output; in a picture or slice, hold Space."""
         self._view.show_input_instead()
 
     @Action(
-        "displayControls",
-        "&Level and Colours…",
-        keys=("Ctrl+D",),
-        tip="Level, window, gamma and colours; the values stay as they are",
-        need=commands.SOURCE,
-        icon="display",
+        "displayControls", "&Level and Colours…", "Ctrl+D", need=commands.SOURCE, icon="display"
     )
     def show_controls(self) -> None:
+        """Level, window, gamma and colours; the values stay as they are."""
         self.panel.open_below(self._button)
 
-    @Action(
-        "automaticDisplay",
-        "&Automatic Contrast",
-        keys=("Ctrl+L",),
-        tip="Black and white at low and high percentiles, unless all is visible anyway",
-        need=commands.SOURCE,
-    )
+    @Action("automaticDisplay", "&Automatic Contrast", "Ctrl+L", need=commands.SOURCE)
     def choose_automatic(self) -> None:
+        """Black and white at low and high percentiles, unless all is visible anyway."""
         self._view.show_automatic()
 
-    @Action(
-        "fullDisplay",
-        "&Full Range",
-        keys=("Ctrl+Shift+L",),
-        tip="Draw 0 black and the largest value of the type white; of volumes, of the voxels",
-        need=commands.SOURCE,
-    )
+    @Action("fullDisplay", "&Full Range", "Ctrl+Shift+L", need=commands.SOURCE)
     def choose_full(self) -> None:
+        """Draw 0 black and the largest value of the type white; of volumes, of the voxels."""
         self._view.show_full_range()
 
     @Action(
         "linkDisplays",
         "&Output as Input",
-        tip="Draw the output with the levels of the input, so that the two can be compared",
         need=commands.SOURCE,
-        checkable=True,
         ticked=lambda viewer: viewer._view.displays.linked,
     )
     def toggle_link(self) -> None:
+        """Draw the output with the levels of the input, so that the two can be compared."""
         self._view.link(not self._view.displays.linked)
 
     @choice(
@@ -175,7 +159,7 @@ class Viewer(QObject):
         *(Action(f"map{each.name.title()}", _MAPS[each], argument=each) for each in ColourMap),
     )
     def choose_map(self, name: str) -> None:
-        """Draw grey pictures in other colours; `name` is a value of `ColourMap`."""
+        """Draw grey pictures in these colours."""
         self._view.choose_map(ColourMap(name))
         self.refresh()  # the action of the chosen map stays ticked if it is chosen again
 
@@ -210,13 +194,12 @@ class Viewer(QObject):
     @Action(
         "probe",
         "Values at the &Cursor",
-        keys=("Ctrl+Shift+I",),
-        tip="Write the values beside the cursor; Shift and arrow keys move it pixel by pixel",
+        "Ctrl+Shift+I",
         need=commands.SOURCE,
-        checkable=True,
         ticked=lambda viewer: viewer._panes.shows_values,
     )
     def toggle_probe(self) -> None:
+        """Write the values beside the cursor; Shift and arrow keys move it pixel by pixel."""
         shown = not self._panes.shows_values
         self._session.arrange(shows_values=shown)
         self._settings.set_text(_PROBE, "on" if shown else "off")
@@ -224,13 +207,12 @@ class Viewer(QObject):
     @Action(
         "magnifier",
         "&Magnifier",
-        keys=("Ctrl+M",),
-        tip="Show the surroundings of the cursor enlarged, in input and output",
+        "Ctrl+M",
         need=commands.SOURCE,
-        checkable=True,
         ticked=lambda viewer: viewer._panes.magnified,
     )
     def toggle_magnifier(self) -> None:
+        """Show the surroundings of the cursor enlarged, in input and output."""
         self._session.arrange(magnified=not self._panes.magnified)
 
     def refresh(self) -> None:
