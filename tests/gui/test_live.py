@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,13 +18,14 @@ from pytestqt.qtbot import QtBot
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import AppError, DeviceUnavailable
 from kernelscope.bench.recorded import Recorded, RecordedTime
+from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.steps import execute_all
 from kernelscope.gui.docks.headline import Headline
 from kernelscope.gui.docks.ladder import Ladder
 from kernelscope.gui.docks.view_bar import ViewBar
 from kernelscope.gui.model import freshness
-from kernelscope.gui.model.freshness import Freshness
+from kernelscope.gui.model.freshness import LOOKING, Freshness, pixels_of
 from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.session.canvas_view import DRAWN, SEEN
 from kernelscope.gui.session.session import SETTINGS
@@ -38,7 +40,7 @@ from kernelscope.gui.work.background import Later
 from kernelscope.gui.work.tasks import Task, Tasks
 from kernelscope.images.image import Image
 from tests.bench.made_up import row
-from tests.gui.helpers import FakeCpu, Opener, child, counted, load, press, wait_until
+from tests.gui.helpers import FakeCpu, Opener, child, counted, load, press, settle, wait_until
 from tests.patience import PATIENCE
 
 # --- with a processor under control ---
@@ -512,3 +514,33 @@ def test_numpy_shows_the_output_and_the_code_computes_it_once_more(
     np.testing.assert_array_equal(early, later)
     assert window.session.freshness is Freshness.EXACT
     assert not subject.history.undo_name, "it is the same step"
+
+
+def test_a_line_that_is_dragged_asks_for_the_part_beside_it(
+    qtbot: QtBot, live_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The view would take too long, and only a part of it, where the output is drawn, is made."""
+    load(qtbot, live_window, picture)
+    settled(qtbot, live_window)
+    monkeypatch.setattr(freshness, "_SMALLEST_SIDE", 2)
+    pace = live_window.live.pace
+    monkeypatch.setattr(pace, "record", lambda *_, **__: None)
+    monkeypatch.setattr(pace, "expect", lambda each: 4 * LOOKING * pixels_of(each) / 1200)
+    monkeypatch.setattr(pace, "is_sure", lambda _: True)
+    press(qtbot, live_window, "Alt+2")
+    subject = live_window.session.pictures
+    view = subject.view
+    view.set_divide(0.7)
+    size(live_window, 7)
+    settle(qtbot, live_window)
+
+    def part() -> Region:
+        assert subject.shown is not None
+        assert isinstance(subject.shown.region, Region)
+        return subject.shown.region
+
+    right = part()
+    assert right.left >= math.floor(view.output_from[0])
+    view.set_divide(0.2)
+    settle(qtbot, live_window)
+    assert part().left < right.left

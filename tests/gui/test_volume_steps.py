@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tifffile
+from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QSizeF, Qt
 from PySide6.QtGui import QAction, QImage, QPainter
 from PySide6.QtWidgets import QApplication, QToolButton, QWidget
@@ -17,7 +20,7 @@ from kernelscope.base.errors import SeveralVolumes
 from kernelscope.files.volumes import read_volume
 from kernelscope.gui.docks.volume_components import VolumeStepBar
 from kernelscope.gui.model import volume_files
-from kernelscope.gui.model.display import ColourMap, PaneSide, automatic_of
+from kernelscope.gui.model.display import ColourMap, Display, PaneSide, automatic_of
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.slice_drawing import Look, composite
 from kernelscope.gui.model.volume_files import VolumeSeries
@@ -36,6 +39,7 @@ from kernelscope.images.volume import Among, Volume
 from tests.gui.helpers import Opener, child, dialog, press, settle
 from tests.gui.test_session import made
 from tests.gui.test_volume_page import SHAPE, add, open_scan, titles, voxels, write
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -349,16 +353,12 @@ def test_a_composite_follows_the_channel_in_front_and_ends_with_the_file(
     assert not action.isChecked()
 
 
-@pytest.mark.parametrize("axes", ["TCZYX", "CTZYX"])
-def test_times_and_channels_have_a_bar_each(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path, bar: VolumeStepBar, axes: str
-) -> None:
-    """The second channel is red and a tenth as bright; times follow each other in its look."""
-    film = tmp_path / "film.ome.tif"
+def write_film(path: Path, axes: str = "TCZYX") -> dict[tuple[int, int], NDArray[np.int16]]:
+    """Write three times of two channels; the second is red and a tenth as bright."""
     stacks = {(t, c): voxels(t) // 10**c + t for t in range(3) for c in range(2)}
     whole = np.array([[stacks[t, c] for c in range(2)] for t in range(3)], np.int16)
     tifffile.imwrite(
-        film,
+        path,
         whole if axes[0] == "T" else whole.swapaxes(0, 1),
         ome=True,
         photometric="minisblack",
@@ -367,6 +367,16 @@ def test_times_and_channels_have_a_bar_each(
             "Channel": {"Name": ["DAPI", "RFP"], "Color": [0x0000FFFF, 0xFF0000FF - 2**32]},
         },
     )
+    return stacks
+
+
+@pytest.mark.parametrize("axes", ["TCZYX", "CTZYX"])
+def test_times_and_channels_have_a_bar_each(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, bar: VolumeStepBar, axes: str
+) -> None:
+    """Times follow each other in the look of their channel."""
+    film = tmp_path / "film.ome.tif"
+    stacks = write_film(film, axes)
     open_scan(qtbot, window, film)
     subject, channels = window.session.volumes, window.files.members.channel_bar
     view = subject.view
@@ -411,6 +421,160 @@ def test_times_and_channels_have_a_bar_each(
     assert view.chosen_map is ColourMap.BLUE
     press(qtbot, window, "Alt+.")  # after the last time comes the first
     qtbot.waitUntil(lambda: shown(0, 0))
+
+
+class Reading:
+    """Notes the volumes that are read after the first one of a file, and holds them back while
+    `go` is not set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.go, self.places = threading.Event(), list[int]()
+        self.go.set()
+        real = VolumeSeries.read
+
+        def read(series: VolumeSeries, index: int) -> Volume:
+            if index:
+                self.places.append(index)
+                assert self.go.wait(PATIENCE)
+            return real(series, index)
+
+        monkeypatch.setattr(VolumeSeries, "read", read)
+
+
+@pytest.fixture
+def reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reading]:
+    made = Reading(monkeypatch)
+    yield made
+    made.go.set()
+
+
+def test_a_composite_has_channels_of_one_time_each_read_once(
+    qtbot: QtBot,
+    window: MainWindow,
+    tmp_path: Path,
+    reading: Reading,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(volume_files, "MOST_BYTES", 0)  # only the volume in front is kept
+    film = tmp_path / "film.ome.tif"
+    stacks = write_film(film)
+    open_scan(qtbot, window, film)
+    composite, subject = window.actions_["composite"], window.session.volumes
+    view = subject.view
+
+    def drawn() -> list[tuple[int, int]]:
+        """Return time and channel of all that is drawn together."""
+        shown = [window.volumes.canvas.input.shown, *(volume for volume, _ in view.look.beside)]
+        return [
+            place
+            for each in shown
+            for place, voxels in stacks.items()
+            if isinstance(each, Volume) and np.array_equal(each.voxels, voxels)
+        ]
+
+    composite.trigger()
+    qtbot.waitUntil(lambda: drawn() == [(0, 0), (0, 1)])
+    assert reading.places == [1]
+    reading.go.clear()
+    press(qtbot, window, "Alt+.")
+    qtbot.waitUntil(lambda: 3 in reading.places or len(reading.places) > 1)
+    assert drawn() == [(0, 0), (0, 1)]
+    reading.go.set()
+    qtbot.waitUntil(lambda: drawn() == [(1, 0), (1, 1)])
+    assert sorted(reading.places) == [1, 2, 3]
+
+    reading.go.clear()
+    subject.undo()
+    qtbot.waitUntil(lambda: (0, 0) in drawn() and len(reading.places) > 3)
+    subject.note(SHOWN)
+    assert drawn() == [(0, 0)], "the channel of another time goes at once"
+    reading.go.set()
+    qtbot.waitUntil(lambda: drawn() == [(0, 0), (0, 1)])
+    assert reading.places[3:] == [1]
+
+    subject.redo()
+    qtbot.waitUntil(lambda: drawn() == [(1, 0), (1, 1)])
+    reading.go.clear()
+    subject.undo()
+    qtbot.waitUntil(lambda: len(reading.places) == 6)
+    composite.trigger()
+    assert not composite.isChecked()
+    reading.go.set()
+    settle(qtbot, window)
+    assert not composite.isChecked(), "it was ended while a channel was read"
+    assert drawn() == [(0, 0)]
+
+    reading.go.clear()
+    composite.trigger()
+    assert composite.isChecked()
+    window.actions_["openComposite"].trigger()
+    reading.go.set()
+    qtbot.waitUntil(lambda: drawn() == [(0, 0), (0, 1)])
+    qtbot.waitUntil(lambda: window.session.pictures.source is not None)
+
+
+def test_a_composite_whose_file_is_gone_ends(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    film = tmp_path / "film.ome.tif"
+    write_film(film)
+    open_scan(qtbot, window, film)
+    film.unlink()
+    window.actions_["composite"].trigger()
+    box = dialog(qtbot, window, ErrorDialog)
+    assert "film.ome.tif" in box.text()
+    box.reject()
+    assert not window.actions_["composite"].isChecked()
+    window.session.volumes.note(SHOWN)
+    settle(qtbot, window)
+    assert not window.findChildren(ErrorDialog)
+
+
+def test_a_shorter_file_opens_while_a_volume_is_read(
+    qtbot: QtBot,
+    window: MainWindow,
+    tmp_path: Path,
+    file: Path,
+    bar: VolumeStepBar,
+    reading: Reading,
+) -> None:
+    open_scan(qtbot, window, file)
+    reading.go.clear()
+    press(qtbot, window, "Alt+,")
+    assert bar.text == "Volume  4 / 4  reading…"
+    qtbot.waitUntil(lambda: reading.places == [3])
+    shorter = write(tmp_path / "short.nii.gz", np.stack([voxels(n) for n in (7, 8)]))
+    open_scan(qtbot, window, shorter)
+    assert bar.text == "Volume  1 / 2"
+    bar.chosen.emit(3)  # as by a bar of the longer file
+    reading.go.set()
+    press(qtbot, window, "Alt+.")
+    qtbot.waitUntil(lambda: np.array_equal(window.session.volumes.part.voxels, voxels(8)))
+    assert bar.text == "Volume  2 / 2"
+
+
+def test_a_contrast_that_is_chosen_while_channels_are_read_stays(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, parent = made(), QWidget()
+    displays = session.volumes.view.displays
+    scans = Scans(session.volumes, Background(parent), parent)
+    dim, bright = (
+        replace(Volume.from_array(voxels(n)), among=(Among("C", n, 2),)) for n in range(2)
+    )
+    session.volumes.open_volumes(Scan((dim,)))
+    displays.show_input(dim, follows=False)
+    chosen = replace(automatic_of(dim), high=77.0)
+
+    def meanwhile(volume: Volume) -> Display:
+        displays.choose(PaneSide.INPUT, chosen)
+        scans.show_member(bright, "Channel 2")
+        return automatic_of(volume)
+
+    assert scans.display_of(dim) is None
+    monkeypatch.setattr("kernelscope.gui.window.scans.automatic_of", meanwhile)
+    scans.find_displays([dim])
+    assert scans.display_of(dim) == chosen
 
 
 def test_a_channel_that_was_not_drawn_does_not_take_the_levels_of_another(

@@ -24,7 +24,8 @@ from kernelscope.images.planes import Plane, Position
 
 DRAWN, PANES, DIVIDED, SEEN, SLICES = "drawn", "panes", "divided", "seen", "slices"
 """Of a view: other levels or colours; another arrangement or units; the line between input and
-output is elsewhere; another part of the planes is in view; other slices of volumes."""
+output is elsewhere; another part of the planes, or of the output, is in view; other slices of
+volumes."""
 
 _LEVEL_DRAG = 1 / 300  # share of the window by which one pixel of a drag changes it
 

@@ -9,8 +9,10 @@ There is one for pictures and one for volumes; that in front is `Session.subject
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeAlias, cast
 
 from kernelscope.base.errors import AppError
@@ -56,6 +58,8 @@ from kernelscope.schema.samples import Kind, Levels
 if TYPE_CHECKING:
     from kernelscope.gui.session.canvas_view import CanvasView
     from kernelscope.gui.session.session import Session
+
+_logger = logging.getLogger(__name__)
 
 MOMENT, RESULT, REFERENCE = "moment", "result", "reference"
 """Of the history: another moment, another result of its input, another reference."""
@@ -134,7 +138,7 @@ class Observed:
             self._due |= fields
             self._depth += 1
             try:
-                failures += _failures((*self._early, *self._now), fields)
+                failures += _failures(_concerned((*self._early, *self._now), fields))
             finally:
                 self._depth -= 1
         if self._due:
@@ -146,27 +150,35 @@ class Observed:
         fields = frozenset(self._due)
         self._due.clear()
         if fields:
-            _report(_failures(tuple(self._later), fields))
+            _report(_failures(_concerned(tuple(self._later), fields)))
 
 
-def _failures(
+def _concerned(
     followers: Sequence[tuple[Fields | None, Watcher]], fields: Fields
-) -> list[Exception]:
-    """Call the followers that `fields` concern; one that fails does not silence the others."""
+) -> list[Callable[[], object]]:
+    return [
+        partial(follower, fields)
+        for wanted, follower in followers
+        if wanted is None or not wanted.isdisjoint(fields)
+    ]
+
+
+def _failures(calls: Iterable[Callable[[], object]]) -> list[Exception]:
+    """Call all, and return the errors: one that fails does not silence the others."""
     failures: list[Exception] = []
-    for wanted, follower in followers:
-        if wanted is None or not wanted.isdisjoint(fields):
-            try:
-                follower(fields)
-            except Exception as error:  # raised once all have been called
-                failures.append(error)
+    for call in calls:
+        try:
+            call()
+        except Exception as error:  # raised once all have been called
+            failures.append(error)
     return failures
 
 
 def _report(failures: list[Exception]) -> None:
-    if len(failures) > 1:
-        raise ExceptionGroup("Several followers of a change failed", failures)
-    for each in failures:
+    """Raise the first failure as it is, or the user could not put it right; log the others."""
+    for each in failures[1:]:
+        _logger.error("Another failure of the same change", exc_info=each)
+    for each in failures[:1]:
         raise each
 
 
@@ -217,11 +229,8 @@ class Subject(Observed, Generic[Opened, Part]):
         super().__enter__()
 
     def __exit__(self, *_: object) -> None:
-        """End a change, and that of the session: it tells its followers once."""
-        try:
-            super().__exit__()
-        finally:
-            self.session.__exit__()
+        """End a change, and that of the session, which calls its followers once."""
+        _report(_failures((super().__exit__, self.session.__exit__)))
 
     def _on_view(self, fields: Fields) -> None:
         self.note(*fields)

@@ -610,7 +610,9 @@ class PairView(QWidget):
         if canvas.is_divided:
             at = canvas.to_scene(QPointF(canvas.line, canvas.line))
             column, row = (at.x(), row) if canvas.is_upright else (column, at.y())
-        self.view.output_from = column, row
+        if (column, row) != self.view.output_from:
+            with self.view.changing(SEEN):
+                self.view.output_from = column, row
 
     # --- probe ---
 

@@ -7,7 +7,7 @@ several components -> the same slider chooses the one that is shown
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -118,16 +118,16 @@ class Scans(QObject):
             self._remember([volume], [known])
         self.subject.show_member(Scan((volume,)), name)
 
-    def find_displays(self, volumes: Sequence[Volume]) -> None:
-        """Find out how channels are drawn that were not in front; takes a while."""
+    def find_displays(self, volumes: Iterable[Volume]) -> None:
+        """Find out, on any thread, how channels are drawn that were not in front."""
         for volume in volumes:
-            place = volume.path, volume.channel_number
-            if place not in self._displays:
-                self._displays[place] = automatic_of(volume)
+            if self.display_of(volume) is None:
+                found = automatic_of(volume)  # takes a while, in which the user may choose one
+                self._displays.setdefault((volume.path, volume.channel_number), found)
 
-    def display_of(self, volume: Volume) -> Display:
-        """Return how a channel is drawn that was in front, or given to `find_displays`."""
-        return self._displays[volume.path, volume.channel_number]
+    def display_of(self, volume: Volume) -> Display | None:
+        """Return how a channel is drawn; None until it was in front, or in `find_displays`."""
+        return self._displays.get((volume.path, volume.channel_number))
 
     def add(self, volume: Volume) -> None:
         self.open([*self._wanted, volume], name=f"Add {volume.title}")
@@ -168,7 +168,9 @@ def _figures_of(shown: Volume) -> str:
 
 PLAY_MS = 150  # time for which a volume is seen while they are played, at least
 
-_TOPIC = "member"
+_MEMBER, _CHANNELS, _PICTURE = "member", "channels", "composite"
+"""Topics of reading: a volume to show, the channels of a composite, those of its picture."""
+
 _NO_CHANNELS = "This file has no channels: its volumes are times or components."
 
 
@@ -182,9 +184,10 @@ class VolumeSteps(QObject):
         self._ask_nan = frame.file_dialogs.ask_nan
         self._members: WeakKeyDictionary[Volume, tuple[VolumeSeries, int]] = WeakKeyDictionary()
         """The volumes that were read from files of several, and their places."""
-        self._channels: tuple[VolumeSeries, dict[int, Volume]] | None = None
-        """The file whose channels are drawn together, and those of the time in front by place."""
-        self._wanted: int | None = None  # the place of the volume that is being read
+        self._composite: VolumeSeries | None = None  # the file whose channels are drawn together
+        self._channels: dict[int, Volume] = {}  # of one time of that file, by their places
+        self._awaited: list[int] = []  # places of its channels that are being read
+        self._wanted: tuple[VolumeSeries, int] | None = None  # the volume that is being read
         self.bar = VolumeStepBar(frame.actions_["composite"], self._page)
         self.channel_bar = VolumeStepBar(frame.actions_["composite"], self._page, beside_times=True)
         """Beside `bar`, which steps through the times then."""
@@ -223,7 +226,7 @@ class VolumeSteps(QObject):
     @property
     def is_composite(self) -> bool:
         """Whether the slices are drawn with all channels of the file."""
-        return self._channels is not None
+        return self._composite is not None
 
     @Action(
         "composite",
@@ -238,57 +241,106 @@ class VolumeSteps(QObject):
         others are as they are.
         """
         series, index, _ = self._place()
-        if self._channels is not None:
+        if self.is_composite:
             self._end_composite()
         elif series is None or not series.along("C", index):
             self._frame.show_status(_NO_CHANNELS)
         else:
-            self._read_channels(series, index)
-
-    def _read_channels(self, series: VolumeSeries, index: int) -> None:
-        """Read the channels of the time of a volume, and draw them together."""
-
-        def show(found: dict[int, Volume]) -> None:
-            if self._place()[0] is series:
-                self._channels = series, found
-                self._add_channels()
-                self._frame.actions_.tick(self)
-
-        def work() -> dict[int, Volume]:
-            volumes = {n: series.kept(n) or series.read(n) for n in series.along("C", index)}
-            self._scans.find_displays(list(volumes.values()))
-            return volumes
-
-        self._background.start("composite", work, show)
+            self._composite = series
+            self._frame.actions_.tick(self)
+            self._add_channels()
 
     def _end_composite(self) -> None:
         view = self._page.subject.view
-        self._channels = None
+        self._background.forget(_CHANNELS)
+        self._composite, self._channels, self._awaited = None, {}, []
         view.choose_look(replace(view.look, beside=()))
         self._frame.actions_.tick(self)
 
     def _add_channels(self) -> None:
         """Let the views add the other channels to the one in front."""
-        if self._channels is None:
+        if self._composite is None or self._page.subject.is_behind:
             return
-        series, channels = self._channels
-        place, index, _ = self._place()
-        if place is not series:
+        series, index, _ = self._place()
+        if self._composite is not series:
             self._end_composite()
             return
-        if index not in channels:  # another time
+        view = self._page.subject.view
+        maps = dict(zip(self._channels, dyes(list(self._channels.values())), strict=True))
+        others = [
+            (volume, replace(display, colour_map=maps[number]))
+            for number, volume in self._channels.items()
+            if number != index and (display := self._scans.display_of(volume)) is not None
+        ]
+        if index not in maps or len(others) < len(maps) - 1:  # it is another time, as after Undo
+            view.choose_look(replace(view.look, beside=()))
             self._read_channels(series, index)
             return
-        view = self._page.subject.view
-        maps = dict(zip(channels, dyes(list(channels.values())), strict=True))
-        others = tuple(
-            (volume, replace(self._scans.display_of(volume), colour_map=maps[number]))
-            for number, volume in channels.items()
-            if number != index
-        )
-        view.choose_look(replace(view.look, beside=others))
+        view.choose_look(replace(view.look, beside=tuple(others)))
         if view.chosen_map is not maps[index]:
             view.choose_map(maps[index])
+
+    def _read_channels(self, series: VolumeSeries, index: int) -> None:
+        """Read the channels of the time of a volume, and draw them together."""
+        wanted = series.along("C", index)
+        if wanted == self._awaited:
+            return
+        self._awaited = wanted
+
+        def show(found: dict[int, Volume]) -> None:
+            self._channels, self._awaited = found, []
+            self._add_channels()
+
+        self._read(_CHANNELS, series, wanted, show, self.show_composite, self._end_composite)
+
+    def _read(
+        self,
+        topic: str,
+        series: VolumeSeries,
+        wanted: Sequence[int],
+        then: Callable[[dict[int, Volume]], None],
+        again: Callable[[], None],
+        failed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Call `then` with volumes of a file by their places, at once where all are kept.
+
+        `again`: does the same once the user has chosen a number for NaN.
+        """
+        own = dict(self._channels) if self._composite is series else {}
+        front, place, _ = self._place()
+        if front is series:
+            own[place] = self._page.subject.part
+        known = {n: own.get(n) or series.kept(n) for n in wanted}
+
+        def work() -> dict[int, Volume]:
+            found = {n: volume or series.read(n) for n, volume in known.items()}
+            if len(found) > 1:
+                self._scans.find_displays(found.values())
+            return found
+
+        def show(found: dict[int, Volume]) -> None:
+            for number, volume in found.items():
+                self._keep(volume, series, number)
+            then(found)
+
+        def replace_nan(number: float) -> None:
+            series.nan = number
+            again()
+
+        def fail(error: Exception) -> None:
+            failed()
+            if isinstance(error, NotANumber):
+                self._ask_nan(error, replace_nan)
+            else:
+                self._background.report(error)
+
+        found = {n: volume for n, volume in known.items() if volume is not None}
+        drawn = len(wanted) == 1 or all(map(self._scans.display_of, found.values()))
+        if drawn and len(found) == len(wanted):
+            self._background.forget(topic)
+            show(found)
+        else:
+            self._background.start(topic, work, show, fail)
 
     @Action("openComposite", "Open Co&mposite of Channels", need=commands.MEMBERS, help="volumes")
     def open_composite(self) -> None:
@@ -300,12 +352,13 @@ class VolumeSteps(QObject):
             return
         view = subject.view
         plane = view.planes[view.active_plane]
+        place = view.position[plane.axis]
 
-        def work() -> Image:
-            volumes = [series.kept(n) or series.read(n) for n in series.along("C", index)]
-            return composite(volumes, plane, view.position[plane.axis])
+        def draw(channels: dict[int, Volume]) -> None:
+            work = partial(composite, list(channels.values()), plane, place)
+            self._background.start(_PICTURE, work, self._open_picture)
 
-        self._background.start("composite", work, self._open_picture)
+        self._read(_PICTURE, series, series.along("C", index), draw, self.open_composite)
 
     def _keep(self, volume: Volume, series: VolumeSeries, index: int) -> None:
         self._members[volume] = series, index
@@ -323,8 +376,6 @@ class VolumeSteps(QObject):
 
     def _follow(self) -> None:
         series, index, count = self._place()
-        if series is None:
-            self._wanted = None
         kind = "Component" if series is None else series.what.capitalize()
         note = (
             ""
@@ -334,11 +385,12 @@ class VolumeSteps(QObject):
             else series.name(index)
         )
         self._page.name_member(f"{kind.lower()} {index + 1}" if count > 1 else "")
-        if self._wanted is not None:
-            index, note = self._wanted, "reading…"
+        reading = self._last != index
+        if reading:
+            index, note = self._last, "reading…"
         if series is not None and series.has_both:
             times, channels = (series.along(letter, index) for letter in "TC")
-            name = note if self._wanted is not None else self._page.subject.part.channel.name
+            name = note if reading else self._page.subject.part.channel.name
             self.bar.show_place("Time", times.index(index), len(times), "")
             self.channel_bar.show_place("Channel", channels.index(index), len(channels), name)
         else:
@@ -355,15 +407,21 @@ class VolumeSteps(QObject):
 
     def _choose(self, index: int) -> None:
         self.bar.set_playing(False)
-        self._go(self._places("T")[index])
+        self._go_along("T", index)
 
     def _choose_channel(self, index: int) -> None:
-        self._go(self._places("C")[index])
+        self._go_along("C", index)
+
+    def _go_along(self, letter: str, index: int) -> None:
+        places = self._places(letter)
+        if index < len(places):  # the bar may still be that of a longer file
+            self._go(places[index])
 
     @property
     def _last(self) -> int:
         """The place of the volume that is shown, or is being read."""
-        return self._place()[1] if self._wanted is None else self._wanted
+        series, index, _ = self._place()
+        return self._wanted[1] if self._wanted and self._wanted[0] is series else index
 
     def _places(self, letter: str) -> list[int]:
         """Return the volumes that a bar steps through: all, unless there are two."""
@@ -378,43 +436,28 @@ class VolumeSteps(QObject):
             self._scans.components.choose(index)
             self._play_later()
             return
-        volume = series.kept(index)
-        if volume is not None:
-            self._background.forget(_TOPIC)
-            self._show(series, index, volume)
-            return
-        self._wanted = index
-        self._follow()
+        self._wanted = series, index
+        # All channels of a composite come at once, or it would be shown in parts.
+        wanted = series.along("C", index) if self._composite is series else [index]
 
-        def replace_nan(number: float) -> None:
-            series.nan = number
-            self._go(index)
+        def show(found: dict[int, Volume]) -> None:
+            self._wanted = None
+            if self._place()[0] is not series:
+                return  # another input was opened meanwhile
+            if self._composite is series and len(found) > 1:
+                self._channels = found
+            name = f"{series.what.capitalize()} {index + 1} of {one_line(series.path.name)}"
+            self._scans.show_member(found[index], name)
+            self._play_later()
 
-        def failed(error: Exception) -> None:
+        def failed() -> None:
             self._wanted = None
             self.bar.set_playing(False)
             self._follow()
-            if isinstance(error, NotANumber):
-                self._ask_nan(error, replace_nan)
-            else:
-                self._background.report(error)
 
-        self._background.start(
-            _TOPIC,
-            lambda: series.read(index),
-            lambda read: self._show(series, index, read),
-            failed,
-        )
-
-    def _show(self, series: VolumeSeries, index: int, volume: Volume) -> None:
-        self._wanted = None
-        if self._place()[0] is not series:
-            return  # another input was opened meanwhile
-        self._keep(volume, series, index)
-        self._scans.show_member(
-            volume, f"{series.what.capitalize()} {index + 1} of {one_line(series.path.name)}"
-        )
-        self._play_later()
+        self._read(_MEMBER, series, wanted, show, partial(self._go, index), failed)
+        if self._wanted is not None:
+            self._follow()
 
     # --- playing ---
 
