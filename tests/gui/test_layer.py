@@ -11,9 +11,13 @@ from pytestqt.qtbot import QtBot
 from kernelscope.engine.region import Region
 from kernelscope.gui.model.display import ColourMap, Display, table
 from kernelscope.gui.model.drawn_view import Pyramid
-from kernelscope.gui.viewer.layer import Layer, is_smooth
+from kernelscope.gui.model.slice_drawing import Look, Projection
+from kernelscope.gui.viewer import layer
+from kernelscope.gui.viewer.layer import Layer, Slabs, is_smooth
 from kernelscope.images import reduction
 from kernelscope.images.image import Image
+from kernelscope.images.planes import planes_of
+from kernelscope.images.volume import Volume
 
 pytestmark = pytest.mark.usefixtures("qapp")
 
@@ -214,3 +218,15 @@ def test_each_level_is_made_once_and_only_when_wanted(
     pyramid.prepare(0.25)
     pyramid.prepare(0.2)
     assert made == [4]
+
+
+def test_a_projected_difference_is_not_that_of_a_volume_that_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its place in memory, by which it was known, may be given to another one."""
+    monkeypatch.setattr(layer, "id", lambda _: 0, raising=False)
+    slabs, look = Slabs(), Look(projection=Projection.MAXIMUM)
+    shown, *others = (Volume.from_array(np.full((4, 8, 8), n, np.uint8)) for n in (50, 10, 20))
+    for minus, expected in zip(others, (40, 30), strict=True):
+        values = slabs.values(shown, minus, planes_of(shown)[0], 0, look)
+        assert np.all(np.asarray(values) == expected)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -291,7 +291,7 @@ class Slabs:
             change: NDArray[np.float32] = cut.astype(np.float32) - plane.cut(minus.voxels, index)
             return change
         part = slab(index, look.slices, volume.voxels.shape[axis])
-        key = (id(minus), axis, part, look.projection)
+        key = (minus and ref(minus), axis, part, look.projection)
         made = self._made.setdefault(volume, {})
         if key not in made:
 

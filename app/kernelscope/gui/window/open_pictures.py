@@ -310,7 +310,7 @@ class OpenPictures(QObject):
                 if each is current or not each.size:  # the first one, which had no strip
                     each.describe(lambda source: thumbnail(source, _SIDE))
         self.strip.show_documents(tiles, current)
-        shown = id(current), len(self.documents), self.documents.closed
+        shown = current, len(self.documents), self.documents.closed
         if shown != self._shown:  # not with each result that is drawn
             self._shown = shown
             self.changed.emit()

@@ -175,7 +175,7 @@ _NO_CHANNELS = "This file has no channels: its volumes are times or components."
 
 
 class VolumeSteps(QObject):
-    """Conducts the bar below the slices."""
+    """Conducts the bars below the slices."""
 
     def __init__(self, frame: Frame, open_picture: Callable[[Image], None]) -> None:
         super().__init__(frame)
