@@ -14,6 +14,8 @@ from kernelscope.engine.denoising import Proposal, propose, remedies
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.images.image import Image
 from kernelscope.images.judging.noise import impulse_share
+from kernelscope.images.scan import Scan
+from kernelscope.images.volume import Volume
 from kernelscope.schema.filter import Disturbance
 from kernelscope.schema.samples import Kind
 
@@ -135,6 +137,14 @@ def test_volumes_get_a_filter_of_volumes() -> None:
     decibels = [each.decibels for each in measured if each]
     assert proposal.filter.remedy is measured[0]
     assert decibels == sorted(decibels, reverse=True)
+
+
+def test_a_volume_of_a_single_slice_gets_a_filter_of_pictures() -> None:
+    voxels = np.tile(np.arange(64, dtype=np.uint8), (64, 1))
+    assert propose(Scan((Volume.from_array(voxels[None]),))).filter.kind is Kind.PICTURE
+    assert propose(Scan((Volume.from_array(voxels[:, None]),))).filter.kind is Kind.PICTURE
+    deep = propose(Scan((Volume.from_array(np.stack([voxels, voxels])),)))
+    assert deep.filter is propose(None).filter
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (7, 9), (3, 40, 3)])

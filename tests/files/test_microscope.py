@@ -37,6 +37,7 @@ from kernelscope.files.volumes.raw_volume import UNKNOWN_DEPTH, UNKNOWN_SPACING
 from kernelscope.files.volumes.writing import record_of
 from kernelscope.images.image import Image, Metadata
 from kernelscope.images.lengths import in_words, millimetres
+from kernelscope.images.planes import planes_of
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.volume import Volume
@@ -128,6 +129,19 @@ class TestOme:
         sizes = {"PhysicalSizeX": 0.2, "PhysicalSizeY": 0.3, "PhysicalSizeZ": 0.7}
         path = ome(tmp_path / "a.ome.tif", STACK, "ZYX", **sizes, PhysicalSizeZUnit="nm")
         assert read_volume(path).spacing == pytest.approx((7e-7, 3e-4, 2e-4))
+
+    def test_a_single_slice_needs_no_distance_of_slices(self, tmp_path: Path):
+        sizes = {"PhysicalSizeX": 0.2, "PhysicalSizeY": 0.3}
+        volume = read_volume(ome(tmp_path / "a.ome.tif", STACK[:2], "CYX", **sizes), 2)
+        assert not any("distance" in notice for notice in volume.notices)
+        assert volume.describe().startswith(f"a.ome.tif, {STACK.shape[2]}×{STACK.shape[1]}, ")
+        assert volume.describe().endswith(", 0.2×0.3 µm")
+        for plane, title in zip(
+            planes_of(volume),
+            ("a.ome.tif", "a.ome.tif, across y 1", "a.ome.tif, across x 1"),
+            strict=True,
+        ):
+            assert plane.title(volume, 0) == title
 
     def test_no_distance_of_slices(self, tmp_path: Path):
         path = ome(tmp_path / "a.ome.tif", STACK, "ZYX", PhysicalSizeX=0.2, PhysicalSizeY=0.3)

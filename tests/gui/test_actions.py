@@ -167,6 +167,7 @@ def test_menus_are_as_they_are_declared_and_as_the_pages_say(window: MainWindow)
 ALL = WindowState(
     source=True,
     volumes=True,
+    deep=True,
     output=True,
     components=2,
     members=2,
@@ -231,8 +232,9 @@ ENABLED: list[tuple[WindowState, set[str]]] = [
     (WindowState(output=True), {"reuse", "copy", "exportFigure"}),
     (
         WindowState(output=True, volumes=True),
-        {"reuse", "copy", "exportFigure", "openSlice", "noiseMap", "space"},
+        {"reuse", "copy", "exportFigure", "openSlice", "noiseMap"},
     ),
+    (WindowState(volumes=True, deep=True), {"openSlice", "noiseMap", "space"}),
     (WindowState(components=1), set()),
     (WindowState(components=2), {"saveAll"}),
     (WindowState(other=True), {"switchKind"}),

@@ -296,6 +296,25 @@ def test_the_emulated_gpu_is_left_behind_where_the_kind_of_filter_changes() -> N
     assert session.texts()[""]["filter"] == "mean", "the picture's is remembered"
 
 
+def test_masks_stay_in_a_single_slice() -> None:
+    session, seen = made(), []
+    deep, flat = (Scan((Volume.from_array(np.zeros((depth, 4, 5), np.uint8)),)) for depth in (3, 1))
+    session.volumes.open_volumes(deep)
+    session.bring_to_front(session.volumes)
+    session.set_filter("median")
+    session.set_in_3d(True)
+    assert session.settings.step.filter.is_in_3d
+    session.follow(lambda fields: seen.append(FILTER in fields))
+    session.volumes.open_volumes(flat)
+    assert seen[-1]
+    assert not session.offers_3d
+    assert not session.is_deep
+    assert not session.settings.step.filter.is_in_3d
+    session.volumes.open_volumes(deep)
+    assert session.offers_3d
+    assert session.settings.step.filter.is_in_3d, "as it was chosen for volumes"
+
+
 def test_volumes_of_a_microscope_get_no_filter_for_mri() -> None:
     for microscope in (False, True):
         session = made()

@@ -90,6 +90,33 @@ def wheel(
     QApplication.sendEvent(view, event)
 
 
+def test_a_single_slice_is_looked_at_as_a_picture(qtbot: QtBot, viewer: PairView) -> None:
+    show_input(viewer, volume(), "Input: v")
+    viewer.choose_plane(2)
+    for across in range(3):
+        voxels = np.take(volume().voxels, [3], across)
+        flat = Volume.from_array(voxels, "cells", affine=np.eye(4))
+        show_input(viewer, flat, "Input: cells")
+        show_output(viewer, flat, "Output: cells")
+        (view,) = (each for each in viewer.output.views if each.isVisible())
+        assert viewer.view.axis == across
+        assert view.accessibleName() == "Output"
+        assert view.cross is None
+        assert not any(
+            viewer.findChild(kind, name).isVisible()
+            for kind, name in ((QSlider, "slice0Slider"), (QToolButton, "plane0Button"))
+        )
+        before = viewer.view.camera.device_scale
+        wheel(view, 120)
+        assert viewer.view.camera.device_scale > before
+        qtbot.mouseDClick(view, LEFT)
+        assert viewer.view.camera.device_scale == before
+    show_input(viewer, volume(), "Input: v")
+    shown = [each for each in viewer.output.views if each.isVisible()]
+    assert shown == [viewer.output.views[2]], "the plane that was chosen for volumes"
+    assert viewer.findChild(QSlider, "slice2Slider").isVisible()
+
+
 def test_a_click_moves_the_crosshair_in_all_planes(qtbot: QtBot, viewer: PairView) -> None:
     shown = volume()
     show_input(viewer, shown, "Input: v")

@@ -15,9 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope import filters
+from kernelscope.engine.slices import picture_of
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
 from kernelscope.images.judging.noise import impulse_share
+from kernelscope.images.scan import Scan
+from kernelscope.images.source import Source
 from kernelscope.schema.filter import Disturbance, FilterSpec, Remedy
 from kernelscope.schema.samples import Kind
 
@@ -30,9 +33,9 @@ class Proposal:
     others: tuple[FilterSpec, ...] = ()  # filters that remove it as well, the best first
 
 
-def propose(image: Image | None) -> Proposal:
-    """Return the best filter against the noise of a picture; None stands for any volume."""
-    share = 0.0
+def propose(source: Source | None) -> Proposal:
+    """Return the best filter against the noise of a source; None stands for any deep volume."""
+    image, share = _picture(source), 0.0
     if image is None:
         best, *others = remedies(Disturbance.NOISE, Kind.VOLUME)
         why = "the best results of the denoisers of volumes"
@@ -45,6 +48,14 @@ def propose(image: Image | None) -> Proposal:
         why = "the best results of the denoisers, for noise without black and white specks"
     assert best.remedy is not None
     return Proposal(best, best.remedy.values(share), f"{best.name}: {why}", tuple(others))
+
+
+def _picture(source: Source | None) -> Image | None:
+    if isinstance(source, Scan):
+        first = source.volumes[0]
+        return None if first.flat_axis is None else picture_of(first, first.flat_axis, 0)
+    assert source is None or isinstance(source, Image)
+    return source
 
 
 def remedies(disturbance: Disturbance, kind: Kind) -> list[FilterSpec]:

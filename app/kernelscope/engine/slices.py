@@ -129,7 +129,8 @@ def picture_of(volume: Volume, axis: int, index: int, unit: SliceUnit | None = N
     """
     voxels = volume.voxels.take(index, axis)
     unit = unit or SliceUnit(volume.levels.span)
-    return unit.picture(voxels, f"{volume.title}, slice {index + 1}")
+    place = "" if axis == volume.flat_axis else f", slice {index + 1}"
+    return unit.picture(voxels, volume.title + place)
 
 
 @dataclass(frozen=True)

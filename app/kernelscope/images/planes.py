@@ -50,6 +50,11 @@ class Plane:
             plane = plane.T
         return plane[:: -1 if self.flip_rows else 1, :: -1 if self.flip_columns else 1]
 
+    def title(self, volume: Volume, index: int) -> str:
+        """Return ``T1.nii, axial 5`` for a slice; the title alone of a flat volume."""
+        name = f", {self.name.lower()} {index + 1}"
+        return volume.title + name * (self.axis != volume.flat_axis)
+
     def place(self, position: Position, shape: tuple[int, ...]) -> tuple[int, int]:
         """Return where a voxel is drawn: its column and its row on the screen."""
         column, row = position[self.columns], position[self.rows]

@@ -115,8 +115,7 @@ class Scan:
 
     @property
     def size(self) -> str:
-        first = self.volumes[0]
-        return f"{first.width}×{first.height}×{first.depth}"
+        return self.volumes[0].size
 
     @property
     def mode(self) -> str:

@@ -218,6 +218,22 @@ class Volume:
         return int(self.voxels.shape[2])
 
     @property
+    def flat_axis(self) -> int | None:
+        """The axis along which there is a single slice, which makes it a picture; or None."""
+        single = [axis for axis, side in enumerate(self.voxels.shape) if side == 1]
+        return single[0] if len(single) == 1 else None
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes along which it has several voxels, x first; all three unless it is flat."""
+        return tuple(axis for axis in (2, 1, 0) if axis != self.flat_axis)
+
+    @property
+    def size(self) -> str:
+        """``157×189×130``, x first; ``260×200`` if it is flat."""
+        return "×".join(str(self.voxels.shape[axis]) for axis in self.axes)
+
+    @property
     def unscaled(self) -> NDArray[Any]:
         """The voxels in the type of their file, for formats that know no scaling or booleans."""
         if self.stored is None or self.stored.scaled or self.is_boolean:
@@ -284,9 +300,8 @@ class Volume:
             "int16": "16 bit signed",
             "float32": "32-bit float",
         }[self.voxels.dtype.name]
-        size = "×".join(str(side) for side in self.voxels.shape[::-1])
-        spacing = in_words([self.steps[axis] for axis in "xyz" if axis in self.steps])
-        facts = (self.title, self.channel.name, size, kind, spacing, self.orientation)
+        steps = [self.steps[AXES[axis]] for axis in self.axes if AXES[axis] in self.steps]
+        facts = self.title, self.channel.name, self.size, kind, in_words(steps), self.orientation
         return ", ".join(fact for fact in facts if fact)
 
     def with_voxels(

@@ -476,8 +476,7 @@ def write_results(results: Sequence[Source], target: Path, handling: Handling) -
 
 
 def describe_size(sources: Sequence[Source]) -> str:
-    *sides, _ = sources[0].shape
-    size = "×".join(str(side) for side in reversed(sides))
+    size = sources[0].size
     if len(sources) == 1:
         return size
     return f"{size}, {len(sources)} {'pictures' if isinstance(sources[0], Image) else 'volumes'}"

@@ -300,7 +300,7 @@ def _stack(file: OpenedFile, tiff: Any, number: int | None) -> TiffSource:
     if orientation_of(keyframe) != 1:
         raise Unreadable(*_TURNED)
     spacing, stated = spacing_from(chosen.description.steps)
-    notices += spacing_notices(spacing, stated)
+    notices += spacing_notices(spacing, stated, stack_shape(series)[0])
     head = Head(
         spacing,
         stated,

@@ -465,7 +465,7 @@ def _chosen(
         notices.append(f"{word.capitalize()} {chosen + 1} of {len(names)}: {names[chosen]}.")
     spacing, stated = spacing_from(multiscale.steps)
     if is_volume:
-        notices += spacing_notices(spacing, stated)
+        notices += spacing_notices(spacing, stated, along["z"])
     fixed = dict(zip(others, places[chosen], strict=True))
     wanted = ("z", "y", "x") if is_volume else ("y", "x", "c" if colours else "")
     channels, first = multiscale.channels, fixed.get("c", 0)

@@ -97,8 +97,10 @@ def spacing_from(steps: Mapping[str, float]) -> tuple[Spacing | None, str]:
     return (steps["y"] if z is None else z, steps["y"], steps["x"]), stated
 
 
-def spacing_notices(spacing: Spacing | None, stated: str) -> list[str]:
-    """Return a notice if the distance of voxels is not stated, or not along all axes."""
+def spacing_notices(spacing: Spacing | None, stated: str, depth: int) -> list[str]:
+    """Return a notice if the distance of voxels in several slices is not stated, or in part."""
+    if depth == 1:
+        return []
     if spacing is None:
         return [UNKNOWN_SPACING]
     return [] if "z" in stated else [UNKNOWN_DEPTH]

@@ -115,7 +115,8 @@ def _decode(
             if slices
             else found.decode(path, volume_number)
         )
-    given = vars(scan) | {"notices": [*spacing_notices(scan.spacing, scan.stated), *scan.notices]}
+    distances = spacing_notices(scan.spacing, scan.stated, len(scan.numbers))
+    given = vars(scan) | {"notices": [*distances, *scan.notices]}
     numbers = given.pop("numbers")
     return Volume.from_array(numbers, title, path=path, nan=nan, **given), format.name
 

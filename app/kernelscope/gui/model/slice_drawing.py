@@ -127,7 +127,7 @@ def composite(volumes: Sequence[Volume], plane: Plane, index: int) -> Image:
         steps = display.steps(plane.cut(volume.voxels, index))
         total = total + table(display.colour_map)[steps].astype(np.float32)
     names = [each.channel.name or f"channel {n}" for n, each in enumerate(volumes, 1)]
-    title = f"{volumes[0].title}, {plane.name.lower()} {index + 1}"
+    title = plane.title(volumes[0], index)
     pairs = zip(names, maps, strict=True)
     notice = f"{', '.join(f'{name} in {each.value.lower()}' for name, each in pairs)}."
     pixels = np.minimum(total, 255).astype(np.uint8)
@@ -136,7 +136,7 @@ def composite(volumes: Sequence[Volume], plane: Plane, index: int) -> Image:
 
 def drawn_slice(volume: Volume, plane: Plane, index: int, display: Display) -> Image:
     """Return a slice as the filters for pictures take it: bytes, or floats from black to white."""
-    title = f"{volume.title}, {plane.name.lower()} {index + 1}"
+    title = plane.title(volume, index)
     cut = plane.cut(volume.voxels, index)
     if cut.dtype == np.uint8:
         return Image.from_array(cut.copy(), title)

@@ -54,7 +54,9 @@ class CanvasView(Observed):
         self.count = count
         self.planes: tuple[Plane, ...] = ()  # those of a volume, once one is shown
         self.position: Position = (0, 0, 0)  # the voxel under the crosshair
-        self.plane_number: int | None = None  # the plane that is shown alone; None for all of them
+        self.chosen_plane: int | None = None  # the plane to show alone; None for all of them
+        self.flat: int | None = None
+        """The only plane of a volume of a single slice, which is looked at as a picture is."""
         self._large = 0
         self.clicked = 0
         """The view that was clicked last: the planes of the input, then those of the output."""
@@ -104,6 +106,11 @@ class CanvasView(Observed):
         return "" if self.look.projection is Projection.SLICE else _PROJECTED
 
     # --- planes ---
+
+    @property
+    def plane_number(self) -> int | None:
+        """The plane that is shown alone; None for all of them."""
+        return self.chosen_plane if self.flat is None else self.flat
 
     @property
     def active_plane(self) -> int:

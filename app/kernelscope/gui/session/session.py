@@ -120,6 +120,7 @@ class Session(Observed):
         self._wished_border = Border.REFLECT
         self.wishes_grey = False
         self._wishes_3d = False
+        self._flat = False  # whether the volumes have a single slice: masks stay in it
         self.refused: InvalidParameter | None = None
         """The reason why an option is no number at the moment."""
         self._within: Area | None = None
@@ -143,7 +144,15 @@ class Session(Observed):
 
     def _relay(self, fields: Fields) -> None:
         with self.changing(*fields):
-            if MOMENT in fields and self.wishes_grey:
+            if MOMENT not in fields:
+                return
+            source = self.volumes.source
+            flat = source is not None and source.volumes[0].flat_axis is not None
+            if flat is not self._flat:
+                self._flat = flat
+                self.note(FILTER)
+                self._settle()
+            elif self.wishes_grey:
                 self._settle()  # a grey picture is not converted
 
     @property
@@ -230,12 +239,17 @@ class Session(Observed):
 
     @property
     def offers_3d(self) -> bool:
-        return self.kind is Kind.VOLUME and filters.get(self.filter_id).in_3d is not None
+        return self.is_deep and filters.get(self.filter_id).in_3d is not None
 
     @property
     def in_3d(self) -> bool:
         """Whether masks go through the slices of volumes."""
-        return self._wishes_3d and self.kind is Kind.VOLUME
+        return self._wishes_3d and self.is_deep
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether volumes of several slices are in front."""
+        return self.kind is Kind.VOLUME and not self._flat
 
     @property
     def border(self) -> Border:

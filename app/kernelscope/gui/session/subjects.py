@@ -386,6 +386,8 @@ class VolumeSubject(Subject[Scan, Volume]):
         parts = sum(each.part is not None for each in found)
         count = "" if len(found) == len(places) else f"{len(found)} of {len(places)} "
         size = "×".join(str(side) for side in reversed(shown.whole_shape[:3]))
+        if self.part.flat_axis is not None:
+            return f"{'part' if parts else 'preview'} of {self.part.size} voxels"
         words = f"{count}slices in view" if len(places) > 1 else "slice in view"
         if parts:
             words += f", {parts} in part" if len(places) > 1 else " in part"
@@ -543,7 +545,7 @@ class VolumeSubject(Subject[Scan, Volume]):
                 own = [each for each in regions if each.plane == planes.index(plane)]
                 rows.append(of_slices(volumes, other, plane, index, shown, third, region, own))
             places = (f"{each.name.lower()} slice {position[each.axis] + 1}" for each in chosen)
-            place = enumerated(list(places), "and")
+            place = enumerated(list(places), "and") if part.flat_axis is None else ""
             place = ", ".join(filter(None, (part.channel.name, place)))
             caption = caption_of(result, judgement, place)
             return Figure(of_planes(rows), caption, unit, len(rows))

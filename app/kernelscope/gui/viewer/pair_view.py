@@ -113,12 +113,15 @@ class PairView(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4 if deep else 0, 0, 0)
         self._switches = PlaneSwitches()
+        self._through: tuple[QWidget, ...] = ()  # the controls of volumes of several slices
         self._sliders = [SliceSlider(number) for number in range(self.view.count if deep else 0)]
         self.overlay = OverlayBar(self.view)
         self._both = PaneBox(self._panes, self)
         if deep:
-            row = (self._switches, ProjectionControl(self.view)), (WindowControl(self.view),)
-            layout.addWidget(FoldingRow(*row, self, apart=True))
+            self._through = (self._switches, ProjectionControl(self.view))
+            layout.addWidget(
+                FoldingRow(self._through, (WindowControl(self.view),), self, apart=True)
+            )
         layout.addWidget(self.overlay)
         layout.addWidget(self._both, 1)
         if deep:
@@ -186,16 +189,22 @@ class PairView(QWidget):
             self.view.probe = None
             self.show_output(NOTHING)  # it may have no voxel there
         self.view.planes = planes_of(volume)
+        across = [plane.axis for plane in self.view.planes]
+        self.view.flat = None if volume.flat_axis is None else across.index(volume.flat_axis)
+        if self.view.flat is not None:
+            self.view.choose_look(replace(self.view.look, projection=Projection.SLICE))
         self._switches.name(self.view.planes)
         for slider, plane in zip(self._sliders, self.view.planes, strict=True):
             slider.set_plane(plane, shape[plane.axis])
         for number, plane in enumerate(self.view.planes):
             for pane in self._panes:
                 name = f"{plane.name} plane of the {pane.heading.lower()}"
-                pane.views[number].setAccessibleName(name)
+                flat = self.view.flat is not None
+                pane.views[number].setAccessibleName(pane.heading if flat else name)
                 spacing = volume.spacing[plane.columns], volume.spacing[plane.rows]
                 pane.views[number].set_spacing(*spacing)
         extents = [values.extent(volume, plane) for plane in self.view.planes]
+        self._show_planes()
         self.view.camera.show(extents, min(volume.spacing))
         self.apply_camera()
         self._both.show_planes(extents)
@@ -294,18 +303,22 @@ class PairView(QWidget):
 
     def choose_plane(self, number: int | None) -> None:
         with self.view.changing(SLICES):
-            self.view.plane_number = number
-            for each, slider in enumerate(self._sliders):
-                slider.setVisible(number in (None, each))
-            for canvas in self.canvases():
-                canvas.setVisible(number in (None, canvas.plane))
+            self.view.chosen_plane = number
             self._show_planes()
 
     def _show_planes(self) -> None:
-        if self.view.count > 1:
-            large = self.view.large
-            self._switches.show_choice(self.view.plane_number, large)
-            self._both.share_room(self.view.plane_number, large)
+        if self.view.count == 1:
+            return
+        alone, large, is_deep = self.view.plane_number, self.view.large, self.view.flat is None
+        for number, slider in enumerate(self._sliders):
+            slider.setVisible(is_deep and alone in (None, number))
+        for control in self._through:
+            control.setVisible(is_deep)
+        for canvas in self.canvases():
+            canvas.is_deep = is_deep
+            canvas.setVisible(alone in (None, canvas.plane))
+        self._switches.show_choice(alone, large)
+        self._both.share_room(alone, large)
 
     def _choose(self, choice: int) -> None:
         """Show a plane alone, one of them large, or all alike."""
@@ -314,7 +327,7 @@ class PairView(QWidget):
         self.choose_plane(None if choice in (ALL, LARGE) else choice)
 
     def _alternate(self, number: int) -> None:
-        if self.view.count == 1:
+        if self.view.count == 1 or self.view.flat is not None:
             self.fit()
         elif self.view.large not in (None, number):
             self.view.enlarge(number)
@@ -434,7 +447,8 @@ class PairView(QWidget):
         canvas.name = self.names[0] if own and not shows_output else ""
         canvas.note = self.output.hint.text() if own and pane.lends_room else ""
         if plane is not None and self.volume is not None:
-            canvas.cross = plane.place(self.view.position, self.volume.voxels.shape)
+            place = plane.place(self.view.position, self.volume.voxels.shape)
+            canvas.cross = place if canvas.is_deep else None
             canvas.letters = plane.letters
             part, state = self._slab(self.volume, plane), ""
             if shows_output:

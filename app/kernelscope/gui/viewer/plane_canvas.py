@@ -107,6 +107,7 @@ class PlaneCanvas(QWidget):
     ) -> None:
         super().__init__(parent)
         self.side, self.plane = side, plane
+        self.is_deep = plane is not None  # whether wheel, keys and clicks lead to other slices
         self.front: Layer | None = None
         self.behind: Layer | None = None
         """The picture on the other side of the line, in a divided arrangement."""
@@ -513,7 +514,7 @@ class PlaneCanvas(QWidget):
             self.setCursor(cursor)
 
     def _drag(self, button: str, point: QPointF, way: QPointF) -> None:
-        if button == "left" and self.plane is not None:
+        if button == "left" and self.is_deep:
             if self.has_picture:
                 place = self.to_scene(point)
                 self.pointed.emit(math.floor(place.x()), math.floor(place.y()))
@@ -525,7 +526,7 @@ class PlaneCanvas(QWidget):
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom in a picture, or with Ctrl; go through slices: fine wheels add up to whole ones."""
         angle = event.angleDelta().y()
-        if self.plane is None or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+        if not self.is_deep or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             self.zoomed.emit(angle / _NOTCH, self.to_units(event.position()))
         else:
             self._wheel += angle
@@ -551,7 +552,7 @@ class PlaneCanvas(QWidget):
         elif arrow is not None and modifiers & Qt.KeyboardModifier.ShiftModifier:
             far = 10 if modifiers & ctrl else 1
             self.probed.emit(far * arrow[0], far * arrow[1])
-        elif self.plane is not None and event.key() in _STEPS and not modifiers & ctrl:
+        elif self.is_deep and event.key() in _STEPS and not modifiers & ctrl:
             self.stepped.emit(_STEPS[event.key()])
         elif arrow is not None:  # a tenth of the view
             across, down = arrow[0] * self.width(), arrow[1] * self.height()

@@ -12,7 +12,7 @@ from kernelscope.gui.model.camera import Point
 from kernelscope.gui.model.display import Units
 from kernelscope.gui.model.slice_drawing import Projection
 from kernelscope.images.planes import Plane, Position, millimetres
-from kernelscope.images.volume import Volume
+from kernelscope.images.volume import AXES, Volume
 
 
 def factor_of(white: float, units: Units) -> float | None:
@@ -44,8 +44,7 @@ def change_words(samples: NDArray[Any], other: NDArray[Any], factor: float | Non
 
 def place_text(volume: Volume, position: Position) -> str:
     """Return “x 1, y 2, z 3   (90.5, -108.5, 90.5) mm”, without the latter if unknown."""
-    z, y, x = position
-    text = f"x {x}, y {y}, z {z}"
+    text = ", ".join(f"{AXES[axis]} {position[axis]}" for axis in volume.axes)
     place = millimetres(volume, position)
     if place is None:
         return text

@@ -23,6 +23,7 @@ class WindowState:
 
     source: bool = False  # a picture or a volume is open
     volumes: bool = False  # volumes are shown, not a picture
+    deep: bool = False  # they have several slices
     of_volumes: bool = False  # the filter in front works on volumes, not on pictures
     output: bool = False
     components: int = 0  # number of output volumes
@@ -69,6 +70,7 @@ REFERENCE = Need(
 DIFFERENCE = Need(lambda state: state.difference, "Show the residual or the difference first.")
 PICTURE = Need(lambda state: state.source and not state.volumes, "Open a picture first.")
 VOLUMES = Need(lambda state: state.volumes, "Open a volume first.")
+DEEP = Need(lambda state: state.volumes and state.deep, "Open a volume of several slices first.")
 MEMBERS = Need(
     lambda state: state.volumes and state.members > 1,
     "There is one volume only: open several components, or a file of several volumes.",

@@ -253,7 +253,7 @@ class SpaceOpener(QObject):
         self.window: SpaceWindow | None = None
         frame.installEventFilter(self)
 
-    @Action("space", "&3-D View", "Ctrl+3", need=commands.VOLUMES)
+    @Action("space", "&3-D View", "Ctrl+3", need=commands.DEEP)
     def open(self) -> None:
         """Input and output of volumes from any side: maximum or surface."""
         if self.window is None:

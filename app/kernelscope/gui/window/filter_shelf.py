@@ -37,7 +37,6 @@ from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.work.helper import Helper
 from kernelscope.gui.work.tasks import Priority, Task
-from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
 
 QUIET_MS = 400
@@ -124,8 +123,7 @@ class FilterShelf(QObject):
             also = f"; other filters: {others}" if others else ""
             self._frame.show_status(proposal.line + also)
 
-        image = source if isinstance(source, Image) else None
-        self._background.start("denoise", lambda: propose(image), choose)
+        self._background.start("denoise", lambda: propose(source), choose)
 
     def _on_session(self, fields: Fields) -> None:
         if KIND in fields:

@@ -352,6 +352,7 @@ class MainWindow(Frame):
                 self.actions_.state,
                 source=subject.source is not None,
                 volumes=subject.kind is Kind.VOLUME,
+                deep=self.session.is_deep,
                 of_volumes=self.session.spec.kind is Kind.VOLUME,
                 output=subject.result is not None,
                 reference=subject.reference is not None,
