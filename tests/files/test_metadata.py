@@ -6,6 +6,7 @@ import struct
 import zlib
 from dataclasses import replace
 from typing import ClassVar
+from xml.etree import ElementTree
 
 import numpy as np
 import PIL.ExifTags
@@ -224,10 +225,10 @@ class TestLost:
             assert (image.metadata.resolution is not None) == known
 
     def test_of_a_tiff(self, tmp_path):
-        tags = [(700, "B", 5, b"<xmp>", True), (270, "s", 0, "seen", True)]
+        tags = [(700, "B", 6, b"<xmp/>", True), (270, "s", 0, "seen", True)]
         path = saved_elsewhere(tmp_path / "a.tif", extratags=tags)
         image = read_image(path)
-        assert (image.metadata.xmp, image.metadata.others) == (b"<xmp>", ())
+        assert (image.metadata.xmp, image.metadata.others) == (b"<xmp/>", ())
         assert record_of(tmp_path / "b.tif", image).kept == (
             "colour profile",
             "resolution",
@@ -293,8 +294,10 @@ class TestXmp:
             image = read_image(path)
             assert image.pixels.shape == (6, 4, 3)
             assert "Turned upright, as the camera was held." in image.notices
-            assert image.metadata.xmp == text.replace(b"6", b"1")
             assert image.metadata.others == ()
+            again = read_image(write_image(image, tmp_path / f"b{suffix}"))
+            assert again.metadata.xmp == text.replace(b"6", b"1")
+            assert again.pixels.shape == (6, 4, 3)
 
     RATED = b'<rdf:Description tiff:Orientation="1" xmp:Rating="4" dc:rights="\xc2\xa9 me"/>'
 
@@ -311,7 +314,15 @@ class TestXmp:
         assert "XMP data" in record_of(tmp_path / "b.bmp", image).lost
 
     @pytest.mark.parametrize(
-        ("xmp", "kept"), [(b"x" * 65_000, True), (b"x" * 65_001, False), (b"a\0b", False)]
+        ("xmp", "kept"),
+        [
+            (b"<x>" + b"y" * 64_993 + b"</x>", True),
+            (b"<x>" + b"y" * 64_994 + b"</x>", False),
+            (b"<x>a\0b</x>", False),
+            ("<x/>".encode("utf-16"), False),
+            (b"<x>not the end", False),
+            (b'<!DOCTYPE x [<!ENTITY y "z">]><x>&y;</x>', False),
+        ],
     )
     def test_what_no_segment_or_text_can_hold_is_lost_with_a_word(self, tmp_path, xmp, kept):
         image = replace(picture(np.zeros((4, 6, 3), np.uint8)), metadata=Metadata(xmp=xmp))
@@ -319,6 +330,66 @@ class TestXmp:
             write_image(image, tmp_path / name)
             assert (read_image(tmp_path / name).metadata.xmp == xmp) is kept
             assert ("XMP data" in record_of(tmp_path / name, image).lost) is not kept
+
+    PACKET = """<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
+        <x:xmpmeta xmlns:x="adobe:ns:meta/">
+         <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+          <rdf:Description rdf:about='' xmlns:size="http://ns.adobe.com/tiff/1.0/"
+            xmlns:exif="http://ns.adobe.com/exif/1.0/" xmlns:xap="http://ns.adobe.com/xap/1.0/"
+            xmlns:tiff="http://ns.adobe.com/tiff/1.0/"
+            xmlns:xmpNote="http://ns.adobe.com/xmp/note/"
+            xmlns:gain="http://ns.adobe.com/hdr-gain-map/1.0/"
+            xmlns:C="http://ns.google.com/photos/1.0/container/"
+            xmlns:GCamera="http://ns.google.com/photos/1.0/camera/"
+            xmlns:GDepth="http://ns.google.com/photos/1.0/depthmap/"
+            xmlns:mwg-rs="http://www.metadataworkinggroup.com/schemas/regions/"
+            tiff:Orientation="6" size:ImageWidth='777' xap:Rating = "4" GCamera:MotionPhoto="1"
+            GCamera:BurstID="b" gain:Version="1.0" GDepth:Near="7" xmpNote:HasExtendedXMP="A0">
+           <exif:PixelXDimension>777</exif:PixelXDimension><size:ImageLength/>
+           <exif:PixelYDimension>888</exif:PixelYDimension>
+           <xap:Thumbnails><rdf:li size:ImageWidth="7">old</rdf:li></xap:Thumbnails>
+           <C:Directory><rdf:Seq><C:Item/></rdf:Seq></C:Directory>
+           <mwg-rs:Regions><rdf:li>face</rdf:li></mwg-rs:Regions>
+           <xap:Label>777 é &lt; 888 &gt; </xap:Label>
+          </rdf:Description>
+         </rdf:RDF>
+        </x:xmpmeta>
+        <?xpacket end="w"?>""".encode()
+
+    def test_a_packet_is_true_of_the_result(self, tmp_path):
+        """Other programs read the size of the result, and no thumbnail or gain map of the input."""
+        (path,) = self.write(tmp_path / "a.jpg", self.PACKET)
+        image = read_image(path)
+        result = image.like(image.planes[1:-1])
+        for name in ("b.jpg", "b.png", "b.webp", "b.tif"):
+            again = read_image(write_image(result, tmp_path / name)).metadata.xmp.decode()
+            root = ElementTree.fromstring(again.partition("?>")[2])
+            (described,) = root.iter("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}Description")
+            found = {key.rpartition("}")[2]: value for key, value in described.attrib.items()}
+            found |= {each.tag.rpartition("}")[2]: each.text or "" for each in described}
+            assert found == {
+                "about": "",
+                "Orientation": "1",
+                "ImageWidth": "4",
+                "ImageLength": "",
+                "PixelXDimension": "4",
+                "PixelYDimension": "4",
+                "Rating": "4",
+                "BurstID": "b",
+                "Label": "777 é < 888 > ",
+            }, name
+            lost = record_of(name, result).lost
+            assert ("the thumbnail" in lost, "the regions of faces" in lost) == (True, True)
+
+    def test_depths_and_regions_in_the_packet_stay(self, tmp_path):
+        text = (
+            b'<a xmlns:GDepth="http://ns.google.com/photos/1.0/depthmap/" GDepth:Near="7">'
+            b"<mwg-rs:Regions>face</mwg-rs:Regions></a>"
+        )
+        (path,) = self.write(tmp_path / "a.jpg", text)
+        image = read_image(path)
+        assert read_image(write_image(image, tmp_path / "b.jpg")).metadata.xmp == text
+        assert record_of("b.jpg", image).lost == ()
 
     def test_a_packet_in_several_segments_is_no_whole_one(self, tmp_path):
         (path,) = self.write(tmp_path / "a.jpg", self.RATED)

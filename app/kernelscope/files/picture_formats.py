@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernelscope.files.depth import compose_on_white, convert_depth, to_grey
 from kernelscope.files.formats import Decoded, FileFormat, Format
-from kernelscope.files.pictures import bmp, dicom, jpeg, netpbm, pillow, png, tiff, tiff_exif
+from kernelscope.files.pictures import bmp, dicom, jpeg, netpbm, pillow, png, tiff, tiff_exif, xmp
 from kernelscope.files.pictures.exif import stamped
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
 from kernelscope.files.watched import WatchedFile
@@ -94,9 +94,9 @@ class Writer:
             described = self.format.suffixes == OME_SUFFIXES or found.channel != UNKNOWN_CHANNEL
             is_big = tiff.is_big(image.planes.nbytes)
             exif = b"" if is_big else tiff_exif.fitting(exif, described=described)
-        keeps_xmp = (
-            "xmp" in self.beside and len(found.xmp) <= _MAX_SEGMENT and b"\0" not in found.xmp
-        )
+        packet = b""
+        if "xmp" in self.beside:
+            packet, _ = xmp.stamped(found.xmp, image.width, image.height)
         return Metadata(
             found.profile
             if "profile" in self.beside and found.profile[16:20] == (b"RGB " if colour else b"GRAY")
@@ -110,7 +110,7 @@ class Writer:
             channel=found.channel if "channel" in self.beside else UNKNOWN_CHANNEL,
             chunks=found.chunks if "chunks" in self.beside else (),
             nodata=found.nodata if "nodata" in self.beside else None,
-            xmp=found.xmp if keeps_xmp else b"",
+            xmp=packet if len(packet) <= _MAX_SEGMENT else b"",
         )
 
 

@@ -19,6 +19,7 @@ from kernelscope.files.pictures import png, tiff
 from kernelscope.files.pictures.exif import has_thumbnail
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
 from kernelscope.files.pictures.tiff_exif import parts_of
+from kernelscope.files.pictures.xmp import stamped
 from kernelscope.files.write_errors import check_target, replace_file, saving
 from kernelscope.images.image import Image
 from kernelscope.images.record import Record
@@ -78,6 +79,7 @@ def record_of_image(image: Image, path: Path) -> Record:
         *((png.COLOURS[kind].name, True, after.chunks) for kind, _ in before.chunks),
         *((other, True, False) for other in before.others),
         ("the thumbnail", has_thumbnail(before.exif), False),
+        *((name, True, False) for name in stamped(before.xmp, image.width, image.height)[1]),
         (
             "NaN" if image.dtype.kind == "f" else "marks of samples without data",
             image.missing is not None,

@@ -40,7 +40,7 @@ class Metadata:
     """Name and content of chunks of a PNG that state its colours, such as ``cICP``."""
     nodata: float | None = None
     """The number that stands for unknown samples in the file, as GDAL marks them."""
-    xmp: bytes = b""  # XMP packet, of a picture that stands upright: ratings, keywords, rights
+    xmp: bytes = b""  # XMP packet as the file has it: ratings, keywords, rights, and its size
     wide: bool = False
     """The file has 64-bit floats, and so do results; samples are those of 32 bits."""
 

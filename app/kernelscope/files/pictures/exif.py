@@ -1,4 +1,4 @@
-"""EXIF and XMP data: orientation, resolution, and the part that a result keeps.
+"""EXIF data: orientation, resolution, and the part that a result keeps.
 
 The format: CIPA DC-008 (Exif 2.32), whose tables are those of TIFF 6.0.
 """
@@ -6,7 +6,6 @@ The format: CIPA DC-008 (Exif 2.32), whose tables are those of TIFF 6.0.
 from __future__ import annotations
 
 import logging
-import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,18 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.files.formats import Decoded
+from kernelscope.files.pictures import xmp
 from kernelscope.images.image import Metadata
 
 _logger = logging.getLogger(__name__)
 
 _PREFIX = b"Exif\0\0"
 _ORIENTATION, _X_RESOLUTION, _Y_RESOLUTION, _UNIT = 0x0112, 0x011A, 0x011B, 0x0128
-_EXIF_TABLE, _WIDTH, _HEIGHT = 0x8769, 0xA002, 0xA003
+_EXIF_TABLE, _WIDTHS, _HEIGHTS = 0x8769, (0x0100, 0xA002), (0x0101, 0xA003)
 _SHORT, _LONG, _RATIONAL = 3, 4, 5
 PER_INCH = {2: 1.0, 3: 2.54}
 """Factors to pixels per inch, by the number of the unit in TIFF and EXIF."""
-
-_XMP_ORIENTATION = re.compile(rb"""tiff:Orientation\s*(?:=\s*["']|>\s*)([1-8])\s*["'<]""")
 
 DAMAGED = "The EXIF data are damaged; the picture may lie on its side."
 
@@ -44,16 +42,16 @@ class _Entry:
 def describe(
     result: Decoded,
     exif: bytes = b"",
-    xmp: bytes = b"",
+    packet: bytes = b"",
     profile: bytes = b"",
     resolution: tuple[float, float] | None = None,
     others: tuple[str, ...] = (),
 ) -> Decoded:
     """Return `result` with the metadata of its file.
 
-    `exif`, `xmp`, `profile`: as stored in the file; both may give the orientation, and EXIF has
-    precedence. `resolution`: pixels per inch along x and y; EXIF may contain it too. `others`: see
-    `Metadata`.
+    `exif`, `packet` (XMP), `profile`: as stored in the file; the first two may give the
+    orientation, and EXIF has precedence. `resolution`: pixels per inch along x and y; EXIF may
+    contain it too. `others`: see `Metadata`.
     """
     exif = exif.removeprefix(_PREFIX)
     orientation: float | None = None
@@ -69,9 +67,9 @@ def describe(
             result.notices.append(DAMAGED)
             exif = b""
     if valid_orientation(orientation) != orientation:  # EXIF gives no valid orientation
-        orientation = xmp_orientation(xmp)
+        orientation = xmp.orientation_of(packet)
     result.orientation = valid_orientation(orientation)
-    result.metadata = Metadata(profile, resolution, exif, others, xmp=upright_xmp(xmp))
+    result.metadata = Metadata(profile, resolution, exif, others, xmp=packet)
     return result
 
 
@@ -102,8 +100,9 @@ def stamped(exif: bytes, width: int, height: int) -> bytes:
     """Return EXIF data for an upright picture of this size, without its old thumbnail."""
     order = _order(exif)
     stamped = bytearray(exif)
+    numbers = {_ORIENTATION: 1, **dict.fromkeys(_WIDTHS, width), **dict.fromkeys(_HEIGHTS, height)}
     for entry in _entries(exif):
-        number = {_ORIENTATION: 1, _WIDTH: width, _HEIGHT: height}.get(entry.tag)
+        number = numbers.get(entry.tag)
         if (
             number is not None
             and entry.form in "HI"
@@ -115,20 +114,6 @@ def stamped(exif: bytes, width: int, height: int) -> bytes:
     thumbnail = first + 2 + 12 * count
     stamped[thumbnail : thumbnail + 4] = bytes(len(exif[thumbnail : thumbnail + 4]))
     return bytes(stamped)
-
-
-def xmp_orientation(data: bytes) -> int:
-    """Return the orientation, 1 to 8, in an XMP packet; 1 (upright) if it has none.
-
-    The property is an attribute or an element of that name.
-    """
-    found = _XMP_ORIENTATION.search(data)
-    return int(found[1]) if found else 1
-
-
-def upright_xmp(xmp: bytes) -> bytes:
-    """Return an XMP packet for a picture that was turned upright."""
-    return _XMP_ORIENTATION.sub(lambda found: found[0].replace(found[1], b"1"), xmp)
 
 
 def valid_orientation(value: object) -> int:

@@ -15,12 +15,8 @@ from numpy.typing import NDArray
 from kernelscope.files import formats
 from kernelscope.files.depth import cmyk_to_rgb, rescale, top, undo_premultiplied
 from kernelscope.files.formats import ONLY_FIRST, Decoded, Unreadable, check_size, check_together
-from kernelscope.files.pictures.exif import (
-    resolution_of,
-    upright_xmp,
-    valid_orientation,
-    xmp_orientation,
-)
+from kernelscope.files.pictures import xmp
+from kernelscope.files.pictures.exif import resolution_of, valid_orientation
 from kernelscope.files.pictures.tiff_description import (
     IMAGEJ_TYPES,
     Description,
@@ -261,8 +257,8 @@ def metadata_of(page: Any, handle: WatchedFile, description: Description | None 
         return page.tags[tag].value if tag in page.tags else None
 
     others = [name for name, tags in _NAMES.items() if any(value(tag) for tag in tags)]
-    xmp = value(_XMP)
-    if xmp and not isinstance(xmp, bytes):
+    packet = value(_XMP)
+    if packet and not isinstance(packet, bytes):
         others.append("XMP data")
     others += left_out
     others += ["private tags"] * has_private(page)
@@ -283,7 +279,7 @@ def metadata_of(page: Any, handle: WatchedFile, description: Description | None 
         (*others, *description.others),
         description.channel(),
         nodata=nodata_of(page),
-        xmp=upright_xmp(xmp) if isinstance(xmp, bytes) else b"",
+        xmp=packet if isinstance(packet, bytes) else b"",
         wide=page.dtype == np.float64 and page.photometric in (*_GREYS, _RGB),
     )
 
@@ -303,8 +299,8 @@ def orientation_of(page: Any) -> int:
     orientation = page.tags.get(_ORIENTATION)
     if orientation is not None:
         return valid_orientation(orientation.value)
-    xmp = page.tags.valueof(_XMP)
-    return xmp_orientation(xmp) if isinstance(xmp, bytes) else 1
+    packet = page.tags.valueof(_XMP)
+    return xmp.orientation_of(packet) if isinstance(packet, bytes) else 1
 
 
 def photometric(page: Any, notices: list[str]) -> int:
