@@ -16,7 +16,7 @@ import PIL.TiffImagePlugin
 import pytest
 import tifffile
 
-from kernelscope.files import read_image, write_image, write_pages
+from kernelscope.files import read_image, read_pages, write_image, write_pages
 from kernelscope.files.pictures import png
 from kernelscope.files.pictures.exif import DAMAGED, _entries, valid_orientation
 from kernelscope.files.volumes.writing import record_of
@@ -236,6 +236,138 @@ class TestLost:
             "XMP data",
         )
         assert record_of(tmp_path / "b.ome.tif", image).lost == ("a description",)
+
+
+def segment(marker: int, content: bytes) -> bytes:
+    return struct.pack(">BBH", 0xFF, marker, 2 + len(content)) + content
+
+
+class TestContentThatNoResultHas:
+    """It is named, whatever format it comes from; other programs may need it."""
+
+    @pytest.mark.parametrize(
+        ("marker", "content", "name"),
+        [
+            (0xFE, b"hello", "a comment"),
+            (0xE0, b"JFXX\0\x10", "the thumbnail"),
+            (0xE2, b"MPF\0II*\0", "further pictures"),
+            (0xE2, b"FPXR\0", "application data (APP2)"),
+            (0xE5, b"anything", "application data (APP5)"),
+            (0xEB, b"JP\0\1", "application data (APP11)"),
+            (0xED, b"Photoshop 3.0\x008BIM\4\4\0\0\0\0\0\x001234", "IPTC data"),
+            (0xED, b"Photoshop 3.0\x008BIM\4\x0c\0\0\0\0\0\x001234", "Photoshop's data"),
+            (0xEE, b"Ducky", "application data (APP14)"),
+        ],
+    )
+    def test_segments_of_a_jpeg(self, tmp_path, marker, content, name):
+        PIL.Image.new("RGB", (6, 4)).save(tmp_path / "a.jpg")
+        data = (tmp_path / "a.jpg").read_bytes()
+        assert record_of("b.jpg", read_image(tmp_path / "a.jpg")).lost == ()
+        (tmp_path / "a.jpg").write_bytes(data[:2] + segment(marker, content) + data[2:])
+        assert record_of("b.jpg", read_image(tmp_path / "a.jpg")).lost == (name,)
+
+    def test_the_thumbnail_in_a_header(self, put, tmp_path):
+        PIL.Image.new("L", (6, 4)).save(tmp_path / "a.jpg")
+        data = (tmp_path / "a.jpg").read_bytes()
+        assert data[2:4] == b"\xff\xe0"
+        header = data[6:18] + b"\2\1" + bytes(6)
+        image = read_image(put("b.jpg", data[:2] + segment(0xE0, header) + data[20:]))
+        assert image.metadata.others == ("the thumbnail",)
+
+    @pytest.mark.parametrize(
+        ("rest", "names"), [(b"\0\0\r\n", ()), (b"\0film", ("data behind the picture",))]
+    )
+    def test_data_behind_a_jpeg(self, put, tmp_path, rest, names):
+        PIL.Image.new("RGB", (6, 4)).save(tmp_path / "a.jpg", progressive=True)
+        data = (tmp_path / "a.jpg").read_bytes()
+        assert read_image(put("b.jpg", data + rest)).metadata.others == names
+        more = data[:2] + segment(0xE2, b"MPF\0II*\0") + data[2:]
+        found = read_image(put("b.jpg", more + rest)).metadata.others
+        assert found == ("further pictures",)
+
+    def test_chunks_of_a_png(self, put, tmp_path):
+        data = write_image(picture(np.zeros((4, 6), np.uint8)), tmp_path / "a.png").read_bytes()
+        chunks = (
+            png_chunk(b"caBX", b"signed") + png_chunk(b"iDOT", b"\0") + png_chunk(b"\0\1ab", b"")
+        )
+        image = read_image(put("b.png", data[:33] + chunks + data[33:]))
+        assert image.metadata.others == ("its chunk caBX", "its chunk iDOT")
+        packet = png_chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0<x/>")
+        image = read_image(put("b.png", data[:33] + packet + packet + data[33:]))
+        assert (image.metadata.xmp, image.metadata.others) == (b"<x/>", ("texts",))
+
+    def test_extensions_of_a_gif(self, put, tmp_path):
+        pages = [PIL.Image.new("L", (6, 4), white) for white in (9, 99)]
+        pages[0].save(tmp_path / "a.gif", save_all=True, append_images=pages[1:], loop=0)
+        data = (tmp_path / "a.gif").read_bytes()
+        assert read_image(tmp_path / "a.gif").metadata.others == ()
+        pages[0].save(tmp_path / "a.gif", comment="hello")
+        assert read_image(tmp_path / "a.gif").metadata.others == ("a comment",)
+        place = data.index(b"\x21\xff")
+        assert data[place + 3 : place + 14] == b"NETSCAPE2.0"
+        other = data[: place + 3] + b"ICCRGBG1012" + data[place + 14 :]
+        assert read_image(put("b.gif", other)).metadata.others == ("application data",)
+
+    def test_colours_of_a_bmp(self, put):
+        for kind, ends, names in (
+            (b"BGRs", bytes(48), ()),
+            (bytes(4), bytes(48), ()),
+            (bytes(4), bytes(47) + b"\1", ("its primaries", "its gamma")),
+            (b"KNIL", bytes(48), ("a linked colour profile",)),
+        ):
+            info = struct.pack("<IiiHHIIiiII", 108, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0) + bytes(16)
+            start = struct.pack("<2sIHHI", b"BM", 0, 0, 0, 122)
+            image = read_image(put("a.bmp", start + info + kind + ends + bytes([1, 2, 3, 0])))
+            assert image.metadata.others == names
+
+    @pytest.mark.parametrize("data", [b"P2 # me\n1 1 255 7", b"P5\n# me\n1 1 255\n\7"])
+    def test_comments_of_a_pgm(self, put, data):
+        image = read_image(put("a.pgm", data))
+        assert image.pixels[0, 0] == 7
+        assert image.metadata.others == ("a comment",)
+        assert read_image(put("a.pgm", data.replace(b"# me", b""))).metadata.others == ()
+
+    def test_further_pictures_of_a_stream(self, put):
+        (notice,) = read_image(put("a.pgm", b"P5 1 1 255\n#P5 1 1 255\n\7")).notices
+        assert notice == "Only the first of several pictures is shown."
+        assert read_image(put("a.pgm", b"P5 1 1 255\n#\n")).notices == ()
+
+    @pytest.mark.parametrize(
+        ("tag", "kind", "value", "name"),
+        [
+            (318, 5, (3127, 10000, 3290, 10000), "its primaries"),
+            (301, 3, (0,) * 768, "its transfer function"),
+            (340, 3, (7,), "its range of samples"),
+        ],
+    )
+    def test_tags_of_a_tiff(self, tmp_path, tag, kind, value, name):
+        count = len(value) // (2 if kind == 5 else 1)
+        tags = [(tag, kind, count, value if len(value) > 1 else value[0], True)]
+        tifffile.imwrite(tmp_path / "a.tif", np.zeros((4, 6), np.uint8), extratags=tags)
+        assert read_image(tmp_path / "a.tif").metadata.others == (name,)
+
+    def test_pictures_within_a_page(self, tmp_path):
+        with tifffile.TiffWriter(tmp_path / "a.tif") as file:
+            file.write(np.zeros((4, 6), np.uint8), subifds=1)
+            file.write(np.zeros((2, 3), np.uint8), subfiletype=1)
+        assert read_image(tmp_path / "a.tif").metadata.others == ("further pictures",)
+
+    @pytest.mark.parametrize("suffix", [".png", ".webp"])
+    def test_pictures_of_an_animation_have_its_metadata(self, tmp_path, suffix):
+        pages = [PIL.Image.new("RGB", (6, 4), colour) for colour in ("red", "blue")]
+        pages[0].save(
+            tmp_path / f"a{suffix}",
+            save_all=True,
+            append_images=pages[1:],
+            icc_profile=RGB,
+            exif=exif(6),
+            lossless=True,
+        )
+        first = read_image(tmp_path / f"a{suffix}")
+        assert first.metadata.profile == RGB
+        for page in read_pages(tmp_path / f"a{suffix}"):
+            assert page.metadata == first.metadata
+            assert page.pixels.shape == first.pixels.shape == (6, 4, 3)
 
 
 class TestDamaged:

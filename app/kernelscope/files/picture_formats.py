@@ -140,7 +140,7 @@ FORMATS = (
                 resolutions=(1.0, 5e7),
             ),
         ),
-        decode_all=partial(pillow.decode_all, kind="PNG"),
+        decode_all=partial(pillow.decode_all, kind="PNG", first=png.decode),
     ),
     PictureFormat(
         Format("TIFF", (".tif", ".tiff")),
@@ -198,7 +198,9 @@ FORMATS = (
                 max_side=16383,
             ),
         ),
-        decode_all=partial(pillow.decode_all, kind="WEBP"),
+        decode_all=partial(
+            pillow.decode_all, kind="WEBP", first=partial(pillow.decode, kind="WEBP")
+        ),
     ),
     PictureFormat(
         Format("PGM/PPM", (".pgm", ".ppm", ".pbm", ".pnm")),
@@ -213,7 +215,7 @@ FORMATS = (
         Format("GIF", (".gif",)),
         rb"GIF8[79]a",
         partial(pillow.decode, kind="GIF"),
-        decode_all=partial(pillow.decode_all, kind="GIF"),
+        decode_all=partial(pillow.decode_all, kind="GIF", first=partial(pillow.decode, kind="GIF")),
     ),
 )
 """All formats, in the order in which signatures are tried and names are listed."""

@@ -136,9 +136,19 @@ def _header(start: bytes) -> _Header:
         fields,
         palette,
         pixels,
-        Metadata(resolution=_resolution(block)),
+        Metadata(resolution=_resolution(block), others=_colours(block)),
         _profile(block, at),
     )
+
+
+def _colours(block: bytes) -> tuple[str, ...]:
+    """Return the names of statements about colours that results lack."""
+    if len(block) < 108:
+        return ()
+    if block[56:60] == b"KNIL":
+        return ("a linked colour profile",)
+    states = block[56:60] == bytes(4) and any(block[60:108])
+    return ("its primaries", "its gamma") if states else ()
 
 
 def _resolution(block: bytes) -> tuple[float, float] | None:

@@ -33,7 +33,7 @@ _ALONE = (0x01, *range(0xD0, 0xD9))  # markers without a length
 _MAX_SEGMENTS = 2**16
 """Limit of the number of segments: files have some hundred at most, and each takes time."""
 
-_COMMENT, _APP0, _APP1, _APP2 = 0xFE, 0xE0, 0xE1, 0xE2
+_COMMENT, _APP0, _APP1, _APP2, _APP13, _APP14, _APP15 = 0xFE, 0xE0, 0xE1, 0xE2, 0xED, 0xEE, 0xEF
 _LOSSLESS, _LS = 0xC3, 0xF7
 _MARKER = re.compile(rb"\xff[\x80-\xcf\xd8-\xfe]")
 """End of the data of a scan; restart markers may occur within them."""
@@ -59,6 +59,9 @@ _JFIF_PER_INCH = {1: 1.0, 2: 2.54}
 _XMP = b"http://ns.adobe.com/xap/1.0/\0"
 _MORE_XMP = b"http://ns.adobe.com/xmp/extension/\0"
 _PROFILE = b"ICC_PROFILE\0"
+_IPTC = b"\4\4"  # its number among the resources of Photoshop
+_MORE_PICTURES = "further pictures"
+_PADDING = b"\0\xff\r\n "
 
 
 @dataclass
@@ -98,6 +101,8 @@ def decode(handle: WatchedFile) -> Decoded:
         raise Unreadable(_CUT_OFF, AGAIN)
     if end < 0:  # libjpeg adds the mark, and simplejpeg refuses data without one
         data += b"\xff\xd9"
+    elif data[end + 2 :].strip(_PADDING) and _MORE_PICTURES not in found.others:
+        found.others.append("data behind the picture")
     longest = max(found.width, found.height)
     if found.kind not in _USUAL or found.precision != 8 or longest > MAX_SIDE:
         result = _deep(data, found)
@@ -275,16 +280,36 @@ def _take(found: _Segments, marker: int, content: bytes) -> None:
         factor = _JFIF_PER_INCH.get(unit)
         if factor and x and y:
             found.resolution = (x * factor, y * factor)
+        elif x != y and x and y:
+            found.others.append("the shape of its pixels")
+        if all(content[12:14].ljust(2, b"\0")):
+            found.others.append("the thumbnail")
     elif marker == _APP1 and content[:6] == b"Exif\0\0":
         found.exif = found.exif or content
     elif marker == _APP1 and content.startswith(_XMP):
         found.xmp = found.xmp or content[len(_XMP) :]
-    elif marker == _APP1 and content.startswith(_MORE_XMP):
-        found.others.append("further XMP data")
     elif marker == _APP2 and content.startswith(_PROFILE):
         found.profile[int.from_bytes(content[12:13], "big")] = content[14:]
-    elif marker == _COMMENT:
-        found.others.append("a comment")
+    elif marker == _COMMENT or _APP0 <= marker <= _APP15:
+        found.others += _names_of(marker, content)
+
+
+def _names_of(marker: int, content: bytes) -> list[str]:
+    """Return the names of the content of a segment that results lack."""
+    if marker == _COMMENT:
+        return ["a comment"]
+    if marker == _APP14 and content.startswith(b"Adobe"):  # how colours are stored
+        return []
+    if marker == _APP1 and content.startswith(_MORE_XMP):
+        return ["further XMP data"]
+    if marker == _APP0 and content.startswith(b"JFXX\0"):
+        return ["the thumbnail"]
+    if marker == _APP2 and content.startswith(b"MPF\0"):
+        return [_MORE_PICTURES]
+    if marker == _APP13 and content.startswith(b"Photoshop 3.0\0"):
+        kinds = {kind == _IPTC for kind in re.findall(rb"8BIM(..)", content, re.DOTALL)}
+        return ["IPTC data"] * (True in kinds) + ["Photoshop's data"] * (False in kinds)
+    return [f"application data (APP{marker - _APP0})"]
 
 
 _CODESTREAM = b"\xff\x4f\xff\x51"

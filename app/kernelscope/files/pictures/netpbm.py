@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kernelscope.files import formats
 from kernelscope.files.depth import rescale
-from kernelscope.files.formats import Decoded, Unreadable, check_size
+from kernelscope.files.formats import ONLY_FIRST, Decoded, Unreadable, check_size
 from kernelscope.images.image import NOTHING, Metadata
 
 _CUT_OFF = "the file is cut off."
@@ -29,21 +29,33 @@ def decode(handle: BinaryIO) -> Decoded:
     width, height = _number(handle), _number(handle)
     maximum = 1 if bitmap else _number(handle)
     check_size(width, height, channels)
+    start = handle.tell()
+    handle.seek(0)
+    others = ("a comment",) if b"#" in handle.read(-1 if plain else start) else ()
+    handle.seek(start)
+    metadata = Metadata(others=others)
     if not 1 <= maximum <= 65535:
         raise Unreadable(f"its header gives {maximum} as white; 1 to 65535 are allowed.")
     shape = (height, width, channels)
     if bitmap:
         bits = _plain_bits(handle, width * height) if plain else _packed_bits(handle, shape)
         white = np.uint8(255)
-        return Decoded(white - white * bits.reshape(height, width), [formats.ONE_BIT])
+        pixels, notices = white - white * bits.reshape(height, width), [formats.ONE_BIT]
+        return Decoded(pixels, notices + _rest(handle), metadata=metadata)
     read = _plain if plain else _binary
     samples = read(handle, width * height * channels, maximum).reshape(shape)
     if samples.max() > maximum:
         raise Unreadable(f"it holds samples above {maximum}, its own white.")
-    notices = []
+    notices = _rest(handle)
     if maximum not in (255, 65535):
         notices.append(f"Samples of 0 to {maximum} stretched to {8 if maximum < 255 else 16} bits.")
-    return Decoded(rescale(samples, maximum), notices)
+    return Decoded(rescale(samples, maximum), notices, metadata=metadata)
+
+
+def _rest(handle: BinaryIO) -> list[str]:
+    """Return a notice if another picture follows, as in streams of frames."""
+    more = re.match(rb"P[1-6]\s", handle.read(3))
+    return [f"{ONLY_FIRST} of several pictures is shown."] if more else []
 
 
 def encode(pixels: NDArray[Any], _: Metadata = NOTHING) -> bytes:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from dataclasses import replace
 from typing import IO, Any
 
 import numpy as np
@@ -17,6 +19,8 @@ from kernelscope.images.image import NOTHING, Metadata
 
 JPEG_QUALITY = 95
 
+_LOOPS = (b"NETSCAPE2.0", b"ANIMEXTS1.0")  # extensions of GIF that repeat an animation
+
 _MAX_CANVAS = 2**25
 """Limit for an animated WebP, in pixels: libwebp fills several canvases per frame."""
 
@@ -30,15 +34,22 @@ def decode(handle: WatchedFile, kind: str) -> Decoded:
         held, xmp, profile = (
             image.info.get(name) or b"" for name in ("exif", "xmp", "icc_profile")
         )
-        exif.describe(result, held, xmp, profile)
+        others = ["a comment"] * ("comment" in image.info)
+        extension, *_ = image.info.get("extension", _LOOPS)
+        others += ["application data"] * (extension not in _LOOPS)
+        exif.describe(result, held, xmp, profile, others=tuple(others))
         # Asked last, because Pillow has to search a GIF for its second picture.
         if getattr(image, "is_animated", False):
             result.notices.append(formats.ANIMATION)
     return result
 
 
-def decode_all(handle: WatchedFile, kind: str) -> list[Decoded]:
-    """Decode every picture of an animation as it is shown, without metadata."""
+def decode_all(
+    handle: WatchedFile, kind: str, first: Callable[[WatchedFile], Decoded]
+) -> list[Decoded]:
+    """Decode every picture of an animation as it is shown, with the metadata of the `first`."""
+    head = first(handle)
+    handle.seek(0)
     with _opened(handle, kind) as image:
         if kind == "WEBP":
             _check_canvas(image)
@@ -49,7 +60,9 @@ def decode_all(handle: WatchedFile, kind: str) -> list[Decoded]:
         for number in range(count):
             image.seek(number)
             image.load()
-            found.append(_convert(image))
+            found.append(
+                replace(_convert(image), orientation=head.orientation, metadata=head.metadata)
+            )
         return found
 
 

@@ -87,6 +87,10 @@ _OTHERS = {
 }
 """Chunks that results lack."""
 
+_TEXTS = (b"tEXt", b"zTXt", b"iTXt")
+_OF_PIXELS = (b"iCCP", b"pHYs", b"eXIf", b"hIST", b"acTL", b"fcTL", b"fdAT")
+"""Further chunks that are read, or that belong to a palette or an animation."""
+
 _XMP = b"XML:com.adobe.xmp\0"
 # The chunks needed for the pixels. libpng prints warnings about others on stderr, mostly about
 # colour profiles, and decompresses texts.
@@ -239,14 +243,16 @@ def _described(result: Decoded, data: bytes, chunks: dict[bytes, bytes]) -> Deco
             resolution = (x / _PER_METRE, y / _PER_METRE)
     xmp, texts = None, False
     for kind, chunk in _chunks(data):
-        if kind == b"iTXt" and chunk[8:].startswith(_XMP):
-            if xmp is None:  # only the first: decompressing many takes long
-                packed = chunk[8 + len(_XMP) : 9 + len(_XMP)] == b"\1"
-                text = chunk[10 + len(_XMP) : -4].split(b"\0", 2)[-1]
-                xmp = unpacked(text, 2**24) if packed else text
-        elif kind in (b"tEXt", b"zTXt", b"iTXt"):
+        if xmp is None and kind == b"iTXt" and chunk[8:].startswith(_XMP):
+            packed = chunk[8 + len(_XMP) : 9 + len(_XMP)] == b"\1"
+            text = chunk[10 + len(_XMP) : -4].split(b"\0", 2)[-1]
+            xmp = unpacked(text, 2**24) if packed else text
+        elif kind in _TEXTS:  # further packets too: decompressing many takes long
             texts = True
     others = ["texts"] * texts + [name for kind, name in _OTHERS.items() if kind in chunks]
+    known = {*_CRITICAL, *_OF_PIXELS, *_OTHERS, *_TEXTS, *map(str.encode, COLOURS)}
+    private = sorted(kind.decode() for kind in chunks.keys() - known if kind.isalpha())
+    others += [f"its chunk {kind}" for kind in private]
     if b"iCCP" in chunks and not profile:
         others.append("a damaged colour profile")
     if b"pHYs" in chunks and resolution is None and content[b"pHYs"][:4] != content[b"pHYs"][4:8]:

@@ -59,6 +59,11 @@ _NAMES = {
     "Photoshop's data": (34377,),
     "the georeference": (33550, 33922, 34264, 34735),
     "GDAL's metadata": (42112,),
+    "its primaries": (318, 319),
+    "its transfer function": (301,),
+    "its grey response": (291,),
+    "its range of samples": (280, 281, 340, 341),
+    "further pictures": (330,),
 }
 """Further data of pages, which are not kept, by their tags."""
 
@@ -256,7 +261,7 @@ def metadata_of(page: Any, handle: WatchedFile, description: Description | None 
     def value(tag: int) -> Any:
         return page.tags[tag].value if tag in page.tags else None
 
-    others = [name for name, tags in _NAMES.items() if any(value(tag) for tag in tags)]
+    others = [name for name, tags in _NAMES.items() if any(tag in page.tags for tag in tags)]
     packet = value(_XMP)
     if packet and not isinstance(packet, bytes):
         others.append("XMP data")
