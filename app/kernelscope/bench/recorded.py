@@ -252,8 +252,9 @@ class Recorded:
     are left out."""
 
     def __init__(self, figures: Iterable[RecordedTime] = ()) -> None:
-        # The window asks again with every change of a setting.
+        # The window asks again with every change of a setting, and after each output.
         self._settings: dict[tuple[str, str], dict[Any, _RecordedSetting]] = {}
+        self._last: tuple[object, list[_RecordedSetting]] = None, []
         for figure in figures:
             row = figure.row
             if not row.seconds or row.library or row.gpus != 1 or row.block is not None:
@@ -320,7 +321,11 @@ class Recorded:
             far = _distance(each, wanted.step, wanted.shape, wanted.channels)
             return not wanted.is_done_by(each.first), far + _MISSING * (most - len(each.levels))
 
-        return sorted(settings, key=rank)
+        known, found = self._last
+        if known != (wanted, device):
+            found = sorted(settings, key=rank)
+            self._last = (wanted, device), found
+        return found
 
     def same(
         self, request: Request, card: str, device: str = Device.GPU

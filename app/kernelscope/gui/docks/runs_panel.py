@@ -305,6 +305,7 @@ class RunTable(QTreeView):
         super().__init__()
         self._gallery = gallery
         self.rows = RunRows(self)
+        self._measured: tuple[object, list[int]] = None, []
         self._key = CopyKey(self, self.text)
         dressed(self, "runTable", "Table of runs")
         self.setRootIsDecorated(False)
@@ -522,13 +523,16 @@ class RunTable(QTreeView):
         return 2 * self.frameWidth() + self.verticalScrollBar().sizeHint().width()
 
     def _widths(self) -> list[int]:
+        """Measure the texts once: Qt asks with each layout of the window."""
         metrics = self.fontMetrics()
-        widths = [
-            max(self._hint(number), _heading_width(name, metrics))
-            for number, name in enumerate(COLUMN_NAMES)
-        ]
-        widths[PARTS] = _LEAST_BAR * metrics.averageCharWidth()
-        return widths
+        if self._measured[0] != (self.rows.rows, metrics):
+            widths = [
+                max(self._hint(number), _heading_width(name, metrics))
+                for number, name in enumerate(COLUMN_NAMES)
+            ]
+            widths[PARTS] = _LEAST_BAR * metrics.averageCharWidth()
+            self._measured = (self.rows.rows, metrics), widths
+        return self._measured[1]
 
     def _hint(self, column: int) -> int:
         metrics = self.fontMetrics()

@@ -270,9 +270,11 @@ class Runs:
 
     def newest(self, request: Request, options: RunOptions) -> Run | None:
         """Return the last one of those that was measured or emulated with these options."""
+        known = [r for r in self.on(request) if r.repeats is not None or r.seconds is None]
+        if not known:
+            return None
         key = key_of(request, options)
-        own = (run for run in self.on(request) if run.key == key)
-        return next((run for run in own if run.repeats is not None or run.seconds is None), None)
+        return next((run for run in known if run.key == key), None)
 
     def kernels_of(self, request: Request) -> dict[str, float]:
         """Return the seconds of kernels by level for the work of a request on any source."""
