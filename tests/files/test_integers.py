@@ -17,7 +17,8 @@ import kernelscope as ks
 from kernelscope.base.errors import AppError, ImageReadError, InvalidImage
 from kernelscope.cli.main import main
 from kernelscope.files import read_image
-from kernelscope.files.volumes import is_volume, read_volume
+from kernelscope.files.volumes import is_volume, read_volume, write_volume
+from kernelscope.files.volumes.writing import record_of
 
 pytestmark = pytest.mark.usefixtures("closed_session")
 
@@ -50,6 +51,15 @@ def test_type_and_numbers_are_kept(tmp_path: Path, dtype: str, suffix: str):
     assert found.dtype == dtype
     expected = ks.median(page(dtype)[np.newaxis], axis="z")
     np.testing.assert_array_equal(found, expected)
+
+
+def test_ome_has_no_integers_of_64_bits(tmp_path: Path):
+    tifffile.imwrite(tmp_path / "a.tif", page("int64"))
+    volume = read_volume(tmp_path / "a.tif")
+    again = read_volume(write_volume(volume, tmp_path / "b.ome.tif"))
+    np.testing.assert_array_equal(again.voxels, volume.voxels)
+    assert record_of("b.ome.tif", volume).lost == ("voxels of type int64",)
+    assert record_of("b.tif", volume).kept == ("voxels of type int64",)
 
 
 @pytest.mark.parametrize("dtype", [*TYPES, "bool"])

@@ -280,6 +280,18 @@ def test_a_mark_that_no_sample_has_changes_nothing(tmp_path: Path) -> None:
         image = read_image(tmp_path / "a.tif")
         assert image.missing is None
         np.testing.assert_array_equal(image.pixels, pixels)
+        stack = tmp_path / "stack.tif"
+        tifffile.imwrite(stack, np.stack([pixels] * 2), photometric="minisblack", extratags=tags)
+        stated = nodata != "none"
+        for source, other in ((image, "b.png"), (read_volume(stack), "b.nii")):
+            assert ("marks of" in " ".join(record_of(other, source).lost)) == stated
+            if isinstance(source, Image):
+                made = write_image(source, tmp_path / "b.tif")
+            else:
+                made = write_volume(source, tmp_path / "b.tif")
+            with tifffile.TiffFile(made) as file:
+                assert (42113 in file.pages.first.tags) == stated
+            assert ("marks of" in " ".join(record_of("b.tif", source).kept)) == stated
 
 
 def test_replacements_must_fit_the_type(tmp_path: Path) -> None:

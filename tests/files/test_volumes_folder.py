@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import PIL.Image
@@ -26,6 +27,7 @@ from kernelscope.files.volumes import (
 )
 from kernelscope.files.volumes.folder import SLICE_WRITERS
 from kernelscope.files.volumes.raw_volume import UNKNOWN_SPACING
+from kernelscope.files.volumes.writing import record_of
 from kernelscope.images.image import Metadata
 from kernelscope.images.volume import MAX_VOXELS, Volume
 
@@ -154,6 +156,40 @@ def test_what_is_written_is_read(tmp_path: Path, suffix: str, dtype: str) -> Non
     np.testing.assert_array_equal(found.voxels, made.voxels)
     picture = read_image(path / names(path)[4])
     np.testing.assert_array_equal(picture.planes[:, :, 0], made.voxels[4])
+
+
+def test_wide_floats_are_written_as_floats_of_32_bits(tmp_path: Path) -> None:
+    values = volume("f8").unscaled
+    np.save(tmp_path / "a.npy", np.where(values > 190, np.nan, values))
+    made = read_volume(tmp_path / "a.npy", nan=0)
+    with pytest.raises(LossyFormat, match="voxels of type float64"):
+        write_volume(made, tmp_path / "out.tifs")
+    path = write_volume(made, tmp_path / "out.tifs", lossy=True)
+    found = read_volume(path, nan=0)
+    np.testing.assert_array_equal(found.voxels, made.voxels)
+    assert (made.missing is not None, found.missing is not None) == (True, True)
+    assert record_of(path, made).lost == ("voxels of type float64",)
+    assert record_of("out.pngs", made).lost == ("fractions", "NaN")
+
+
+def test_content_of_slices_that_no_volume_has_is_named(folder: Path) -> None:
+    options: dict[str, Any] = {"metadata": None, "software": False}
+    plane = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    tifffile.imwrite(folder / "1.tif", plane, resolution=(300, 300), resolutionunit=2, **options)
+    tifffile.imwrite(folder / "2.tif", plane, iccprofile=b"icc", **options)
+    tifffile.imwrite(folder / "3.tif", plane, description="second", **options)
+    expected = ("resolution", "colour profile", "a description")
+    assert read_volume(folder).others == expected
+    labels = plane.astype("i4")  # which pictures lack
+    tifffile.imwrite(folder / "1.tif", labels, resolution=(300, 300), resolutionunit=2, **options)
+    tifffile.imwrite(folder / "2.tif", labels, iccprofile=b"icc", **options)
+    tifffile.imwrite(folder / "3.tif", labels, description="second", **options)
+    assert read_volume(folder).others == expected
+
+
+def test_ranges_of_single_slices_are_no_notices_of_a_volume(tmp_path: Path) -> None:
+    path = write_volume(volume("f4"), tmp_path / "out.tifs")
+    assert read_volume(path).notices == (UNKNOWN_SPACING,)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kernelscope.files.depth import compose_on_white, convert_depth, to_grey
 from kernelscope.files.formats import Decoded, FileFormat, Format
 from kernelscope.files.pictures import bmp, dicom, jpeg, netpbm, pillow, png, tiff, tiff_exif, xmp
-from kernelscope.files.pictures.exif import stamped
+from kernelscope.files.pictures.exif import has_thumbnail, stamped
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
 from kernelscope.files.watched import WatchedFile
 from kernelscope.images.image import DTYPES, Image, Metadata
@@ -30,6 +30,22 @@ _EVERYTHING = frozenset({"profile", "resolution", "exif", "xmp"})
 _MAX_SEGMENT = 65_000
 """Largest block of EXIF or XMP data in bytes, a little less than a segment of a JPEG file holds.
 The same for all formats, so that they keep the same data."""
+
+
+def contents_of(metadata: Metadata) -> list[str]:
+    """Return the names of everything beside the samples, for records."""
+    return [
+        *["colour profile"] * bool(metadata.profile),
+        *["resolution"] * bool(metadata.resolution),
+        *tiff_exif.parts_of(metadata.exif),
+        *["XMP data"] * bool(metadata.xmp),
+        *["channel name"] * bool(metadata.channel.name),
+        *["channel colour"] * bool(metadata.channel.colour),
+        *["further OME metadata"] * bool(metadata.channel.facts),
+        *(png.COLOURS[kind].name for kind, _ in metadata.chunks),
+        *metadata.others,
+        *["the thumbnail"] * has_thumbnail(metadata.exif),
+    ]
 
 
 @dataclass(frozen=True)
@@ -90,8 +106,10 @@ class Writer:
         exif = b""
         if "exif" in self.beside and 0 < len(found.exif) <= _MAX_SEGMENT:
             exif = stamped(found.exif, image.width, image.height)
+        is_ome = self.format.suffixes == OME_SUFFIXES
+        channel = found.channel if "channel" in self.beside else UNKNOWN_CHANNEL
         if exif and "channel" in self.beside:
-            described = self.format.suffixes == OME_SUFFIXES or found.channel != UNKNOWN_CHANNEL
+            described = is_ome or found.channel != UNKNOWN_CHANNEL
             is_big = tiff.is_big(image.planes.nbytes)
             exif = b"" if is_big else tiff_exif.fitting(exif, described=described)
         packet = b""
@@ -107,7 +125,7 @@ class Writer:
             and all(least <= value <= most for value in found.resolution)
             else None,
             exif,
-            channel=found.channel if "channel" in self.beside else UNKNOWN_CHANNEL,
+            channel=channel if is_ome else replace(channel, facts=()),
             chunks=found.chunks if "chunks" in self.beside else (),
             nodata=found.nodata if "nodata" in self.beside else None,
             xmp=packet if len(packet) <= _MAX_SEGMENT else b"",

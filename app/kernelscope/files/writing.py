@@ -14,11 +14,9 @@ import numpy as np
 from kernelscope.base.errors import ImageWriteError, LossyFormat
 from kernelscope.base.text import enumerated
 from kernelscope.files.formats import writer_for
-from kernelscope.files.picture_formats import WRITERS, Writer
-from kernelscope.files.pictures import png, tiff
-from kernelscope.files.pictures.exif import has_thumbnail
+from kernelscope.files.picture_formats import WRITERS, Writer, contents_of
+from kernelscope.files.pictures import tiff
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
-from kernelscope.files.pictures.tiff_exif import parts_of
 from kernelscope.files.pictures.xmp import stamped
 from kernelscope.files.write_errors import check_target, replace_file, saving
 from kernelscope.images.image import Image
@@ -66,25 +64,17 @@ def write_image(
 def record_of_image(image: Image, path: Path) -> Record:
     """Return the properties of an image and its metadata that `write_image` keeps and loses."""
     writer = _writer(path)
-    before, after = image.metadata, writer.metadata(image)
+    before = image.metadata
+    after = {*contents_of(writer.metadata(image))} - {*before.others}
+    in_packet = stamped(before.xmp, image.width, image.height)[1]
+    nodata = image.metadata.nodata
+    marks = "NaN" if nodata is None else "marks of samples without data"
+    has_marks = image.missing is not None or nodata is not None
     facts = (
         *((loss, True, False) for loss in writer.losses(image.channels, image.dtype)),
-        ("colour profile", before.profile, after.profile),
-        ("resolution", before.resolution, after.resolution),
-        *((name, True, name in parts_of(after.exif)) for name in parts_of(before.exif)),
-        ("XMP data", before.xmp, after.xmp),
-        ("channel name", before.channel.name, after.channel.name),
-        ("channel colour", before.channel.colour, after.channel.colour),
-        ("further OME metadata", before.channel.facts, path.name.lower().endswith(OME_SUFFIXES)),
-        *((png.COLOURS[kind].name, True, after.chunks) for kind, _ in before.chunks),
-        *((other, True, False) for other in before.others),
-        ("the thumbnail", has_thumbnail(before.exif), False),
-        *((name, True, False) for name in stamped(before.xmp, image.width, image.height)[1]),
-        (
-            "NaN" if image.dtype.kind == "f" else "marks of samples without data",
-            image.missing is not None,
-            writer.keeps_missing(image),
-        ),
+        *((name, True, name in after) for name in contents_of(before)),
+        *((name, True, False) for name in in_packet),
+        (marks, has_marks, writer.keeps_missing(image)),
     )
     return Record.of(path.name, facts, image.notices)
 

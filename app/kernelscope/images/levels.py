@@ -66,17 +66,17 @@ def relevelled(source: _Any, levels: Levels | None) -> _Any:
     return replace(source, given_levels=levels, notices=tuple(notices))
 
 
-_RANGE = "Samples run from"
+RANGE = "Samples run from"
 
 
 def range_notice(low: float, high: float, levels: Levels) -> str:
     """Return a notice of reading about floats beyond 0 and 1."""
-    return f"{_RANGE} {low:g} to {high:g}; {levels.describe()}."
+    return f"{RANGE} {low:g} to {high:g}; {levels.describe()}."
 
 
 def _restated(notice: str, levels: Levels | None) -> str:
     """Return a notice of reading with the levels that were given in place of the estimated."""
-    if not notice.startswith(_RANGE):
+    if not notice.startswith(RANGE):
         return notice
     samples = notice.partition(";")[0].removesuffix(".")
     return f"{samples}; {levels.describe()}." if levels is not None else f"{samples}."

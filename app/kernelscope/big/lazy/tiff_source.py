@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ from numpy.typing import NDArray
 from kernelscope.base.errors import InvalidImage
 from kernelscope.big.lazy.source import Head, OpenedFile, Sides
 from kernelscope.files.formats import Unreadable, damage_explained, named
+from kernelscope.files.picture_formats import contents_of
 from kernelscope.files.pictures.tiff import metadata_of, nodata_of, orientation_of, photometric
-from kernelscope.files.pictures.tiff_exif import parts_of
 from kernelscope.files.pictures.tiff_layout import (
     check_extents,
     check_pages,
@@ -40,6 +41,7 @@ from kernelscope.files.volumes.tiff_stack import (
     volume_axes,
 )
 from kernelscope.images.image import DTYPES as PICTURE_DTYPES
+from kernelscope.images.source import UNKNOWN_CHANNEL
 from kernelscope.images.volume import DTYPES as VOLUME_DTYPES
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
@@ -268,16 +270,13 @@ def _picture(file: OpenedFile, tiff: Any, count: int) -> TiffSource:
     metadata = metadata_of(page, file.handle)
     if count > 1:
         notices.append(f"Only the first of {count} pages is filtered.")
+    rest = replace(metadata, profile=b"", resolution=None, channel=UNKNOWN_CHANNEL)
     head = Head(
         profile=metadata.profile,
         resolution=metadata.resolution,
         notices=tuple(notices),
         channels=(metadata.channel,),
-        others=(
-            *metadata.others,
-            *["XMP data"] * bool(metadata.xmp),
-            *parts_of(metadata.exif),
-        ),
+        others=tuple(contents_of(rest)),
     )
     first = int(page.dataoffsets[0]) if page.is_contiguous else None
     inverts = meaning == WHITE_IS_ZERO

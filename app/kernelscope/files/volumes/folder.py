@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from kernelscope.base.errors import ImageWriteError
 from kernelscope.files.formats import Unreadable
-from kernelscope.files.picture_formats import READABLE, WRITERS
+from kernelscope.files.picture_formats import READABLE, WRITERS, contents_of
 from kernelscope.files.reading import read_image
 from kernelscope.files.volumes import dicom, tiff_stack
 from kernelscope.files.volumes.raw_volume import RawVolume, check_alike, choose
 from kernelscope.images.image import NOTHING, Image
+from kernelscope.images.levels import RANGE
 from kernelscope.images.volume import Volume, check_shape
 
 _SUFFIXES = {suffix for format in READABLE if format != dicom.FORMAT for suffix in format.suffixes}
@@ -84,7 +85,7 @@ def _stacked(files: Sequence[Path]) -> RawVolume:
     check_shape((len(files), first.height, first.width), files[0].parent.name)
     voxels = np.empty((len(files), first.height, first.width), first.pixels.dtype)
     missing = np.zeros(voxels.shape, bool)
-    notices = dict.fromkeys(_grey(first)[1])
+    notices, others = dict[str, None](), dict[str, None]()
     for plane, holes, file in zip(voxels, missing, files, strict=True):
         image = first if file == files[0] else read_image(file, nan=0.0)
         _check_alike(image.title, image.pixels, first.title, first.pixels)
@@ -92,11 +93,14 @@ def _stacked(files: Sequence[Path]) -> RawVolume:
         if image.missing is not None:  # handled once, for the whole volume
             holes[...] = np.atleast_3d(image.missing)[:, :, 0]
         notices.update(dict.fromkeys(new))
+        others.update(dict.fromkeys(contents_of(image.metadata)))
     if voxels.dtype.kind == "f":
         voxels[missing] = np.nan
     marked = missing if voxels.dtype.kind != "f" and missing.any() else None
     nodata = first.metadata.nodata
-    return RawVolume(voxels, notices=list(notices), missing=marked, nodata=nodata)
+    return RawVolume(
+        voxels, notices=list(notices), others=tuple(others), missing=marked, nodata=nodata
+    )
 
 
 def _single_page(file: Path) -> RawVolume | None:
@@ -116,13 +120,15 @@ def _stacked_pages(files: Sequence[Path], first: RawVolume) -> RawVolume:
     for file, page in zip(files, pages, strict=True):
         _check_alike(file.name, page.numbers[0], files[0].name, first.numbers[0])
     numbers = np.concatenate([page.numbers for page in pages])
+    others = tuple(dict.fromkeys(name for page in pages for name in page.others))
+    first = replace(first, numbers=numbers, others=others)
     if all(page.missing is None for page in pages):
-        return replace(first, numbers=numbers)
+        return first
     holes = [
         np.zeros(page.numbers.shape, bool) if page.missing is None else page.missing
         for page in pages
     ]
-    return replace(first, numbers=numbers, missing=np.concatenate(holes))
+    return replace(first, missing=np.concatenate(holes))
 
 
 def _check_alike(name: str, plane: NDArray[Any], other: str, first: NDArray[Any]) -> None:
@@ -136,7 +142,8 @@ def _size(plane: NDArray[Any]) -> str:
 
 def _grey(image: Image) -> tuple[NDArray[Any], list[str]]:
     """Return (height, width) values of a picture that is grey in any colour model."""
-    planes, notices = image.planes, list(image.notices)
+    planes = image.planes
+    notices = [each for each in image.notices if not each.startswith(RANGE)]
     if image.missing is not None:  # those of NaN and of samples without data
         notices = [each for each in notices if ": filtered as 0" not in each]
     if image.has_alpha:
@@ -212,10 +219,11 @@ def is_slice(name: str) -> bool:
 
 def slice_losses(volume: Volume, suffix: str) -> list[str]:
     """Return the properties of the voxels that pictures of this suffix cannot keep, in words."""
-    dtype = volume.unscaled.dtype
-    if dtype in SLICE_WRITERS[suffix].dtypes:
+    dtype, kept = volume.unscaled.dtype, SLICE_WRITERS[suffix].dtypes
+    if dtype in kept:
         return []
-    return ["fractions" if dtype.kind == "f" else f"voxels of type {dtype}"]
+    rounds = dtype.kind == "f" and volume.voxels.dtype not in kept
+    return ["fractions" if rounds else f"voxels of type {dtype}"]
 
 
 def slice_files(volume: Volume, suffix: str) -> Iterator[tuple[str, bytes]]:
@@ -225,6 +233,8 @@ def slice_files(volume: Volume, suffix: str) -> Iterator[tuple[str, bytes]]:
     """
     writer = SLICE_WRITERS[suffix]
     voxels = volume.unscaled
+    if voxels.dtype.kind == "f":  # of 64 bits too, which pictures have as 32
+        voxels = volume.voxels
     if voxels.dtype not in writer.dtypes:
         voxels = _rounded(volume, voxels, suffix)
     mark = volume.nodata if "nodata" in writer.beside else None

@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from kernelscope.base.errors import ImageWriteError
 from kernelscope.files.formats import Unreadable
+from kernelscope.files.picture_formats import contents_of
 from kernelscope.files.pictures.exif import turned
 from kernelscope.files.pictures.tiff import (
     holes_of,
@@ -40,7 +41,6 @@ from kernelscope.files.pictures.tiff_description import (
     ome,
     ours,
 )
-from kernelscope.files.pictures.tiff_exif import parts_of
 from kernelscope.files.pictures.tiff_layout import (
     are_cut_off,
     check_extents,
@@ -52,7 +52,7 @@ from kernelscope.files.pictures.tiff_layout import (
 from kernelscope.files.reading import open_file
 from kernelscope.files.volumes.raw_volume import RawVolume, choose, spacing_from
 from kernelscope.files.watched import WatchedFile
-from kernelscope.images.source import Channel
+from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
 from kernelscope.images.volume import Among, Volume, check_shape
 
 _WORDS = {"C": "channel", "T": "time"}
@@ -325,13 +325,8 @@ def stack_shape(series: Any) -> tuple[int, int, int]:
 def others_of(handle: WatchedFile, page: Any, description: Description) -> tuple[str, ...]:
     """Return names of further content of a page that volumes do not keep."""
     metadata = metadata_of(page, handle, description)
-    return (
-        *metadata.others,
-        *["XMP data"] * bool(metadata.xmp),
-        *["resolution"] * bool(metadata.resolution and not description.steps),
-        *["colour profile"] * bool(metadata.profile),
-        *parts_of(metadata.exif),
-    )
+    resolution = None if description.steps else metadata.resolution
+    return tuple(contents_of(replace(metadata, channel=UNKNOWN_CHANNEL, resolution=resolution)))
 
 
 def check_grey(series: Any, meaning: int) -> None:

@@ -33,6 +33,7 @@ class VolumeWriter:
     keeps_interval: Callable[[Sequence[Volume]], bool] = lambda volumes: False
     """Returns whether the time step of volumes in one file is kept."""
     facts: bool = False  # whether OME's properties of a channel are kept
+    wide: bool = True  # whether integers of 64 bits are kept
     slices: str = ""  # the suffix of the pictures of a folder; empty for files
 
     def losses(self, volume: Volume) -> list[str]:
@@ -92,6 +93,7 @@ FORMATS = (
                 marks=True,
                 keeps_interval=lambda volumes: True,
                 facts=kind is _OME,
+                wide=kind is not _OME,
             )
             for kind, encode in (
                 (_OME, tiff_stack.encode_ome),

@@ -125,13 +125,15 @@ def _record_of_volume(volume: Volume, path: Path, beside: Sequence[Volume] = ())
     `beside`: all volumes of the file, if there are several.
     """
     writer = _writer(path)
+    dtype = volume.unscaled.dtype
     kinds = SLICE_WRITERS[writer.slices].dtypes if writer.slices else DTYPES
-    floats = volume.unscaled.dtype.kind == "f" and np.dtype(np.float32) in kinds
-    held = volume.nodata is not None and can_hold(volume.unscaled.dtype, volume.nodata)
-    fits = not writer.slices or volume.unscaled.dtype in kinds
+    floats = dtype.kind == "f" and np.dtype(np.float32) in kinds
+    held = volume.missing is None or (volume.nodata is not None and can_hold(dtype, volume.nodata))
+    fits = not writer.slices or dtype in kinds
     marks = floats or (writer.marks and held and fits)
     facts = (
         *((loss, True, False) for loss in writer.losses(volume)),
+        (f"voxels of type {dtype}", dtype.kind in "iu" and dtype.itemsize == 8, writer.wide),
         ("the distance of voxels", volume.stated, writer.spacing),
         ("channel name", volume.channel.name, writer.channel),
         ("channel colour", volume.channel.colour, writer.channel),
@@ -142,7 +144,7 @@ def _record_of_volume(volume: Volume, path: Path, beside: Sequence[Volume] = ())
         ("the NIfTI header", isinstance(volume.header, nifti.NiftiHeader), writer.place),
         (
             "NaN" if volume.nodata is None else "marks of voxels without data",
-            volume.missing is not None,
+            volume.missing is not None or volume.nodata is not None,
             marks,
         ),
         *((other, True, False) for other in volume.others),
