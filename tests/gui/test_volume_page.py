@@ -37,6 +37,7 @@ from kernelscope.filters.shared.mri_sigma_map import estimate_smooth
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
+from kernelscope.gui.session.subject import Savable
 from kernelscope.gui.tools.file_dialogs import TogetherDialog
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog
 from kernelscope.gui.viewer.pane import EARLIER
@@ -579,7 +580,7 @@ def test_components_of_one_name_do_not_replace_each_other(
         saved.clear()
         folder = tmp_path / "-".join(names)
         folder.mkdir()
-        window.file_dialogs.save(volumes, "out")
+        window.file_dialogs.save(Savable(volumes, "out"))
         save_as(qtbot, window, folder / "out.nii")
         wait_until(qtbot, lambda names=names: len(saved) == len(names))
         assert len({path.name.casefold() for path in saved}) == len(names)

@@ -25,7 +25,7 @@ from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.slice_drawing import Look, composite
 from kernelscope.gui.model.volume_files import VolumeSeries
 from kernelscope.gui.session.session import FIRST_FILTER
-from kernelscope.gui.session.subject import SHOWN, Fields
+from kernelscope.gui.session.subject import SHOWN, Fields, Savable
 from kernelscope.gui.viewer.layer import Slabs
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.messages import ErrorDialog
@@ -615,8 +615,8 @@ def test_one_of_several_is_saved_with_a_word(
     open_scan(qtbot, window, file)
     said: list[str] = []
     window.file_dialogs.announced.connect(said.append)
-    window.file_dialogs._write([window.session.volumes.part], tmp_path / f"one-{name}")
+    window.file_dialogs._write(Savable([window.session.volumes.part], ""), tmp_path / f"one-{name}")
     qtbot.waitUntil(lambda: any("Saved" in each for each in said))
     assert said[-1].endswith(
-        f"It is one of the {COUNT} {kind} of the input; File > Batch filters all of them."
+        f"It is one of the {COUNT} {kind} of the input; File > Save All Volumes saves all of them."
     )

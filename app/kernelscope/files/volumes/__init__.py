@@ -9,7 +9,11 @@ from kernelscope.files.volumes.reading import (
     read_volumes,
     series_of,
 )
-from kernelscope.files.volumes.volume_formats import READABLE_VOLUMES, WRITABLE_VOLUMES
+from kernelscope.files.volumes.volume_formats import (
+    READABLE_VOLUMES,
+    SEVERAL_VOLUMES,
+    WRITABLE_VOLUMES,
+)
 from kernelscope.files.volumes.writing import (
     beside,
     check_write_volume,
@@ -21,6 +25,7 @@ from kernelscope.files.volumes.writing import (
 __all__ = [
     "DICOM",
     "READABLE_VOLUMES",
+    "SEVERAL_VOLUMES",
     "WRITABLE_VOLUMES",
     "DicomFiles",
     "DicomSeries",

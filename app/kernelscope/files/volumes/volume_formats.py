@@ -136,3 +136,6 @@ WRITERS = tuple(writer for each in (*FORMATS, FOLDER) for writer in each.writers
 
 WRITABLE_VOLUMES = tuple(writer.format for writer in WRITERS)
 """The formats that `write_volume` writes."""
+
+SEVERAL_VOLUMES = tuple(writer.format for writer in WRITERS if writer.several)
+"""The formats that `write_volumes` writes."""

@@ -161,7 +161,11 @@ class VolumeStepBar(QWidget):
     played = Signal(bool)  # show one after the other, or stop doing so
 
     def __init__(
-        self, composite: QAction, parent: QWidget | None = None, *, beside_times: bool = False
+        self,
+        actions: tuple[QAction, QAction],
+        parent: QWidget | None = None,
+        *,
+        beside_times: bool = False,
     ) -> None:
         """`beside_times`: it is for channels only, and keys and playing are of another bar."""
         super().__init__(parent)
@@ -175,8 +179,9 @@ class VolumeStepBar(QWidget):
         self._play = dressed(QToolButton(self), f"play{name.capitalize()}sButton")
         self._play.setCheckable(True)
         self._play.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._composite = action_button(composite)  # for channels
-        parts = self._label, (self._slider, 1), self._play, self._composite
+        # For channels, and for files.
+        self._composite, self._all = map(action_button, actions)
+        parts = self._label, (self._slider, 1), self._play, self._composite, self._all
         in_row(*parts, of=self, margins=(2, 0, 2, 0), spacing=6)
         self._slider.valueChanged.connect(self.chosen)
         self._play.toggled.connect(self._on_toggled)
@@ -209,6 +214,7 @@ class VolumeStepBar(QWidget):
         # Or the slider would jump while the number grows by a digit.
         self._label.setMinimumWidth(metrics.horizontalAdvance(f"{kind}  {count} / {count}"))
         self._composite.setVisible(kind == "Channel")
+        self._all.setVisible(kind != "Component")
         self.setVisible(count > 1)
 
     def _on_toggled(self, playing: bool) -> None:

@@ -84,7 +84,13 @@ class Look:
     opacity: float = 0.8  # of the strongest differences over the picture or anatomy, 0 to 1
     threshold: float = 0.0  # smaller differences are not drawn there, in units of the values
     beside: tuple[tuple[Volume, Display], ...] = ()
-    """The other channels of a composite, which are added to the one in front as they are."""
+    """The other channels of a composite, which are added to the one in front."""
+    filtered: tuple[tuple[Volume, Display], ...] = ()
+    """The same for the output: filtered, as far as all of the file was."""
+
+    @property
+    def of_output(self) -> Look:
+        return replace(self, beside=self.filtered) if self.filtered else self
 
     def layer(self, change: NDArray[np.float32], width: float, gain: int) -> NDArray[np.uint8]:
         """Return differences as colours to be drawn over anatomy.

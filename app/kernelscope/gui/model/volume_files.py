@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from kernelscope.base.errors import AppError, NotANumber, SeveralVolumes
 from kernelscope.base.text import one_line, without_name
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.request import Request, RunSettings
+from kernelscope.engine.result import Result
+from kernelscope.engine.steps import execute_all
 from kernelscope.files.volumes import read_volume, series_of
+from kernelscope.gui.model.comparison import StepProgress
+from kernelscope.images.levels import relevelled
+from kernelscope.images.scan import Scan
+from kernelscope.images.source import sizes_of
 from kernelscope.images.volume import Among, Volume, check_aligned
+from kernelscope.schema.samples import Levels
 
 MOST_BYTES = 1 << 28
 """Limit for the voxels of a file that are kept, so that they show at once the next time."""
@@ -30,6 +42,10 @@ class VolumeSeries:
     names: tuple[str, ...] = ()  # of each, if they have names
     axes: tuple[Among, ...] = ()  # along which they are counted, the slowest first; none if one
     _kept: OrderedDict[int, Volume] = field(default_factory=OrderedDict)
+
+    def counted(self, count: int) -> str:
+        """Return ``3 channels`` for a number of its volumes."""
+        return f"{count} {self.what}{'s' * (count != 1)}"
 
     def name(self, index: int) -> str:
         """Return the name of a volume, unless it is its number."""
@@ -69,6 +85,84 @@ class VolumeSeries:
         if found is not None:
             self._kept.move_to_end(index)
         return found
+
+
+@dataclass(frozen=True)
+class VolumeDone:
+    place: int
+    result: Result
+
+
+@dataclass(eq=False)
+class FilteredFile:
+    """Volumes of a file that are filtered by the same steps, one after the other."""
+
+    series: VolumeSeries
+    steps: tuple[RunSettings, ...]
+    levels: Levels | None  # black and white, if they are given
+    places: Sequence[int]  # those to filter
+    results: dict[int, Result] = field(default_factory=dict)
+
+    @property
+    def missing(self) -> list[int]:
+        return [place for place in self.places if place not in self.results]
+
+    @property
+    def bytes(self) -> int:
+        outputs = (each.output for each in self.results.values())
+        return sum(
+            sizes_of([*outputs, *(each.request.source for each in self.results.values())]).values()
+        )
+
+    def is_of(
+        self, series: VolumeSeries, steps: Sequence[RunSettings], levels: Levels | None
+    ) -> bool:
+        return (self.series, self.steps, self.levels) == (series, tuple(steps), levels)
+
+    def scan_of(self, volume: Volume) -> Scan:
+        return Scan((relevelled(volume, self.levels),))
+
+    def run(
+        self,
+        known: Mapping[int, Scan],
+        costs: Costs,
+        backends: Mapping[str, Backend],
+        token: CancelToken,
+        report: Callable[[StepProgress | VolumeDone | NotANumber], None],
+    ) -> None:
+        """Filter the missing volumes, of which `known` need not be read; a job of the worker."""
+        first, *then = self.steps
+        missing = self.missing
+        for done, place in enumerate(missing, 1):
+            named = (f"{self.series.what} {done} of {len(missing)}", self.series.name(place))
+            step = f"{', '.join(filter(None, named))}: "
+            progress = partial(_report_progress, report, step[0].upper() + step[1:])
+            token.check()
+            progress("read", 0.0)
+            try:
+                source = known.get(place) or self.scan_of(self.series.read(place))
+            except NotANumber as error:  # which the user answers
+                report(error)
+                return
+            request = Request(source, first.step, first.options, then=tuple(then))
+            result = execute_all(request, backends, token, progress, costs)
+            report(VolumeDone(place, result))
+
+    def outputs(self) -> list[Volume]:
+        """Return the outputs as those of a file that has no other volumes."""
+        volumes = [self.results[place].scan.volumes[0] for place in self.places]
+        places = zip(*(volume.among for volume in volumes), strict=True)
+        kept = {axes[0].letter for axes in places if len({axis.index for axis in axes}) > 1}
+        return [
+            replace(each, among=tuple(axis for axis in each.among if axis.letter in kept))
+            for each in volumes
+        ]
+
+
+def _report_progress(
+    report: Callable[[StepProgress], None], step: str, stage: str, fraction: float
+) -> None:
+    report(StepProgress(step, stage, fraction))
 
 
 _ALONE = "Open it alone, then add the others."

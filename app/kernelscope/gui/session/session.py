@@ -21,7 +21,7 @@ from kernelscope.base.errors import InvalidParameter
 from kernelscope.engine.area import Area
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
-from kernelscope.engine.request import RunSettings
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.filter_groups import by_category
@@ -378,6 +378,12 @@ class Session(Observed):
         with self._settling(VALUES):
             old = self.values_of(filter_id)
             self._values[filter_id] = replace(old, numbers={**old.numbers, **numbers})
+
+    def show_estimates(self, request: Request) -> None:
+        """Set the numbers that a run estimated, if it had the settings of the form."""
+        step, names = request.step, self.automatic
+        if step.filter.id == self.spec.id and names == step.estimates:
+            self.set_estimates(step.filter.id, {name: step.parameters[name] for name in names})
 
     def reset(self) -> None:
         with self._settling(VALUES):

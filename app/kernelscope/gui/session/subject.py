@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeAlias, cast
 
 from kernelscope.base.errors import AppError
@@ -20,6 +21,7 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.step import Step
+from kernelscope.files.names import targets_of
 from kernelscope.gui.model.comparison import (
     Evaluation,
     Judged,
@@ -187,6 +189,14 @@ class Savable(NamedTuple):
 
     images: Sequence[Image | Volume]
     name: str
+    together: bool = False  # whether all volumes go to one file
+
+    def files(self, path: Path) -> list[tuple[Sequence[Image | Volume], Path]]:
+        """Return the files to write with their contents: `path`, and others next to it."""
+        if self.together:
+            return [(self.images, path)]
+        targets = targets_of(self.images, path)
+        return [([image], target) for image, target in zip(self.images, targets, strict=True)]
 
 
 class Subject(Observed, Generic[Opened, Part]):

@@ -36,6 +36,7 @@ from kernelscope.gui.model.figure import (
 )
 from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin, references_of
 from kernelscope.gui.model.measurements import ProfiledPicture, pictures, size_of, slices, steps_of
+from kernelscope.gui.model.pipeline import kept_steps
 from kernelscope.gui.model.regions import Interest
 from kernelscope.gui.model.runs import describe_result
 from kernelscope.gui.model.sketches import ViewedPicture
@@ -264,13 +265,26 @@ class VolumeSubject(Subject[Scan, Volume]):
                 self.history.push(moment)
             self.open(last)
 
-    def show_member(self, scan: Scan, name: str) -> None:
+    def show_member(self, scan: Scan, name: str, result: Result | None = None) -> None:
+        """Show another volume of a file, maybe with its output by the present steps."""
         moment = self.moment
         new = Moment(scan, name, references=self.references_of(scan.volumes))
-        measured = moment.result is not None and not moment.result.request.live
+        measured = moment.result is not None and moment.result.request.timed
         stepped = moment.source is self._stepped and not measured
         self._stepped = scan
-        self.show_steps(self.session.with_steps(self, new), as_step=not stepped)
+        with self.changing():
+            self.show_steps(self.session.with_steps(self, new), as_step=not stepped)
+            if result is not None:
+                self.show_result(result)
+                self.session.show_estimates(result.request)
+
+    def steps_of_all(self) -> tuple[RunSettings, ...]:
+        """Return the steps to the output that are on, as other volumes of its file take them."""
+        pipeline, base = self.pipeline, self.base
+        assert pipeline is not None
+        assert base is not None
+        kept = kept_steps(pipeline.reopened(self.moment.steps), base, self.slice_axis)
+        return tuple(each for each in kept.pipeline.steps if each.on) if kept is not None else ()
 
     @property
     def room(self) -> int:

@@ -45,16 +45,19 @@ from kernelscope.files import (
     write_image,
     write_recipe,
 )
-from kernelscope.files.names import stem, targets_of, with_suffix
+from kernelscope.files.names import stem, with_suffix
 from kernelscope.files.volumes import (
     READABLE_VOLUMES,
+    SEVERAL_VOLUMES,
     WRITABLE_VOLUMES,
     is_volume,
     read_volume,
     write_volume,
+    write_volumes,
 )
 from kernelscope.files.volumes.writing import record_of
 from kernelscope.gui.model.volume_files import FoundFile, VolumeSeries, misfit, read_together
+from kernelscope.gui.session.subject import Savable
 from kernelscope.gui.tools.preferences import jpeg_quality
 from kernelscope.gui.viewer.rendering import from_clipboard, to_clipboard
 from kernelscope.gui.widgets.commands import Action
@@ -397,7 +400,9 @@ def _rest_of(image: Image | Volume) -> str:
     if count < 2:
         return ""
     kind = "channels" if {axis.letter for axis in axes} == {"C"} else "volumes"
-    return f"It is one of the {count} {kind} of the input; File > Batch filters all of them."
+    return (
+        f"It is one of the {count} {kind} of the input; File > Save All Volumes saves all of them."
+    )
 
 
 class Pictures(QObject):
@@ -645,8 +650,7 @@ class Pictures(QObject):
 
     def save(
         self,
-        images: Sequence[Image | Volume],
-        name: str,
+        savable: Savable,
         older: str = "",
         run: Callable[[], None] | None = None,
     ) -> None:
@@ -660,14 +664,19 @@ class Pictures(QObject):
                 "The settings have changed since this result was computed.",
                 f"It is that of: {printable(older)}.",
                 [*([_RUN] if run else []), "Save This Result…"],
-                lambda answer: run() if run and answer == _RUN else self.save(images, name),
+                lambda answer: run() if run and answer == _RUN else self.save(savable),
                 usual=_RUN if run else "",
             )
             return
+        images, name, together = savable
         what, setting, writable = (
             ("Picture", "saveFormat", WRITABLE)
             if isinstance(images[0], Image)
-            else ("Volume" + "s" * (len(images) > 1), "saveVolumeFormat", WRITABLE_VOLUMES)
+            else (
+                f"{len(images)} Volumes" if len(images) > 1 else "Volume",
+                "saveVolumeFormat",
+                SEVERAL_VOLUMES if together else WRITABLE_VOLUMES,
+            )
         )
         dialog = dressed(
             QFileDialog(self._window, f"Save {what}", folder_for(self.settings, "save")),
@@ -687,54 +696,57 @@ class Pictures(QObject):
             path = with_suffix(Path(text), kinds[selected], writable)
             self.settings.set_folder("save", path.parent)
             # The dialog asked about the name that was typed only.
-            there = [each for each in targets_of(images, path) if each.exists()]
+            there = [each for _, each in savable.files(path) if each.exists()]
             there = [each for each in there if each != Path(text)]
             if there:
-                self._ask_overwrite(images, path, there)
+                self._ask_overwrite(savable, path, there)
             else:
-                self._write(images, path)
+                self._write(savable, path)
 
         dialog.fileSelected.connect(chosen)
         open_dialog(dialog)
 
-    def _write(self, images: Sequence[Image | Volume], path: Path, *, lossy: bool = False) -> None:
-        targets = targets_of(images, path)
-        names = ", ".join(target.name for target in targets)
+    def _write(self, savable: Savable, path: Path, *, lossy: bool = False) -> None:
+        files = savable.files(path)
+        names = ", ".join(target.name for _, target in files)
         jpeg = jpeg_quality(self.settings)
         self.announced.emit(f"Saving {names}…")
 
         def write() -> None:
-            for image, target in zip(images, targets, strict=True):
-                if isinstance(image, Image):
+            for images, target in files:
+                first, *others = images
+                if isinstance(first, Image):
                     quality = {"quality": jpeg} if target.suffix.lower() in _JPEG else {}
-                    write_image(image, target, lossy=lossy, **quality)
+                    write_image(first, target, lossy=lossy, **quality)
+                elif others:
+                    write_volumes([each for each in images if isinstance(each, Volume)], target)
                 else:
-                    write_volume(image, target, lossy=lossy)
+                    write_volume(first, target, lossy=lossy)
 
         def written(_: None) -> None:
             notices = [
-                notice
-                for image, target in zip(images, targets, strict=True)
-                for notice in record_of(target, image).losses
+                notice for images, target in files for notice in record_of(target, *images).losses
             ]
-            notices += filter(None, map(_rest_of, images if len(images) == 1 else ()))
-            if any(target.suffix.lower() in _JPEG for target in targets):
+            notices += filter(
+                None, map(_rest_of, savable.images if len(savable.images) == 1 else ())
+            )
+            if any(target.suffix.lower() in _JPEG for _, target in files):
                 notices.append(f"JPEG quality {jpeg}, from Edit > Preferences.")
             self.announced.emit(
-                "  ".join((f"Saved {path if len(targets) == 1 else names}.", *notices))
+                "  ".join((f"Saved {path if len(files) == 1 else names}.", *notices))
             )
-            for image, target in zip(images, targets, strict=True):
-                self.saved.emit(image, target)
+            for images, target in files:
+                self.saved.emit(images[0], target)
 
         self._background.start(
             "save",
             write,
             written,
-            lambda error: self._on_unwritten(images, path, error),
+            lambda error: self._on_unwritten(savable, path, error),
             must_finish=True,
         )
 
-    def _on_unwritten(self, images: Sequence[Image | Volume], path: Path, error: Exception) -> None:
+    def _on_unwritten(self, savable: Savable, path: Path, error: Exception) -> None:
         self.announced.emit("")
         go_on = "Save with Loss"
         if isinstance(error, LossyFormat):
@@ -747,15 +759,13 @@ class Pictures(QObject):
 
         def answered(answer: str) -> None:
             if answer == go_on:
-                self._write(images, path, lossy=True)
+                self._write(savable, path, lossy=True)
             else:
-                self.save(images, stem(path))
+                self.save(savable._replace(name=stem(path)))
 
         self._ask("saveProblem", error.message, error.hint, answers, answered)
 
-    def _ask_overwrite(
-        self, images: Sequence[Image | Volume], path: Path, there: Sequence[Path]
-    ) -> None:
+    def _ask_overwrite(self, savable: Savable, path: Path, there: Sequence[Path]) -> None:
         names = " and ".join(f"“{each.name}”" for each in there)
         self._ask(
             "overwrite",
@@ -763,7 +773,9 @@ class Pictures(QObject):
             "Replace it?" if len(there) == 1 else "Replace them?",
             ["Replace", "Choose Another Name…"],
             lambda answer: (
-                self._write(images, path) if answer == "Replace" else self.save(images, stem(path))
+                self._write(savable, path)
+                if answer == "Replace"
+                else self.save(savable._replace(name=stem(path)))
             ),
         )
 

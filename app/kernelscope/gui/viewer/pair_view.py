@@ -474,6 +474,8 @@ class PairView(QWidget):
     ) -> tuple[Layer | None, bool]:
         """Return the layer of a plane, as before if nothing changed; False while it is computed."""
         display, look = self._display_of(content, side), self.view.look
+        if side is PaneSide.OUTPUT:
+            look = look.of_output
         if display is None:
             return None, True
         plane, overlaid = self._plane(number), look.overlaid and content.is_change

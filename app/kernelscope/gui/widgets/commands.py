@@ -26,7 +26,6 @@ class WindowState:
     deep: bool = False  # they have several slices
     of_volumes: bool = False  # the filter in front works on volumes, not on pictures
     output: bool = False
-    components: int = 0  # number of output volumes
     members: int = 0  # number of components, or of volumes in a file, to step through
     other: bool = False  # a picture is open behind the volumes, or volumes behind the picture
     pictures: int = 0  # number of open pictures
@@ -62,7 +61,6 @@ PIXELS = Need(
     "Open a picture or a volume first, and choose a filter of pictures.",
 )
 OUTPUT = Need(lambda state: state.output, "There is no output yet: run a filter first.")
-COMPONENTS = Need(lambda state: state.components > 1, "The output is not several volumes.")
 REFERENCE = Need(
     lambda state: state.reference,
     "There is no reference: Edit > Reference > Choose Reference sets one.",

@@ -25,6 +25,7 @@ from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.scans import VolumeSteps
+from kernelscope.gui.window.whole_file import WholeFile
 from kernelscope.images.image import Image
 from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
@@ -50,6 +51,7 @@ class Files(QObject):
         dialogs, scans, show_status = self._dialogs, self._scans, frame.show_status
         self.space = SpaceOpener(frame)
         self.members = VolumeSteps(frame, self._open)
+        self.whole_file = WholeFile(frame, runner, self.members)
         dialogs.series_found.connect(self.members.remember)
         dialogs.loaded.connect(self._open)
         dialogs.scan_loaded.connect(scans.open)
@@ -90,7 +92,7 @@ class Files(QObject):
             self._run_to_save(output)
         else:
             run = partial(self._run_to_save, output) if self._session.settings else None
-            self._dialogs.save(savable.images, savable.name, self._older(), run)
+            self._dialogs.save(savable, self._older(), run)
 
     def _run_to_save(self, output: Callable[[], Savable | None]) -> None:
         self._awaited = self._session.subject.source, output
@@ -105,12 +107,15 @@ class Files(QObject):
         if awaited is not None and awaited[0] is self._session.subject.source:
             self._save(awaited[1]())
 
-    @Action(
-        "saveAll", "Save &All Components…", "Ctrl+Alt+S", need=commands.COMPONENTS, help="volumes"
-    )
-    def save_components(self) -> None:
-        """Save the output of every component, each to a file with its own header."""
-        self._save_result(lambda: self._session.subject.all_outputs())
+    @Action("saveAll", "Save &All Volumes…", "Ctrl+Alt+S", need=commands.MEMBERS, help="volumes")
+    def save_all(self) -> None:
+        """Save the output of every volume of the file as one file, or of every component, each
+        with its own header; those that are not filtered yet are first.
+        """
+        if self.members.place[0] is not None:
+            self.whole_file.save()
+        else:
+            self._save_result(lambda: self._session.subject.all_outputs())
 
     @Action("saveView", "Save Residual or &Difference…", "Ctrl+Shift+S", need=commands.DIFFERENCE)
     def save_view(self) -> None:
@@ -187,7 +192,7 @@ class Files(QObject):
 
     def _save(self, savable: Savable | None) -> None:
         if savable is not None:
-            self._dialogs.save(savable.images, savable.name)
+            self._dialogs.save(savable)
 
     def _older(self) -> str:
         """Return the settings of the result, if those of the panel would make another one."""
@@ -261,7 +266,7 @@ class SpaceOpener(QObject):
 
             self.window = SpaceWindow(self._frame.background, self._frame)
             self.window.saving.connect(
-                lambda image: self._frame.file_dialogs.save([image], image.title)
+                lambda image: self._frame.file_dialogs.save(Savable([image], image.title))
             )
             self._subject.when({SHOWN, DRAWN}, self._follow)
         self._follow()

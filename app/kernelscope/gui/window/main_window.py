@@ -346,7 +346,6 @@ class MainWindow(Frame):
 
     def _refresh_actions(self) -> None:
         subject, busy = self.session.subject, self.runner.busy
-        volumes = subject.all_outputs()
         self.actions_.refresh(
             replace(
                 self.actions_.state,
@@ -357,7 +356,6 @@ class MainWindow(Frame):
                 output=subject.result is not None,
                 reference=subject.reference is not None,
                 difference=subject.has_difference,
-                components=len(volumes.images) if volumes is not None else 0,
                 members=self.files.members.count,
                 other=self.session.other.source is not None,
                 pictures=len(self.open_pictures.documents),

@@ -93,7 +93,10 @@ MENUS = (
                 Menu(
                     "membersMenu",
                     "Several Volu&mes",
-                    [["nextVolume", "previousVolume", "playVolumes", "composite"]],
+                    [
+                        ["nextVolume", "previousVolume", "playVolumes", "composite"],
+                        ["filterChannels", "filterFile"],
+                    ],
                     help="volumes#volumes-of-a-file",
                 ),
                 Menu(

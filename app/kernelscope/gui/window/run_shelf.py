@@ -28,6 +28,7 @@ from kernelscope.gui.session.subject import (
     REFERENCE,
     SHOWN,
     Fields,
+    Savable,
 )
 from kernelscope.gui.tools.picture_pair import RunPair
 from kernelscope.gui.widgets import commands
@@ -208,7 +209,7 @@ class RunShelf(QObject):
         title = output.title.rsplit(".", 1)[0]
         name = f"{title}-{run.name or run.run_settings.step.filter.id}-{run.number}"
         images = output.volumes if isinstance(output, Scan) else [run.result.image]
-        self._frame.file_dialogs.save(images, name)
+        self._frame.file_dialogs.save(Savable(images, name))
 
     @Action("deleteRun", "&Delete Runs", need=commands.CHOSEN, label="Delete")
     def delete(self) -> None:

@@ -234,17 +234,13 @@ class Runner(QObject):
 
     # --- answers ---
 
-    def _show_estimates(self, request: Request) -> None:
-        names = self._session.automatic
-        if request.step.filter.id == self._session.spec.id and names == request.step.estimates:
-            values = {name: request.step.parameters[name] for name in names}
-            self._session.set_estimates(request.step.filter.id, values)
-
-    def _on_reported(self, task: Task, report: StepProgress | StepDone) -> None:
+    def _on_reported(self, task: Task, report: object) -> None:
         if task is not self._task:
             return
         if isinstance(report, StepProgress):
             self._bar.show_progress(report.stage, report.fraction, report.step)
+        elif not isinstance(report, StepDone):
+            return  # who began the job takes it
         elif report.next is None:
             self._last = report.result
         elif self._list(report.result):
@@ -271,7 +267,7 @@ class Runner(QObject):
         recipe = task.is_job
         result = self._last if recipe else result
         if result is not None and not recipe and task.priority is Priority.STARTED:
-            self._show_estimates(result.request)
+            self._session.show_estimates(result.request)
         self._task = self._recipe = self._last = None
         if result is not None and task.priority is Priority.ASIDE:
             self.finished.emit(result, RunSettings.of(result.request))

@@ -22,11 +22,12 @@ from kernelscope import filters
 from kernelscope.base.errors import NotANumber
 from kernelscope.base.text import one_line
 from kernelscope.engine.request import RunSettings
+from kernelscope.engine.result import Result
 from kernelscope.files.names import stem_of
 from kernelscope.gui.docks.volume_components import ComponentsPanel, VolumeStepBar
 from kernelscope.gui.model.display import Display, PaneSide, automatic_of
 from kernelscope.gui.model.slice_drawing import composite, dyes
-from kernelscope.gui.model.volume_files import VolumeSeries
+from kernelscope.gui.model.volume_files import MOST_BYTES, FilteredFile, VolumeSeries
 from kernelscope.gui.session.session import KIND
 from kernelscope.gui.session.subject import COMPONENT, MOMENT, SHOWN, Fields
 from kernelscope.gui.session.subjects import VolumeSubject
@@ -108,7 +109,9 @@ class Scans(QObject):
 
         self._background.start("scan", work, show)
 
-    def show_member(self, volume: Volume, name: str) -> None:
+    def show_member(self, volume: Volume, name: str, result: Result | None = None) -> None:
+        scan = Scan((volume,)) if result is None else result.request.scan
+        volume = scan.volumes[0]
         before, displays = self.subject.part, self.subject.view.displays
         display = displays.of(PaneSide.INPUT)
         if display is not None and displays.image(PaneSide.INPUT) is before:  # it was drawn
@@ -116,7 +119,7 @@ class Scans(QObject):
         known = self._displays.get((volume.path, volume.channel_number))
         if known is not None:
             self._remember([volume], [known])
-        self.subject.show_member(Scan((volume,)), name)
+        self.subject.show_member(scan, name, result)
 
     def find_displays(self, volumes: Iterable[Volume]) -> None:
         """Find out, on any thread, how channels are drawn that were not in front."""
@@ -188,8 +191,11 @@ class VolumeSteps(QObject):
         self._channels: dict[int, Volume] = {}  # of one time of that file, by their places
         self._awaited: list[int] = []  # places of its channels that are being read
         self._wanted: tuple[VolumeSeries, int] | None = None  # the volume that is being read
-        self.bar = VolumeStepBar(frame.actions_["composite"], self._page)
-        self.channel_bar = VolumeStepBar(frame.actions_["composite"], self._page, beside_times=True)
+        self.filtered: FilteredFile | None = None  # the volumes of a file that were filtered last
+        actions = frame.actions_["composite"], frame.actions_["filterFile"]
+        self.bar = VolumeStepBar(actions, self._page)
+        actions = frame.actions_["composite"], frame.actions_["filterChannels"]
+        self.channel_bar = VolumeStepBar(actions, self._page, beside_times=True)
         """Beside `bar`, which steps through the times then."""
         self._page.add_bar(self.bar)
         self._page.add_bar(self.channel_bar)
@@ -202,7 +208,7 @@ class VolumeSteps(QObject):
 
     @property
     def count(self) -> int:
-        return self._place()[2]
+        return self.place[2]
 
     def remember(self, volume: Volume, series: VolumeSeries) -> None:
         """Note that `volume`, which is about to be opened, is the first one of a file."""
@@ -237,10 +243,10 @@ class VolumeSteps(QObject):
         help="volumes",
     )
     def show_composite(self) -> None:
-        """Draw all channels of the file, each in its colour; the one in front is filtered, the
-        others are as they are.
+        """Draw all channels of the file, each in its colour; in the output those are filtered that
+        were, by “Filter all”, and the one in front.
         """
-        series, index, _ = self._place()
+        series, index, _ = self.place
         if self.is_composite:
             self._end_composite()
         elif series is None or not series.along("C", index):
@@ -254,14 +260,14 @@ class VolumeSteps(QObject):
         view = self._page.subject.view
         self._background.forget(_CHANNELS)
         self._composite, self._channels, self._awaited = None, {}, []
-        view.choose_look(replace(view.look, beside=()))
+        view.choose_look(replace(view.look, beside=(), filtered=()))
         self._frame.actions_.tick(self)
 
     def _add_channels(self) -> None:
         """Let the views add the other channels to the one in front."""
         if self._composite is None or self._page.subject.is_behind:
             return
-        series, index, _ = self._place()
+        series, index, _ = self.place
         if self._composite is not series:
             self._end_composite()
             return
@@ -273,10 +279,15 @@ class VolumeSteps(QObject):
             if number != index and (display := self._scans.display_of(volume)) is not None
         ]
         if index not in maps or len(others) < len(maps) - 1:  # it is another time, as after Undo
-            view.choose_look(replace(view.look, beside=()))
+            view.choose_look(replace(view.look, beside=(), filtered=()))
             self._read_channels(series, index)
             return
-        view.choose_look(replace(view.look, beside=tuple(others)))
+        results = [self.result_of(series, number) for number in self._channels if number != index]
+        filtered = [
+            (volume if result is None else result.scan.volumes[0], display)
+            for (volume, display), result in zip(others, results, strict=True)
+        ]
+        view.choose_look(replace(view.look, beside=tuple(others), filtered=tuple(filtered)))
         if view.chosen_map is not maps[index]:
             view.choose_map(maps[index])
 
@@ -307,9 +318,11 @@ class VolumeSteps(QObject):
         `again`: does the same once the user has chosen a number for NaN.
         """
         own = dict(self._channels) if self._composite is series else {}
-        front, place, _ = self._place()
+        front, place, _ = self.place
         if front is series:
-            own[place] = self._page.subject.part
+            base = self._page.subject.base
+            assert base is not None
+            own[place] = base.volumes[0]
         known = {n: own.get(n) or series.kept(n) for n in wanted}
 
         def work() -> dict[int, Volume]:
@@ -345,7 +358,7 @@ class VolumeSteps(QObject):
     @Action("openComposite", "Open Co&mposite of Channels", need=commands.MEMBERS, help="volumes")
     def open_composite(self) -> None:
         """Open the slice that was clicked last as a picture of all channels in their colours."""
-        series, index, _ = self._place()
+        series, index, _ = self.place
         subject = self._page.subject
         if series is None or not series.along("C", index):
             self._frame.show_status(_NO_CHANNELS)
@@ -364,9 +377,36 @@ class VolumeSteps(QObject):
         self._members[volume] = series, index
         series.keep(index, volume)
 
-    def _place(self) -> tuple[VolumeSeries | None, int, int]:
-        """Return the file, if the steps lead through one, the place in it, and the number."""
-        source = self._page.subject.source
+    def note_output(self, filtered: FilteredFile, place: int) -> None:
+        """Show the output of a volume that is in front, or drawn beside that."""
+        result = filtered.results[place]
+        self._keep(result.request.scan.volumes[0], filtered.series, place)
+        subject = self._page.subject
+        if self.place[:2] != (filtered.series, place) or not self.result_of(*self.place[:2]):
+            self._add_channels()
+        elif subject.source is result.request.source:
+            subject.show_result(result)
+            subject.session.show_estimates(result.request)
+        else:
+            self._show(filtered.series, place, result.request.scan.volumes[0])
+
+    def result_of(self, series: VolumeSeries | None, place: int) -> Result | None:
+        """Return the output of a volume of the file in front by the present steps, if known."""
+        subject, filtered = self._scans.subject, self.filtered
+        if series is None or filtered is None or subject.session.settings is None:
+            return None
+        if not filtered.is_of(series, subject.steps_of_all(), subject.levels):
+            return None
+        return filtered.results.get(place)
+
+    def _show(self, series: VolumeSeries, index: int, volume: Volume) -> None:
+        name = f"{series.what.capitalize()} {index + 1} of {one_line(series.path.name)}"
+        self._scans.show_member(volume, name, self.result_of(series, index))
+
+    @property
+    def place(self) -> tuple[VolumeSeries | None, int, int]:
+        """The file, if the steps lead through one, the place in it, and the number."""
+        source = self._page.subject.base
         if source is None:
             return None, 0, 0
         if len(source.volumes) > 1:
@@ -375,7 +415,12 @@ class VolumeSteps(QObject):
         return series, index, series.count if series is not None else 1
 
     def _follow(self) -> None:
-        series, index, count = self._place()
+        series, index, count = self.place
+        filtered = self.filtered
+        if filtered is not None and filtered.series is not series and filtered.bytes > MOST_BYTES:
+            self.filtered = None
+            name = one_line(filtered.series.path.name)
+            self._frame.show_status(f"Dropped to make room: the outputs of all volumes of {name}.")
         kind = "Component" if series is None else series.what.capitalize()
         note = (
             ""
@@ -420,18 +465,18 @@ class VolumeSteps(QObject):
     @property
     def _last(self) -> int:
         """The place of the volume that is shown, or is being read."""
-        series, index, _ = self._place()
+        series, index, _ = self.place
         return self._wanted[1] if self._wanted and self._wanted[0] is series else index
 
     def _places(self, letter: str) -> list[int]:
         """Return the volumes that a bar steps through: all, unless there are two."""
-        series, _, count = self._place()
+        series, _, count = self.place
         if series is not None and series.has_both:
             return series.along(letter, self._last)
         return list(range(count))
 
     def _go(self, index: int) -> None:
-        series, _, _ = self._place()
+        series, _, _ = self.place
         if series is None:
             self._scans.components.choose(index)
             self._play_later()
@@ -442,12 +487,11 @@ class VolumeSteps(QObject):
 
         def show(found: dict[int, Volume]) -> None:
             self._wanted = None
-            if self._place()[0] is not series:
+            if self.place[0] is not series:
                 return  # another input was opened meanwhile
             if self._composite is series and len(found) > 1:
                 self._channels = found
-            name = f"{series.what.capitalize()} {index + 1} of {one_line(series.path.name)}"
-            self._scans.show_member(found[index], name)
+            self._show(series, index, found[index])
             self._play_later()
 
         def failed() -> None:

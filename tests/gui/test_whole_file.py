@@ -1,0 +1,253 @@
+"""All channels and times of a file filtered by the same steps, and saved as one file."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+from numpy.typing import NDArray
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog, QToolButton
+from pytestqt.qtbot import QtBot
+
+from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.errors import Cancelled, NotANumber
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.request import RunSettings
+from kernelscope.engine.step import ESTIMATE, Step
+from kernelscope.files.volumes import read_volume, read_volumes, write_volumes
+from kernelscope.gui.model import volume_files
+from kernelscope.gui.model.comparison import StepProgress
+from kernelscope.gui.model.volume_files import FilteredFile, VolumeDone, VolumeSeries
+from kernelscope.gui.widgets.controls import Slider
+from kernelscope.gui.window import scans
+from kernelscope.gui.window.main_window import MainWindow
+from tests.gui.helpers import FakeCpu, child, dialog, press, save_as, settle
+from tests.gui.test_volume_page import SHAPE, open_scan, voxels, write
+
+pytestmark = pytest.mark.usefixtures("compiled_judging")
+
+TIMES, CHANNELS = 3, 2
+MEDIAN = (RunSettings(Step.create("median")),)
+
+
+def write_film(path: Path, dtype: Any = np.uint16) -> NDArray[Any]:
+    film = np.array(
+        [[100 * c + 10 * t + voxels(t) % 50 for c in range(CHANNELS)] for t in range(TIMES)], dtype
+    )
+    tifffile.imwrite(
+        path,
+        film,
+        ome=True,
+        photometric="minisblack",
+        metadata={
+            "axes": "TCZYX",
+            "PhysicalSizeX": 0.2,
+            "PhysicalSizeY": 0.2,
+            "PhysicalSizeZ": 0.5,
+            "TimeIncrement": 2.5,
+            "Channel": {"Name": ["DAPI", "RFP"], "Color": [0x0000FFFF, 0xFF0000FF - 2**32]},
+        },
+    )
+    return film
+
+
+def series_of(path: Path) -> VolumeSeries:
+    first = read_volume(path, 1)
+    return VolumeSeries(path, TIMES * CHANNELS, axes=first.among)
+
+
+def filter_all(
+    filtered: FilteredFile, token: CancelToken | None = None, most: int = 99
+) -> list[object]:
+    """Filter as the window does; cancel after so many volumes."""
+    reports, token = list[object](), token or CancelToken()
+
+    def report(value: object) -> None:
+        reports.append(value)
+        if isinstance(value, VolumeDone):
+            filtered.results[value.place] = value.result
+            if len(filtered.results) == most:
+                token.cancel()
+
+    with closing(CpuBackend(threads=1)) as backend:
+        filtered.run({}, Costs(), {"cpu": backend}, token, report)
+    return reports
+
+
+def test_each_volume_has_the_output_that_it_has_alone(tmp_path: Path) -> None:
+    film = write_film(tmp_path / "film.ome.tif")
+    steps = (*MEDIAN, RunSettings(Step.create("greyscale")))
+    filtered = FilteredFile(series_of(tmp_path / "film.ome.tif"), steps, None, range(6))
+    reports = filter_all(filtered)
+    assert not filtered.missing
+    steps_seen = {each.step for each in reports if isinstance(each, StepProgress)}
+    assert "Volume 3 of 6: " in steps_seen
+    saved = write_volumes(filtered.outputs(), tmp_path / "out.ome.tif")
+    for number, (before, after) in enumerate(
+        zip(read_volumes(tmp_path / "film.ome.tif"), read_volumes(saved), strict=True)
+    ):
+        alone = FilteredFile(filtered.series, MEDIAN, None, [number])
+        filter_all(alone)
+        np.testing.assert_array_equal(after.voxels, alone.outputs()[0].voxels)
+        np.testing.assert_array_equal(before.voxels, film[number // 2, number % 2])
+        assert (after.channel, after.spacing, after.among, after.interval) == (
+            before.channel,
+            before.spacing,
+            before.among,
+            2.5,
+        )
+
+
+def test_the_channels_of_one_time_are_a_file_without_times(tmp_path: Path) -> None:
+    write_film(tmp_path / "film.ome.tif")
+    filtered = FilteredFile(series_of(tmp_path / "film.ome.tif"), MEDIAN, None, [2, 3])
+    filter_all(filtered)
+    saved = write_volumes(filtered.outputs(), tmp_path / "out.ome.tif")
+    with tifffile.TiffFile(saved) as file:
+        assert file.series[0].axes == "CZYX"
+    assert [each.channel.name for each in read_volumes(saved)] == ["DAPI", "RFP"]
+
+
+def test_numbers_are_estimated_for_each_volume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_film(tmp_path / "film.ome.tif")
+    steps = (
+        RunSettings(Step.create("nlm", {"sigma": ESTIMATE})),
+        RunSettings(Step.create("gaussian")),
+    )
+    seen = []
+
+    def execute(request: Any, *_: object) -> None:
+        seen.append((request.source.volumes[0].among, request.needs_estimates, request.then))
+
+    monkeypatch.setattr(volume_files, "execute_all", execute)
+    filtered = FilteredFile(series_of(tmp_path / "film.ome.tif"), steps, None, [1, 5])
+    reports: list[object] = []
+    filtered.run({}, Costs(), {}, CancelToken(), reports.append)
+    assert [estimates for _, estimates, _ in seen] == [True, True]
+    assert [[axis.index for axis in among] for among, _, _ in seen] == [[0, 1], [2, 1]]
+    assert all(then == steps[1:] for _, _, then in seen)
+
+
+def test_a_cancelled_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    write_film(tmp_path / "film.ome.tif")
+    filtered = FilteredFile(series_of(tmp_path / "film.ome.tif"), MEDIAN, None, range(6))
+    with pytest.raises(Cancelled):
+        filter_all(filtered, most=2)
+    assert filtered.missing == [2, 3, 4, 5]
+    done = dict(filtered.results)
+    filter_all(filtered)
+    assert not filtered.missing
+    assert all(filtered.results[place] is result for place, result in done.items())
+
+
+def test_nan_in_a_later_volume_is_asked_about(tmp_path: Path) -> None:
+    path = tmp_path / "film.ome.tif"
+    film = write_film(path, np.float32)
+    film[1, 0, 0, 0, 0] = np.nan
+    tifffile.imwrite(path, film, ome=True, photometric="minisblack", metadata={"axes": "TCZYX"})
+    filtered = FilteredFile(series_of(path), MEDIAN, None, range(6))
+    assert isinstance(filter_all(filtered)[-1], NotANumber)
+    assert filtered.missing == [2, 3, 4, 5]
+    filtered.series.nan = 7.0
+    filter_all(filtered)
+    assert not filtered.missing
+    assert filtered.results[2].request.source.samples[0][0, 0, 0] == 7
+
+
+def test_outputs_are_those_of_equal_steps_only(tmp_path: Path) -> None:
+    write_film(tmp_path / "film.ome.tif")
+    series = series_of(tmp_path / "film.ome.tif")
+    filtered = FilteredFile(series, MEDIAN, None, range(6))
+    assert filtered.is_of(series, (RunSettings(Step.create("median")),), None)
+    assert not filtered.is_of(series, (RunSettings(Step.create("median", {"size": 5})),), None)
+    assert not filtered.is_of(series, (*MEDIAN, *MEDIAN), None)
+    assert not filtered.is_of(replace(series), MEDIAN, None)
+
+
+@pytest.mark.smoke
+def test_filter_all_show_and_save(
+    qtbot: QtBot, window: MainWindow, cpu: FakeCpu, tmp_path: Path
+) -> None:
+    write_film(tmp_path / "film.ome.tif")
+    open_scan(qtbot, window, tmp_path / "film.ome.tif")
+    members, subject = window.files.members, window.session.volumes
+
+    def button(bar: Any, action: str) -> QToolButton:
+        return next(
+            each
+            for each in bar.findChildren(QToolButton)
+            if each.defaultAction() is window.actions_[action]
+        )
+
+    assert button(members.bar, "filterFile").isVisible()
+    cpu.requests.clear()
+    qtbot.mouseClick(button(members.channel_bar, "filterChannels"), Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: members.filtered is not None and not members.filtered.missing)
+    settle(qtbot, window)
+    assert len(cpu.requests) == CHANNELS * SHAPE[0]
+    assert subject.is_current(window.session.settings)
+    assert "2 volumes of film.ome.tif" in window.statusBar().currentMessage()
+
+    child(window, Slider, "channelStepSlider").setValue(1)
+    qtbot.waitUntil(lambda: subject.part.channel.name == "RFP")
+    assert subject.result is members.filtered.results[1]
+    assert subject.is_current(window.session.settings)
+    assert len(cpu.requests) == CHANNELS * SHAPE[0]
+    window.actions_["composite"].trigger()
+    qtbot.waitUntil(lambda: len(subject.view.look.filtered) == 1)
+    ((dapi, _),) = subject.view.look.of_output.beside
+    np.testing.assert_array_equal(dapi.voxels, members.filtered.results[0].scan.volumes[0].voxels)
+    ((raw, _),) = subject.view.look.beside
+    np.testing.assert_array_equal(raw.voxels, members.filtered.results[0].request.source.samples[0])
+
+    qtbot.mouseClick(button(members.bar, "filterFile"), Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not members.filtered.missing)
+    settle(qtbot, window)
+    assert len(cpu.requests) == TIMES * CHANNELS * SHAPE[0], "the first two are known"
+    press(qtbot, window, "Ctrl+Alt+S")
+    save_as(qtbot, window, tmp_path / "out.ome.tif")
+    settle(qtbot, window)
+    saved = read_volumes(tmp_path / "out.ome.tif")
+    assert [each.channel.name for each in saved] == ["DAPI", "RFP"] * TIMES
+    assert [each.among for each in saved] == [
+        each.among for each in read_volumes(tmp_path / "film.ome.tif")
+    ]
+    for volume, output in zip(saved, members.filtered.outputs(), strict=True):
+        np.testing.assert_array_equal(volume.voxels, output.voxels)
+
+    window.session.set_values(window.session.spec.id, {"size": 5})
+    assert members.result_of(*members.place[:2]) is None
+    press(qtbot, window, "Ctrl+Alt+S")  # filters again, and asks then
+    box = dialog(qtbot, window, QFileDialog)
+    assert len(cpu.requests) == 2 * TIMES * CHANNELS * SHAPE[0]
+    assert box.windowTitle() == "Save 6 Volumes"
+    box.reject()
+
+
+def test_outputs_of_a_file_behind_are_dropped_with_a_word(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    window.statusBar().messageChanged.connect(said.append)
+    members = window.files.members
+    for number, most in enumerate((10**9, 1)):
+        monkeypatch.setattr(scans, "MOST_BYTES", most)
+        write_film(tmp_path / f"film{number}.ome.tif")
+        open_scan(qtbot, window, tmp_path / f"film{number}.ome.tif")
+        settle(qtbot, window)
+        window.files.whole_file.filter_file()
+        qtbot.waitUntil(lambda: members.filtered is not None and not members.filtered.missing)
+        assert members.filtered.bytes >= 2 * TIMES * CHANNELS * 2 * np.prod(SHAPE)
+        open_scan(qtbot, window, write(tmp_path / f"T{number}.nii", voxels(9)))
+        settle(qtbot, window)
+        assert (members.filtered is None) is (most == 1)
+    assert any("outputs of all volumes of film1.ome.tif" in each for each in said)
