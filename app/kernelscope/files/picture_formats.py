@@ -110,7 +110,7 @@ class Writer:
         channel = found.channel if "channel" in self.beside else UNKNOWN_CHANNEL
         if exif and "channel" in self.beside:
             described = is_ome or found.channel != UNKNOWN_CHANNEL
-            is_big = tiff.is_big(image.planes.nbytes)
+            is_big = tiff.is_big(image.planes.nbytes * (2 if found.wide else 1))
             exif = b"" if is_big else tiff_exif.fitting(exif, described=described)
         packet = b""
         if "xmp" in self.beside:

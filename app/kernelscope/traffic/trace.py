@@ -88,11 +88,11 @@ class Array:
     space: MemorySpace
     bytes: int
     shape: tuple[Size, ...] = ()
-    """Of pictures: rows, columns and channels; of a padded copy rows, channels and columns. Else
-    empty."""
+    """(rows, columns, channels) of a picture, (rows, channels, columns) of a padded copy; empty for
+    other arrays."""
     item: Size = 1  # bytes of a sample; 1 if unknown
     origin: tuple[int, int] | None = None
-    """Of a padded copy: the row and the column of the copy at which the source begins."""
+    """Row and column of a padded copy at which the source begins; None for other arrays."""
 
 
 @dataclass(frozen=True, eq=False)

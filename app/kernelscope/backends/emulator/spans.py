@@ -250,7 +250,7 @@ def _padded_copy(
     values: NDArray[np.uint8],
     planned: Scratch,
 ) -> Located:
-    """Return a buffer with a padded copy of the source, whose cells are those of the picture."""
+    """Return the buffer of a padded copy of the source; cells have the places of the picture."""
     task, item, row = job.task, np.dtype(np.float32).itemsize, planned.row_bytes
     margin = planned.margin or 0
     columns = task.output_shape[1] + 2 * margin

@@ -47,7 +47,7 @@ _IN_NO_TOTAL = {
 
 @dataclass(frozen=True)
 class TimeLane:
-    """A row: a stage, what one device did of it, or one of its kernels."""
+    """A row: a stage, the share of one device in it, or one of its kernels."""
 
     name: str
     part: str

@@ -361,7 +361,7 @@ class Runs:
 
 
 def key_of(request: Request, options: RunOptions) -> Hashable:
-    """Return what decides the time of a request; repeats of kernels take time, and change none."""
+    """Return an equal value for requests that take the same time, whatever their repeats."""
     return request.at(replace(options, repeat=1)).cost_key
 
 

@@ -280,7 +280,7 @@ class LineEditor(QLineEdit):
         self.setPlaceholderText(hint)
 
     def value(self) -> Any:
-        """Return what is typed; that of a parameter raises `InvalidParameter`."""
+        """Return the value in the field; the field of a parameter raises `InvalidParameter`."""
         return self.text() if self._parameter is None else self._parameter.parse(self.text())
 
     def set_value(self, value: Any) -> None:

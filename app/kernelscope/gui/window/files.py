@@ -60,7 +60,7 @@ class Files(QObject):
         dialogs.reference_loaded.connect(self._set_reference)
         dialogs.announced.connect(show_status)
         self._awaited: tuple[object, Callable[[], Savable | None]] | None = None
-        """The input whose output is saved once it is computed, and what is saved of it."""
+        """The input whose output is saved once it is computed, and a function that returns it."""
         runner.finished.connect(lambda *_: QTimer.singleShot(0, self, self._save_finished))
         for ended in (runner.stopped, runner.failed):
             ended.connect(self._forget_save)
