@@ -214,8 +214,9 @@ class TestLost:
         place = data.index(b"JFIF\0") + 7
         assert data[place : place + 5] == b"\1\0\x64\0\x32"
         data[place] = unit
-        found = read_image(put("b.jpg", bytes(data))).metadata.resolution
-        assert found == (per_inch and pytest.approx((per_inch, per_inch / 2)))
+        found = read_image(put("b.jpg", bytes(data))).metadata
+        assert found.resolution == (per_inch and pytest.approx((per_inch, per_inch / 2)))
+        assert found.others == (() if per_inch else ("the shape of its pixels",))
 
     def test_a_ratio_is_no_resolution(self, put, tmp_path):
         data = write_image(picture(np.zeros((4, 6), np.uint8)), tmp_path / "a.png").read_bytes()
@@ -223,6 +224,12 @@ class TestLost:
             chunk = png_chunk(b"pHYs", struct.pack(">IIB", 5906, 5906, unit))
             image = read_image(put("b.png", data[:33] + chunk + data[33:]))
             assert (image.metadata.resolution is not None) == known
+
+    @pytest.mark.parametrize(("x", "names"), [(1, ()), (2, ("the shape of its pixels",))])
+    def test_the_ratio_of_a_tiff(self, tmp_path, x, names):
+        tags = {"metadata": None, "software": False, "resolution": (x, 1), "resolutionunit": 1}
+        tifffile.imwrite(tmp_path / "a.tif", np.zeros((4, 6), np.uint8), **tags)
+        assert read_image(tmp_path / "a.tif").metadata.others == names
 
     def test_of_a_tiff(self, tmp_path):
         tags = [(700, "B", 6, b"<xmp/>", True), (270, "s", 0, "seen", True)]

@@ -292,6 +292,10 @@ def test_a_mark_that_no_sample_has_changes_nothing(tmp_path: Path) -> None:
             with tifffile.TiffFile(made) as file:
                 assert (42113 in file.pages.first.tags) == stated
             assert ("marks of" in " ".join(record_of("b.tif", source).kept)) == stated
+        for path, kind in ((tmp_path / "a.tif", Kind.PICTURE), (stack, Kind.VOLUME)):
+            opened = open_tiff(path, kind)
+            assert opened.head.others == ("marks of samples without data",) * stated
+            opened.close()
 
 
 def test_replacements_must_fit_the_type(tmp_path: Path) -> None:

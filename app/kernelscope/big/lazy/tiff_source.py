@@ -276,7 +276,7 @@ def _picture(file: OpenedFile, tiff: Any, count: int) -> TiffSource:
         resolution=metadata.resolution,
         notices=tuple(notices),
         channels=(metadata.channel,),
-        others=tuple(contents_of(rest)),
+        others=(*contents_of(rest), *_marks(page)),
     )
     first = int(page.dataoffsets[0]) if page.is_contiguous else None
     inverts = meaning == WHITE_IS_ZERO
@@ -305,12 +305,16 @@ def _stack(file: OpenedFile, tiff: Any, number: int | None) -> TiffSource:
         stated,
         notices=tuple(notices),
         channels=(chosen.channel,),
-        others=others_of(file.handle, keyframe, chosen.description),
+        others=(*others_of(file.handle, keyframe, chosen.description), *_marks(keyframe)),
         microscope=chosen.description.microscope,
         interval=chosen.description.interval,
     )
     pages = list(_slices(file, series, chosen.index, meaning == WHITE_IS_ZERO))
     return TiffSource(file, pages, Kind.VOLUME, head)
+
+
+def _marks(page: Any) -> list[str]:
+    return ["marks of samples without data"] * (nodata_of(page) is not None)
 
 
 def _slices(file: OpenedFile, series: Any, index: int, inverts: bool) -> Iterator[_Page]:

@@ -34,7 +34,7 @@ _MAX_SEGMENTS = 2**16
 """Limit of the number of segments: files have some hundred at most, and each takes time."""
 
 _COMMENT, _APP0, _APP1, _APP2, _APP13, _APP14, _APP15 = 0xFE, 0xE0, 0xE1, 0xE2, 0xED, 0xEE, 0xEF
-_LOSSLESS, _LS = 0xC3, 0xF7
+_LS = 0xF7
 _MARKER = re.compile(rb"\xff[\x80-\xcf\xd8-\xfe]")
 """End of the data of a scan; restart markers may occur within them."""
 _ANY_MARKER = re.compile(rb"\xff[\x01-\xfe]")
@@ -74,7 +74,6 @@ class _Segments:
     height: int = 0
     channels: int = 0
     components: bytes = b""
-    scan: int = 0
     exif: bytes = b""
     xmp: bytes = b""
     resolution: tuple[float, float] | None = None
@@ -226,7 +225,6 @@ def _segments(data: bytes) -> _Segments:
         at += 2 + max(2, length)
     else:
         raise Unreadable("the JPEG data are damaged: there is no end of segments.")
-    found.scan = at
     return found
 
 

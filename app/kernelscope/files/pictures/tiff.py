@@ -271,6 +271,8 @@ def metadata_of(page: Any, handle: WatchedFile, description: Description | None 
     try:
         x, y = (top / bottom for top, bottom in (value(282), value(283)))
         resolution = resolution_of(x, y, 2 if unit is None else int(unit))
+        if resolution is None and x and y and x != y and not description.understood:
+            others.append("the shape of its pixels")
     except (TypeError, ValueError, ZeroDivisionError):  # It is missing or damaged.
         resolution = None
     if {"x", "y"} <= description.steps.keys():
