@@ -102,6 +102,7 @@ def show_markdown(view: QTextEdit, text: str) -> None:
     """Show Markdown, whose code Qt would not let follow the size of text."""
     view.setMarkdown(text)
     cursor = QTextCursor(view.document())
+    cursor.beginEditBlock()  # lays the page out once, not after each piece of code
     block = view.document().begin()
     while block.isValid():
         for part in [each.fragment() for each in cast(Iterable[Any], block)]:
@@ -113,6 +114,7 @@ def show_markdown(view: QTextEdit, text: str) -> None:
                 cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
                 cursor.setCharFormat(style)
         block = block.next()
+    cursor.endEditBlock()
 
 
 def app_icon() -> QIcon:

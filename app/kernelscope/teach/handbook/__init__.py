@@ -80,6 +80,7 @@ def title(name: str) -> str:
     return manual.title_of(manual.FOLDER / f"{name}.md")
 
 
+@functools.lru_cache(maxsize=256)
 def anchors(name: str) -> tuple[str, ...]:
     outside = re.sub(r"```.*?```", "", page(name, computed=False), flags=re.DOTALL)
     return tuple(manual.anchor_of(text) for text in re.findall(r"^#+ (.*)$", outside, re.MULTILINE))
