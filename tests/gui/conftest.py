@@ -98,7 +98,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def no_window_left(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test that leaves a window open, and close it: a dialog would block later tests."""
+    """Fail a test that leaves a window open, and delete all: a dialog would block later tests,
+    and closed windows take part in each change of the looks."""
     if "qapp" not in request.fixturenames:
         yield
         return
@@ -107,20 +108,22 @@ def no_window_left(request: pytest.FixtureRequest) -> Iterator[None]:
     # A closed window takes its dialogs along when Qt gets round to deleting it: now.
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     left = [each for each in _windows() if each not in before]
-    names = [f"{type(each).__name__} {each.windowTitle()!r}" for each in left]
+    names = [f"{type(each).__name__} {each.windowTitle()!r}" for each in left if each.isVisible()]
     for each in left:
         each.hide()
         each.deleteLater()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     if names:
         pytest.fail(f"windows left open: {names}")
 
 
 def _windows() -> list[QWidget]:
-    """Return the visible windows, except tips, which leave by themselves."""
+    """Return the windows, except menus and tips, which leave by themselves."""
+    passing = Qt.WindowType.ToolTip, Qt.WindowType.Popup
     return [
         each
         for each in QApplication.topLevelWidgets()
-        if isValid(each) and each.isVisible() and each.windowType() is not Qt.WindowType.ToolTip
+        if isValid(each) and each.windowType() not in passing
     ]
 
 

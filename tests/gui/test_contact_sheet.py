@@ -53,6 +53,7 @@ def real(qtbot: QtBot, tmp_path: Path, opens_slowly: None) -> Iterator[MainWindo
     window.session.subject.set_reference(Image.from_array(clean, "clean"))
     yield window
     window.close()
+    window.deleteLater()
 
 
 def _sheet(qtbot: QtBot, window: MainWindow) -> ContactSheet:
