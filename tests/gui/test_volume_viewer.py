@@ -90,6 +90,18 @@ def wheel(
     QApplication.sendEvent(view, event)
 
 
+def test_views_say_how_oblique_they_are(viewer: PairView) -> None:
+    """Their letters are those of the nearest directions."""
+    angle = np.radians(20)
+    affine = np.eye(4)
+    affine[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+    show_input(viewer, volume())
+    assert not any(view.note for view in viewer.input.views)
+    show_input(viewer, replace(volume(), affine=affine))
+    assert {view.note for view in viewer.input.views} == {"20° oblique"}
+    assert [view.letters for view in viewer.input.views] == ["APRL", "SIRL", "SIAP"]
+
+
 def test_a_single_slice_is_looked_at_as_a_picture(qtbot: QtBot, viewer: PairView) -> None:
     show_input(viewer, volume(), "Input: v")
     viewer.choose_plane(2)

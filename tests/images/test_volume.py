@@ -195,8 +195,16 @@ class TestOrientation:
         made = volume(affine=affine)
         assert made.orientation == "".join(nibabel.aff2axcodes(affine))
 
+    @pytest.mark.parametrize(("degrees", "expected"), [(0.9, ""), (12, ", 12° oblique")])
+    def test_how_oblique_it_is(self, degrees: float, expected: str) -> None:
+        """Letters are those of the nearest directions, which a turned head has not quite."""
+        angle = np.radians(degrees)
+        affine = np.eye(4)
+        affine[:2, :2] = [[-np.cos(angle), np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+        assert volume(affine=affine).describe().endswith(f", LAS{expected}")
+
     def test_unknown(self) -> None:
-        assert volume().orientation == ""
+        assert volume().orientation == volume().oblique == ""
 
     def test_describes_itself(self) -> None:
         made = volume(dtype=np.int16, title="a", spacing=(1.5, 1, 0.9375), affine=np.eye(4))

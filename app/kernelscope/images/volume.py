@@ -280,17 +280,27 @@ class Volume:
 
         Right, Left, Anterior, Posterior, Superior and Inferior of the patient.
         """
+        return "".join(("RAS" if cosine > 0 else "LPI")[row] for row, cosine in self._nearest)
+
+    @cached_property
+    def _nearest(self) -> list[tuple[int, float]]:
+        """The axis of the patient that is nearest to each of x, y and z, another one each, and the
+        cosine of the angle between them; empty if unknown."""
         if self.affine is None:
-            return ""
+            return []
         directions = self.affine[:3, :3] / np.linalg.norm(self.affine[:3, :3], axis=0)
-        # Each axis of the volume gets another axis of the patient, also where it is oblique.
         rows = max(permutations(range(3)), key=lambda p: sum(abs(directions[p, range(3)])))
-        return "".join(
-            ("RAS" if directions[row, axis] > 0 else "LPI")[row] for axis, row in enumerate(rows)
-        )
+        return [(row, float(directions[row, axis])) for axis, row in enumerate(rows)]
+
+    @cached_property
+    def oblique(self) -> str:
+        """How far the planes lie from those of the patient, ``12° oblique``; empty below 1°."""
+        least = min((abs(cosine) for _, cosine in self._nearest), default=1.0)
+        angle = math.degrees(math.acos(min(least, 1.0)))
+        return f"{angle:.0f}° oblique" if angle >= 1 else ""
 
     def describe(self) -> str:
-        """Return ``title, 157×189×130, 16 bit signed, 1×1×1.2 mm, RAS``, all x first.
+        """Return ``title, 157×189×130, 16 bit signed, 1×1×1.2 mm, RAS, 12° oblique``, all x first.
 
         Unknown facts are left out.
         """
@@ -301,7 +311,10 @@ class Volume:
             "float32": "32-bit float",
         }[self.voxels.dtype.name]
         steps = [self.steps[AXES[axis]] for axis in self.axes if AXES[axis] in self.steps]
-        facts = self.title, self.channel.name, self.size, kind, in_words(steps), self.orientation
+        facts = (
+            *(self.title, self.channel.name, self.size, kind, in_words(steps)),
+            *(self.orientation, self.oblique),
+        )
         return ", ".join(fact for fact in facts if fact)
 
     def with_voxels(

@@ -46,7 +46,12 @@ class Headline(QWidget):
         super().__init__()
         self.setObjectName("headline")
         set_help(self, "window#the-list-of-runs")
-        self._text = dressed(QLabel(self), "headlineText", "Time, rate and quality of the output")
+        self._text = dressed(
+            QLabel(self),
+            "headlineText",
+            "Time, rate and quality of the output",
+            tip="Quality: the PSNR, or its gain, of the whole picture or volume",
+        )
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         theme.set_role(self._text, "headline")
         self.badge = FreshnessBadge()

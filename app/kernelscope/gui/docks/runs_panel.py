@@ -160,8 +160,8 @@ _COLUMNS = {
     "Kernel speed-up": "Kernel time in the row of the baseline / kernel time in this row.\n",
     "Transfers": "Upload of the picture to the GPU (↑) and download of the result (↓).\n"
     "A picture stays on the card: runs after the first have no upload.",
-    "PSNR": "Of the output, with a reference",
-    "SSIM": "Of the output, with a reference",
+    "PSNR": "Of the whole output, all slices of a volume, with a reference",
+    "SSIM": "Of the whole output, all slices of a volume, with a reference",
     "Speed": "Pixels or voxels of the input by the total",
 }
 """The headings and their tooltips."""

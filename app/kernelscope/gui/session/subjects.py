@@ -560,7 +560,7 @@ class VolumeSubject(Subject[Scan, Volume]):
                 rows.append(of_slices(volumes, other, plane, index, shown, third, region, own))
             places = (f"{each.name.lower()} slice {position[each.axis] + 1}" for each in chosen)
             place = enumerated(list(places), "and") if part.flat_axis is None else ""
-            place = ", ".join(filter(None, (part.channel.name, place)))
+            place = ", ".join(filter(None, (part.channel.name, place, part.oblique)))
             caption = caption_of(result, judgement, place)
             return Figure(of_planes(rows), caption, unit, len(rows))
 

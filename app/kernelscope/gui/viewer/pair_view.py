@@ -454,7 +454,7 @@ class PairView(QWidget):
             if shows_output:
                 state = self._state(plane, content)
             note = values.note_of(self.view.look.projection, part, state, drawn=drawn)
-            canvas.note = ", ".join(filter(None, (note, canvas.note)))
+            canvas.note = ", ".join(filter(None, (self.volume.oblique, note, canvas.note)))
         canvas.show_layers(front, behind, self.view, self.names)
 
     def _plane(self, number: int | None) -> Plane | None:

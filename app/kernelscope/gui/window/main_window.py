@@ -239,10 +239,9 @@ class MainWindow(Frame):
         if subject.source is not None:
             subject.set_reference(subject.part)
 
-    @Action("clearReference", "C&lear Reference", need=commands.SOURCE)
+    @Action("clearReference", "C&lear Reference", need=commands.REFERENCE)
     def clear_reference(self) -> None:
-        if self.session.subject.source is not None:
-            self.session.subject.set_reference(None)
+        self.session.subject.set_reference(None)
 
     @Action("fit", "&Fit to Window", "Ctrl+0")
     def fit(self) -> None:
