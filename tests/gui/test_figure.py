@@ -294,6 +294,12 @@ def test_a_figure_is_laid_out_and_saved(qtbot: QtBot, loaded: MainWindow, tmp_pa
     assert not loaded.actions_["exportFigure"].isEnabled()
     run(qtbot, loaded)
     made = _dialog(qtbot, loaded)
+    made.caption.setFocus()
+    for name in ("copyButton", "saveButton", "closeButton"):
+        made.focusNextChild()
+        focused = made.focusWidget()
+        assert focused is not None
+        assert focused.objectName() == name, "the default button would be first"
     third = child(made, QComboBox, "figureThird")
     assert [third.itemText(k) for k in range(third.count())] == ["Nothing more", "Residual"]
     third.setCurrentIndex(1)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication, QComboBox, QDialog, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
@@ -32,7 +33,7 @@ from kernelscope.teach.lecture.page import (
     NumberOrigin,
 )
 from kernelscope.teach.lecture.pages import PAGES
-from kernelscope.teach.lecture.parts import WIDTH
+from kernelscope.teach.lecture.parts import HEIGHT, WIDTH, Board
 from tests.gui.helpers import wait_until
 from tests.patience import PATIENCE
 
@@ -274,9 +275,17 @@ def test_a_drawing_has_room_for_larger_letters(qtbot: QtBot) -> None:
     """Beside large text it became smaller: it scrolls where there is no room."""
     view = DrawingView()
     qtbot.addWidget(view)
-    least = []
+    widths = []
     for scale in (1.0, 1.25, 1.5):
         view.show_letters(scale)
-        least.append(view.minimumWidth())
-    assert least[0] < least[1] == WIDTH
-    assert least[2] == WIDTH * 1.5 / 1.25
+        widths.append(view.minimumWidth())
+    assert widths[0] < widths[1] == WIDTH
+    assert widths[2] == WIDTH * 1.5 / 1.25
+    whole, board = view.minimumHeight(), Board("a short one")
+    board.rectangle(0, 0, WIDTH, HEIGHT / 2, fill="#ff0000")
+    view.show_drawing(board)
+    least = view.minimumHeight()
+    assert 0.5 * whole < least < 0.6 * whole, "its lower half is empty"
+    view.resize(view.minimumSize())
+    drawn = view.grab().toImage()
+    assert drawn.pixelColor(400, least - 10) == QColor("#ff0000"), "the other has all of the room"

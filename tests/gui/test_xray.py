@@ -298,6 +298,8 @@ def test_two_levels_stand_side_by_side(qtbot: QtBot, window: XrayWindow) -> None
     assert [row[3::3] for row in rows if row[0] == "● global loads"] == [["432", "6,400"]]
     assert [row[3::3] for row in rows if row[0] == "■ shared loads"] == [["6,400", ""]]
     assert rows[-1][0] == "divergent branches"
+    qtbot.waitUntil(lambda: not table.horizontalScrollBar().isVisible())
+    assert table.horizontalHeader().length() <= table.viewport().width()
     slider = child(window, QSlider, "xraySlider")
     slider.setValue(slider.maximum() // 2)
     first, lines = child(window, QLabel, "xrayStep").text().splitlines()

@@ -50,7 +50,6 @@ from kernelscope.gui.widgets.form import (
     NumberEditor,
     Tick,
     Whole,
-    shrink,
 )
 from kernelscope.gui.widgets.masks import MaskEditor
 from kernelscope.gui.widgets.parts import (
@@ -384,7 +383,6 @@ class ParameterPanel(QScrollArea):
 
         self.filter_box = dressed(ChoiceBox(self), "filter", "Filter")
         self.filter_box.setMaxVisibleItems(30)
-        shrink(self.filter_box)
         self._fill_filters()
         self._summary = text_label("", "summary", parent=self)
 

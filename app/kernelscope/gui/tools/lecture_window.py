@@ -8,6 +8,7 @@ the values of the screen.
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -81,6 +82,11 @@ WAITING = "The picture of this page is being made…"
 
 _WIDEST = 820  # pixels of a drawing that the text beside it leaves on a screen of 1280
 
+_MARGIN = 4  # pixels around a drawing
+
+_LEAST = 0.75
+"""The share of its height to which a drawing becomes smaller in a low window before it scrolls."""
+
 _GROWN = 1.25
 """How much larger letters of a drawing can be while its lines keep apart."""
 
@@ -92,10 +98,10 @@ class DrawingView(QWidget):
         super().__init__(parent)
         self.setObjectName("lectureDrawing")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.show_letters(1.0)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.drawing: Drawing | None = None
         self._by_key = False
+        self.show_letters(1.0)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         # The page opens with the focus here, where a frame would only distract.
@@ -111,10 +117,21 @@ class DrawingView(QWidget):
     def show_letters(self, scale: float) -> None:
         """Be large enough for letters that are larger than usual, as all text of the window is."""
         self._letters = min(scale, _GROWN)
-        self.setMinimumSize(QSize(WIDTH, HEIGHT) * (scale / self._letters if scale > 1 else 0.48))
+        self._usual = QSizeF(WIDTH, HEIGHT) * (scale / self._letters if scale > 1 else 0.48)
+        self._take_room()
+
+    @property
+    def _drawn(self) -> float:
+        """The share of the height that is not empty: the rest would only be scrolled to."""
+        return min(self.drawing.bottom / HEIGHT, 1) if self.drawing is not None else 1
+
+    def _take_room(self) -> None:
+        height = _LEAST * self._drawn * self._usual.height() + 2 * _MARGIN
+        self.setMinimumSize(math.ceil(self._usual.width()), math.ceil(height))
 
     def show_drawing(self, drawing: Drawing | None) -> None:
         self.drawing = drawing
+        self._take_room()
         self.setAccessibleName(drawing.title if drawing is not None else WAITING)
         self.update()
 
@@ -122,7 +139,9 @@ class DrawingView(QWidget):
         painter = QPainter(self)
         palette = self.palette()
         if self.drawing is not None:
-            room = QRectF(self.rect()).adjusted(4, 4, -4, -4)
+            room = QRectF(self.rect()).adjusted(_MARGIN, _MARGIN, -_MARGIN, -_MARGIN)
+            needed = min(room.height() / self._drawn, self._usual.height())
+            room.setHeight(max(room.height(), needed))
             ink = palette.color(QPalette.ColorRole.Text)
             paint_drawing(painter, self.drawing, room, ink, self._letters)
         else:

@@ -246,8 +246,6 @@ class MemoryLadderWindow(ToolWindow):
         self._table = FigureTable(
             "memoryLadderTable", "Times and traffic of the levels, for each pixel of the output"
         )
-        height = self._table.fontMetrics().height()
-        self._table.verticalHeader().setDefaultSectionSize(round(1.5 * height))
         in_column(
             self._make_choice(),
             self._title,

@@ -310,7 +310,8 @@ class ListEditor(ChoiceBox):
         super().__init__(parent)
         self._values: list[Any] = []  # Qt would keep members of enumerations as plain texts
         self._text_of = text_of
-        shrink(self)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.setMinimumContentsLength(10)  # where there is no room for the whole texts
         self.offer(entries, value)
         self.currentIndexChanged.connect(self.changed)
 
@@ -418,11 +419,6 @@ def create_editor(parameter: Parameter, parent: QWidget) -> Editor:
     editor = _EDITORS[kind](parameter, parent)  # buttons for sizes have none for an estimate
     editor.setAccessibleDescription(parameter.help)
     return dressed(editor, parameter.name, parameter.label, tip=parameter.help)
-
-
-def shrink(combo: QComboBox) -> None:
-    combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-    combo.setMinimumContentsLength(10)
 
 
 def tell_of_refusals(box: WholeBox | NumberBox, changed: Callable[[], object]) -> None:

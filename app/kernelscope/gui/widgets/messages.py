@@ -159,7 +159,8 @@ def save_text(
 
 
 def close_box(dialog: QDialog) -> QDialogButtonBox:
-    box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+    # Without the parent, Tab would go to a default button first and pass over those before it.
+    box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, dialog)
     box.setObjectName("buttons")
     dressed(box.button(QDialogButtonBox.StandardButton.Close), "closeButton", "Close")
     box.rejected.connect(dialog.reject)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtWidgets import QDialog, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
 from kernelscope.base.errors import AppError
@@ -70,10 +70,27 @@ class FigureTable(QTableWidget):
         super().__init__(0, 0)
         dressed(self, name, accessible)
         self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 7)
+        self._space_rows()
         self.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
         self.setTabKeyNavigation(False)
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+
+    def _space_rows(self) -> None:
+        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 7)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.FontChange:
+            self._space_rows()
+
+    def minimumSizeHint(self) -> QSize:
+        """Return a width in which no column is cut."""
+        header, bar = self.horizontalHeader(), self.verticalScrollBar().sizeHint().width()
+        columns = sum(
+            max(self.sizeHintForColumn(number), header.sectionSizeHint(number))
+            for number in range(self.columnCount())
+        )
+        return QSize(columns + bar + 2 * self.frameWidth(), super().minimumSizeHint().height())
 
     def fill(
         self, head: Sequence[str], rows: Sequence[Sequence[str]], strong: Sequence[str] = ()
@@ -95,3 +112,4 @@ class FigureTable(QTableWidget):
                 if column:
                     item.setTextAlignment(RIGHT)
                 self.setItem(number, column, item)
+        self.updateGeometry()

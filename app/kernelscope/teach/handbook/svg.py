@@ -54,6 +54,7 @@ class Drawing:
     def __init__(self, title: str) -> None:
         self.title = title
         self.width = self.height = 0.0  # of the drawing so far
+        self.bottom = 0.0  # of its lowest part
         self._parts: list[str | _Text] = []
 
     def rectangle(
@@ -166,4 +167,5 @@ class Drawing:
     def _add(self, part: str | _Text, right: float, bottom: float) -> None:
         self._parts.append(part)
         self.width = max(self.width, right)
+        self.bottom = max(self.bottom, bottom)
         self.height = max(self.height, bottom)
