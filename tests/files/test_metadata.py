@@ -85,6 +85,30 @@ class TestKept:
             assert own[0x9003] == "2026:11:22 10:00:00"
             assert (own[0xA002], own[0xA003]) == (4, 2)
 
+    @pytest.mark.parametrize("target", [".png", ".jpg", ".webp", ".tif"])
+    @pytest.mark.parametrize("orientation", [1, 3, 6])
+    def test_exif_numbers_turn_with_the_picture(self, tmp_path, orientation, target):
+        """Sizes in either table, and the resolutions of the picture and of the sensor."""
+        data = PIL.Image.Exif()
+        data[0x0100], data[0x0101], data[0x0112] = 6, 4, orientation
+        data[0x011A], data[0x011B] = 300.0, 150.0
+        sensor = (PIL.TiffImagePlugin.IFDRational(each, 1) for each in (5000, 6000))
+        data[0x8769] = {0xA002: 6, 0xA003: 4, **dict(zip((0xA20E, 0xA20F), sensor, strict=True))}
+        pixels = PIL.Image.fromarray(np.zeros((4, 6, 3), np.uint8))
+        pixels.save(tmp_path / "a.webp", exif=data)
+        image = read_image(tmp_path / "a.webp")
+        with PIL.Image.open(write_image(image, tmp_path / f"b{target}")) as other:
+            found, order = other.getexif(), slice(None, None, -1 if orientation == 6 else 1)
+            own = found.get_ifd(0x8769)
+            assert [own[0xA002], own[0xA003]] == [6, 4][order]
+            assert [own[0xA20E], own[0xA20F]] == [5000, 6000][order]
+            if target != ".tif":  # which has them in tags of its own
+                assert [found[0x0100], found[0x0101]] == [6, 4][order]
+                assert [found[0x011A], found[0x011B]] == [300, 150][order]
+        assert read_image(tmp_path / f"b{target}").metadata.resolution == pytest.approx(
+            (300, 150)[order], rel=1e-4
+        )
+
     @pytest.mark.parametrize("orientation", range(1, 9))
     def test_the_resolution_turns_with_the_picture(self, tmp_path, orientation):
         image = read_image(saved_elsewhere(tmp_path / "a.png", held=exif(orientation)))

@@ -23,6 +23,7 @@ _logger = logging.getLogger(__name__)
 _PREFIX = b"Exif\0\0"
 _ORIENTATION, _X_RESOLUTION, _Y_RESOLUTION, _UNIT = 0x0112, 0x011A, 0x011B, 0x0128
 _EXIF_TABLE, _WIDTHS, _HEIGHTS = 0x8769, (0x0100, 0xA002), (0x0101, 0xA003)
+_ALONG_SIDES = ((_X_RESOLUTION, _Y_RESOLUTION), (0xA20E, 0xA20F))  # the second of the sensor
 _SHORT, _LONG, _RATIONAL = 3, 4, 5
 PER_INCH = {2: 1.0, 3: 2.54}
 """Factors to pixels per inch, by the number of the unit in TIFF and EXIF."""
@@ -101,7 +102,14 @@ def stamped(exif: bytes, width: int, height: int) -> bytes:
     order = _order(exif)
     stamped = bytearray(exif)
     numbers = {_ORIENTATION: 1, **dict.fromkeys(_WIDTHS, width), **dict.fromkeys(_HEIGHTS, height)}
-    for entry in _entries(exif):
+    entries = {entry.tag: entry for entry in _entries(exif)}
+    if valid_orientation(_numbers(exif).get(_ORIENTATION)) >= 5:
+        for pair in _ALONG_SIDES:
+            x, y = (entries.get(tag) for tag in pair)
+            if x and y and x.form == y.form == "II":
+                stamped[x.place : x.place + 8] = exif[y.place : y.place + 8]
+                stamped[y.place : y.place + 8] = exif[x.place : x.place + 8]
+    for entry in entries.values():
         number = numbers.get(entry.tag)
         if (
             number is not None
