@@ -287,6 +287,9 @@ class TestOme:
         assert header.get_zooms()[3] != 1.5, "channels and times are one axis"
         assert header.get_xyzt_units()[1] == "unknown"
         assert "the time step" in record_of("c.nii", *volumes).lost
+        scans = [Scan((each,)) for each in volumes]
+        assert "the time step" in record_of("c.nii", *scans).lost
+        assert "the time step" in record_of("b.nii", *scans[::2]).kept
 
     def test_every_image_of_a_file_has_its_own_description(self, tmp_path: Path):
         path = tmp_path / "a.ome.tif"
@@ -299,6 +302,13 @@ class TestOme:
         assert [each.interval for each in volumes] == [None, 1.5, None]
         assert [each.stated for each in volumes] == ["", "", "yx"]
         assert [each.others for each in volumes] == [(), (), ()]
+        named = [replace(each, channel=Channel(f"C{n}")) for n, each in enumerate(volumes)]
+        for name in ("b.tif", "b.ome.tif"):
+            made = read_volumes(write_volumes(named, tmp_path / name))
+            found = {each.channel for each in made}, {each.stated for each in made}
+            assert found == ({Channel("C0")}, {""}), "a file has one description"
+            lost = ("channel name", "the time step", "the distance of voxels")
+            assert set(record_of(name, *named).lost) == set(lost)
         source = open_tiff(path, Kind.VOLUME, 2)
         assert (source.head.interval, source.head.others) == (1.5, ())
         source.close()

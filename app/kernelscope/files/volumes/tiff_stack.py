@@ -130,7 +130,7 @@ def encode(volumes: Sequence[Volume]) -> bytes:
 
     Those of microscopes are hyperstacks of ImageJ, where it has their type and size.
     """
-    first, channels = volumes[0], _channels(volumes)
+    first, channels = volumes[0], channels_of(volumes)
     stored, axes = [_stored(each) for each in volumes], axes_of(volumes)
     is_known = stored[0].dtype in IMAGEJ_TYPES and not is_big(sum(each.nbytes for each in stored))
     if first.microscope and is_known:
@@ -151,7 +151,7 @@ def encode_ome(volumes: Sequence[Volume]) -> bytes:
     if stored[0].dtype.itemsize == 8 and stored[0].dtype.kind != "f":  # it has no such type
         stored = [each.restored(each.voxels, each.nodata) for each in volumes]
     first = volumes[0]
-    described = ome(first.steps, np.stack(stored), *_channels(volumes), interval=first.interval)
+    described = ome(first.steps, np.stack(stored), *channels_of(volumes), interval=first.interval)
     nodata = first.nodata
     return _encoded(stored, axes_of(volumes), described, is_ome=True, nodata=nodata)
 
@@ -180,7 +180,7 @@ def axes_of(volumes: Sequence[Volume]) -> tuple[Among, ...]:
     return (Among("T", 0, len(volumes)),)
 
 
-def _channels(volumes: Sequence[Volume]) -> list[Channel]:
+def channels_of(volumes: Sequence[Volume]) -> list[Channel]:
     """Return the channels in the order of their axis; the only one if there is none."""
     places = [next((axis for axis in each.among if axis.letter == "C"), None) for each in volumes]
     if len(volumes) == 1 or None in places:

@@ -125,20 +125,24 @@ def _record_of_volume(volume: Volume, path: Path, beside: Sequence[Volume] = ())
     `beside`: all volumes of the file, if there are several.
     """
     writer = _writer(path)
+    together = beside or [volume]
+    first = together[0]  # a file has one description of all its volumes
+    named = writer.channel and volume.channel in tiff_stack.channels_of(together)
+    timed = first.interval == volume.interval and writer.keeps_interval(together)
     dtype = volume.unscaled.dtype
     kinds = SLICE_WRITERS[writer.slices].dtypes if writer.slices else DTYPES
     floats = dtype.kind == "f" and np.dtype(np.float32) in kinds
     held = volume.missing is None or (volume.nodata is not None and can_hold(dtype, volume.nodata))
     fits = not writer.slices or dtype in kinds
-    marks = floats or (writer.marks and held and fits)
+    marks = floats or (writer.marks and held and fits and first.nodata == volume.nodata)
     facts = (
         *((loss, True, False) for loss in writer.losses(volume)),
         (f"voxels of type {dtype}", dtype.kind in "iu" and dtype.itemsize == 8, writer.wide),
-        ("the distance of voxels", volume.stated, writer.spacing),
-        ("channel name", volume.channel.name, writer.channel),
-        ("channel colour", volume.channel.colour, writer.channel),
-        ("further OME metadata", volume.channel.facts, writer.facts),
-        (TIME_STEP, volume.interval, writer.keeps_interval(beside or [volume])),
+        ("the distance of voxels", volume.stated, writer.spacing and first.steps == volume.steps),
+        ("channel name", volume.channel.name, named),
+        ("channel colour", volume.channel.colour, named),
+        ("further OME metadata", volume.channel.facts, named and writer.facts),
+        (TIME_STEP, volume.interval, timed),
         ("orientation", volume.affine is not None, writer.place),
         ("position", volume.affine is not None, writer.place),
         ("the NIfTI header", isinstance(volume.header, nifti.NiftiHeader), writer.place),
@@ -180,14 +184,19 @@ def record_of(path: str | Path, *results: Source | Volume) -> Record:
 
     A result has the properties of its source, and the notices of reading it.
     """
-    volumes = [each for each in results if isinstance(each, Volume)]
-    return joined([_record(Path(path), each, volumes) for each in results])
+    path, volumes = Path(path), [volume for each in results for volume in _volumes(each)]
+    # Components of one scan are written to a file each.
+    beside = volumes if len(results) > 1 else []
+    pictures = [each for each in results if isinstance(each, Image)]
+    return joined(
+        [
+            *(record_of_image(each, path) for each in pictures),
+            *(_record_of_volume(each, path, beside) for each in volumes),
+        ]
+    )
 
 
-def _record(path: Path, result: Source | Volume, beside: Sequence[Volume]) -> Record:
-    if isinstance(result, Image):
-        return record_of_image(result, path)
+def _volumes(result: Source | Volume) -> tuple[Volume, ...]:
     if isinstance(result, Volume):
-        return _record_of_volume(result, path, beside)
-    assert isinstance(result, Scan)
-    return joined([_record_of_volume(each, path) for each in result.volumes])
+        return (result,)
+    return result.volumes if isinstance(result, Scan) else ()
