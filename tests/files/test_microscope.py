@@ -256,6 +256,19 @@ class TestOme:
         lost = record_of("b.ome.tif", read_volume(path)).lost
         assert lost == ("the time step", "further OME metadata")
 
+    @pytest.mark.parametrize(
+        ("metadata", "lost"),
+        [
+            ({"Name": "Image0"}, ()),
+            ({"Name": "well A3"}, ("further OME metadata",)),
+            ({"SignificantBits": 16}, ()),
+            ({"SignificantBits": 12}, ("its significant bits",)),
+        ],
+    )
+    def test_names_and_bits(self, tmp_path: Path, metadata: dict[str, Any], lost: tuple[str, ...]):
+        volume = read_volume(ome(tmp_path / "a.ome.tif", STACK, "ZYX", **metadata))
+        assert record_of("b.ome.tif", volume).lost == lost
+
     def test_time_steps_and_wavelengths_are_kept(self, tmp_path: Path):
         path = ome(
             tmp_path / "a.ome.tif",
@@ -392,6 +405,39 @@ class TestImageJ:
             "labels of slices",
             "display ranges",
         )
+
+    @pytest.mark.parametrize(
+        ("unit", "seconds"),
+        [("sec", 2), ("ms", 0.002), ("min", 120), ("hour", 7200), ("turn", None)],
+    )
+    def test_the_time_step_has_a_unit(self, tmp_path: Path, unit: str, seconds: float | None):
+        array = np.stack([STACK, STACK + 1])
+        path = imagej(tmp_path / "a.tif", array, axes="TZYX", unit="um", finterval=2, tunit=unit)
+        volumes = read_volumes(path)
+        assert volumes[0].interval == seconds
+        assert record_of("b.tif", *volumes).lost == (() if seconds else ("the time step",))
+
+    @pytest.mark.parametrize(
+        ("key", "value", "name"),
+        [
+            ("cf", 0, "the calibration of values"),
+            ("vunit", "OD", "the calibration of values"),
+            ("yorigin", 3, "the origin"),
+            ("info", "seen", "ImageJ's notes"),
+        ],
+    )
+    def test_properties_that_are_left_out_are_named(
+        self, tmp_path: Path, key: str, value: object, name: str
+    ):
+        path = imagej(tmp_path / "a.tif", STACK, axes="ZYX", unit="um", **{key: value})
+        data = path.read_bytes()
+        text = f"ImageJ=1.11a\n{key}={value}\n".encode()  # tifffile writes those it knows only
+        place = data.index(b"ImageJ=")
+        length = data.index(b"\0", place) - place
+        rest = data[place + len(b"ImageJ=1.11a\n") : place + length]
+        new = (text + rest)[: length + 63].ljust(length, b"\0")
+        path.write_bytes(data[:place] + new + data[place + len(new) :])
+        assert read_volume(path).others == (name,)
 
     @pytest.mark.parametrize("stated", [{"fps": 25}, {"fps": 25, "finterval": 0}])
     def test_a_rate_without_a_time_step_is_lost_with_a_word(

@@ -54,13 +54,17 @@ _CHANNEL_FACTS = (
     "PockelCellSetting",
 )
 _SECONDS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_IMAGEJ_SECONDS = {**_SECONDS, "sec": 1.0, "msec": 1e-3, "us": 1e-6, "hour": 3600.0, "day": 86400.0}
+_USUAL_NAME = re.compile(r"(image|series)?[ :#_-]*\d*", re.IGNORECASE)  # of an image of OME
 _OWN = "kernelscope"  # the line of ImageJ's properties with our own, as JSON
 IMAGEJ_TYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))
 _IMAGEJ_OTHERS = {
     "labels of slices": ("Labels",),
     "display ranges": ("Ranges", "min", "max"),
     "overlays": ("Overlays", "ROI"),
-    "ImageJ's notes": ("Info", "Properties"),
+    "ImageJ's notes": ("Info", "Properties", "info"),
+    "the calibration of values": ("cf", "vunit"),
+    "the origin": ("xorigin", "yorigin", "zorigin"),
 }
 
 
@@ -292,7 +296,11 @@ def _of_ome(root: Any, number: int) -> Description:
     )
     known = _CHANNEL_KEPT.union(_CHANNEL_FACTS)
     further = names - _OME_KEPT or any(set(each.attrib) - known for each in found)
+    further = further or any(not _USUAL_NAME.fullmatch(each.get("Name", "")) for each in root)
     others = ("further OME metadata",) if further else ()
+    bits = re.search(r"\d+", pixels.get("Type", ""))
+    if bits and 0 < _whole(pixels.get("SignificantBits")) < int(bits[0]):
+        others = ("its significant bits", *others)
     seconds = _SECONDS.get(pixels.get("TimeIncrementUnit", "s").replace("μ", "µ"))
     interval = _interval(pixels.get("TimeIncrement"), seconds)
     if interval is None and "TimeIncrement" in pixels.attrib:
@@ -333,7 +341,7 @@ def _ome_colour(text: str | None) -> str:
 def _of_imagej(found: Mapping[str, Any], tags: Any) -> Description:
     if own := _json(found.get(_OWN)):
         return _ours(own)
-    interval = _interval(found.get("finterval"), 1.0)
+    interval = _interval(found.get("finterval"), _IMAGEJ_SECONDS.get(found.get("tunit", "sec")))
     unit = found.get("unit")
     factor = millimetres(unit)
     if factor is None and unit is None:
