@@ -42,12 +42,17 @@ def _tasks(spec: FilterSpec) -> Iterator[tuple[Level, CudaTask]]:
         yield level, CudaTask(shape, output, dtype, parameters, border, level.id)
 
 
-def plans(spec: FilterSpec) -> Iterator[tuple[Level, CudaPlan]]:
-    """Yield (level, plan) for the filter's test cases at every level, type and border."""
-    for level, task in _tasks(spec):
-        with tuned_at_any_size():  # others are launches of another level
-            plan = CudaPlan.of(spec.implementation(Cuda).plan(task))
-        yield level, plan
+def plans(spec: FilterSpec) -> Sequence[tuple[Level, CudaPlan]]:
+    """Return (level, plan) for the filter's test cases at every level, type and border."""
+    return _plans(spec.id)
+
+
+@functools.lru_cache(maxsize=1)  # those of all filters would fill the memory
+def _plans(filter_id: str) -> Sequence[tuple[Level, CudaPlan]]:
+    spec = filters.get(filter_id)
+    plan = spec.implementation(Cuda).plan
+    with tuned_at_any_size():  # others are launches of another level
+        return [(level, CudaPlan.of(plan(task))) for level, task in _tasks(spec)]
 
 
 def launches(spec: FilterSpec) -> Iterator[tuple[Level, Launch]]:
