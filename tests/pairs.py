@@ -1,10 +1,11 @@
-"""Covering arrays: a few rows of a product of axes, with every pair of values of two axes."""
+"""Covering arrays, a few rows of a product of axes with every pair of values of two axes; loops."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -84,3 +85,30 @@ def in_turn(*axes: Sequence[Any], every: int) -> list[Any]:
         )
         for row in itertools.product(*(range(len(axis)) for axis in axes))
     ]
+
+
+def together(names: str | Sequence[str], values: Iterable[Any]) -> Callable[..., Any]:
+    """Have one item go through the parameters of a test, where `pytest.mark.parametrize` has many.
+
+    An item takes 5 ms: this is for checks that take less, and change no fixture.
+    """
+    keys = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    rows = list(values)
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def loop(*self: Any, **fixtures: Any) -> None:
+            for row in rows:
+                own = dict(zip(keys, row if len(keys) > 1 else (row,), strict=True))
+                try:
+                    test(*self, **own, **fixtures)
+                except BaseException as error:
+                    error.add_note(f"with {own}")
+                    raise
+
+        taken = inspect.signature(test)
+        left = [each for name, each in taken.parameters.items() if name not in keys]
+        loop.__signature__ = taken.replace(parameters=left)  # type: ignore[attr-defined]
+        return loop
+
+    return decorate

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kernelscope.base.durations import about, duration
+from tests.pairs import together
 
 
-@pytest.mark.parametrize(
+@together(
     ("seconds", "text"),
     [
         (1234.4, "1,234 s"),
@@ -26,7 +25,7 @@ def test_a_time_has_three_digits(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
-@pytest.mark.parametrize(
+@together(
     ("seconds", "text"),
     [
         (7000.0, "1.9 h"),

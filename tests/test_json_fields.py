@@ -15,6 +15,7 @@ import pytest
 from kernelscope.base import json_fields
 from kernelscope.base.json_fields import InvalidJson, Size, _unique, parse, read
 from kernelscope.schema.blocks import read_block
+from tests.pairs import together
 
 
 def refusal(text: str) -> str:
@@ -108,7 +109,7 @@ def test_a_record_is_read_by_the_types_of_its_fields() -> None:
     assert parse(text, "f").record(_Record, left=None) == dataclasses.replace(record, left=None)
 
 
-@pytest.mark.parametrize(
+@together(
     ("old", "new", "place"),
     [
         ('"round"', '"square"', "kind"),

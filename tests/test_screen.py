@@ -18,6 +18,7 @@ import pytest
 
 from kernelscope.base import screen
 from kernelscope.base.errors import AppError
+from tests.pairs import together
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked")
@@ -94,7 +95,7 @@ def test_screens_that_are_not_there(missing: set[str], monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("platform", ["xcb", "wayland", "magic", "wayland;xcb"])
+@together("platform", ["xcb", "wayland", "magic", "wayland;xcb"])
 def test_no_core_dump(platform: str) -> None:
     """Qt itself ends the process with SIGABRT here, whether libraries or a screen are missing."""
     environment = {k: v for k, v in os.environ.items() if "DISPLAY" not in k}

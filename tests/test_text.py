@@ -8,9 +8,10 @@ import pytest
 from kernelscope.base.errors import LossyFormat
 from kernelscope.base.text import enumerated, one_line, printable
 from kernelscope.files import check_write
+from tests.pairs import together
 
 
-@pytest.mark.parametrize(
+@together(
     ("words", "text"),
     [([], ""), (["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")],
 )

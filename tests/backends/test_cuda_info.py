@@ -11,6 +11,7 @@ import pytest
 
 from kernelscope.backends.cuda import info
 from kernelscope.engine.backend import Fact
+from tests.pairs import together
 
 H100 = {
     "MULTIPROCESSOR_COUNT": 132,
@@ -91,7 +92,7 @@ def test_what_the_driver_does_not_tell_is_left_out(cuda: Any) -> None:
     assert not names & {"Managed memory", "Copy engines", "Block size", "Texture, 2D"}
 
 
-@pytest.mark.parametrize(
+@together(
     ("capability", "name", "each"),
     [
         ((7, 0), "older than Turing", None),

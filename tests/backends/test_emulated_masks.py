@@ -30,7 +30,7 @@ from tests.backends.emulated import needs_compiler
 from tests.backends.test_kernel_bounds import compare_mask
 from tests.filters.test_exactness import BOUNDS, masks, pictures, rounded
 from tests.oracle import windows
-from tests.pairs import in_turn
+from tests.pairs import in_turn, together
 
 pytestmark = pytest.mark.slow
 
@@ -268,7 +268,7 @@ def test_the_tensor_cores_are_for_pictures_that_were_timed() -> None:
     assert not products_pay(plain_task(4096, np.dtype(np.uint16)))
 
 
-@pytest.mark.parametrize(
+@together(
     ("size", "rows", "wanted"),
     [
         (3, 3, [8, 16, 32, 32, 32]),

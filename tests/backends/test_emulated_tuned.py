@@ -26,11 +26,12 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import planned
 from kernelscope.schema.levels import SERIAL, TUNED
 from tests.backends.emulated import needs_compiler
-from tests.backends.quick_compiler import quick_compiler
+from tests.backends.quick_compiler import QuickCompiler
 from tests.contract.test_volumes import assert_close, make, run
 from tests.filters import test_median, test_sliding_dct
-from tests.pairs import in_turn
+from tests.pairs import in_turn, together
 
+OPTIMISED = True
 pytestmark = pytest.mark.slow
 
 
@@ -48,14 +49,14 @@ def test_tuned_has_the_bytes_of_the_processor(sigma: float, channels: int) -> No
         collaborative.SPEC.id,
         collaborative.SPEC.validate({"sigma": sigma, "setting": "fast"}),
     )
-    cpu, emulator = CpuBackend(threads=1), EmulatorBackend(quick_compiler(), threads=1)
+    cpu, emulator = CpuBackend(threads=1), EmulatorBackend(QuickCompiler.find(), threads=1)
     wanted = cpu.run(request, cpu.levels(collaborative.SPEC)[-1], RunContext()).planes
     np.testing.assert_array_equal(emulator.run(request, TUNED, RunContext()).planes, wanted)
     cpu.close()
     emulator.close()
 
 
-@pytest.mark.parametrize(
+@together(
     ("dtype", "sigma", "kernel"),
     [
         (np.uint8, 8.0, "tuned"),
@@ -266,7 +267,7 @@ def test_every_frequency_has_its_own_sigma(channels: int, dtype: Any, border: Bo
         wanted = np.clip(np.rint(wanted), 0, 255).astype(np.uint8)
     request = Request.create(Image.from_array(source), "sliding_dct", values, border=border)
     request = replace(request, noise=model)
-    for backend in (CpuBackend(threads=1), EmulatorBackend(quick_compiler(), threads=1)):
+    for backend in (CpuBackend(threads=1), EmulatorBackend(QuickCompiler.find(), threads=1)):
         for level in backend.levels(sliding_dct.SPEC):
             made = backend.run(request, level, RunContext())
             np.testing.assert_array_equal(made.planes, wanted, err_msg=level.id)

@@ -18,6 +18,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import Launch
 from tests.backends.fake_card import FakeStaging
 from tests.backends.weighted_rows import ROOMY, HandedRows, Session, WeightedRows, expected, picture
+from tests.pairs import together
 
 TIGHT, TIGHTER = 0.55, 0.35
 """Less memory than the whole image needs: see `ROOMY`."""
@@ -39,8 +40,8 @@ GEOMETRIES = [
 ]
 
 
-@pytest.mark.parametrize("room", [ROOMY, TIGHT, TIGHTER])
-@pytest.mark.parametrize(("shape", "border", "radius", "whole"), GEOMETRIES)
+@together("room", [ROOMY, TIGHT, TIGHTER])
+@together(("shape", "border", "radius", "whole"), [each.values for each in GEOMETRIES])
 def test_strips_have_their_own_source_rows_and_scratch(
     shape: tuple[int, ...], border: Border, radius: int, whole: bool, room: float
 ) -> None:
@@ -60,9 +61,9 @@ def test_a_kernel_may_read_and_write_host_memory(room: float) -> None:
     assert not mapped.keys() & session.card.cuda.live.keys()
 
 
-@pytest.mark.parametrize("room", [ROOMY, TIGHT])
-@pytest.mark.parametrize(("steps", "at_once"), [(0, None), (5, None), (7, 2), (40, 1)])
-@pytest.mark.parametrize("pace", [1e-7, 3e-4, 0.1])
+@together("room", [ROOMY, TIGHT])
+@together(("steps", "at_once"), [(0, None), (5, None), (7, 2), (40, 1)])
+@together("pace", [1e-7, 3e-4, 0.1])
 def test_every_row_gets_every_step_once_in_order_and_progress_never_falls(
     pace: float, steps: int, at_once: int | None, room: float
 ) -> None:
@@ -97,7 +98,7 @@ def test_a_step_in_front_of_the_filter(room: float) -> None:
     session.assert_nothing_leaked()
 
 
-@pytest.mark.parametrize("room", [ROOMY, TIGHT, TIGHTER, 0.01])
+@together("room", [ROOMY, TIGHT, TIGHTER, 0.01])
 def test_nothing_leaks_and_nothing_is_freed_twice(room: float) -> None:
     rows = WeightedRows(BANDS, steps=5)
     session, source = Session(rows, room=room), picture(BANDS)
@@ -113,8 +114,8 @@ def test_nothing_leaks_and_nothing_is_freed_twice(room: float) -> None:
     session.assert_nothing_leaked()
 
 
-@pytest.mark.parametrize("room", [ROOMY, TIGHT])
-@pytest.mark.parametrize("refused", range(5))
+@together("room", [ROOMY, TIGHT])
+@together("refused", range(5))
 def test_an_allocation_that_fails_once_costs_nothing_but_time(refused: int, room: float) -> None:
     """Other programs took the memory for source, result, scratch or the cache's buffer."""
     rows = WeightedRows(BANDS)
@@ -125,8 +126,8 @@ def test_an_allocation_that_fails_once_costs_nothing_but_time(refused: int, room
     session.assert_nothing_leaked()
 
 
-@pytest.mark.parametrize("room", [ROOMY, TIGHT])
-@pytest.mark.parametrize("refused", range(5))
+@together("room", [ROOMY, TIGHT])
+@together("refused", range(5))
 def test_out_of_memory_leaves_nothing_behind(refused: int, room: float) -> None:
     rows = WeightedRows(BANDS)
     session = Session(rows, room=room, refused=range(refused, 1000))
@@ -327,8 +328,8 @@ def test_stages_say_when_they_were() -> None:
     assert starts["kernel"] < starts["free"] < starts["download"]
 
 
-@pytest.mark.parametrize("room", [ROOMY, TIGHT])
-@pytest.mark.parametrize("repeat", [1, 3])
+@together("room", [ROOMY, TIGHT])
+@together("repeat", [1, 3])
 def test_each_kernel_of_a_plan_is_timed(repeat: int, room: float) -> None:
     rows = WeightedRows(BANDS, steps=5, pace=1e-5)
     session = Session(rows, room=room)
@@ -344,9 +345,9 @@ def test_each_kernel_of_a_plan_is_timed(repeat: int, room: float) -> None:
     assert len(stage.repeats) == (repeat if repeat > 1 else 0)
 
 
-@pytest.mark.parametrize("room", [ROOMY, 0.7])
-@pytest.mark.parametrize("repeat", [1, 3])
-@pytest.mark.parametrize("steps", [1, 3])
+@together("room", [ROOMY, 0.7])
+@together("repeat", [1, 3])
+@together("steps", [1, 3])
 def test_the_host_hands_parts_over_and_that_is_timed_without_the_warm_up(
     steps: int, repeat: int, room: float
 ) -> None:

@@ -33,6 +33,7 @@ from tests.filters.test_exactness import (
     white_of,
 )
 from tests.oracle import windows
+from tests.pairs import together
 
 pytestmark = [needs_compiler, pytest.mark.slow]
 
@@ -130,8 +131,8 @@ def test_sums_of_dot_products_do_not_leave_the_bits_of_a_float() -> None:
     check_mask(mask, np.full((16, 24, 1), 200, np.uint8), "tuned")
 
 
-@pytest.mark.parametrize("side", [-1, 0, 1], ids=["below", "at", "above"])
-@pytest.mark.parametrize("sign", [1, -1])
+@together("side", [-1, 0, 1])
+@together("sign", [1, -1])
 def test_dot_products_on_both_sides_of_their_bound(side: int, sign: int) -> None:
     """Sums of 2**22 take 13 x 13 bytes of weights; white pictures have no larger ones."""
     weights = np.full(169, (2**22 // 255 + side) // 169)
@@ -292,8 +293,8 @@ def columns_of(size: int) -> Iterator[NDArray[np.uint8]]:
     yield random.integers(0, 256, (size + 8, 8)).astype(np.uint8)
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("leaving", [0, 8])
+@together("size", SIZES)
+@together("leaving", [0, 8])
 def test_columns_of_bytes_share_words_without_carries(size: int, leaving: int) -> None:
     """Two columns a word, at most `size` white cells each; sums of columns are signed ones."""
     for rows in columns_of(size):
@@ -334,9 +335,9 @@ def test_sums_of_squared_differences_beyond_53_bits(blocks: int) -> None:
 # The largest magnitude -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("blocks", [1, 3])
-@pytest.mark.parametrize("odd_one", [3.4028235e38, -3.4028235e38, np.inf, -np.inf, np.nan, -np.nan])
-@pytest.mark.parametrize("place", [0, 15, 16, 500, 996])
+@together("blocks", [1, 3])
+@together("odd_one", [3.4028235e38, -3.4028235e38, np.inf, -np.inf, np.nan, -np.nan])
+@together("place", [0, 15, 16, 500, 996])
 def test_the_largest_magnitude_wherever_it_is(odd_one: float, place: int, blocks: int) -> None:
     library = emulated.build("largest", "largest", (("THREADS", "16"),))
     numbers = np.random.default_rng(1).normal(0, 1e37, 997).astype(np.float32)
@@ -360,11 +361,11 @@ extern "C" float result(float value, float sigma, float candidates)
 """
 
 
-@pytest.mark.parametrize(
+@together(
     ("value", "sigma", "rest"),
     [(7, 5, 0), (239, 169, 0), (1393, 985, 0), (3, 2, 1), (577, 408, 1), (0, 1, 0)],
 )
-@pytest.mark.parametrize("scale", [1e-18, 2.0**-20, 1, 2.0**20, 1e12])
+@together("scale", [1e-18, 2.0**-20, 1, 2.0**20, 1e12])
 def test_rician_bias_next_to_what_it_leaves(
     value: int, sigma: int, rest: int, scale: float
 ) -> None:

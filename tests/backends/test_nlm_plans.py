@@ -12,6 +12,7 @@ from kernelscope.filters.nlm import SPEC
 from kernelscope.filters.nlm.cuda import PART
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask
+from tests.pairs import together
 
 PLAIN = ("global", "constant", "texture", "host-partitions", "shared")
 
@@ -68,8 +69,8 @@ def test_only_padding_depends_on_the_border() -> None:
     assert [border for border, flag in inside.items() if flag] == [Border.REDUCE]
 
 
-@pytest.mark.parametrize("block", [(8, 8), (16, 16), (32, 32)])
-@pytest.mark.parametrize("level", PLAIN)
+@together("block", [(8, 8), (16, 16), (32, 32)])
+@together("level", PLAIN)
 def test_a_block_that_is_asked_for(level: str, block: tuple[int, int]) -> None:
     radius, patch = 4, 5
     for launch in plan(level, block=block, search_radius=radius, patch=patch).launches:
@@ -82,8 +83,8 @@ def test_a_block_that_is_asked_for(level: str, block: tuple[int, int]) -> None:
     assert [one.block for one in tuned.launches] == [one.block for one in usual.launches]
 
 
-@pytest.mark.parametrize("colours", [1, 3])
-@pytest.mark.parametrize("search", ["window", "image"])
+@together("colours", [1, 3])
+@together("search", ["window", "image"])
 def test_the_host_hands_over_every_candidate_with_its_patch(search: str, colours: int) -> None:
     shape, patch, radius = (70, 90, colours), 5, 3
     made = plan("host-partitions", shape, search=search, patch=patch, search_radius=radius)

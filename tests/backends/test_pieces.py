@@ -9,6 +9,7 @@ import pytest
 
 from kernelscope.backends.cuda.device_run import LAUNCH_SECONDS, Pacer, Piece
 from kernelscope.schema.launch import Launch
+from tests.pairs import together
 
 Pace = Callable[[int], float]
 
@@ -24,13 +25,9 @@ def pieces(pace: Pace, rows: int, steps: int, tile: int, at_once: int | None = N
     return found
 
 
-@pytest.mark.parametrize("at_once", [None, 1, 3])
-@pytest.mark.parametrize(
-    ("rows", "steps", "tile"), [(1, 0, 8), (701, 0, 32), (509, 40, 4), (8, 21, 32)]
-)
-@pytest.mark.parametrize(
-    "pace", [lambda units: 1e-7 * units, lambda units: 1e-4 * units, lambda units: 0.2]
-)
+@together("at_once", [None, 1, 3])
+@together(("rows", "steps", "tile"), [(1, 0, 8), (701, 0, 32), (509, 40, 4), (8, 21, 32)])
+@together("pace", [lambda units: 1e-7 * units, lambda units: 1e-4 * units, lambda units: 0.2])
 def test_every_row_has_every_step_once_and_in_order(
     pace: Pace, rows: int, steps: int, tile: int, at_once: int | None
 ) -> None:

@@ -20,6 +20,7 @@ from kernelscope.backends.cuda.sources import (
 from kernelscope.engine.request import Request
 from kernelscope.images.image import Image
 from kernelscope.schema.levels import GPU_LEVELS
+from tests.pairs import together
 
 TUNED = next(level for level in GPU_LEVELS if level.id == "tuned")
 
@@ -38,7 +39,7 @@ def lines(text: str, **defines: str) -> str:
     return "".join(line for line, active in pairs if active and not line.startswith("#"))
 
 
-@pytest.mark.parametrize(
+@together(
     ("condition", "holds"),
     [
         ("A", True),

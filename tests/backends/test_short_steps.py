@@ -23,6 +23,7 @@ from kernelscope.schema.launch import Launch
 from tests.backends import fake_card
 from tests.backends.fake_card import CardFull, Driver, Error, FakeStream, installed
 from tests.backends.specialisations import tuned_at_any_size
+from tests.pairs import together
 
 SIDE = 64
 
@@ -229,7 +230,7 @@ def test_memory_that_is_gone_unasked_is_found_out(
     assert "strips" in result.notices[-1]
 
 
-@pytest.mark.parametrize(
+@together(
     ("operations", "rows", "steps", "at_once", "is_one"),
     [
         (10.0, 64, 0, None, True),

@@ -24,6 +24,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.schema.borders import Border
 from tests.backends.fake_card import UNTOUCHED, Driver, Error, FakeStaging
 from tests.backends.weighted_rows import Session, WeightedRows, expected, picture
+from tests.pairs import together
 from tests.patience import PATIENCE
 
 VOLUME = (30, 3, 2, 2)
@@ -460,7 +461,7 @@ def test_what_a_copy_finds_lost_is_not_freed(
     assert not whole.cuda.live
 
 
-@pytest.mark.parametrize("refused", range(8))
+@together("refused", range(8))
 def test_an_allocation_that_fails_once_on_all_cards(refused: int) -> None:
     rows = WeightedRows(VOLUME, radius=2)
     session, source = Session(rows, cards=2, room=4, refused=[refused]), picture(VOLUME)

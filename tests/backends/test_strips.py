@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from kernelscope.backends.cuda.strips import strip
 from kernelscope.schema.borders import Border
 from tests.oracle import PAD_MODES
+from tests.pairs import together
 
 
-@pytest.mark.parametrize("border", Border)
-@pytest.mark.parametrize("radius", [0, 1, 4])
-@pytest.mark.parametrize("rows", [1, 3, 7, 100])
-@pytest.mark.parametrize("height", [1, 2, 9, 23])
+@together("border", Border)
+@together("radius", [0, 1, 4])
+@together("rows", [1, 3, 7, 100])
+@together("height", [1, 2, 9, 23])
 def test_every_needed_row_is_there(border: Border, radius: int, rows: int, height: int) -> None:
     out_height = height - 2 * radius if border is Border.VALID else height
     if out_height < 1:
-        pytest.skip("valid leaves nothing")
+        return  # nothing is left
     padded = np.arange(height)
     if border is not Border.VALID:
         mode = PAD_MODES[Border.NEAREST if border is Border.KEEP else border]  # as kernels do

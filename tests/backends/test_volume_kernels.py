@@ -19,6 +19,7 @@ from kernelscope.filters.mri_nlm.cuda import plan_mri_nlm
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
 from tests.backends.specialisations import assert_modules_have_one_value
+from tests.pairs import together
 
 pytestmark = pytest.mark.slow
 
@@ -113,7 +114,7 @@ def radii(launch: Launch) -> tuple[Sequence[int], Sequence[int]]:
     return launch.constants["search"][:3].tolist(), patch
 
 
-@pytest.mark.parametrize(
+@together(
     ("components", "patch", "fits"), [(4, 3, True), (1, 5, True), (3, 4, True), (3, 5, False)]
 )
 def test_what_does_not_fit_tuned_runs_at_level_global(
@@ -176,7 +177,7 @@ def test_each_component_has_its_sigma() -> None:
     np.testing.assert_array_equal(each.launches[0].tables[0], [20, 15, 30])
 
 
-@pytest.mark.parametrize(
+@together(
     ("width", "components", "search", "lined"),
     [(189, 1, 5, True), (189, 3, 5, True), (5, 1, 7, True), (60, 1, 5, True), (189, 4, 7, False)],
 )

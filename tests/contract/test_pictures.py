@@ -40,7 +40,7 @@ from kernelscope.schema.filter import Cpu, CpuTask, FilterSpec
 from kernelscope.schema.levels import CPU_LEVELS, Level
 from kernelscope.schema.parameters import ChoiceParameter
 from tests.oracle import to_dtype
-from tests.pairs import all_pairs
+from tests.pairs import all_pairs, together
 
 pytestmark = pytest.mark.slow
 
@@ -207,7 +207,7 @@ def picture(number: int, dtype: np.dtype[Any], side: int, border: Border) -> tup
     return content, (height, width)
 
 
-@pytest.mark.parametrize("spec", filters.discover().values(), ids=lambda spec: spec.id)
+@together("spec", filters.discover().values())
 def test_has_an_oracle_and_cases(spec: FilterSpec) -> None:
     module = test_module(spec.id)
     assert module is not None, f"tests/filters/test_{spec.id}.py is missing"
@@ -314,7 +314,7 @@ def test_equals_its_oracle_in_every_combination(
             oracle.check(dtype, level, border, content, shape, channels)
 
 
-@pytest.mark.parametrize(("filter_id", "case"), each_case())
+@together(("filter_id", "case"), [each.values for each in each_case()])
 def test_refuses_what_valid_would_leave_empty(filter_id: str, case: int) -> None:
     parameters = parameters_of(filter_id, case)
     side = 2 * filters.get(filter_id).radius(parameters) + 1

@@ -23,6 +23,7 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Kind
+from tests.pairs import together
 
 AREAS = (
     "rectangle 5,7 31,22",
@@ -160,7 +161,7 @@ def test_texts_and_recipes_give_the_area_again(backends: dict[str, CpuBackend], 
     assert f"only {area.describe()}" in first.settings
 
 
-@pytest.mark.parametrize(
+@together(
     ("text", "message"),
     [
         ("", "no shape"),

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from kernelscope.engine.area import Area
 from kernelscope.engine.options import Device
@@ -18,6 +17,7 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import UNIT
+from tests.pairs import together
 
 NOISE = np.random.default_rng(1).integers(0, 256, (24, 20, 3)).astype(np.uint8)
 GREY, COLOUR = Image.from_array(NOISE[:, :, 0]), Image.from_array(NOISE)
@@ -181,7 +181,7 @@ PAIRS: dict[str, tuple[Request, Request, bool, bool]] = {
 }
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@together("name", PAIRS)
 def test_two_requests_have_the_same_work_or_cost_or_not(name: str) -> None:
     first, second, work, cost = PAIRS[name]
     assert (first.work == second.work) is work

@@ -21,6 +21,7 @@ from kernelscope.engine.worker import Event, Finished, Worker
 from kernelscope.images.image import Image
 from kernelscope.schema.levels import CPU_LEVELS, GPU_LEVELS, Level
 from tests.engine.fakes import FakeBackend, request
+from tests.pairs import together
 
 
 class Clockwork(FakeBackend):
@@ -55,7 +56,7 @@ def measured(*seconds: float) -> Result:
     return measure(request(), {"cpu": Clockwork(*seconds)})
 
 
-@pytest.mark.parametrize(
+@together(
     ("seconds", "count"),
     [
         ([0.9, 0.002], 5),
@@ -66,7 +67,6 @@ def measured(*seconds: float) -> Result:
         ([0.9, 0.6], 1),
         ([1.1, 0.6], 1),
     ],
-    ids=str,
 )
 def test_how_often_a_run_is_repeated(seconds: Sequence[float], count: int) -> None:
     repeats = measured(*seconds).repeats

@@ -13,6 +13,7 @@ from kernelscope.engine.recipe import VERSION, Recipe
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
+from tests.pairs import together
 
 SPECS = list(filters.discover().values())
 
@@ -71,7 +72,7 @@ def test_the_text_of_a_recipe() -> None:
     assert Recipe.from_json(TEXT).steps[1].parameters["mask"] == mask
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+@together("spec", SPECS)
 def test_every_filter_can_be_kept(spec: FilterSpec) -> None:
     recipe = Recipe((Step.create(spec.id, border=spec.borders[-1]),))
     estimated = {each.name: ESTIMATE for each in spec.parameters if each.is_estimated}
@@ -140,7 +141,7 @@ def test_a_recipe_has_steps() -> None:
         Recipe(())
 
 
-@pytest.mark.parametrize(
+@together(
     ("content", "message"),
     [
         ("", "my.json: this is not JSON: line 1, column 1"),
@@ -170,7 +171,7 @@ def test_what_is_no_recipe(content: str, message: str) -> None:
     assert message in refusal(content)
 
 
-@pytest.mark.parametrize(
+@together(
     ("step", "message"),
     [
         ("mean", 'expected an object {...}, found "mean"'),

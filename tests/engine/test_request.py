@@ -23,6 +23,7 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from tests.engine.fakes import request
+from tests.pairs import together
 
 PICTURE = Image.from_array(np.zeros((5, 9), np.uint8), "p")
 
@@ -45,9 +46,9 @@ def test_later_changes_do_not_reach_it() -> None:
         made.step.grey = True  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("border", [Border.REFLECT, Border.VALID])
-@pytest.mark.parametrize("grey", [False, True])
-@pytest.mark.parametrize("shape", [(5, 9), (5, 9, 3), (5, 9, 4)])
+@together("border", [Border.REFLECT, Border.VALID])
+@together("grey", [False, True])
+@together("shape", [(5, 9), (5, 9, 3), (5, 9, 4)])
 def test_the_shape_of_the_result_is_known_beforehand(
     shape: tuple[int, ...], grey: bool, border: Border
 ) -> None:
@@ -91,7 +92,7 @@ def test_ids_increase() -> None:
     assert request().id < request().id
 
 
-@pytest.mark.parametrize(
+@together(
     ("filter_id", "options", "message", "hint"),
     [
         ("blur", {}, "There is no filter “blur”.", "rotating-mask"),

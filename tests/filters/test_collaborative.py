@@ -38,6 +38,7 @@ from tests.filters.test_sliding_dct import (
     noisy,
 )
 from tests.oracle import PAD_MODES
+from tests.pairs import together
 
 pytestmark = pytest.mark.slow
 
@@ -329,8 +330,8 @@ def found_for(sigma: float, channels: int, dtype: Any = np.uint8) -> Numbers:
     return found
 
 
-@pytest.mark.parametrize(("case", "wanted"), NUMBERS.items())
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, F])
+@together(("case", "wanted"), NUMBERS.items())
+@together("dtype", [np.uint8, np.uint16, F])
 def test_given_numbers_follow_the_noise(case: tuple[float, int], wanted: Any, dtype: Any) -> None:
     found, (sigma, channels) = found_for(*case, dtype), case
     white = 1 if dtype is F else np.iinfo(dtype).max
@@ -348,8 +349,8 @@ def test_given_numbers_follow_the_noise(case: tuple[float, int], wanted: Any, dt
         np.testing.assert_allclose(variances[plane, [0, 5]], [least, largest], rtol=1e-5)
 
 
-@pytest.mark.parametrize("setting", SEARCHES)
-@pytest.mark.parametrize(("sigma", "channels"), NUMBERS)
+@together("setting", SEARCHES)
+@together(("sigma", "channels"), NUMBERS)
 def test_sums_fit_into_their_integers(setting: str, sigma: float, channels: int) -> None:
     """At the bound that `Numbers` names: all groups that reach a pixel, at their largest."""
     curve = found_for(sigma, channels).window
@@ -407,9 +408,9 @@ def test_scale_does_not_matter(exponent: int) -> None:
     np.testing.assert_allclose(actual, wanted * np.float64(2.0**exponent), rtol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
-@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (40, 50)])
-@pytest.mark.parametrize("sigma", [0.0, 1e-6, 5.0, 1e6])
+@together("dtype", [np.uint8, np.uint16, np.float32])
+@together("shape", [(1, 1), (3, 5), (40, 50)])
+@together("sigma", [0.0, 1e-6, 5.0, 1e6])
 def test_constant_pictures_stay_as_they_are(
     dtype: Any, shape: tuple[int, int], sigma: float
 ) -> None:

@@ -19,6 +19,7 @@ from kernelscope.schema.filter import CpuTask
 from kernelscope.schema.parameters import Mask
 from tests.filters import apply
 from tests.oracle import windows
+from tests.pairs import together
 
 
 def mask_of(weights: Any) -> Mask:
@@ -75,7 +76,7 @@ def parts_of(mask: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[
     return steps.cells, lanes[:, :, 0].astype(np.int64), steps.ends, steps.weights.dtype
 
 
-@pytest.mark.parametrize("mask", MASKS)
+@together("mask", MASKS)
 def test_steps_add_up_to_the_mask_for_either_row(mask: Mask) -> None:
     cells, parts, ends, _ = parts_of(mask)
     sums = np.zeros((2, len(mask) + 3, len(mask)), np.int64)
@@ -89,7 +90,7 @@ def test_steps_add_up_to_the_mask_for_either_row(mask: Mask) -> None:
     assert (np.diff(ends) > 0).all()
 
 
-@pytest.mark.parametrize("mask", MASKS)
+@together("mask", MASKS)
 def test_no_group_leaves_16_bits(mask: Mask) -> None:
     """Whatever the picture, and in whatever order: bytes of 255 on all weights of a sign."""
     _, parts, ends, dtype = parts_of(mask)
@@ -109,7 +110,7 @@ def test_a_mask_of_equal_weights_is_one_group_as_long_as_it_fits() -> None:
     assert len(parts_of(mask_of(ones))[2]) == 3
 
 
-@pytest.mark.parametrize(
+@together(
     ("mask", "dtype"),
     [
         (random_mask(15, 9), np.int8),
@@ -139,7 +140,7 @@ def adversaries(mask: Mask, width: int) -> NDArray[np.uint8]:
     return source
 
 
-@pytest.mark.parametrize("mask", MASKS)
+@together("mask", MASKS)
 def test_sums_at_the_bounds_are_exact(mask: Mask) -> None:
     """Small sums cut to bytes, and large ones divided by the cells or by all weights."""
     side = len(mask)
@@ -172,7 +173,7 @@ def saturate(
     saturate_row(totals[start:], factor, absolute, offset, samples[start:])
 
 
-@pytest.mark.parametrize("divisor", [2, 3, 9, 16, 25, 225, 4097, 8189, 8191, 8192])
+@together("divisor", [2, 3, 9, 16, 25, 225, 4097, 8189, 8191, 8192])
 def test_products_in_place_of_quotients_round_alike(divisor: int) -> None:
     """All ties, the totals next to them, and the largest that may be given."""
     halves = divisor * np.arange(-900, 901)
@@ -191,7 +192,7 @@ def test_products_in_place_of_quotients_round_alike(divisor: int) -> None:
         np.testing.assert_array_equal(samples, expected.clip(0, 255))
 
 
-@pytest.mark.parametrize(
+@together(
     ("middle", "rest", "border", "factor"),
     [
         (1, 0, Border.REFLECT, 1),
@@ -212,8 +213,8 @@ def test_other_divisors_divide(middle: int, rest: int, border: Border, factor: f
     assert factor_of(weights, Divisor.of(weights), border) == np.float32(factor)
 
 
-@pytest.mark.parametrize("shape", [(1, 32, 1), (2, 33, 1), (5, 63, 1), (6, 64, 1), (7, 31, 3)])
-@pytest.mark.parametrize("border", [Border.REDUCE, Border.WRAP, Border.CONSTANT])
+@together("shape", [(1, 32, 1), (2, 33, 1), (5, 63, 1), (6, 64, 1), (7, 31, 3)])
+@together("border", [Border.REDUCE, Border.WRAP, Border.CONSTANT])
 def test_odd_and_even_numbers_of_rows_as_at_level_serial(
     shape: tuple[int, int, int], border: Border
 ) -> None:
@@ -225,7 +226,7 @@ def test_odd_and_even_numbers_of_rows_as_at_level_serial(
         np.testing.assert_array_equal(parallel, serial)
 
 
-@pytest.mark.parametrize(
+@together(
     ("shape", "dtype", "applies"),
     [
         ((4, 32, 1), np.uint8, True),

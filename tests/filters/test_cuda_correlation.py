@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from kernelscope.filters.shared.correlation_cuda import reciprocal
+from tests.pairs import together
 
 LIMIT = 2**31
 """The numerators of the kernels are smaller."""
 
 
-@pytest.mark.parametrize("divisor", [*range(1, 300), 6561, 65535, 65536, 65537, 2**22 + 1])
+@together("divisor", [*range(1, 300), 6561, 65535, 65536, 65537, 2**22 + 1])
 def test_a_product_divides_exactly(divisor: int) -> None:
     """At the ends of the range, and around multiples of the divisor, where a quotient changes."""
     factor, shift = reciprocal(divisor)

@@ -20,6 +20,7 @@ from tests.backends import emulated
 from tests.backends.emulated import needs_compiler
 from tests.filters import apply
 from tests.oracle import PAD_MODES, to_dtype
+from tests.pairs import together
 
 CASES: list[dict[str, Any]] = [
     {"sigma": 1.0},
@@ -84,7 +85,7 @@ def pixels(dtype: np.dtype[Any], shape: tuple[int, ...] = (61, 83, 1)) -> NDArra
 
 
 @pytest.mark.parametrize("border", SCIPY_BORDERS)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_equals_scipy_rounded_to_the_nearest(dtype: np.dtype[Any], border: Border) -> None:
     """But where SciPy's float is so close to a tie as the docstring says."""
     source = pixels(dtype)
@@ -189,7 +190,7 @@ def test_a_mirrored_picture_has_the_mirrored_result(dtype: np.dtype[Any]) -> Non
 
 
 @pytest.mark.parametrize("border", SPEC.borders)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_serial_and_parallel_have_the_same_bits(dtype: np.dtype[Any], border: Border) -> None:
     source = pixels(dtype, (45, 67, 3))
     for case in CASES[:4]:
@@ -200,7 +201,7 @@ def test_serial_and_parallel_have_the_same_bits(dtype: np.dtype[Any], border: Bo
 @needs_compiler
 @pytest.mark.slow
 @pytest.mark.parametrize("border", [Border.MIRROR, Border.VALID, Border.REDUCE])
-@pytest.mark.parametrize("level", SPEC.levels("gpu"), ids=lambda level: level.id)
+@pytest.mark.parametrize("level", SPEC.levels("gpu"))
 def test_every_level_of_a_card_has_the_bits_of_the_processor(level: Any, border: Border) -> None:
     """At a mask that level *tuned* takes in one launch and, last, in two."""
     for dtype, (sigma, shape) in (
@@ -233,8 +234,8 @@ def test_a_wide_halo_takes_no_more_shared_memory_than_any_card_has() -> None:
 # Parameters ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("border", SCIPY_BORDERS)
-@pytest.mark.parametrize("sigmas", [(1.0, 3.0), (2.5, 0.0), (0.0, 1.5), (0.3, 7.0)])
+@together("border", SCIPY_BORDERS)
+@together("sigmas", [(1.0, 3.0), (2.5, 0.0), (0.0, 1.5), (0.3, 7.0)])
 def test_each_axis_has_its_sigma(sigmas: tuple[float, float], border: Border) -> None:
     """Along x and y here, along y and x for SciPy."""
     source = pixels(DTYPES[2], (61, 43, 3))
@@ -290,8 +291,8 @@ def test_float64_is_added_up_in_float64() -> None:
 
 @needs_compiler
 @pytest.mark.slow
-@pytest.mark.parametrize("level", ["global", "shared", "tuned"])
-@pytest.mark.parametrize("border", [Border.REFLECT, Border.WRAP, Border.VALID, Border.REDUCE])
+@together("level", ["global", "shared", "tuned"])
+@together("border", [Border.REFLECT, Border.WRAP, Border.VALID, Border.REDUCE])
 def test_strips_of_which_only_the_needed_rows_are_there(level: str, border: Border) -> None:
     """In one launch at level *tuned*, and in two."""
     for sigma, channels in ((1.0, 1), (4.3, 4)):
@@ -304,8 +305,8 @@ def test_strips_of_which_only_the_needed_rows_are_there(level: str, border: Bord
             np.testing.assert_array_equal(actual, whole[slice(*rows)], str(rows))
 
 
-@pytest.mark.parametrize("border", [Border.MIRROR, Border.CONSTANT, Border.VALID, Border.REDUCE])
-@pytest.mark.parametrize("width", [3, 29, 700, 5000])
+@together("border", [Border.MIRROR, Border.CONSTANT, Border.VALID, Border.REDUCE])
+@together("width", [3, 29, 700, 5000])
 def test_rows_of_any_width(width: int, border: Border) -> None:
     """Narrow ones sample by sample; wide ones in parts, of which the last begins early enough."""
     source = pixels(np.dtype(np.uint16), (90, max(width, 17 if border is Border.VALID else 1), 1))

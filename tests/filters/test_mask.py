@@ -18,6 +18,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.parameters import Mask
 from tests.filters import apply
 from tests.oracle import windows
+from tests.pairs import together
 
 LEVELS = pytest.mark.parametrize("level", ["serial", "parallel"])
 
@@ -156,7 +157,7 @@ def test_reduce_divides_by_nothing_where_the_rest_adds_up_to_zero(level: str) ->
         assert output[1, 4, 0] == 0
 
 
-@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)
+@together("preset", PRESETS)
 def test_presets_fill_every_size(preset: Any) -> None:
     for size in range(3, 17, 2):
         values = SPEC.validate({"mask": preset.fill(size), **preset.settings})
@@ -175,7 +176,7 @@ def test_presets_are_the_masks_of_the_books() -> None:
     assert masks["Motion blur"] == ((1, 0, 0), (0, 1, 0), (0, 0, 1))
 
 
-@pytest.mark.parametrize(
+@together(
     ("text", "part"),
     [
         ("1 2; 3 4", "no centre"),

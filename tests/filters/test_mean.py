@@ -15,6 +15,7 @@ from kernelscope.filters.shared.box import LARGEST_OF_16_BITS, scale_of, tile_co
 from kernelscope.schema.borders import Border
 from tests.filters import apply
 from tests.oracle import to_dtype, windows
+from tests.pairs import together
 
 CASES: list[dict[str, Any]] = [{"size": 3}, {"size": 15}, {"size": 17}]
 
@@ -39,14 +40,15 @@ def test_the_largest_mask_holds_its_sums(dtype: type[Any], border: Border) -> No
     np.testing.assert_allclose(actual, wanted, rtol=0, atol=0 if white > 1 else 1e-6)
 
 
-@pytest.mark.parametrize("size", range(3, 101, 2))
+@pytest.mark.slow
+@together("size", range(3, 101, 2))
 def test_every_size(size: int) -> None:
     source = np.random.default_rng(size).integers(0, 256, (40, 101, 1)).astype(np.uint8)
     wanted = to_dtype(oracle(source, {"size": size}, Border.WRAP), source.dtype)
     np.testing.assert_array_equal(apply(SPEC, source, {"size": size}, Border.WRAP), wanted)
 
 
-@pytest.mark.parametrize("size", range(3, LARGEST_OF_16_BITS + 1, 2))
+@together("size", range(3, LARGEST_OF_16_BITS + 1, 2))
 def test_a_product_divides_every_sum_of_bytes(size: int) -> None:
     """The largest sum of 16 bits, and half of the cells on top, fit 16 bits."""
     cells, scale = size * size, scale_of(size)
@@ -59,7 +61,8 @@ def test_a_product_divides_every_sum_of_bytes(size: int) -> None:
     assert means[-1] == 255
 
 
-@pytest.mark.parametrize("size", range(LARGEST_OF_16_BITS + 2, 101, 2))
+@pytest.mark.slow
+@together("size", range(LARGEST_OF_16_BITS + 2, 101, 2))
 def test_a_float_product_divides_every_larger_sum(size: int) -> None:
     cells = size * size
     sums = np.arange(255 * cells + 1)
@@ -67,8 +70,8 @@ def test_a_float_product_divides_every_larger_sum(size: int) -> None:
     np.testing.assert_array_equal(means, np.rint(sums / cells))
 
 
-@pytest.mark.parametrize("border", [Border.REFLECT, Border.CONSTANT, Border.VALID])
-@pytest.mark.parametrize("shape", [(9, 31, 1), (9, 32, 1), (9, 33, 1), (9, 10, 3), (9, 11, 3)])
+@together("border", [Border.REFLECT, Border.CONSTANT, Border.VALID])
+@together("shape", [(9, 31, 1), (9, 32, 1), (9, 33, 1), (9, 10, 3), (9, 11, 3)])
 def test_rows_around_the_length_of_a_vector(shape: tuple[int, ...], border: Border) -> None:
     random = np.random.default_rng(shape[1])
     source = random.integers(0, 256, shape).astype(np.uint8)
@@ -103,14 +106,14 @@ def test_negative_floats_stay_negative() -> None:
         assert (apply(SPEC, source, {"size": 3}, Border.REFLECT, level.id) == -2.5).all()
 
 
-@pytest.mark.parametrize("size", [1, 2, 4, 101])
+@together("size", [1, 2, 4, 101])
 def test_refuses_sizes_that_are_no_mask(size: int) -> None:
     with pytest.raises(InvalidParameter):
         SPEC.validate({"size": size})
 
 
-@pytest.mark.parametrize("channels", [1, 2, 3, 4])
-@pytest.mark.parametrize("border", [Border.REFLECT, Border.VALID])
+@together("channels", [1, 2, 3, 4])
+@together("border", [Border.REFLECT, Border.VALID])
 def test_every_size_leaves_a_tile(channels: int, border: Border) -> None:
     """A block of level *tuned* reads 1024 columns, most of which should yield results."""
     for size in range(3, 101, 2):

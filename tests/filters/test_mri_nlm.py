@@ -36,6 +36,7 @@ from kernelscope.images.phantom import Contrast, Phantom, ScannerNoise, Tissue, 
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from tests.filters import apply
+from tests.pairs import together
 from tests.scans import MNI_T1
 
 pytestmark = pytest.mark.slow
@@ -170,12 +171,12 @@ def test_a_head_may_be_cut_out(dimensions: str) -> None:
         np.testing.assert_allclose(apply(SPEC, source, parameters, level=level), wanted, atol=0.01)
 
 
-@pytest.mark.parametrize(
+@together(
     ("value", "sigma", "rest"),
     [(7, 5, 0), (41, 29, 0), (239, 169, 0), (3, 2, 1), (17, 12, 1), (577, 408, 1)],
 )
-@pytest.mark.parametrize("scale", [2.0**-20, 1, 2.0**20])
-@pytest.mark.parametrize("level", ["serial", "parallel"])
+@together("scale", [2.0**-20, 1, 2.0**20])
+@together("level", ["serial", "parallel"])
 def test_rician_bias_next_to_what_it_leaves(
     value: int, sigma: int, rest: int, scale: float, level: str
 ) -> None:

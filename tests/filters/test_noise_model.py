@@ -17,6 +17,7 @@ from skimage import data
 
 from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel, find_noise, opponents
 from kernelscope.filters.shared.stabilise import NOISE_STEPS, Stabiliser, stabiliser
+from tests.pairs import all_pairs, together
 
 F = np.float32
 GREY = ("camera", "coins", "moon", "page", "text", "brick", "grass", "gravel")
@@ -252,8 +253,8 @@ def test_sigma_is_not_sure_where_texture_leaves_it_open(
         assert off < (0.05 if sure else 0.15)
 
 
-@pytest.mark.parametrize("exponent", [-66, 66])
-@pytest.mark.parametrize("make", [white, camera, blurred])
+@together("exponent", [-66, 66])
+@together("make", [white, camera, blurred])
 def test_scale_does_not_matter(make: Callable[..., Picture], exponent: int) -> None:
     """Floats of 1e-20 and 1e20: sigma and b in their unit, and its square."""
     picture, factor = make(clean("coins")), 2.0**exponent
@@ -279,9 +280,15 @@ def steps(a: float, b: float, dtype: Any = np.float32) -> Stabiliser:
     return Stabiliser(NoiseModel(NoiseKind.CAMERA, (1.0,), (a,), (b,)), np.dtype(dtype))
 
 
-@pytest.mark.parametrize("a", [1.0, 0.1, 3e-20, 5e19])
-@pytest.mark.parametrize("read", [0.0, 0.5, 3.0])
-@pytest.mark.parametrize("photons", [0.0, 0.3, 1.0, 3.0, 20.0, 59.0, 70.0, 300.0, 5000.0])
+@pytest.mark.slow
+@together(
+    "a, read, photons",
+    all_pairs(
+        (1.0, 0.1, 3e-20, 5e19),
+        (0.0, 0.5, 3.0),
+        (0.0, 0.3, 1.0, 3.0, 20.0, 59.0, 70.0, 300.0, 5000.0),
+    ),
+)
 def test_the_inverse_is_exact_and_unbiased(a: float, read: float, photons: float) -> None:
     """The mean of the transform, by SciPy's distributions, becomes the mean of the samples."""
     transform = steps(a, (a * read) ** 2)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kernelscope.filters.poisson_noise import SPEC
 from kernelscope.schema.borders import Border
 from tests.noise import add_noise, draw, even, white_of
+from tests.pairs import together
 
 CASES: list[dict[str, Any]] = [
     {},
@@ -31,8 +32,8 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
     return counts * white / photons
 
 
-@pytest.mark.parametrize("photons", [4, 255, 10_000])
-@pytest.mark.parametrize("light", [0.1, 0.5])
+@together("photons", [4, 255, 10_000])
+@together("light", [0.1, 0.5])
 def test_mean_and_variance_are_the_same_number_of_photons(photons: int, light: float) -> None:
     counts = add_noise(SPEC, even(light), photons=photons).astype(float) * photons
     expected = photons * light

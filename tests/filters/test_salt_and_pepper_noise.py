@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from kernelscope.filters.salt_and_pepper_noise import SPEC
 from kernelscope.schema.borders import Border
 from tests.noise import add_noise, draw, even, white_of
+from tests.pairs import together
 
 CASES: list[dict[str, Any]] = [
     {},
@@ -28,8 +28,8 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
     return np.where(chance < density / 2, 0, noisy)
 
 
-@pytest.mark.parametrize("density", [0.01, 0.05, 0.4])
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+@together("density", [0.01, 0.05, 0.4])
+@together("dtype", [np.uint8, np.uint16, np.float32])
 def test_density(density: float, dtype: Any) -> None:
     source = even(0.4 if dtype == np.float32 else 100, dtype)
     noisy = add_noise(SPEC, source, density=density)

@@ -21,6 +21,7 @@ from kernelscope.schema.filter import FilterSpec
 from tests.filters import apply
 from tests.noise import white_of
 from tests.oracle import PAD_MODES
+from tests.pairs import together
 
 pytestmark = pytest.mark.slow
 
@@ -165,7 +166,7 @@ def test_the_transform_is_that_of_scipy() -> None:
     np.testing.assert_allclose(back / 64, block, atol=2e-6)
 
 
-@pytest.mark.parametrize(
+@together(
     ("picture", "sigma", "least"),
     [("camera", 20, 30.0), ("camera", 50, 25.9), ("coins", 20, 28.6), ("moon", 20, 37.0)],
 )
@@ -224,8 +225,8 @@ def test_chroma_has_a_strength_of_its_own() -> None:
     assert_chroma_is_apart(SPEC)
 
 
-@pytest.mark.parametrize("exponent", [-100, -40, 40, 100])
-@pytest.mark.parametrize("strength", [100.0, 150.0])
+@together("exponent", [-100, -40, 40, 100])
+@together("strength", [100.0, 150.0])
 def test_scale_does_not_matter(exponent: int, strength: float) -> None:
     """Floats of 1e-30 to 1e30, and an estimated sigma."""
     source = np.random.default_rng(1).uniform(0.1, 1, (70, 80, 3)).astype(F)
@@ -240,9 +241,9 @@ def test_scale_does_not_matter(exponent: int, strength: float) -> None:
     np.testing.assert_allclose(actual, wanted * np.float64(2.0**exponent), rtol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
-@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (40, 50)])
-@pytest.mark.parametrize("sigma", [0.0, 1e-6, 5.0, 1e4, 1e6])
+@together("dtype", [np.uint8, np.uint16, np.float32])
+@together("shape", [(1, 1), (3, 5), (40, 50)])
+@together("sigma", [0.0, 1e-6, 5.0, 1e4, 1e6])
 def test_constant_pictures_stay_as_they_are(
     dtype: Any, shape: tuple[int, int], sigma: float
 ) -> None:

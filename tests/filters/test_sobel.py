@@ -21,6 +21,7 @@ from kernelscope.filters.sobel import SPEC
 from kernelscope.schema.borders import Border
 from tests.filters import apply
 from tests.oracle import to_dtype, windows
+from tests.pairs import together
 
 COMPASS = ("N", "NE", "E", "SE", "S", "SW", "W", "NW")
 
@@ -260,7 +261,7 @@ def test_the_direction_of_an_edge_is_where_it_gets_brighter(level: str) -> None:
             assert (response > 0) == ((number - other) % 8 in (0, 1, 7)), name
 
 
-@pytest.mark.parametrize("form", ["single", "winner", "angle", "angle-colour"])
+@together("form", ["single", "winner", "angle", "angle-colour"])
 def test_where_there_is_no_edge_there_is_no_direction(form: str) -> None:
     for dtype in ("u1", "u2", "f4"):
         output = apply(SPEC, np.full((4, 5, 3), 7, dtype), {"form": form})

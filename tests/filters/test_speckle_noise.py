@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from kernelscope.filters.speckle_noise import SPEC
 from kernelscope.schema.borders import Border
 from tests.noise import add_noise, draw, even
+from tests.pairs import together
 
 CASES: list[dict[str, Any]] = [
     {},
@@ -30,8 +30,8 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
     return exact + exact * (sigma * numbers)
 
 
-@pytest.mark.parametrize("variance", [0.01, 0.16])
-@pytest.mark.parametrize("signal", [0.2, 0.5, -2.0])
+@together("variance", [0.01, 0.16])
+@together("signal", [0.2, 0.5, -2.0])
 def test_noise_grows_with_the_sample(signal: float, variance: float) -> None:
     noise = add_noise(SPEC, even(signal), variance=variance) - np.float64(np.float32(signal))
     wanted = variance * signal**2

@@ -38,8 +38,8 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", SPEC.levels("cpu"), ids=lambda level: level.id)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("level", SPEC.levels("cpu"))
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_the_threshold_itself_is_near_enough(dtype: np.dtype[Any], level: Level) -> None:
     unit = 1 / 255 if dtype.kind == "f" else np.iinfo(dtype).max // 255
     source = np.zeros((3, 3, 1))

@@ -17,6 +17,7 @@ from tests.backends.emulated import needs_compiler
 from tests.filters import apply
 from tests.filters.test_gaussian import DTYPES, pixels, smooth
 from tests.oracle import WHITES
+from tests.pairs import together
 
 CASES: list[dict[str, Any]] = [
     {},
@@ -39,7 +40,7 @@ def tolerance(parameters: Mapping[str, Any], dtype: np.dtype[Any]) -> float:
     return 1e-5 if dtype.kind == "f" else 1
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("sigma", "amount"), [(1.0, 1.0), (5.0, 2.0), (0.5, 0.5)])
 def test_equals_scikit_image(dtype: np.dtype[Any], sigma: float, amount: float) -> None:
     skimage_filters = pytest.importorskip("skimage.filters")
@@ -94,8 +95,8 @@ def test_results_are_clipped_and_do_not_wrap() -> None:
 # Ported from scikit-image, tests of unsharp_mask ----------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(29,) * 2, (11, 53), (16, 16, 3), (16, 16, 4)])
-@pytest.mark.parametrize("offset", [-5.0, 0.0, 5.0])
+@together("shape", [(29,) * 2, (11, 53), (16, 16, 3), (16, 16, 4)])
+@together("offset", [-5.0, 0.0, 5.0])
 def test_type_and_shape_are_kept(shape: tuple[int, ...], offset: float) -> None:
     source = np.random.default_rng(1).random(shape, np.float32) + np.float32(offset)
     if source.ndim == 2:
@@ -117,7 +118,7 @@ def test_no_amount_and_flat_pictures_change_nothing() -> None:
 
 
 @pytest.mark.parametrize("border", SPEC.borders)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_serial_and_parallel_have_the_same_bits(dtype: np.dtype[Any], border: Border) -> None:
     source = pixels(dtype, (45, 67, 3))
     for case in CASES[:3]:
@@ -127,7 +128,7 @@ def test_serial_and_parallel_have_the_same_bits(dtype: np.dtype[Any], border: Bo
 
 @needs_compiler
 @pytest.mark.slow
-@pytest.mark.parametrize("level", SPEC.levels("gpu"), ids=lambda level: level.id)
+@pytest.mark.parametrize("level", SPEC.levels("gpu"))
 def test_every_level_of_a_card_has_the_bits_of_the_processor(level: Any) -> None:
     for dtype, shape, border in (
         (DTYPES[2], (45, 90, 1), Border.VALID),

@@ -15,6 +15,7 @@ from kernelscope.filters.weighted_mean import SPEC
 from kernelscope.schema.borders import Border
 from tests.filters import apply
 from tests.oracle import windows
+from tests.pairs import together
 
 CASES: list[dict[str, Any]] = [{"size": size} for size in (3, 9, 15)]
 
@@ -40,8 +41,8 @@ def test_ties_go_to_even() -> None:
             assert output[1, 1, 0] == round(dot / 4), level.id
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
-@pytest.mark.parametrize("size", range(3, 17, 2))
+@together("dtype", [np.uint8, np.uint16])
+@together("size", range(3, 17, 2))
 def test_levels_agree_for_every_size(size: int, dtype: type[Any]) -> None:
     source = np.random.default_rng(size).integers(0, np.iinfo(dtype).max + 1, (20, 70, 3))
     source[:, :30] = np.iinfo(dtype).max
@@ -52,8 +53,8 @@ def test_levels_agree_for_every_size(size: int, dtype: type[Any]) -> None:
         assert (serial[:, :15] == np.iinfo(dtype).max).all()
 
 
-@pytest.mark.parametrize("size", range(3, 17, 2))
-@pytest.mark.parametrize("border", [Border.REFLECT, Border.CONSTANT, Border.VALID, Border.WRAP])
+@together("size", range(3, 17, 2))
+@together("border", [Border.REFLECT, Border.CONSTANT, Border.VALID, Border.WRAP])
 def test_bytes_near_ties(size: int, border: Border) -> None:
     """Levels a few apart: totals crowd around ties, where each bit of a column counts."""
     random = np.random.default_rng(size)
@@ -78,7 +79,7 @@ def drawn_to_a_tie(size: int) -> NDArray[np.uint8]:
     return window
 
 
-@pytest.mark.parametrize("size", range(3, 17, 2))
+@together("size", range(3, 17, 2))
 def test_a_single_level_of_a_corner_decides_a_tie(size: int) -> None:
     """The corners have weight 1, in the lowest of all bits."""
     window = drawn_to_a_tie(size)

@@ -7,10 +7,11 @@ import pytest
 
 from kernelscope.base.errors import InvalidImage
 from kernelscope.images.image import DTYPES, MAX_SAMPLES, Image
+from tests.pairs import together
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (2, 3, 2), (2, 3, 3), (2, 3, 4)])
+@together("dtype", DTYPES)
+@together("shape", [(1, 1), (2, 3), (2, 3, 2), (2, 3, 3), (2, 3, 4)])
 def test_keeps_what_filters_work_on(dtype: np.dtype, shape: tuple[int, ...]) -> None:
     array = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
     image = Image.from_array(array)
@@ -44,7 +45,7 @@ def test_big_endian_is_converted(kind: str) -> None:
     np.testing.assert_array_equal(image.pixels, array)
 
 
-@pytest.mark.parametrize(
+@together(
     "view",
     [
         lambda a: a[::2, ::3],
@@ -61,7 +62,7 @@ def test_other_layouts_are_copied(view) -> None:
     np.testing.assert_array_equal(image.pixels, array)
 
 
-@pytest.mark.parametrize(
+@together(
     ("array", "message"),
     [
         (np.zeros((2, 2), np.int16), "p.bmp: samples of type int16 cannot be filtered."),
@@ -91,7 +92,7 @@ def test_refuses_with_the_cause(array: np.ndarray, message: str) -> None:
     assert message in caught.value.message
 
 
-@pytest.mark.parametrize(
+@together(
     ("shape", "dtype", "text"),
     [
         ((4, 6), np.uint8, "p, 6×4, grey, 8 bit"),

@@ -21,6 +21,7 @@ from kernelscope.images.judging import colours
 from kernelscope.images.judging.metrics import Quality, add_errors, judge, judge_volume
 from kernelscope.schema.samples import Levels, levels_of
 from tests.oracle import WHITES
+from tests.pairs import together
 
 each_type = pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
 
@@ -132,8 +133,8 @@ def similarity(picture: np.ndarray, reference: np.ndarray, white: int) -> float:
     return float(sum(values) / len(values))
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
-@pytest.mark.parametrize("low", ["nearly white", "black"])
+@together("dtype", ["uint8", "uint16"])
+@together("low", ["nearly white", "black"])
 def test_ssim_loses_no_digit_of_whole_numbers(dtype: str, low: str) -> None:
     """Windows of near-white have the largest sums and, by their last digits, small variances."""
     white = int(WHITES[dtype])
@@ -200,7 +201,7 @@ def test_stops_when_asked(calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert next(left, None) is None
 
 
-@pytest.mark.parametrize(
+@together(
     ("shape", "dtype", "message", "hint"),
     [
         ((8, 9, 3), "uint16", "type uint8 and uint16", "Convert"),
@@ -215,7 +216,7 @@ def test_refuses_what_does_not_compare(shape, dtype, message, hint) -> None:
     assert hint in caught.value.hint
 
 
-@pytest.mark.parametrize(("channels", "left"), [(1, 1), (2, 1), (3, 3), (4, 3)])
+@together(("channels", "left"), [(1, 1), (2, 1), (3, 3), (4, 3)])
 def test_alpha_does_not_count(channels: int, left: int) -> None:
     picture, reference = pair("uint8", 20, 30, channels)
     assert colours(picture).shape == (20, 30, left)

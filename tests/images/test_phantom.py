@@ -10,6 +10,7 @@ import pytest
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.images import phantom
 from kernelscope.images.phantom import BRIGHTEST, Contrast, ScannerNoise, Tissue, add_noise, head
+from tests.pairs import together
 
 SIDE = 64
 
@@ -20,7 +21,7 @@ def made() -> phantom.Phantom:
 
 
 class TestHead:
-    @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 40, 30), (3, 5, 7), (20, 1, 1)])
+    @together("shape", [(1, 1, 1), (1, 40, 30), (3, 5, 7), (20, 1, 1)])
     def test_any_size(self, shape):
         made = head(shape, ["T1w"], shading=0.2)
         assert made.labels.shape == made.truth[Contrast.T1W].shape == shape
@@ -109,7 +110,7 @@ class TestHead:
         plane = head((1, 8, 8), ["PDw"], shading=0.3)
         assert plane.truth[Contrast.PDW].max() <= BRIGHTEST
 
-    @pytest.mark.parametrize(
+    @together(
         ("arguments", "message"),
         [
             (((0, 4, 4),), "4 voxels cannot be made"),
@@ -153,7 +154,7 @@ class TestVoxels:
         assert not labels[:15].any()
         assert not labels[:, :, -15:].any()
 
-    @pytest.mark.parametrize("voxel", [(0, 1, 1), (1, -1, 1), (1, 1, np.inf), (np.nan, 1, 1)])
+    @together("voxel", [(0, 1, 1), (1, -1, 1), (1, 1, np.inf), (np.nan, 1, 1)])
     def test_refused(self, voxel):
         with pytest.raises(InvalidParameter, match="has no size"):
             head((4, 4, 4), ["T1w"], voxel=voxel)
@@ -204,12 +205,12 @@ class TestNoise:
             correlation = np.corrcoef(one.ravel(), two.ravel())[0, 1]
             assert abs(correlation) < 0.02
 
-    @pytest.mark.parametrize("kind", ScannerNoise)
+    @together("kind", ScannerNoise)
     def test_none(self, kind):
         noisy = add_noise(self.flat(50), kind, 0)
         np.testing.assert_array_equal(noisy.voxels, 50)
 
-    @pytest.mark.parametrize(
+    @together(
         ("kind", "sigma", "message"),
         [
             ("pink", 1, "“pink” is unknown here."),

@@ -13,6 +13,7 @@ from kernelscope.base.errors import Incomparable
 from kernelscope.images.judging.pictures import difference, histogram, suggest_gain
 from tests.images.test_metrics import each_type, pair
 from tests.oracle import WHITES
+from tests.pairs import together
 
 
 @each_type
@@ -48,7 +49,7 @@ def test_the_gain_fills_the_range(dtype: str) -> None:
     assert np.ptp(shown) > 180
 
 
-@pytest.mark.parametrize(
+@together(
     ("size", "gain"), [(0, 1), (1, 100), (2, 50), (6, 20), (12, 10), (127, 1), (128, 1), (255, 1)]
 )
 def test_the_gain_of_one_difference(size: int, gain: int) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 
 from kernelscope.images.judging.pictures import GAINS
 from kernelscope.images.planes import auto_gain, millimetres, planes_of
 from kernelscope.images.volume import Volume
+from tests.pairs import together
 
 SHAPE = (4, 5, 6)
 
@@ -39,7 +39,7 @@ def place(volume: Volume, position: tuple[int, int, int]) -> np.ndarray:
     return np.array(millimetres(volume, position))
 
 
-@pytest.mark.parametrize("letters", ORIENTATIONS)
+@together("letters", ORIENTATIONS)
 def test_planes_show_the_head_upright_as_radiologists_see_it(letters: str) -> None:
     volume = oriented(letters)
     axial, coronal, sagittal = planes_of(volume)
@@ -59,7 +59,7 @@ def test_planes_show_the_head_upright_as_radiologists_see_it(letters: str) -> No
         np.testing.assert_array_equal(place(volume, above) - place(volume, middle), upwards)
 
 
-@pytest.mark.parametrize("letters", ["", "RAS", "LPS", "PIR", "ASL"])
+@together("letters", ["", "RAS", "LPS", "PIR", "ASL"])
 def test_a_voxel_is_drawn_where_it_is_pointed_at(letters: str) -> None:
     volume = (
         oriented(letters)

@@ -7,6 +7,7 @@ import pytest
 
 from kernelscope.images import reduction
 from kernelscope.images.reduction import reduced
+from tests.pairs import together
 
 RANDOM = np.random.default_rng(5)
 
@@ -35,9 +36,9 @@ def expected(planes: np.ndarray, factor: int) -> np.ndarray:
     return means if planes.dtype == np.float32 else np.floor(means + 0.5)
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-@pytest.mark.parametrize("factor", [2, 4, 8])
+@together("channels", [1, 3])
+@together("dtype", ["uint8", "uint16", "float32"])
+@together("factor", [2, 4, 8])
 def test_blocks_are_averaged_also_at_the_edges(dtype: str, channels: int, factor: int) -> None:
     planes = picture(dtype, (43, 37, channels))
     result = reduced(planes, factor)

@@ -22,6 +22,7 @@ from kernelscope.engine.step import Step
 from kernelscope.images import volume as volume_module
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import DTYPES, MAX_VOXELS, Stored, Volume, narrowed, stack
+from tests.pairs import together
 
 
 def volume(shape: tuple[int, ...] = (2, 3, 4), dtype: Any = np.uint8, **more: Any) -> Volume:
@@ -29,7 +30,7 @@ def volume(shape: tuple[int, ...] = (2, 3, 4), dtype: Any = np.uint8, **more: An
 
 
 class TestFromArray:
-    @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+    @together("dtype", DTYPES)
     def test_keeps_what_filters_work_on(self, dtype: np.dtype) -> None:
         array = np.arange(24).reshape(2, 3, 4).astype(dtype)
         made = Volume.from_array(array, "a")
@@ -40,8 +41,8 @@ class TestFromArray:
         assert not made.voxels.flags.writeable
         assert array.flags.writeable
 
-    @pytest.mark.parametrize("layout", [lambda a: a[:, ::2], np.asfortranarray, lambda a: a.T])
-    @pytest.mark.parametrize("dtype", ["<i2", ">i2", ">f4", ">u2", "u1"])
+    @together("layout", [lambda a: a[:, ::2], np.asfortranarray, lambda a: a.T])
+    @together("dtype", ["<i2", ">i2", ">f4", ">u2", "u1"])
     def test_other_layouts_and_byte_orders_are_copied(self, layout, dtype: str) -> None:
         array = layout(np.arange(60).reshape(3, 4, 5).astype(dtype))
         made = Volume.from_array(array)
@@ -50,7 +51,7 @@ class TestFromArray:
         assert made.voxels.dtype.isnative
         assert made.stored is None
 
-    @pytest.mark.parametrize(
+    @together(
         ("dtype", "values", "kept", "notice"),
         [
             ("i1", (0, 100), "uint8", "Signed 8-bit integers filtered as uint8."),
@@ -85,11 +86,11 @@ class TestFromArray:
         np.testing.assert_array_equal(made.voxels[0], np.eye(3, dtype=np.uint8))
         assert made.voxels.dtype == np.uint8
 
-    @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+    @together("dtype", DTYPES)
     def test_constant_volumes_are_fine(self, dtype: np.dtype) -> None:
         assert Volume.from_array(np.full((2, 2, 2), 7, dtype)).value_range == (7, 7)
 
-    @pytest.mark.parametrize(
+    @together(
         ("array", "message"),
         [
             (np.zeros((2, 2)), "a: an array of shape (2, 2) is not a volume."),
@@ -148,7 +149,7 @@ class TestScaling:
 
 
 class TestWithVoxels:
-    @pytest.mark.parametrize(
+    @together(
         ("dtype", "expected"),
         [
             (np.uint8, [0, 2, 255, 0]),
@@ -186,8 +187,8 @@ class TestWithVoxels:
 
 
 class TestOrientation:
-    @pytest.mark.parametrize("order", list(permutations(range(3))))
-    @pytest.mark.parametrize("signs", list(product([1, -1], repeat=3)))
+    @together("order", list(permutations(range(3))))
+    @together("signs", list(product([1, -1], repeat=3)))
     def test_agrees_with_nibabel(self, order, signs) -> None:
         affine = np.eye(4)
         affine[:3, :3] = np.eye(3)[list(order)] * signs * [1.0, 2.0, 0.5]
@@ -268,7 +269,7 @@ def test_narrowed_keeps_every_value(values: np.ndarray) -> None:
     assert not any(np.array_equal(values.astype(dtype), values) for dtype in smaller)
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (70_000, 1, 2), (3, 400, 401), (40, 80, 70)])
+@together("shape", [(1, 1, 1), (70_000, 1, 2), (3, 400, 401), (40, 80, 70)])
 def test_the_range_of_volumes_of_every_form(shape: tuple[int, int, int]) -> None:
     voxels = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     assert Volume.from_array(voxels).value_range == (voxels.min(), voxels.max())
@@ -294,7 +295,7 @@ def test_a_volume_is_searched_for_its_range_once(
     assert len(looks) == 1
 
 
-@pytest.mark.parametrize(
+@together(
     ("dtype", "least", "peak"),
     [("uint8", 1, 200), ("int16", -32768, 32768), ("float32", -300.5, 300.5), ("uint16", 3, 200)],
 )

@@ -13,6 +13,7 @@ from kernelscope.images.judging.whiteness import (
     removed_correlation,
     structure_notice,
 )
+from tests.pairs import together
 
 F = np.float32
 
@@ -72,7 +73,7 @@ def test_an_offset_that_was_removed_has_no_correlation() -> None:
     assert removed_correlation(lower.astype(np.float64) + 0.1, lower.astype(np.float64)) is None
 
 
-@pytest.mark.parametrize(
+@together(
     ("found", "words"),
     [
         (0.34, "correlated noise or detail"),
@@ -131,7 +132,7 @@ def test_one_channel_is_enough_and_a_rim_may_be_missing() -> None:
     assert picture_correlation(noisy, photo()[5:-5, 5:-5]) == pytest.approx(whole, abs=0.02)
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (20, 30, 3), (0, 5, 1), (1, 5000, 1)])
+@together("shape", [(1, 1, 1), (20, 30, 3), (0, 5, 1), (1, 5000, 1)])
 def test_small_pictures_and_equal_ones(shape: tuple[int, ...]) -> None:
     draws = np.random.default_rng(4).random(shape)
     found = picture_correlation(draws, np.zeros(shape))

@@ -9,9 +9,10 @@ from kernelscope.base.errors import InvalidParameter
 from kernelscope.schema.blocks import USUAL_BLOCKS, block_name, check_block, read_block, takes_block
 from kernelscope.schema.levels import GLOBAL, GPU_LEVELS, TUNED
 from kernelscope.schema.samples import Kind
+from tests.pairs import together
 
 
-@pytest.mark.parametrize(
+@together(
     ("text", "block"),
     [("16x16", (16, 16)), (" 256 X 1", (256, 1)), ("32×32", (32, 32)), ("14*18", (14, 18))],
 )
@@ -20,7 +21,7 @@ def test_texts(text: str, block: tuple[int, int]) -> None:
     assert read_block(block_name(block)) == block
 
 
-@pytest.mark.parametrize("text", ["", "16", "16x", "x16", "16x16x1", "-8x8", "99999x1", "a x b"])
+@together("text", ["", "16", "16x", "x16", "16x16x1", "-8x8", "99999x1", "a x b"])
 def test_what_is_no_block(text: str) -> None:
     with pytest.raises(InvalidParameter, match="is no block of threads"):
         read_block(text)

@@ -29,6 +29,7 @@ from kernelscope.schema.parameters import (
     RadiiParameter,
     SidesParameter,
 )
+from tests.pairs import together
 
 TEXTS: dict[str, Any] = {"name": "value", "label": "Value", "help": "A value."}
 INT = IntParameter(**TEXTS, default=1, minimum=-5, maximum=100)
@@ -83,7 +84,7 @@ def test_any_text_is_read_or_refused(parameter: Parameter, text: str) -> None:
     assert parameter.validate(value) == value
 
 
-@pytest.mark.parametrize(
+@together(
     ("parameter", "value", "message"),
     [
         (INT, 101, "Value: 101 is out of range. Use -5 to 100."),
@@ -151,7 +152,7 @@ def test_refuses_with_the_cause(parameter: Parameter, value: Any, message: str) 
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(
+@together(
     ("parameter", "text", "message"),
     [
         (INT, "two", "Value: “two” is not a whole number."),
@@ -190,12 +191,12 @@ def test_masks_are_read_however_they_are_separated(text: str) -> None:
     assert all(type(cell) is int for row in value for cell in row)
 
 
-@pytest.mark.parametrize("text", ["20, 15.5", "20 15.5", " 20;15.5 ", "20,15.5,"])
+@together("text", ["20, 15.5", "20 15.5", " 20;15.5 ", "20,15.5,"])
 def test_numbers_are_read_however_they_are_separated(text: str) -> None:
     assert NUMBERS.parse(text) == (20.0, 15.5)
 
 
-@pytest.mark.parametrize("text", ["0.5", "0,5", ".5", ",5", "5e-1", "0,50", " +0,5 "])
+@together("text", ["0.5", "0,5", ".5", ",5", "5e-1", "0,50", " +0,5 "])
 def test_a_number_may_have_a_decimal_comma(text: str) -> None:
     assert FLOAT.parse(text) == 0.5
 
@@ -317,7 +318,7 @@ def test_filters_are_found_with_dashes_too() -> None:
     assert names == sorted(names)
 
 
-@pytest.mark.parametrize("found", filters.discover().values(), ids=lambda found: found.id)
+@together("found", filters.discover().values())
 def test_every_filter_is_fully_described(found: FilterSpec) -> None:
     assert found.summary.endswith(".")
     assert all((found.name, found.category, found.source))
@@ -328,7 +329,7 @@ def test_every_filter_is_fully_described(found: FilterSpec) -> None:
         assert parameter.parse(parameter.format(parameter.default)) == parameter.default
 
 
-@pytest.mark.parametrize("found", filters.discover().values(), ids=lambda found: found.id)
+@together("found", filters.discover().values())
 def test_citations_name_the_part_of_the_thesis_that_has_the_filter(found: FilterSpec) -> None:
     """Chapter 1 is the theory of filters, 5 their code; 3 is about the card's memory."""
     cited = re.findall(
@@ -339,7 +340,7 @@ def test_citations_name_the_part_of_the_thesis_that_has_the_filter(found: Filter
     assert {chapter for pair in cited for chapter in pair if chapter} <= having
 
 
-@pytest.mark.parametrize("text", ["5, 4, 2", "5 4 2", "5×4×2", "5x4 x 2", " 5,4;2 "])
+@together("text", ["5, 4, 2", "5 4 2", "5×4×2", "5x4 x 2", " 5,4;2 "])
 def test_radii_are_one_number_or_three(text: str) -> None:
     assert RADII.parse(text) == RADII.validate([5, 4, 2]) == (5, 4, 2)
     assert RADII.format((5, 4, 2)) == "5, 4, 2"

@@ -16,6 +16,7 @@ from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch
 from kernelscope.schema.levels import GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED, Level
 from tests.backends.specialisations import tuned_at_any_size
+from tests.pairs import together
 
 SHAPE = (100, 90, 3)
 
@@ -28,8 +29,8 @@ def plan(spec: FilterSpec, level: Level, block: tuple[int, int] | None) -> Launc
     return launch
 
 
-@pytest.mark.parametrize("level", [GLOBAL, SHARED, TEXTURE, SINGLE_BLOCK], ids=lambda x: x.id)
-@pytest.mark.parametrize("block", [(8, 8), (32, 32), (256, 1), (16, 4)])
+@together("level", [GLOBAL, SHARED, TEXTURE, SINGLE_BLOCK])
+@together("block", [(8, 8), (32, 32), (256, 1), (16, 4)])
 def test_a_block_that_is_asked_for(level: Level, block: tuple[int, int]) -> None:
     launch = plan(filters.get("mean"), level, block)
     assert launch.block == block
@@ -45,7 +46,7 @@ def test_a_single_block_has_no_macros_of_another_block() -> None:
     assert not {"BLOCK_COLUMNS", "BLOCK_ROWS"} & launch.defines.keys()
 
 
-@pytest.mark.parametrize("filter_id", ["mean", "median", "sobel", "greyscale", "mask"])
+@together("filter_id", ["mean", "median", "sobel", "greyscale", "mask"])
 def test_tuned_keeps_blocks_of_its_own(filter_id: str) -> None:
     spec = filters.get(filter_id)
     asked, usual = plan(spec, TUNED, (8, 8)), plan(spec, TUNED, None)
@@ -98,7 +99,7 @@ BY_SIZE: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("filter_id", "parameters", "level"), BY_SIZE)
+@together(("filter_id", "parameters", "level"), BY_SIZE)
 def test_tuned_takes_a_quicker_level_for_a_small_picture(
     filter_id: str, parameters: dict[str, Any], level: str
 ) -> None:
@@ -112,7 +113,7 @@ def test_tuned_takes_a_quicker_level_for_a_small_picture(
         assert plan_at(filter_id, "tuned", 64, parameters).launches[0].kernel.endswith("_tuned")
 
 
-@pytest.mark.parametrize(
+@together(
     ("filter_id", "parameters", "least"),
     [
         ("mask", {}, 949),  # 949 * 949 is the first square above 900,000
@@ -147,7 +148,7 @@ def planned(filter_id: str, side: int, *case: Any) -> Launch:
     return launch
 
 
-@pytest.mark.parametrize(
+@together(
     ("filter_id", "parameters", "border", "level"),
     [
         ("mask", {"mask": ((1,) * 9,) * 9}, Border.VALID, "constant"),
@@ -175,7 +176,7 @@ def test_the_quicker_level_depends_on_the_border(
 SPREAD = {"mask": (tuple(range(500, 515)),) * 15}
 
 
-@pytest.mark.parametrize(
+@together(
     ("filter_id", "parameters", "dtype", "channels", "border", "least"),
     [
         # 900,000 samples are 548 * 548 pixels in colour, 3,600,000 are 1096 * 1096.
@@ -222,7 +223,7 @@ def test_from_which_size_on_depends_on_type_channels_and_border(
     assert kernels[1] == f"{filter_id}_tuned"
 
 
-@pytest.mark.parametrize(
+@together(
     ("filter_id", "parameters", "dtype", "channels", "border", "level"),
     [
         ("mask", SPREAD, "u2", 3, Border.REFLECT, "shared"),
@@ -249,7 +250,7 @@ def test_large_masks_of_bytes_do_without_a_tile_in_large_pictures() -> None:
     assert kernels == ["mask_shared", "mask_constant"]
 
 
-@pytest.mark.parametrize(
+@together(
     ("dtype", "border", "level"),
     [
         ("u2", Border.REFLECT, "tuned"),

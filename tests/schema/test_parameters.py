@@ -26,6 +26,7 @@ from kernelscope.schema.parameters import (
     SidesParameter,
     rounded,
 )
+from tests.pairs import together
 
 TEXTS: dict[str, Any] = {"name": "value", "label": "Value", "help": "A value.", "unit": "px"}
 PIXELS = np.zeros((2, 2, 1), np.uint8)
@@ -64,7 +65,7 @@ def test_every_kind_is_here():
     assert {type(each) for each in KINDS} == own - {BoundedParameter}
 
 
-@pytest.mark.parametrize(
+@together(
     ("parameter", "text"),
     [
         (INT, "0 to 9 px"),
@@ -101,7 +102,7 @@ def test_only_choices_have_named_values_and_only_masks_presets(parameter: Parame
     assert parameter.stored_as_text == (parameter in (MASK, FOOTPRINT))
 
 
-@pytest.mark.parametrize(
+@together(
     ("parameter", "value", "chip", "caption", "brief"),
     [
         (INT, 4, "value 4 px", "Value 4 px", "value 4"),
@@ -130,7 +131,7 @@ def test_texts(parameter: Parameter, value: Any, chip: str, caption: str, brief:
     assert parameter.brief(value) == brief
 
 
-@pytest.mark.parametrize(
+@together(
     ("parameter", "value", "found"),
     [
         (INT, 0, (0, 1, 2)),
@@ -204,7 +205,7 @@ def test_an_estimated_size_stays_a_whole_number() -> None:
     assert rounded((0.123456, 3)) == (0.1235, 3)
 
 
-@pytest.mark.parametrize(
+@together(
     ("given", "cells"),
     [
         ("0 1 0; 1 1 1; 0 1 0", CROSS),
@@ -224,7 +225,7 @@ def test_a_footprint_is_a_name_or_rows_of_cells(given: Any, cells: Any):
     assert hash(read) == hash(cells)
 
 
-@pytest.mark.parametrize(
+@together(
     ("given", "part"),
     [
         (np.zeros((3, 3)), "no cell belongs to it"),
@@ -247,7 +248,7 @@ def test_what_is_no_footprint_is_refused(given: Any, part: str):
     assert part in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@together(
     ("text", "value"),
     [
         ("1", 1.0),
@@ -267,7 +268,7 @@ def test_numbers_of_axes_are_read(text: str, value: Any):
     assert type(AXES.parse(text)) is type(value)
 
 
-@pytest.mark.parametrize(
+@together(
     ("text", "way"),
     [
         ("1,2", "Write “1.2” or “1x2”"),

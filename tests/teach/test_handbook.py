@@ -18,6 +18,7 @@ from kernelscope.schema.samples import Kind
 from kernelscope.teach import handbook, manual
 from kernelscope.teach.handbook import level_pictures, pictures
 from kernelscope.teach.handbook.pages import _levels, _settings, nearest
+from tests.pairs import together
 
 SPECS = list(handbook.FILTERS.values())
 IDS = [spec.id for spec in SPECS]
@@ -37,7 +38,7 @@ def test_every_filter_and_level_has_a_page() -> None:
             assert f"level-{device}-{level}" in handbook.LEVELS
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=IDS)
+@together("spec", SPECS)
 def test_filters_are_explained(spec: FilterSpec) -> None:
     about = spec.explanation
     assert about.formula
@@ -49,7 +50,7 @@ def test_filters_are_explained(spec: FilterSpec) -> None:
         assert expected in text
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=IDS)
+@together("spec", SPECS)
 def test_each_parameter_has_its_paragraph(spec: FilterSpec) -> None:
     name = f"filter-{spec.id.replace('_', '-')}"
     text = handbook.page(name, computed=False)
@@ -60,7 +61,7 @@ def test_each_parameter_has_its_paragraph(spec: FilterSpec) -> None:
         assert f"`--{parameter.name.replace('_', '-')}`" in paragraph
 
 
-@pytest.mark.parametrize("name", handbook.GENERATED)
+@together("name", handbook.GENERATED)
 def test_links_lead_to_pages_and_headings(name: str) -> None:
     names = {page for pages in handbook.SECTIONS.values() for page in pages}
     for target, anchor in links(name):
@@ -68,7 +69,7 @@ def test_links_lead_to_pages_and_headings(name: str) -> None:
         assert not anchor or anchor in handbook.anchors(target or name), f"{target}#{anchor}"
 
 
-@pytest.mark.parametrize("name", handbook.GENERATED)
+@together("name", handbook.GENERATED)
 def test_pages_are_plain_markdown_with_one_title(name: str) -> None:
     text = handbook.page(name, computed=False)
     outside = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
@@ -76,7 +77,7 @@ def test_pages_are_plain_markdown_with_one_title(name: str) -> None:
     assert re.findall(r"^# (.*)$", outside, re.MULTILINE) == [handbook.title(name)]
 
 
-@pytest.mark.parametrize("device_level", handbook.LEVELS.values(), ids="-".join)
+@together("device_level", handbook.LEVELS.values())
 def test_levels_are_explained_and_drawn(device_level: tuple[str, str]) -> None:
     level = filters.levels(device_level[0])[device_level[1]]
     assert level.why.endswith(".")
@@ -86,7 +87,7 @@ def test_levels_are_explained_and_drawn(device_level: tuple[str, str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spec", SPECS, ids=IDS)
+@together("spec", SPECS)
 def test_formulas_are_typeset(spec: FilterSpec) -> None:
     drawing = ElementTree.fromstring(pictures.render(f"formula/{spec.id}", "#123456"))
     assert sum(each.tag.endswith("path") for each in drawing.iter()) > 3, "letters are paths"
@@ -141,7 +142,7 @@ def test_the_drawing_of_a_request_has_its_filter_picture_and_type() -> None:
     assert "its window of 25 cells<" in text
 
 
-@pytest.mark.parametrize("spec", [spec for spec in SPECS if spec.levels("gpu")], ids=lambda s: s.id)
+@together("spec", [spec for spec in SPECS if spec.levels("gpu")])
 def test_every_level_of_a_filter_can_be_drawn(spec: FilterSpec) -> None:
     for level in spec.levels("gpu"):
         drawing = level_pictures.draw(level_pictures.planned(spec, level))
@@ -154,8 +155,8 @@ def test_a_weighted_sum_in_words() -> None:
     assert weighted(window, weights, 2) == "(1 + 2·(2 + 3) − 4) / 2 = 7 / 2 = 3.5"
 
 
-@pytest.mark.parametrize("name", ["mean", "weighted_mean", "median", "mask"])
-@pytest.mark.parametrize("device", ["cpu", "gpu"])
+@together("name", ["mean", "weighted_mean", "median", "mask"])
+@together("device", ["cpu", "gpu"])
 def test_the_times_of_a_page_name_mask_size_machine_and_day(name: str, device: str) -> None:
     """And levels at one size, or by the megapixel: else the sizes would pass for a gain."""
     spec = filters.get(name)

@@ -36,6 +36,7 @@ from kernelscope.teach.lecture.pages import (
     sectors,
 )
 from kernelscope.teach.lecture.parts import credits, limits_of, published, quote, residence
+from tests.pairs import together
 
 SQUARES = LectureSubject("squares", (np.indices((90, 120)).sum(axis=0) % 7 * 36).astype(np.uint8))
 DOT = LectureSubject("dot", np.full((1, 1), 200, np.uint8))
@@ -58,7 +59,7 @@ def extremes(control: Parameter) -> tuple[object, ...]:
     return control.minimum, control.maximum
 
 
-@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+@together("page", PAGES.values())
 def test_a_page_is_short_and_has_controls(page: LecturePage) -> None:
     assert 40 <= len(page.text.split()) <= 120
     assert 1 <= len(page.controls) <= 3
@@ -67,8 +68,9 @@ def test_a_page_is_short_and_has_controls(page: LecturePage) -> None:
         assert control.help
 
 
-@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
-@pytest.mark.parametrize("subject", [SQUARES, DOT], ids=["picture", "dot"])
+@pytest.mark.slow
+@together("page", PAGES.values())
+@together("subject", [SQUARES, DOT])
 def test_every_setting_has_a_drawing_and_numbers(
     page: LecturePage, subject: LectureSubject
 ) -> None:
@@ -82,7 +84,7 @@ def test_every_setting_has_a_drawing_and_numbers(
             assert len({fact.name for fact in shown.facts}) == len(shown.facts)
 
 
-@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+@together("page", PAGES.values())
 def test_figures_of_sources_have_their_author(page: LecturePage) -> None:
     figures = page.figures()
     assert len(figures) <= 10, "no wall has room for more"
@@ -152,8 +154,8 @@ def test_the_page_on_coalescing_counts_bytes() -> None:
     assert facts["Used of the bytes delivered"] == "50.0 %"
 
 
-@pytest.mark.parametrize("size", [3, 9, 15])
-@pytest.mark.parametrize("block", ["8x8", "32x8", "32x32"])
+@together("size", [3, 9, 15])
+@together("block", ["8x8", "32x8", "32x32"])
 def test_tiles_have_the_cells_of_the_closed_form(size: int, block: str) -> None:
     columns, rows = map(int, block.split("x"))
     cells = {
@@ -197,8 +199,8 @@ def test_constant_memory_sends_one_address_a_turn(apart: int) -> None:
     assert facts["Weights in global memory at level global"] == f"{4 * 49} bytes"
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (4, 9), (12, 7)])
-@pytest.mark.parametrize("size", [3, 9])
+@together("shape", [(1, 1), (4, 9), (12, 7)])
+@together("size", [3, 9])
 def test_reads_outside_are_counted_cell_by_cell(shape: tuple[int, int], size: int) -> None:
     reach = size // 2
     outside, pixels = 0, set()
@@ -211,7 +213,7 @@ def test_reads_outside_are_counted_cell_by_cell(shape: tuple[int, int], size: in
     assert rim_pixels(shape, size) == len(pixels)
 
 
-@pytest.mark.parametrize("border", MODES)
+@together("border", MODES)
 def test_borders_are_those_of_the_filters(border: Border) -> None:
     line = np.arange(10, 90, 10)
     padded = np.pad(line, 5, mode=MODES[border])
@@ -220,7 +222,7 @@ def test_borders_are_those_of_the_filters(border: Border) -> None:
         assert value == (line[index] if index >= 0 else 0)
 
 
-@pytest.mark.parametrize(
+@together(
     ("card", "threads", "registers", "shared", "blocks", "occupancy", "limit"),
     [
         # After the CUDA Occupancy Calculator.
@@ -284,8 +286,8 @@ def test_shares_of_transfers_are_those_of_the_report() -> None:
     assert {fact.note for fact in shown.facts} == {f"H100, {measured}"}
 
 
-@pytest.mark.parametrize("size", [3, 9, 11])
-@pytest.mark.parametrize(
+@together("size", [3, 9, 11])
+@together(
     ("page", "level"), [("constant", "constant"), ("tiles", "shared"), ("textures", "texture")]
 )
 def test_pages_on_a_memory_have_what_it_gained_on_a_card(page: str, level: str, size: int) -> None:
