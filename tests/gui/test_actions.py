@@ -218,6 +218,7 @@ ENABLED: list[tuple[WindowState, set[str]]] = [
             *RUN,
             "save",
             "duplicateStep",
+            "filterBlocks",
             "chooseReference",
             "saveRecipe",
             "denoise",

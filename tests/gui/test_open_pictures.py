@@ -110,11 +110,11 @@ def test_a_picture_opened_last_stays_in_front_of_slower_ones(
 ) -> None:
     release = threading.Event()
 
-    def slow(path: Path) -> Image:
+    def slow(path: Path) -> tuple[Image, None]:
         release.wait(PATIENCE)
-        return read_image(path)
+        return read_image(path), None
 
-    monkeypatch.setattr(module, "read_image", slow)
+    monkeypatch.setattr(module, "read_file", slow)
     drop(window, paths[:2])
     load(qtbot, window, paths[2])
     release.set()

@@ -56,6 +56,13 @@ class Multiscale:
         return found
 
     @property
+    def interval(self) -> float | None:
+        """Seconds from one time to the next, where the unit is known."""
+        seconds = {"millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3600.0}
+        times = (axis for axis in self.along if axis.name == "t" and axis.unit in seconds)
+        return next((axis.scale * seconds[axis.unit] for axis in times), None)
+
+    @property
     def channels(self) -> tuple[Channel, ...]:
         return tuple(
             channel_of(each.get("label"), each.get("color"))
@@ -73,7 +80,8 @@ class Multiscale:
         }
 
 
-def parsed(attributes: Mapping[str, Any]) -> Multiscale:
+def parsed(attributes: Mapping[str, Any], level: int = 0) -> Multiscale:
+    """Return the metadata of a level of a picture; 0 is the finest."""
     if "plate" in attributes or "bioformats2raw.layout" in attributes:
         raise Unreadable(
             "it is a collection of pictures.", "Name one of the folders in it, such as NAME/0."
@@ -83,7 +91,7 @@ def parsed(attributes: Mapping[str, Any]) -> Multiscale:
         found = inner["multiscales"][0]
         version = str(inner.get("version", found.get("version", "")))
         described = found["axes"]
-        dataset = found["datasets"][0]
+        dataset = found["datasets"][level]
         if version not in VERSIONS:
             known = " and ".join(VERSIONS)
             raise Unreadable(

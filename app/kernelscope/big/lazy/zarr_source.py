@@ -35,6 +35,7 @@ from kernelscope.files.volumes.raw_volume import choose, spacing_from, spacing_n
 from kernelscope.images.image import DTYPES as PICTURE_DTYPES
 from kernelscope.images.image import MM_PER_INCH
 from kernelscope.images.volume import DTYPES as VOLUME_DTYPES
+from kernelscope.images.volume import Among
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
 
@@ -277,6 +278,16 @@ class ZarrSource:
         self._states = self._present()
         self._described = self._metadata()
 
+    @property
+    def among(self) -> tuple[Among, ...]:
+        counts = dict(zip(self._axes, self._array.shape, strict=True))
+        fixed = self._fixed.items()
+        return tuple(Among(n.upper(), at, counts[n]) for n, at in fixed if counts[n] > 1)
+
+    @property
+    def interval(self) -> float | None:
+        return self.head.ome.interval if self.head.ome is not None else None
+
     def read(self, box: Box) -> NDArray[Any]:
         output = np.empty(box.sides, self.dtype)
         for places, part in by_chunks(*box, self.grain):
@@ -388,10 +399,14 @@ class ZarrSource:
         )
 
 
-def open_zarr(path: Path, number: int | None = None) -> ZarrSource:
+def open_zarr(
+    path: Path, number: int | None = None, level: int = 0, *, apart: bool = False
+) -> ZarrSource:
     """Open an OME-Zarr folder; a volume if it has several slices, otherwise a picture.
 
-    `number`: from 1, of the volume or picture, if there are several times or channels.
+    `number`: from 1, of the volume or picture, if there are several times or channels. `level`: the
+    resolution; 0 is the finest. `apart`: several pictures are volumes of one slice, and so are
+    three channels in other colours than red, green and blue.
     """
     try:
         import zarr
@@ -400,7 +415,7 @@ def open_zarr(path: Path, number: int | None = None) -> ZarrSource:
             f"{path.name}: OME-Zarr needs the package zarr.", install_hint()
         ) from error
     with named(path.name):
-        multiscale = parsed(_attributes(path))
+        multiscale = parsed(_attributes(path), level)
         with damage_explained("OME-Zarr"):
             number_of_zarr = VERSIONS[multiscale.version]
             place = inside(path, path / multiscale.path)
@@ -408,7 +423,7 @@ def open_zarr(path: Path, number: int | None = None) -> ZarrSource:
             codecs = Codecs(read_json(path, file))
             array = zarr.open_array(place, mode="r", zarr_format=number_of_zarr)
             check_declared(array, place)
-        return _chosen(path, array, codecs, multiscale, number)
+        return _chosen(path, array, codecs, multiscale, number, apart=apart)
 
 
 def _attributes(path: Path) -> dict[str, Any]:
@@ -430,6 +445,11 @@ def _place_in_words(multiscale: Multiscale, others: list[str], place: tuple[int,
     return ", ".join(parts) or "all"
 
 
+def _are_dyes(multiscale: Multiscale) -> bool:
+    known = [each.colour.lower() for each in multiscale.channels]
+    return any(known) and known != ["ff0000", "00ff00", "0000ff"]
+
+
 def _of_channels(multiscale: Multiscale, number: int | None) -> Multiscale:
     omero = multiscale.omero
     if number is None or not omero:
@@ -439,22 +459,29 @@ def _of_channels(multiscale: Multiscale, number: int | None) -> Multiscale:
 
 
 def _chosen(
-    path: Path, array: Any, codecs: Codecs, multiscale: Multiscale, number: int | None
+    path: Path,
+    array: Any,
+    codecs: Codecs,
+    multiscale: Multiscale,
+    number: int | None,
+    *,
+    apart: bool,
 ) -> ZarrSource:
     axes, shape = multiscale.axes, array.shape
     if len(axes) != len(shape) or min(shape) < 1:
         raise Unreadable("its axes do not fit its array.")
     along = dict(zip(axes, shape, strict=True))
-    is_volume = along.get("z", 1) > 1
+    colours = along.get("z", 1) == 1 and along.get("c", 1) == _COLOURS
+    colours = colours and not (apart and _are_dyes(multiscale))
+    others = [name for name in axes if name == "t" or (name == "c" and not colours)]
+    counts = [along[name] for name in others]
+    is_volume = along.get("z", 1) > 1 or (apart and math.prod(counts) > 1)
     dtype = np.dtype(array.dtype).newbyteorder("=")
     if dtype not in (VOLUME_DTYPES if is_volume else PICTURE_DTYPES):
         usable = "uint8, uint16, int16 or" if is_volume else "8-bit, 16-bit or"
         raise Unreadable(
             f"its samples are of type {array.dtype}.", f"Convert them to {usable} 32-bit float."
         )
-    colours = not is_volume and along.get("c", 1) == _COLOURS
-    others = [name for name in axes if name == "t" or (name == "c" and not colours)]
-    counts = [along[name] for name in others]
     places = list(np.ndindex(*counts))
     names = [_place_in_words(multiscale, others, place) for place in places]
     several = [name for name in others if along[name] > 1]
@@ -465,7 +492,7 @@ def _chosen(
         notices.append(f"{word.capitalize()} {chosen + 1} of {len(names)}: {names[chosen]}.")
     spacing, stated = spacing_from(multiscale.steps)
     if is_volume:
-        notices += spacing_notices(spacing, stated, along["z"])
+        notices += spacing_notices(spacing, stated, along.get("z", 1))
     fixed = dict(zip(others, places[chosen], strict=True))
     wanted = ("z", "y", "x") if is_volume else ("y", "x", "c" if colours else "")
     channels, first = multiscale.channels, fixed.get("c", 0)

@@ -8,10 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernelscope.base.errors import AppError, NotANumber, SeveralVolumes
+from kernelscope.base.errors import (
+    AppError,
+    NotANumber,
+    OutOfMemory,
+    SeveralVolumes,
+    TooLarge,
+)
 from kernelscope.base.text import one_line, without_name
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
@@ -19,13 +26,19 @@ from kernelscope.engine.costs import Costs
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.engine.steps import execute_all
-from kernelscope.files.volumes import read_volume, series_of
+from kernelscope.files import read_image
+from kernelscope.files.volumes import is_volume, read_volume, series_of
+from kernelscope.files.volumes.folder import ZARR
 from kernelscope.gui.model.comparison import StepProgress
+from kernelscope.images.image import Image
 from kernelscope.images.levels import relevelled
 from kernelscope.images.scan import Scan
 from kernelscope.images.source import sizes_of
 from kernelscope.images.volume import Among, Volume, check_aligned
 from kernelscope.schema.samples import Levels
+
+if TYPE_CHECKING:
+    from kernelscope.big.lazy.viewing import Resolution
 
 MOST_BYTES = 1 << 28
 """Limit for the voxels of a file that are kept, so that they show at once the next time."""
@@ -40,6 +53,7 @@ class VolumeSeries:
     nan: float | None = None  # takes the place of NaN
     what: str = "volume"  # kind of the volumes: "volume" or "channel"
     names: tuple[str, ...] = ()  # of each, if they have names
+    resolution: Resolution | None = None  # of an OME-Zarr; others are read whole
     axes: tuple[Among, ...] = ()  # along which they are counted, the slowest first; none if one
     _kept: OrderedDict[int, Volume] = field(default_factory=OrderedDict)
 
@@ -69,7 +83,13 @@ class VolumeSeries:
 
     def read(self, index: int) -> Volume:
         """Return the volume at `index`, at once if `kept` has it; raises as `read_volume`."""
-        return read_volume(self.path, index + 1, nan=self.nan)
+        if self.resolution is None:
+            return read_volume(self.path, index + 1, nan=self.nan)
+        from kernelscope.big.lazy.viewing import read_at
+
+        volume = read_at(self.path, self.resolution, index + 1, nan=self.nan)
+        assert isinstance(volume, Volume)
+        return volume
 
     def keep(self, index: int, volume: Volume) -> None:
         """Keep a volume that was read, in place of those that were not shown for longest."""
@@ -85,6 +105,49 @@ class VolumeSeries:
         if found is not None:
             self._kept.move_to_end(index)
         return found
+
+
+def read_file(
+    path: Path, number: int | None = None, nan: float | None = None
+) -> tuple[Image | Volume, VolumeSeries | None]:
+    """Read a picture, or a volume: `number`, from 1, or the first of a file of several alike.
+
+    An OME-Zarr, and a TIFF picture that is too large, are read at the finest resolution that fits
+    into memory. Raises as `read_image`, `read_volume` and `read_at`.
+    """
+    from kernelscope.big.lazy.viewing import read_at, resolution_of
+    from kernelscope.big.lazy.zarr_source import is_zarr
+
+    if path.name in ZARR:  # chosen in a dialog for files
+        path = path.parent
+    resolution = None
+    try:
+        if is_zarr(path):
+            resolution = resolution_of(path)
+            return read_at(path, resolution, number, nan=nan), None
+        if is_volume(path):
+            return read_volume(path, number, nan=nan), None
+        return _read_picture(path, nan), None
+    except SeveralVolumes as error:
+        if not error.alike:
+            raise
+        count, names = len(error.names), error.names
+        series = VolumeSeries(path, count, nan, error.what, names, resolution)
+    first = series.read(0)
+    counted = math.prod(axis.count for axis in first.among) == series.count
+    return first, replace(series, axes=first.among) if counted else series
+
+
+def _read_picture(path: Path, nan: float | None) -> Image | Volume:
+    try:
+        return read_image(path, nan=nan)
+    except (TooLarge, OutOfMemory):
+        from kernelscope.big.lazy.opening import is_tiff
+        from kernelscope.big.lazy.viewing import read_at, resolution_of
+
+        if not is_tiff(path):
+            raise
+        return read_at(path, resolution_of(path), nan=nan)
 
 
 @dataclass(frozen=True)
@@ -177,6 +240,8 @@ class FoundFile:
 
 def read_together(paths: Sequence[Path], nan: float | None = None) -> list[FoundFile]:
     """Read files, each DICOM series once; raises `NotANumber` unless `nan` replaces it."""
+    from kernelscope.big.lazy.zarr_source import is_zarr
+
     found: list[FoundFile] = []
     series: dict[tuple[Path, str], Path] = {}
     for path in paths:
@@ -186,6 +251,9 @@ def read_together(paths: Sequence[Path], nan: float | None = None) -> list[Found
             if earlier is not path:
                 text = f"It belongs to the same series as {earlier.name}."
                 found.append(FoundFile(path, problem=text))
+                continue
+            if is_zarr(path):
+                found.append(FoundFile(path, problem=f"It is an OME-Zarr. {_ALONE}"))
                 continue
             volume = read_volume(path, nan=nan)
         except NotANumber:

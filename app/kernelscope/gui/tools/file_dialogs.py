@@ -50,13 +50,18 @@ from kernelscope.files.volumes import (
     READABLE_VOLUMES,
     SEVERAL_VOLUMES,
     WRITABLE_VOLUMES,
-    is_volume,
     read_volume,
     write_volume,
     write_volumes,
 )
 from kernelscope.files.volumes.writing import record_of
-from kernelscope.gui.model.volume_files import FoundFile, VolumeSeries, misfit, read_together
+from kernelscope.gui.model.volume_files import (
+    FoundFile,
+    VolumeSeries,
+    misfit,
+    read_file,
+    read_together,
+)
 from kernelscope.gui.session.subject import Savable
 from kernelscope.gui.tools.preferences import jpeg_quality
 from kernelscope.gui.viewer.rendering import from_clipboard, to_clipboard
@@ -379,18 +384,12 @@ def _volume(path: Path, choice: _Choice) -> Volume:
 
 
 def _whole(path: Path, choice: _Choice) -> _Read:
+    from kernelscope.big.lazy.zarr_source import is_zarr
+
+    if is_zarr(path):
+        return read_file(path, choice.number, choice.nan)
     with blocks_mentioned(path, _IN_BLOCKS.format(path.name)):
-        if not is_volume(path):
-            return _picture(path, choice), None
-        try:
-            return _volume(path, choice), None
-        except SeveralVolumes as error:
-            if not error.alike:
-                raise
-            series = VolumeSeries(path, len(error.names), choice.nan, error.what, error.names)
-        first = series.read(0)
-        counted = math.prod(axis.count for axis in first.among) == series.count
-        return first, replace(series, axes=first.among) if counted else series
+        return read_file(path, choice.number, choice.nan)
 
 
 def _rest_of(image: Image | Volume) -> str:
@@ -436,7 +435,7 @@ class Pictures(QObject):
 
     @Action("openFolder", "Open &Folder as Volume…", "Ctrl+Shift+O")
     def choose_folder(self) -> None:
-        """Open a folder of slices: pictures or a DICOM series."""
+        """Open a folder of slices, pictures or a DICOM series, or an OME-Zarr."""
         mode = QFileDialog.FileMode.Directory
         self._show_dialog("Open Folder of Slices", "folderDialog", self.open, mode=mode)
 

@@ -64,7 +64,8 @@ MENUS = (
         [
             ["open", "openFolder", RECENT, "reopenSession", SAMPLES, RECORDED],
             ["newPhantom", "openSlice", "openComposite"],
-            ["save", "saveAll", "saveView", "exportFigure", "batch"],
+            ["save", "saveAll", "saveView", "exportFigure"],
+            ["batch", "filterBlocks"],
             ["nextPicture", "previousPicture", "closePicture", "reopenPicture"],
             ["quit"],
         ],

@@ -20,10 +20,11 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from kernelscope.base.errors import AppError
 from kernelscope.base.text import enumerated, one_line, without_name
-from kernelscope.files import SAMPLES, read_image
-from kernelscope.files.volumes import is_volume, read_volume
+from kernelscope.files import SAMPLES
+from kernelscope.files.volumes import is_volume
 from kernelscope.gui.model.documents import Document, Documents, path_of
 from kernelscope.gui.model.gallery import thumbnail
+from kernelscope.gui.model.volume_files import read_file
 from kernelscope.gui.session.session import KIND
 from kernelscope.gui.session.subject import INPUT, REVERTED, SHOWN, Fields, Subject
 from kernelscope.gui.widgets import commands
@@ -32,7 +33,6 @@ from kernelscope.gui.widgets.messages import show_notice
 from kernelscope.gui.window.frame import Frame
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
-from kernelscope.schema.samples import Kind
 
 _TOPIC = "several"
 
@@ -99,7 +99,8 @@ class OpenPictures(QObject):
         def read() -> _Read | None:
             if is_volume(path):
                 return None
-            image = read_image(path)
+            image, _ = read_file(path)
+            assert isinstance(image, Image)
             return image, thumbnail(image, _SIDE)
 
         def show(answer: _Read | None) -> None:
@@ -248,8 +249,8 @@ class OpenPictures(QObject):
         self._frame.show_status(f"Opening {path.name} again…")
 
         def read() -> Image | Scan:
-            picture = document.kind is Kind.PICTURE
-            return read_image(path) if picture else Scan((read_volume(path),))
+            source, _ = read_file(path)
+            return source if isinstance(source, Image) else Scan((source,))
 
         def show(source: Image | Scan) -> None:
             if document.asleep:

@@ -1,28 +1,98 @@
-"""Filters all channels or all volumes of the file in front by the present steps, and saves them."""
+"""Filters the file in front by the present steps: all of its volumes, or in blocks of any size."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
 from kernelscope.base import memory
 from kernelscope.base.durations import duration
-from kernelscope.base.errors import AppError, NotANumber
+from kernelscope.base.errors import AppError, NotANumber, SeveralVolumes
 from kernelscope.base.text import one_line
+from kernelscope.engine.backend import Backend
+from kernelscope.engine.control import CancelToken
+from kernelscope.engine.costs import Costs
+from kernelscope.engine.options import RunOptions
+from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.worker import Job
+from kernelscope.files.formats import Format
 from kernelscope.files.names import stem
+from kernelscope.gui.model.comparison import StepProgress
+from kernelscope.gui.model.history import parts_of
 from kernelscope.gui.model.volume_files import FilteredFile, VolumeDone
 from kernelscope.gui.session.subject import Savable
+from kernelscope.gui.tools.file_dialogs import name_filter
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
+from kernelscope.gui.widgets.messages import choose_text_to_save
 from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.scans import VolumeSteps
+from kernelscope.schema.samples import Kind, Levels
 
 _COMPONENTS = "Components are filtered together: Run (F5) filters all of them."
+
+if TYPE_CHECKING:
+    from kernelscope.big.lazy.files import Filed
+
+_TIFF = Format("TIFF, OME-TIFF", (".tif", ".tiff"))
+_ZARR = Format("OME-Zarr", (".ome.zarr", ".zarr"))
+
+
+@dataclass(frozen=True)
+class _Written:
+    target: Path
+    filed: Filed
+
+    def describe(self) -> str:
+        first, second, third = self.filed.shape
+        sides = (second, first) if self.filed.kind is Kind.PICTURE else (third, second, first)
+        took = duration(self.filed.streamed.seconds)
+        size = f"{'×'.join(map(str, sides))}, in {took}."
+        return "  ".join((f"Wrote {self.target}: {size}", *self.filed.notices))
+
+
+def _filter_blocks(
+    path: Path,
+    index: int,
+    recipe: Recipe,
+    options: RunOptions,
+    levels: Levels | None,
+    target: Path,
+    costs: Costs,
+    backends: Mapping[str, Backend],
+    token: CancelToken,
+    report: Callable[[StepProgress | _Written], None],
+) -> None:
+    """Filter a file in half of the free memory; of one of several volumes, that at `index`."""
+    from kernelscope.big.lazy.files import filter_file
+    from kernelscope.big.lazy.opening import open_source
+
+    try:
+        open_source(path).close()
+        number = None
+    except SeveralVolumes:
+        number = index + 1
+    filed = filter_file(
+        recipe,
+        path,
+        target,
+        memory.resident() + memory.available() / 2,
+        backends,
+        number=number,
+        options=replace(options, level=None),
+        token=token,
+        progress=lambda stage, fraction: report(StepProgress("", stage, fraction)),
+        costs=costs,
+        levels=levels,
+    )
+    report(_Written(target, filed))
 
 
 class WholeFile(QObject):
@@ -35,7 +105,7 @@ class WholeFile(QObject):
         "filterChannels",
         "Filter All C&hannels",
         need=commands.MEMBERS,
-        label="Filter all",
+        label="Filter channels",
         help="volumes#volumes-of-a-file",
     )
     def filter_channels(self) -> None:
@@ -58,6 +128,49 @@ class WholeFile(QObject):
         settings.
         """
         self._filter(range(self._members.place[2]))
+
+    @Action(
+        "filterBlocks",
+        "Filter in Bloc&ks…",
+        need=commands.SOURCE,
+        help="command-line#larger-than-memory",
+    )
+    def filter_in_blocks(self) -> None:
+        """Filter the file that is open, a TIFF or an OME-Zarr of any size, at its full resolution
+        by the present steps, into another file.
+        """
+        from kernelscope.big.lazy.zarr_source import is_zarr
+
+        session = self._frame.session
+        base = session.subject.base
+        paths = [each.path for each in parts_of(base)] if base is not None else []
+        path = paths[0] if len(paths) == 1 else None
+        if path is None:
+            self._frame.show_status("Only single files are filtered in blocks: TIFF and OME-Zarr.")
+            return
+        try:
+            recipe, options = self._runner.recipe(), session.require().options
+        except AppError as error:
+            self._runner.failed.emit(error)
+            return
+        _, index, _ = self._members.place if session.subject is self._subject else (None, 0, 0)
+        order = partial(_filter_blocks, path, index, recipe, options, session.subject.levels)
+        kinds = (_ZARR, _TIFF) if is_zarr(path) else (_TIFF, _ZARR)
+        name = f"{stem(path)}-{recipe.steps[-1].filter.id}{kinds[0].suffixes[0]}"
+
+        def begin(target: Path) -> None:
+            job = Job(partial(order, target, self._runner.tasks.costs), "blocks")
+            task = self._runner.begin(job, text=f"Filtering {one_line(path.name)} in blocks")
+            task.reported.connect(take)
+
+        def take(report: object) -> None:
+            if isinstance(report, _Written):
+                self._frame.settings.add_recent(report.target)
+                self._frame.show_status(report.describe())
+
+        chosen = ";;".join(map(name_filter, kinds))
+        dialog = choose_text_to_save(self._frame, "Filter in Blocks", name, begin, chosen)
+        dialog.setDirectory(str(path.parent))
 
     def save(self) -> None:
         """Save the volumes that were filtered last, or else all, which are filtered first."""

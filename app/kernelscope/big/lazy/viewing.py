@@ -1,0 +1,178 @@
+"""Files of any size as they are looked at: at the finest resolution that fits into memory.
+
+An OME-Zarr has resolutions of its own. Where the least is too large, and of TIFF files, pixels are
+averaged as they are read, a block at a time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelscope.base import memory
+from kernelscope.big.lazy.opening import open_source
+from kernelscope.big.lazy.source import Sides
+from kernelscope.big.lazy.tiff_source import TiffSource
+from kernelscope.big.lazy.zarr_sink import reduced
+from kernelscope.big.lazy.zarr_source import ZarrSource, is_zarr, open_zarr
+from kernelscope.files.formats import MAX_PIXELS
+from kernelscope.images.image import MAX_SAMPLES, Image, Metadata
+from kernelscope.images.lengths import in_words
+from kernelscope.images.volume import MAX_VOXELS, Among, Volume
+from kernelscope.schema.crop import Box
+from kernelscope.schema.samples import Kind
+
+_SAMPLE_BYTES = 32
+"""Memory for each sample that is looked at and filtered: floats, output, previews, twice that."""
+
+_ROWS, _COLUMNS = 256, 4096  # that are read at a time, at least, where pixels are averaged
+
+
+@dataclass(frozen=True)
+class Resolution:
+    level: int = 0  # of an OME-Zarr; 0 is the finest
+    factor: int = 1  # a power of two: each pixel is the mean of a square of this side
+
+    @property
+    def is_full(self) -> bool:
+        return self == Resolution()
+
+    def describe(self, levels: int) -> str:
+        """Return ``level 2 of 3, reduced 4×``; empty for the finest."""
+        level = f"level {self.level + 1} of {levels}" if self.level else ""
+        factor = f"reduced {self.factor}×" if self.factor > 1 else ""
+        return ", ".join(filter(None, (level, factor)))
+
+
+def resolution_of(path: Path) -> Resolution:
+    """Return the finest resolution that fits into memory; raises as `open_source`."""
+    for level in itertools.count():
+        with closing(_opened(path, 1, level)) as source:
+            shape, kind = source.shape, source.kind
+            if fits(shape, kind):
+                return Resolution(level)
+            if level + 1 >= _levels(source):
+                break
+    factor = 2
+    while not fits(_sides(shape, kind, factor), kind):
+        factor *= 2
+    return Resolution(level, factor)
+
+
+def fits(shape: Sides, kind: Kind) -> bool:
+    """Return whether a picture or volume of this shape can be looked at as a whole."""
+    samples = math.prod(shape)
+    if kind is Kind.PICTURE and math.prod(shape[:2]) > MAX_PIXELS:
+        return False
+    most = MAX_SAMPLES if kind is Kind.PICTURE else MAX_VOXELS
+    return samples < most and samples * _SAMPLE_BYTES <= memory.available()
+
+
+def read_at(
+    path: Path, resolution: Resolution, number: int | None = None, *, nan: float | None = None
+) -> Image | Volume:
+    """Read a picture or a volume at a resolution; one that is not full is named in the title.
+
+    `number`: from 1, of several. Raises as `open_source`, and as `Image.from_array`.
+    """
+    with closing(_opened(path, number, resolution.level)) as source:
+        samples, head = _reduced(source, resolution.factor), source.head
+        source.check_unchanged()
+        name, levels, kind = path.name, _levels(source), source.kind
+        among: tuple[Among, ...] = ()
+        interval = None
+        if isinstance(source, ZarrSource):
+            among, interval = source.among, source.interval
+    notices, others = list(head.notices), head.others
+    spacing, density = head.spacing, head.resolution
+    if spacing is not None:
+        z, y, x = spacing
+        spacing = z, y * resolution.factor, x * resolution.factor
+    if density is not None:
+        density = density[0] / resolution.factor, density[1] / resolution.factor
+    if not resolution.is_full:
+        with closing(_opened(path, number, 0)) as source:
+            whole = source.shape
+        shown = resolution.describe(levels)
+        name, others = f"{name}, {shown}", (*others, "the full resolution")
+        steps = Metadata(resolution=density).steps if kind is Kind.PICTURE else head.steps
+        along = [steps[axis] for axis in "xy" if axis in steps]
+        if kind is Kind.VOLUME:
+            along = [each * resolution.factor for each in along]
+        size = f", {in_words(along)} each" if along else ""
+        notices.insert(
+            0,
+            f"Shown at {shown}: {_size(samples.shape, kind)} of {_size(whole, kind)} pixels{size}. "
+            "Filters see these; File > Filter in Blocks filters the whole.",
+        )
+    if kind is Kind.VOLUME:
+        return Volume.from_array(
+            samples,
+            name,
+            spacing=spacing,
+            stated=head.stated,
+            path=path,
+            notices=notices,
+            others=others,
+            channel=head.channel,
+            microscope=head.microscope,
+            among=among,
+            nan=nan,
+            interval=interval,
+        )
+    pixels = samples[:, :, 0] if samples.shape[2] == 1 else samples
+    metadata = Metadata(head.profile, density, others=others, channel=head.channel)
+    return Image.from_array(pixels, name, path, tuple(notices), metadata, nan)
+
+
+def _opened(path: Path, number: int | None, level: int) -> TiffSource | ZarrSource:
+    if is_zarr(path):
+        return open_zarr(path, number, level, apart=True)
+    return open_source(path, number)
+
+
+def _levels(source: TiffSource | ZarrSource) -> int:
+    return source.head.ome.levels if source.head.ome is not None else 1
+
+
+def _size(shape: tuple[int, ...], kind: Kind) -> str:
+    height, width = shape[:2] if kind is Kind.PICTURE else shape[1:]
+    return f"{width}×{height}"
+
+
+def _sides(shape: Sides, kind: Kind, factor: int) -> Sides:
+    first, second, third = shape
+    if kind is Kind.PICTURE:
+        return -(-first // factor), -(-second // factor), third
+    return first, -(-second // factor), -(-third // factor)
+
+
+def _reduced(source: TiffSource | ZarrSource, factor: int) -> NDArray[Any]:
+    """Return the means of squares of pixels, of volumes in each slice."""
+    if factor == 1:
+        return source.read(Box((0, 0, 0), source.shape))
+    kind, shape = source.kind, source.shape
+    output = np.empty(_sides(shape, kind, factor), source.dtype)
+    halved = (2, 2, 1) if kind is Kind.PICTURE else (1, 2, 2)
+    least = (_ROWS, _COLUMNS, 1) if kind is Kind.PICTURE else (1, _ROWS, _COLUMNS)
+    steps = [  # of the boxes: whole squares, and the parts that are stored together
+        factor * -(-max(few, grain) // factor) if half == 2 else grain
+        for few, grain, half in zip(least, source.grain, halved, strict=True)
+    ]
+    for first in itertools.product(*map(range, (0, 0, 0), shape, steps)):
+        sides = [min(step, side - at) for step, side, at in zip(steps, shape, first, strict=True)]
+        (z, y, x), (deep, high, wide) = first, sides
+        part = source.read(Box((z, y, x), (deep, high, wide)))
+        for _ in range(factor.bit_length() - 1):
+            part = reduced(part, halved)
+        starts = (at // factor if half == 2 else at for at, half in zip(first, halved, strict=True))
+        place = (slice(at, at + side) for at, side in zip(starts, part.shape, strict=True))
+        output[tuple(place)] = part
+    return output
