@@ -84,17 +84,17 @@ def resolution_of(x: Any, y: Any, unit: Any) -> tuple[float, float] | None:
 
 def has_thumbnail(exif: bytes) -> bool:
     try:
-        return _second_table(exif)[1] != 0
+        return any(exif[_second_table(exif)])
     except (struct.error, ValueError):
         return False
 
 
-def _second_table(exif: bytes) -> tuple[int, int]:
-    """Return where the place of the second table is written, and that place; 0 without one."""
+def _second_table(exif: bytes) -> slice:
+    """Return where the place of the second table is written: zeros without one."""
     order = _order(exif)
     first = struct.unpack_from(f"{order}I", exif, 4)[0]
     place = first + 2 + 12 * struct.unpack_from(f"{order}H", exif, first)[0]
-    return place, struct.unpack_from(f"{order}I", exif, place)[0]
+    return slice(place, place + 4)
 
 
 def stamped(exif: bytes, width: int, height: int) -> bytes:
@@ -117,10 +117,8 @@ def stamped(exif: bytes, width: int, height: int) -> bytes:
             and number < 1 << 8 * struct.calcsize(entry.form)
         ):
             struct.pack_into(order + entry.form, stamped, entry.place, number)
-    first = struct.unpack_from(f"{order}I", exif, 4)[0]
-    count = struct.unpack_from(f"{order}H", exif, first)[0]
-    thumbnail = first + 2 + 12 * count
-    stamped[thumbnail : thumbnail + 4] = bytes(len(exif[thumbnail : thumbnail + 4]))
+    thumbnail = _second_table(exif)
+    stamped[thumbnail] = bytes(len(exif[thumbnail]))
     return bytes(stamped)
 
 
