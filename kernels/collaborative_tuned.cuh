@@ -3,13 +3,13 @@
 // match   A thread has two blocks of bytes, one below the other, as words in registers, and goes down the columns of
 //         places around them; of the words of a place, which lie below those of the last one, it reads three.
 //         Differences are |a|^2 + |b|^2 - 2 a b, four products at a time; rows that both blocks have are multiplied
-//         once. A key is (difference, place), so that the order is that of the other levels. What is near enough
-//         waits in a queue of a thread; when one is full, all sort theirs and merge them into their lists.
+//         once. A key is (difference, place), so that the order is that of the other levels. Keys of similar blocks
+//         wait in a queue of a thread; when one is full, all sort theirs and merge them into their lists.
 //
 // groups  A lane has a block of the stack in 64 registers while it is transformed along y and x; then it has one of 32
 //         coefficients of all blocks, twice. In between, half of the coefficients at a time pass through the shared
-//         memory of the warp: so little of it that two blocks of eight warps share a multiprocessor. What is
-//         transformed first is a tile in shared memory, too, and grey bytes are a second one. Other blocks are read,
+//         memory of the warp: so little of it that two blocks of eight warps share a multiprocessor. The input
+//         of the first transform is a tile in shared memory, too, and grey bytes are a second one. Other blocks are read,
 //         and all are added to the sums of the tile, by lanes that have a pixel of four rows each, which lie in
 //         different banks; the few weights go to global memory. A stack of 16 has half a warp.
 //
@@ -78,7 +78,7 @@ __device__ inline void merge_keys(unsigned (&list)[MOST])
 }
 
 // Merge the `waiting` keys of a queue, which lack the norm, into a list, whose largest keys go. Lists lie in slow
-// memory: this is done seldom, and leaves its registers to what is done for each place.
+// memory: this is done seldom, and leaves its registers to the work at each place.
 __device__ __noinline__ void merge_queue(unsigned* list, const unsigned* queue, int waiting, int norm)
 {
     unsigned keys[MOST], coming[QUEUE];
@@ -413,7 +413,7 @@ __device__ inline int leave_noise(float* stack, const float* levels, int number,
     return kept;
 }
 
-// The shares of noise of the coefficient `number`, of 16 bits each, two to a word; return what is left, squared.
+// The shares of noise of the coefficient `number`, of 16 bits each, two to a word; return the square of the rest.
 __device__ inline unsigned shares_of(
     const Real (&a)[32], const float* levels, int number, int count, unsigned (&shares)[16])
 {

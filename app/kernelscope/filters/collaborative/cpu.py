@@ -195,7 +195,7 @@ def insert(keys: Line, key: Number, plain: Flag) -> None:
 
 
 class Lists(NamedTuple):
-    """The blocks most like those of a row that have a group, and what finds them.
+    """The blocks most like those of a row that have a group, and the arrays of the search.
 
     Numbers of a list have the bits of a sum, which is not negative, in their upper half, and the
     place, from the first row that is compared on, in the lower one.

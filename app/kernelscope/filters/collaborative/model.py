@@ -28,7 +28,7 @@ LIMIT = 64  # most that a stage takes off a pixel, in units of `Numbers.unit`
 STEPS = 4096  # of a unit, in the integers that are added up: see `Numbers`
 WEIGHT_STEPS = 2**23  # of a weight of 1, in the integers that are added up
 SHARES = np.float32(65526)  # steps of a factor, which fit into 16 bits, see `cpu.share_of`
-ONE = 255**2  # what a factor of 1 adds to the sum of squared factors, see `cpu.shrink_wiener`
+ONE = 255**2  # share of a factor of 1 in the sum of squared factors, see `cpu.shrink_wiener`
 LARGEST = np.float32(2.0**100)  # above all squared coefficients that have noise
 
 UPDATE = np.float32(0.171875)

@@ -47,15 +47,15 @@ count."""
 _WORK = 1e8  # about how many operations are spent: some hundredths of a second
 
 _CHOICE, _MOST_NOISE, _LIGHT = 3, 8, 14 / 255
-"""So many times as many for each patch where one is chosen, as their errors differ less. In noise
-that is stronger than the last number, where white is 1, chance in the estimate grows with sigma:
-up to so many times as many again as are needed to make up for that."""
+"""Factors of `_WORK`. The first applies where a patch is chosen, because errors of patches differ
+less. Above the last number, a sigma with white as 1, the error of the estimate grows with sigma;
+more work makes up for it, up to the second factor."""
 
 _ALIKE = 1.015
 """The smallest patch is taken of those whose estimated errors differ by no more than this factor.
 On text with sigma 30, 5 is 0.1 dB better than 7, whose estimated error is 1 % less. One whose best
-strength is the largest that is tried comes last: there, patches hardly tell pixels apart, as those
-of 3 on smooth pictures."""
+strength is the largest that is tried comes last: its patches hardly distinguish pixels, such as
+those of 3 on smooth pictures."""
 
 _PARTS = 8
 """Into which pixels are divided, for several cores; always as many, so that sums are the same."""

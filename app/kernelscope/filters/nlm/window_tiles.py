@@ -85,7 +85,7 @@ and several slices for each line that took more than a tenth of the time.
 
 
 class Lines(NamedTuple):
-    """What a step works in: a line of `PITCH` samples for each of its offsets."""
+    """Scratch memory of a step: a line of `PITCH` samples for each of its offsets."""
 
     columns: Any
     """float32, shape (SHARED, PITCH). Sums of squares down the columns of the patches."""

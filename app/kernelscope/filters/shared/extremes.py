@@ -75,7 +75,7 @@ from kernelscope.schema.samples import Pixels
 SOURCE = "Gonzalez and Woods, Digital Image Processing, chapters 5 and 9; Pecht 1985"
 
 _BLOCK = 1 << 16
-"""Bytes of a block: what is computed from it stays in the L2 cache."""
+"""Bytes of a block, small enough that its intermediate results stay in the L2 cache."""
 
 _PART = 1 << 18
 """Bytes of the part of a block whose columns are computed at a time, for the same reason."""

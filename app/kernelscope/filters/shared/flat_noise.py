@@ -38,9 +38,9 @@ _SHARES = np.linspace(0.02, 1.1, 109)
 """Noise as a share of the high frequencies of the quietest group."""
 
 _NOISY, _TEXTURED, _LEAST = 0.95, 1.15, 0.94**2
-"""From such a share on, and if no group is flat, as its middle frequencies have so many times the
-energy of the high ones, other estimates count, too: that by peakedness from this times the curve's
-to the curve's."""
+"""Other estimates count from this share of noise on, if no group is flat: where its middle
+frequencies have more than the second number times the energy of the high ones. The estimate by
+peakedness is then limited to the third number times that of the curve, and to that of the curve."""
 
 
 _K = np.arange(_SIDE)
@@ -95,7 +95,7 @@ def channel_sigmas(pixels: Pixels) -> list[float]:
 
 
 def deviations(pixels: Pixels) -> list[Deviation]:
-    """Return what `channel_sigmas` does, with errors."""
+    """Return the values of `channel_sigmas`, with their errors."""
     return [_deviation(pixels[:, :, c : c + 1]) for c in range(pixels.shape[2])]
 
 
@@ -200,11 +200,11 @@ _DEVIATIONS = np.linspace(-2.5, 2.5, 21)
 _RATIOS = 0.14 * np.exp(0.97 * _DEVIATIONS)
 """High over middle frequencies in pictures, as multiples of their standard deviation of 0.97."""
 
-_LOW = 1.01**2  # the mean over the floors is so much too low, in pictures with flat blocks
+_LOW = 1.01**2  # by this factor the mean over the floors is too low in pictures with flat blocks
 
 _STATISTICS, _BEND = 3.7, 0.06
-"""Errors of a group's mean: so many times that of independent blocks, which overlap, and this share
-of the picture's part, as no picture follows a power exactly."""
+"""Errors of a group's mean: this multiple of those of independent blocks, because blocks overlap,
+and this share of the picture's part, because no picture follows a power exactly."""
 
 
 def _by_halves(energies: NDArray[np.float32]) -> tuple[float, float]:

@@ -225,23 +225,23 @@ noise 0.4 to 1.6, blurred by 0.7 pixels 4 to 21. From clean texture and up to th
 kind is sure."""
 
 _CLEARLY = 5.0
-"""So many times where the spread is that of parts: demosaiced noise 5 to 60, white noise and
+"""The same ratio where the spread is that of parts: demosaiced noise has 5 to 60, white noise and
 pictures without noise up to 3."""
 
 _EVIDENT = 24.0
-"""So many times in the typical block, where edges in some of the flattest have no part: noise
-blurred by 1 pixel 26 to 250; twenty pictures without noise, and with white noise, in JPEG files,
-softened, reduced or enlarged, up to 18, but for an enlarged photo with noise of its own."""
+"""The same ratio in the typical block, which edges in some of the flattest do not change: noise
+blurred by 1 pixel has 26 to 250; twenty pictures without noise, and with white noise, in JPEG
+files, softened, reduced or enlarged, up to 18, but for an enlarged photo with noise of its own."""
 
 _DEMOSAICED = 2.9
-"""So many times in two of the three planes of colours, as demosaicing correlates all. Photos that
-darktable developed 3.3 to 4.2; ten pictures, with white noise and without, up to 2.6, and one
+"""The same ratio in two of the three planes of colours, as demosaicing correlates all. Photos that
+darktable developed have 3.3 to 4.2; ten pictures, with white noise and without, up to 2.6, and one
 that was combined of several shots 3.4."""
 
 _IN_ALL = 4.0
-"""So many times in all planes, where texture may be taken for noise: photos with noise that were
-demosaiced 4.6 to 11, with texture and little noise or none 1.3 to 3.4 in the difference of green
-and the others."""
+"""The same ratio in all planes, where texture may be taken for noise: photos with noise that were
+demosaiced have 4.6 to 11, with texture and little noise or none 1.3 to 3.4 in the difference of
+green and the others."""
 
 _HIDDEN = 10
 """White noise is not sure where middle frequencies have this many times the power of the highest
