@@ -447,6 +447,10 @@ def test_facts_are_wrapped_and_not_cut(qtbot: QtBot, scale: float) -> None:
     heading: Any = facts.topLevelItem(0)
     whole = facts.visualItemRect(heading).height() + wrapped + short
     assert facts.hidden_height == whole - shown
+    facts.set_group(FactGroup("A", (Fact("Kernel", "gaussian_shared_rows"), Fact("Lane", "3"))))
+    wrapped, short = heights()
+    assert wrapped >= 2 * line > short, "a name of a kernel"
+    assert facts.text() == "A\nKernel\tgaussian_shared_rows\nLane\t3"
 
 
 # Highlighting -------------------------------------------------------------------------

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
 
 import pytest
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QTextDocument
-from PySide6.QtWidgets import QLabel, QLineEdit, QTreeWidget, QTreeWidgetItemIterator
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QTreeWidget, QTreeWidgetItemIterator
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.tools.manual_window import ManualWindow, PageView
+from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
 from kernelscope.gui.work.background import Background
 from kernelscope.teach import handbook, manual
 from kernelscope.teach.handbook import pictures
+from tests.gui.helpers import wait_until
 
 NAMES = [name for names in handbook.SECTIONS.values() for name in names]
 
@@ -90,6 +93,29 @@ def test_a_link_opens_the_page_at_its_heading(window: ManualWindow) -> None:
     window.follow(QUrl("volumes.md"))
     assert window.page == "volumes"
     assert view_of(window).verticalScrollBar().value() == 0
+
+
+def test_links_take_the_colour_of_another_theme(
+    qtbot: QtBot, window: ManualWindow, stylist: Stylist
+) -> None:
+    """They stayed light blue, and drawings white, where the ground became white."""
+
+    def colours() -> set[str]:
+        found, block = set(), view_of(window).document().begin()
+        while block.isValid():
+            pieces = [each.fragment().charFormat() for each in cast(Iterable[Any], block)]
+            found |= {each.foreground().color().name() for each in pieces if each.isAnchor()}
+            block = block.next()
+        return found
+
+    window.open_page("index")
+    bar = view_of(window).verticalScrollBar()
+    for scheme in (Scheme.DARK, Scheme.LIGHT):
+        bar.setValue(100)
+        stylist.apply(Appearance(scheme))
+        link = QApplication.palette().link().color().name()
+        wait_until(qtbot, lambda link=link: colours() == {link})
+        assert bar.value() == 100
 
 
 def test_other_links_leave_the_window(

@@ -8,18 +8,19 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QFontMetrics
 from PySide6.QtWidgets import QComboBox, QFileDialog
 from pytestqt.qtbot import QtBot
 
 from kernelscope.base.text import printable
 from kernelscope.files import SAMPLES, read_image
-from kernelscope.gui.docks.film_strip import cross_of
+from kernelscope.gui.docks.film_strip import FilmStrip, cross_of
 from kernelscope.gui.model.documents import Document
 from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
 from kernelscope.gui.window import open_pictures as module
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
+from kernelscope.schema.samples import Kind
 from tests.gui.helpers import (
     FakeCpu,
     Opener,
@@ -80,6 +81,26 @@ def click(qtbot: QtBot, window: MainWindow, row: int, *, cross: bool = False) ->
     tile = strip.visualItemRect(strip.item(row))
     place = cross_of(tile).center() if cross else tile.topLeft() + QPoint(20, 20)
     qtbot.mouseClick(strip.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+
+def test_names_are_whole_where_the_strip_has_room(qtbot: QtBot) -> None:
+    """They ended in dots beside an empty strip."""
+    strip = FilmStrip()
+    qtbot.addWidget(strip)
+    strip.resize(1200, 60)
+    names = ["camera-salt-pepper.png", "a.png", "Phantom T1w, 9 % Rician noise"]
+    documents = [Document(Kind.PICTURE, each) for each in names]
+    strip.show_documents(documents, documents[2])
+    font = strip.font()
+    font.setBold(True)
+    room = strip.tile_size().width()
+    assert room > QFontMetrics(font).horizontalAdvance(names[2]) + 56
+    assert strip.visualItemRect(strip.item(2)).right() < 1200
+    strip.resize(400, 60)
+    assert strip.tile_size().width() < room
+    strip.resize(1200, 60)
+    strip.show_documents(documents[:2], documents[0])
+    assert strip.tile_size().width() < room, "the longest is closed"
 
 
 @pytest.mark.smoke

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
+    QFont,
+    QFontMetrics,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -53,6 +55,8 @@ class FilmStrip(QListWidget):
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setItemDelegate(_FilmTile(self, self.tile_size))
         self.setSpacing(1)
+        self.setResizeMode(QListWidget.ResizeMode.Adjust)
+        self._longest = 0  # pixels of the longest name
         self.hide()
 
     def show_documents(self, documents: Sequence[Document], front: Document | None) -> None:
@@ -73,8 +77,19 @@ class FilmStrip(QListWidget):
                 self.setCurrentItem(item)
                 self.scrollToItem(item)
         if documents:
-            self.setFixedHeight(self._height())
+            self._measure()
             self.viewport().update()
+
+    def _measure(self) -> None:
+        """Fit the tiles to the names, and the strip to the tiles."""
+        bold = QFont(self.font())
+        bold.setBold(True)  # that of the one in front
+        metrics = QFontMetrics(bold)
+        names = (metrics.horizontalAdvance(self.item(n).text()) for n in range(self.count()))
+        before, self._longest = self._longest, max(names, default=0)
+        if before != self._longest:
+            self.scheduleDelayedItemsLayout()
+        self.setFixedHeight(self._height())
 
     def sizeHint(self) -> QSize:
         return QSize(3 * self.tile_size().width(), self._height())
@@ -91,9 +106,12 @@ class FilmStrip(QListWidget):
             self.setFixedHeight(self._height())
 
     def tile_size(self) -> QSize:
+        """Return the size of tiles with whole names, as far as there is room beside each other."""
         text = 2 * self.fontMetrics().height()
-        width = _LETTERS * self.fontMetrics().averageCharWidth() + _CROSS
-        beside = _PICTURE.width() + _GAP + 3 * _MARGIN
+        beside = _PICTURE.width() + _GAP + 3 * _MARGIN + _CROSS
+        share = (self.width() - 2 * self.frameWidth()) // max(self.count(), 1) - 2 * self.spacing()
+        least = _LETTERS * self.fontMetrics().averageCharWidth()
+        width = max(least, min(self._longest, share - beside))
         return QSize(beside + width, max(_PICTURE.height(), text) + 2 * _MARGIN)
 
     # --- Qt ---
@@ -125,7 +143,7 @@ class FilmStrip(QListWidget):
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.FontChange:
-            self.setFixedHeight(self._height())
+            self._measure()
 
 
 class _FilmTile(TileDelegate):

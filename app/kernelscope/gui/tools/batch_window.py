@@ -495,11 +495,19 @@ class BatchTable(QTableView):
         down.setDefaultSectionSize(SIZE.height() + 6)
         across.setHighlightSections(False)
         across.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        across.setStretchLastSection(True)
+        self._space_columns()
+        self.activated.connect(self._open_result)
+
+    def _space_columns(self) -> None:
         unit = self.fontMetrics().averageCharWidth()
         for column, characters in ((_FILE, 44), (_SIZE, 15), (_STATE, 14)):
-            across.resizeSection(column, characters * unit)
-        across.setStretchLastSection(True)
-        self.activated.connect(self._open_result)
+            self.horizontalHeader().resizeSection(column, characters * unit)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.FontChange:
+            self._space_columns()
 
     def _open_result(self, index: QModelIndex) -> None:
         row = self._shown.row(index)

@@ -12,7 +12,7 @@ import posixpath
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QByteArray, QRectF, QSize, Qt, QUrl, Signal
+from PySide6.QtCore import QByteArray, QEvent, QRectF, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
     QColor,
     QDesktopServices,
@@ -64,6 +64,17 @@ class PageView(QTextBrowser):
         if self._wanted:
             self._make()
 
+    def _show_again(self) -> None:
+        place = self.verticalScrollBar().value()
+        self.show_page(self._name)
+        self.verticalScrollBar().setValue(place)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() is QEvent.Type.PaletteChange and self._name:
+            # Links and drawings keep their colours. Not now: Qt goes through all widgets meanwhile.
+            QTimer.singleShot(0, self, self._show_again)
+
     def _is_made(self, name: str) -> bool:
         spec = handbook.FILTERS.get(name)
         return spec is not None and f"mask/{spec.id}" in self._made
@@ -79,9 +90,7 @@ class PageView(QTextBrowser):
         def then(made: bytes) -> None:
             self._made[picture] = made
             if self._name == name:
-                place = self.verticalScrollBar().value()
-                self.show_page(name)
-                self.verticalScrollBar().setValue(place)
+                self._show_again()
             if not others or self._name != name:
                 self.completed.emit()
 

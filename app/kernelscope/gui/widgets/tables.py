@@ -180,6 +180,7 @@ class _Wrapped(QStyledItemDelegate):
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:
         super().initStyleOption(option, index)
+        option.text = option.text.replace("_", "_\u200b")  # long names of kernels wrap as well
         option.displayAlignment = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
