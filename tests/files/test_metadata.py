@@ -207,6 +207,18 @@ class TestLost:
         assert record_of("a.webp", image).losses == []  # It has no grey.
         assert not read_image(write_image(image, tmp_path / "a.png")).metadata.profile
 
+    @pytest.mark.parametrize("dpi", [0.002, 0.5, 1.4, 2.6, 28.35, 72.009, 299.9994, 1e5])
+    @pytest.mark.parametrize("suffix", [".png", ".jpg", ".bmp", ".tif"])
+    def test_a_resolution_is_kept_or_named(self, tmp_path, suffix, dpi):
+        """Formats round it: to pixels per inch or per metre."""
+        image = picture(np.zeros((4, 6, 3), np.uint8))
+        image = replace(image, metadata=Metadata(resolution=(dpi, dpi)))
+        found = read_image(write_image(image, tmp_path / f"a{suffix}")).metadata.resolution
+        assert (found is None) == ("resolution" in record_of(f"a{suffix}", image).lost)
+        if found is not None:
+            assert found == pytest.approx((dpi, dpi), rel=0.005)
+        assert (found is not None) >= (suffix == ".tif" or 72 < dpi < 300)
+
     @pytest.mark.parametrize("resolution", [(70000.0, 70000.0), (0.2, 0.2)])
     def test_a_resolution_that_does_not_fit(self, tmp_path, resolution):
         image = picture(np.zeros((4, 6, 3), np.uint8))

@@ -27,6 +27,9 @@ from kernelscope.images.source import UNKNOWN_CHANNEL
 _UINT8, _UINT16, _FLOAT32 = DTYPES
 _EVERYTHING = frozenset({"profile", "resolution", "exif", "xmp"})
 
+_PER_METRE = 0.0254  # a pixel per metre, in pixels per inch
+_ROUNDED = 0.005  # largest error of a resolution that counts as kept
+
 _MAX_SEGMENT = 65_000
 """Largest block of EXIF or XMP data in bytes, a little less than a segment of a JPEG file holds.
 The same for all formats, so that they keep the same data."""
@@ -60,8 +63,8 @@ class Writer:
     colour: bool = True
     alpha: bool = False
     max_side: int = 2**31 - 1  # largest width and height in pixels
-    resolutions: tuple[float, float] = (1.0, 2.0**24)
-    """Smallest and largest resolution that is kept."""
+    resolutions: tuple[float, float] = (_PER_METRE, 2.0**24)
+    """Pixels per inch: the step to which a resolution is rounded, and the largest that is kept."""
     encode_at: Callable[..., bytes] | None = None
     """As `encode`, with a `quality` from 1 to 100; None for formats without loss."""
 
@@ -99,10 +102,16 @@ class Writer:
         has_number = "nodata" in self.beside and image.metadata.nodata is not None
         return has_number or image.dtype.kind == "f"
 
+    def keeps_resolution(self, x: float, y: float) -> bool:
+        step, most = self.resolutions
+        return all(
+            each <= most and abs(round(each / step) * step - each) <= _ROUNDED * each
+            for each in (x, y)
+        )
+
     def metadata(self, image: Image) -> Metadata:
         found = image.metadata
         colour = not self.grey or (self.colour and not image.is_grey)
-        least, most = self.resolutions
         exif = b""
         if "exif" in self.beside and 0 < len(found.exif) <= _MAX_SEGMENT:
             exif = stamped(found.exif, image.width, image.height)
@@ -122,7 +131,7 @@ class Writer:
             found.resolution
             if "resolution" in self.beside
             and found.resolution
-            and all(least <= value <= most for value in found.resolution)
+            and self.keeps_resolution(*found.resolution)
             else None,
             exif,
             channel=channel if is_ome else replace(channel, facts=()),
@@ -155,7 +164,7 @@ FORMATS = (
                 _EVERYTHING | {"chunks"},
                 alpha=True,
                 max_side=png.MAX_SIDE,
-                resolutions=(1.0, 5e7),
+                resolutions=(_PER_METRE, 5e7),
             ),
         ),
         decode_all=partial(pillow.decode_all, kind="PNG", first=png.decode),
