@@ -264,6 +264,9 @@ def test_each_fact_enables_its_actions(window: MainWindow) -> None:
         assert {id_ for id_ in judged if window.actions_[id_].isEnabled()} == enabled, state
         assert window.findChild(QMenu, "filtersVolumesMenu").isEnabled() is state.volumes
         assert window.actions_["filtermri_nlm"].isEnabled() is state.volumes
+        for id_ in judged - {"undo", "redo", "compareRuns"}:  # named after their steps
+            made, why = window.actions_[id_], DECLARED[id_].need.why
+            assert (why in made.toolTip()) is not made.isEnabled(), (id_, state)
 
 
 @pytest.mark.smoke

@@ -140,8 +140,8 @@ class Actions(Mapping[str, QAction]):
             need = made.action.need
             if need is not commands.NOTHING and made.qt.isEnabled() is not need.met(self.state):
                 made.qt.setEnabled(not made.qt.isEnabled())
-                if tip := made.qt.statusTip():  # says why a button is grey
-                    made.qt.setToolTip(tip if made.qt.isEnabled() else f"{need.why}\n{tip}")
+                why = "" if made.qt.isEnabled() else need.why  # it is grey
+                made.qt.setToolTip("\n".join(filter(None, (why, made.qt.statusTip()))))
         self._menus[_filters_menu(VOLUMES)].setEnabled(self.state.volumes)
 
     def name_comparison(self, where: str, problem: str) -> None:
