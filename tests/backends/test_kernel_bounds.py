@@ -170,7 +170,7 @@ def test_packed_and_small_sums_hold_the_largest(
     for negative in negatives:
         options = parameters | ({"negative": negative} if negative else {})
         for pixels in (
-            *steep(dtype),
+            *steep(dtype, name),
             every_extreme_window().astype(dtype) * (white_of(dtype) // 255),
         ):
             np.testing.assert_array_equal(
@@ -191,7 +191,7 @@ def test_roots_of_bytes_bear_what_the_instruction_errs(level: str, error: float)
     """Of the approximate root, whose relative error PTX bounds by 2**-23."""
     spec, parameters = filters.get("sobel"), {"form": "magnitude"}
     root = _ROOT.replace("ERROR", repr(error))
-    for pixels in steep(BYTE):
+    for pixels in steep(BYTE, "sobel"):
         np.testing.assert_array_equal(
             emulated.run("sobel", pixels, parameters, level, before=root),
             apply(spec, pixels, parameters, level="serial"),

@@ -6,6 +6,7 @@ sums as large as the bound whose last bit decides about the result.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -88,25 +89,24 @@ def rounded(sums: NDArray[np.int64], divisor: int, white: int) -> NDArray[np.int
 
 @INTEGERS
 @pytest.mark.parametrize("bound", BOUNDS)
-@pytest.mark.parametrize("side", [-1, 0, 1], ids=["below", "at", "above"])
-@pytest.mark.parametrize("level", ["serial", "parallel"])
-def test_cpu_levels_are_exact_on_both_sides_of_each_bound(
-    dtype: np.dtype[Any], bound: int, side: int, level: str
-) -> None:
-    white = white_of(dtype)
-    for mask in masks(bound // white + side):
-        weights = np.array(mask)
-        for kind, divisor in (("one", 1), ("count", weights.size), ("sum", int(weights.sum()))):
-            if not divisor:
-                continue
-            for pixels in pictures(dtype):
-                cells, _ = windows(pixels, len(weights) // 2, Border.REFLECT)
-                sums = np.einsum("...st,st", cells, weights)
-                wanted = rounded(sums, divisor, white)
-                actual = apply(
-                    SPEC, pixels, {"mask": mask, "divisor": kind, "negative": "clip"}, level=level
-                )
-                np.testing.assert_array_equal(actual, wanted, f"{mask[0]}..., divisor {kind}")
+def test_cpu_levels_are_exact_on_both_sides_of_each_bound(dtype: np.dtype[Any], bound: int) -> None:
+    """Level *serial* adds up in 64 bits whatever the bound, and meets each mask in one picture."""
+    white, number = white_of(dtype), 0
+    for side, pixels in itertools.product((-1, 0, 1), pictures(dtype)):
+        for mask in masks(bound // white + side):
+            weights = np.array(mask)
+            cells, _ = windows(pixels, len(weights) // 2, Border.REFLECT)
+            sums = np.einsum("...st,st", cells, weights)
+            for kind, divisor in (("one", 1), ("count", weights.size), ("sum", int(weights.sum()))):
+                number += 1
+                for level in ("parallel", "serial") if number % 4 == 0 else ("parallel",):
+                    if divisor:
+                        values = {"mask": mask, "divisor": kind, "negative": "clip"}
+                        np.testing.assert_array_equal(
+                            apply(SPEC, pixels, values, level=level),
+                            rounded(sums, divisor, white),
+                            f"side {side}, {mask[0]}..., divisor {kind}, {level}",
+                        )
 
 
 @INTEGERS
@@ -147,7 +147,7 @@ def quotients_near_ties(divisor: int, white: int, most: int) -> NDArray[np.int64
 def test_plans_in_floats_only_where_every_quotient_rounds_rightly(dtype: np.dtype[Any]) -> None:
     """All sums that could round to the wrong side, for the divisors around each bound."""
     white = white_of(dtype)
-    accepted = 0
+    accepted = dict[int, int]()
     for power in range(18, 28):
         for total in {2**power // white + shift for shift in (-2, -1, 0, 1, 2)} - {0}:
             for divisor in {1, 2, 3, 9, 225, 256, total - 1, total, total + 1}:
@@ -155,16 +155,17 @@ def test_plans_in_floats_only_where_every_quotient_rounds_rightly(dtype: np.dtyp
                     continue
                 if not _exact_in_floats(float(total), float(divisor), task(dtype)):
                     continue
-                accepted += 1
                 most = total * white
                 assert np.float32(most) == most
                 assert np.float32(most - 1) == most - 1
-                sums = quotients_near_ties(divisor, white, most)
-                in_floats = np.rint(sums.astype(np.float32) / np.float32(divisor))
-                np.testing.assert_array_equal(
-                    np.minimum(in_floats, white), rounded(sums, divisor, white), f"/ {divisor}"
-                )
-    assert accepted > 50
+                accepted[divisor] = max(most, accepted.get(divisor, 0))
+    for divisor, most in accepted.items():  # the sums up to a smaller one are among these
+        sums = quotients_near_ties(divisor, white, most)
+        in_floats = np.rint(sums.astype(np.float32) / np.float32(divisor))
+        np.testing.assert_array_equal(
+            np.minimum(in_floats, white), rounded(sums, divisor, white), f"/ {divisor}"
+        )
+    assert len(accepted) > 30
     assert not _exact_in_floats(2.0**24 // white + 1, 1.0, task(dtype))
     assert not _exact_in_floats(2.0**23 // white + 1, 3.0, task(dtype))
     assert not _exact_in_floats(1.0, 2.0**23 // white + 1, task(dtype))
@@ -223,7 +224,7 @@ def settings(dtype: np.dtype[Any]) -> Iterator[tuple[str, dict[str, Any], Border
     yield "median", {"size": 3}, Border.REFLECT
 
 
-def steep(dtype: np.dtype[Any]) -> Iterator[NDArray[Any]]:
+def steep(dtype: np.dtype[Any], name: str) -> Iterator[NDArray[Any]]:
     """Yield pictures, shape (24, 40, 1), with the largest sums, squares and differences."""
     white = white_of(dtype)
     yield np.full((24, 40, 1), white, dtype)
@@ -236,8 +237,8 @@ def steep(dtype: np.dtype[Any]) -> Iterator[NDArray[Any]]:
     random = np.random.default_rng(5)
     bright, dark = random.integers(0, 2, (24, 40, 1)), random.integers(0, 3, (24, 40, 1))
     yield np.where(bright, white, dark).astype(dtype)
-    # Roots of sums of squares that do not saturate, some of them next to a half.
-    yield random.integers(0, white // 5, (96, 160, 1)).astype(dtype)
+    if name == "sobel":  # roots of sums of squares that do not saturate, some next to a half
+        yield random.integers(0, white // 5, (96, 160, 1)).astype(dtype)
     yield from pictures(dtype)
 
 
@@ -251,7 +252,7 @@ def test_fast_sums_equal_plain_ones(
 ) -> None:
     """Level *serial* adds up in int64; the contract compares it with the oracle."""
     spec = filters.get(name)
-    for pixels in steep(dtype):
+    for pixels in steep(dtype, name):
         plain, fast = (
             apply(spec, pixels, parameters, border, level) for level in ("serial", "parallel")
         )
