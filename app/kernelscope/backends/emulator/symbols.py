@@ -9,15 +9,14 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from kernelscope.base.errors import AppError
 from kernelscope.traffic.trace import SourceLine
 
 _SECONDS = 60
-
-_OBJECT = re.compile(r"^([0-9a-f]+) ([0-9a-f]+) [bBdDuV] (.+)$")
-_SHARED = re.compile(r"\)::(\w+)$")
-"""A static variable of a function: kernels have no others than shared ones."""
 
 _PLACE = re.compile(r"([\w-]+\.cuh?):(\d+)")
 
@@ -25,7 +24,7 @@ _PLACE = re.compile(r"([\w-]+\.cuh?):(\d+)")
 class Symbols:
     """The symbols of a library that is loaded: addresses and sizes of its arrays, by name.
 
-    Raises `AppError` if binutils is not installed.
+    The lines take binutils: without it, `places` raises `AppError`.
     """
 
     def __init__(self, code: bytes, library: ctypes.CDLL) -> None:
@@ -34,19 +33,14 @@ class Symbols:
         self.constants: dict[str, tuple[int, int]] = {}
         self.shared: dict[str, tuple[int, int]] = {}
         known = ctypes.cast(library.emulator_run, ctypes.c_void_p).value or 0
-        lines = _asked(code, "nm", "-C", "-S").splitlines()
-        run = next(line for line in lines if line.endswith(" emulator_run"))
-        base = known - int(run.split()[0], 16)
-        for line in lines:
-            match = _OBJECT.match(line)
-            if match is None:
-                continue
-            place = base + int(match[1], 16), int(match[2], 16)
-            shared = _SHARED.search(match[3])
-            if shared and "emulator::" not in match[3]:
-                self.shared[shared[1]] = place
-            elif match[3].isidentifier():
-                self.constants[match[3]] = place
+        variables, run = _variables(code)
+        for mangled, value, size in variables:
+            place = known - run + value, size
+            if mangled.startswith("_ZZ"):  # static in a function: kernels have shared ones alone
+                if "8emulator" not in mangled:
+                    self.shared[_last_name(mangled)] = place
+            elif mangled.isidentifier() and not mangled.startswith("_"):
+                self.constants[mangled] = place
 
     def places(self, instructions: Iterable[int]) -> dict[int, tuple[SourceLine, ...]]:
         """Return lines of a kernel's source for instructions; those of the emulator have none.
@@ -66,6 +60,53 @@ class Symbols:
         """Return the innermost line of an instruction as text; empty if it has none."""
         places = self.places((instruction,))[instruction]
         return str(places[0]) if places else ""
+
+
+_SECTION = np.dtype(
+    [("name", "<u4"), ("type", "<u4")]
+    + [(name, "<u8") for name in ("flags", "address", "offset", "size")]
+    + [("link", "<u4"), ("info", "<u4"), ("alignment", "<u8"), ("entry", "<u8")]
+)
+_SYMBOL = np.dtype(
+    [
+        *(("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2")),
+        *(("value", "<u8"), ("size", "<u8")),
+    ]
+)
+_TABLE, _WRITABLE = 2, 1  # type and flag of a section
+_OBJECT, _FUNCTION = 1, 2  # types of symbols
+
+
+def _variables(code: bytes) -> tuple[list[tuple[str, int, int]], int]:
+    """Return (name, address, size) of each variable of an ELF file of 64 bits, and `emulator_run`.
+
+    To start binutils for it takes longer than a small kernel runs.
+    """
+    first, count = int.from_bytes(code[40:48], "little"), int.from_bytes(code[60:62], "little")
+    sections = np.frombuffer(code, _SECTION, count, first)
+    table = sections[sections["type"] == _TABLE][0]
+    symbols = np.frombuffer(code, _SYMBOL, int(table["size"]) // _SYMBOL.itemsize, table["offset"])
+    names = int(sections[table["link"]]["offset"])
+
+    def name(symbol: Any) -> str:
+        start = names + int(symbol["name"])
+        return code[start : code.index(b"\0", start)].decode()
+
+    inside = symbols["section"] < count  # of a section of this file
+    writable = sections["flags"][np.where(inside, symbols["section"], 0)] & _WRITABLE
+    variables = symbols[inside & (writable != 0) & (symbols["info"] & 15 == _OBJECT)]
+    functions = symbols[inside & (symbols["info"] & 15 == _FUNCTION)]
+    run = next(each["value"] for each in functions if name(each) == "emulator_run")
+    return [(name(each), int(each["value"]), int(each["size"])) for each in variables], int(run)
+
+
+def _last_name(mangled: str) -> str:
+    """Return the name of a static variable of a function, which its length precedes."""
+    for match in reversed([*re.finditer(r"E(\d+)", mangled)]):
+        end = match.end() + int(match[1])
+        if end <= len(mangled) and re.fullmatch(r"(_\d+_?)?", mangled[end:]):
+            return mangled[match.end() : end]
+    return mangled
 
 
 def _chains(answer: str) -> Iterator[tuple[int, tuple[SourceLine, ...]]]:
