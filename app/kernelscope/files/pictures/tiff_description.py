@@ -13,6 +13,7 @@ import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 from xml.etree import ElementTree
 
@@ -235,6 +236,7 @@ def channel_of(name: object, colour: object) -> Channel:
     return Channel(printable(str(name or "")), text.upper() if _COLOUR.fullmatch(text) else "")
 
 
+@lru_cache(maxsize=1)  # asked for each page
 def _parsed(text: str) -> Any:
     try:
         return ElementTree.fromstring(text)
