@@ -33,7 +33,7 @@ from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.widgets.parts import SnugLabel
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.schema.samples import Kind
-from tests.gui.helpers import HEIGHT, WIDTH, child, load, press, run, write_picture
+from tests.gui.helpers import HEIGHT, WIDTH, child, load, press, run, wait_until, write_picture
 from tests.gui.test_volume_page import open_scan, write
 from tests.gui.test_volume_page import run as run_volume
 
@@ -177,6 +177,9 @@ def one_plane_is_divided_by_a_line(qtbot: QtBot, looked: Looked, key: str, actio
         qtbot.keyClick(canvas, Qt.Key.Key_BracketLeft)
     assert looked.view.divide == 0
     assert grey(canvas, *first) == looked.step(looked.after, *first)
+    for name in ("Residual", "Output"):
+        window.actions_[f"view{name}"].trigger()
+        wait_until(qtbot, lambda name=name: canvas.names == ("Input", name))
     press(qtbot, window, "Alt+1")
     assert looked.viewer.input.isVisible()
     looked.view.set_divide(0.5)

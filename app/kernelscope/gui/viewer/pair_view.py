@@ -455,7 +455,10 @@ class PairView(QWidget):
                 state = self._state(plane, content)
             note = values.note_of(self.view.look.projection, part, state, drawn=drawn)
             canvas.note = ", ".join(filter(None, (self.volume.oblique, note, canvas.note)))
-        canvas.show_layers(front, behind, self.view, self.names)
+        first, second = self.names
+        if content.is_change or content.caption:
+            second = content.title.partition(":")[0]  # "Residual", or the map of a filter
+        canvas.show_layers(front, behind, self.view, (first, second))
 
     def _plane(self, number: int | None) -> Plane | None:
         planes = self.view.planes
