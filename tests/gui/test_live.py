@@ -30,7 +30,7 @@ from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.session.canvas_view import DRAWN, SEEN
 from kernelscope.gui.session.session import SETTINGS
 from kernelscope.gui.session.subject import JUDGED, RESULT, SHOWN, Fields
-from kernelscope.gui.viewer.pane import COMPILING, RUNNING, Pane
+from kernelscope.gui.viewer.pane import COMPILING, NOTHING, RUNNING, Pane
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import live
@@ -40,7 +40,16 @@ from kernelscope.gui.work.background import Later
 from kernelscope.gui.work.tasks import Task, Tasks
 from kernelscope.images.image import Image
 from tests.bench.made_up import row
-from tests.gui.helpers import FakeCpu, Opener, child, counted, load, press, settle, wait_until
+from tests.gui.helpers import (
+    FakeCpu,
+    Opener,
+    child,
+    counted,
+    load,
+    press,
+    settle,
+    wait_until,
+)
 from tests.patience import PATIENCE
 
 # --- with a processor under control ---
@@ -186,6 +195,8 @@ def test_the_first_output_is_announced_while_it_is_computed(
     load(qtbot, window, picture)
     qtbot.waitUntil(cpu.entered.is_set)
     assert hint.isVisible()
+    assert hint.text() == RUNNING
+    window.page.canvas.show_output(NOTHING)  # as another view of it does
     assert hint.text() == RUNNING
     cpu.go.set()
     settled(qtbot, window)

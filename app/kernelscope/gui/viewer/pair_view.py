@@ -386,10 +386,7 @@ class PairView(QWidget):
             canvas.redraw()
 
     def show_work(self, *, at_work: bool, compiling: bool) -> None:
-        """Show in place of an output whether it is being computed, or compiled first."""
-        self.output.set_running(at_work)
-        if compiling:
-            self.output.show_compiling()
+        self.output.show_work(at_work=at_work, compiling=compiling)
         if self.output.lends_room:
             self._compose()
 

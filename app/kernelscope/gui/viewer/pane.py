@@ -33,7 +33,7 @@ class Pane(QWidget):
 
     def __init__(self, side: PaneSide, hint: str, count: int) -> None:
         super().__init__()
-        self.heading, self._first_hint = side.value.capitalize(), hint
+        self.heading, self._first_hint, self._work = side.value.capitalize(), hint, ""
         name = side.value if count == 1 else f"volume{self.heading}"
         self.setObjectName(name)
         self.content = NOTHING
@@ -95,7 +95,7 @@ class Pane(QWidget):
     ) -> None:
         """Show a picture or volume; `brief` replaces `details`, which its tooltip has."""
         self.content, self.has_parts = content, False
-        self.show_hint(content.problem)
+        self._write_hint()
         title = title or self.heading
         if len(self.views) == 1:
             self.details.set_full_text(details, brief)
@@ -114,17 +114,14 @@ class Pane(QWidget):
         elif details:
             self.details.set_full_text(details, brief)
 
-    def show_hint(self, text: str = "") -> None:
-        self.hint.setText(text or self._first_hint)
+    def show_work(self, *, at_work: bool, compiling: bool) -> None:
+        """Show in place of an output whether it is being computed, or compiled first."""
+        self._work = COMPILING if compiling else RUNNING if at_work else ""
+        self._write_hint()
+
+    def _write_hint(self) -> None:
+        self.hint.setText(self.content.problem or self._work or self._first_hint)
         self.place_hint()
-
-    def set_running(self, running: bool) -> None:
-        if self.hint.text() in (self._first_hint, RUNNING, COMPILING):
-            self.hint.setText(RUNNING if running else self._first_hint)
-
-    def show_compiling(self) -> None:
-        if self.hint.text() == RUNNING:
-            self.hint.setText(COMPILING)
 
     def place_hint(self) -> None:
         """Put the hint over the planes; of one that input and output share, over its half."""
