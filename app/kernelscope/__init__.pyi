@@ -3365,7 +3365,7 @@ def mri_nlm(
     dimensions: Literal["3d", "2d"] = "3d",
     search_radius: int | tuple[int, int, int] = 5,
     patch_radius: int | tuple[int, int, int] = 1,
-    noise: Literal["auto", "rician", "gaussian"] = "auto",
+    noise: Literal["auto", "rician", "gaussian", "camera"] = "auto",
     sigma_from: Literal["volume", "adaptive", "local", "given"] = "volume",
     sigma: float | Sequence[float] = (),
     window_radius: int = 2,
@@ -3380,7 +3380,7 @@ def mri_nlm(
     dimensions: Literal["3d", "2d"] = "3d",
     search_radius: int | tuple[int, int, int] = 5,
     patch_radius: int | tuple[int, int, int] = 1,
-    noise: Literal["auto", "rician", "gaussian"] = "auto",
+    noise: Literal["auto", "rician", "gaussian", "camera"] = "auto",
     sigma_from: Literal["volume", "adaptive", "local", "given"] = "volume",
     sigma: float | Sequence[float] = (),
     window_radius: int = 2,
@@ -3411,10 +3411,13 @@ def mri_nlm(
     patch_radius : int or (int, int, int), default 1
         Radius of the patches that are compared, on each axis. Allowed: 1 to 5 voxels, or three
         along x, y and z.
-    noise : {'auto', 'rician', 'gaussian'}, default 'auto'
+    noise : {'auto', 'rician', 'gaussian', <NoiseKind.CAMERA: 'camera'>}, default 'auto'
         Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
-        which a magnitude never is, and for files of a microscope. 'rician': It brightens
-        magnitude MRI, which is corrected. 'gaussian': None.
+        which a magnitude never is. For files of a microscope that of a camera, if it is found,
+        or Gaussian. 'rician': It brightens magnitude MRI, which is corrected. 'gaussian': None.
+        <NoiseKind.CAMERA: 'camera'>: Photons and read-out: variance gain · level + offset,
+        found from the volume. It is made equal before, and brought back after (Anscombe's
+        transform).
     sigma_from : {'volume', 'adaptive', 'local', 'given'}, default 'volume'
         How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
         Estimated everywhere from many voxels around: noise may vary over the head. 'local':
@@ -3470,7 +3473,7 @@ def mri_nlm(
     dimensions: Literal["3d", "2d"] = "3d",
     search_radius: int | tuple[int, int, int] = 5,
     patch_radius: int | tuple[int, int, int] = 1,
-    noise: Literal["auto", "rician", "gaussian"] = "auto",
+    noise: Literal["auto", "rician", "gaussian", "camera"] = "auto",
     sigma_from: Literal["volume", "adaptive", "local", "given"] = "volume",
     sigma: float | Sequence[float] = (),
     window_radius: int = 2,
@@ -3502,10 +3505,13 @@ def mri_nlm(
     patch_radius : int or (int, int, int), default 1
         Radius of the patches that are compared, on each axis. Allowed: 1 to 5 voxels, or three
         along x, y and z.
-    noise : {'auto', 'rician', 'gaussian'}, default 'auto'
+    noise : {'auto', 'rician', 'gaussian', <NoiseKind.CAMERA: 'camera'>}, default 'auto'
         Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
-        which a magnitude never is, and for files of a microscope. 'rician': It brightens
-        magnitude MRI, which is corrected. 'gaussian': None.
+        which a magnitude never is. For files of a microscope that of a camera, if it is found,
+        or Gaussian. 'rician': It brightens magnitude MRI, which is corrected. 'gaussian': None.
+        <NoiseKind.CAMERA: 'camera'>: Photons and read-out: variance gain · level + offset,
+        found from the volume. It is made equal before, and brought back after (Anscombe's
+        transform).
     sigma_from : {'volume', 'adaptive', 'local', 'given'}, default 'volume'
         How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
         Estimated everywhere from many voxels around: noise may vary over the head. 'local':
@@ -3557,7 +3563,7 @@ def mri_nlm(
 @overload
 def volume_collaborative(
     *,
-    noise: Literal["auto", "rician", "gaussian"] = "auto",
+    noise: Literal["auto", "rician", "gaussian", "camera"] = "auto",
     sigma_from: Literal["volume", "adaptive", "given"] = "volume",
     sigma: float | Sequence[float] = (),
     strength: float = 100.0,
@@ -3568,7 +3574,7 @@ def volume_collaborative(
 def volume_collaborative(
     volume: ArrayLike,
     *,
-    noise: Literal["auto", "rician", "gaussian"] = "auto",
+    noise: Literal["auto", "rician", "gaussian", "camera"] = "auto",
     sigma_from: Literal["volume", "adaptive", "given"] = "volume",
     sigma: float | Sequence[float] = (),
     strength: float = 100.0,
@@ -3589,10 +3595,13 @@ def volume_collaborative(
     ----------
     volume : array_like, shape (depth, height, width)
         Integers or floats, which are filtered as 32-bit floats.
-    noise : {'auto', 'rician', 'gaussian'}, default 'auto'
+    noise : {'auto', 'rician', 'gaussian', <NoiseKind.CAMERA: 'camera'>}, default 'auto'
         Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
-        which a magnitude never is, and for files of a microscope. 'rician': It brightens
-        magnitude MRI, which is corrected. 'gaussian': None.
+        which a magnitude never is. For files of a microscope that of a camera, if it is found,
+        or Gaussian. 'rician': It brightens magnitude MRI, which is corrected. 'gaussian': None.
+        <NoiseKind.CAMERA: 'camera'>: Photons and read-out: variance gain · level + offset,
+        found from the volume. It is made equal before, and brought back after (Anscombe's
+        transform).
     sigma_from : {'volume', 'adaptive', 'given'}, default 'volume'
         How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
         Estimated everywhere from many voxels around: noise may vary over the head. 'given': As
@@ -3643,7 +3652,7 @@ def volume_collaborative(
 def volume_collaborative(
     volume: ArrayLike,
     *,
-    noise: Literal["auto", "rician", "gaussian"] = "auto",
+    noise: Literal["auto", "rician", "gaussian", "camera"] = "auto",
     sigma_from: Literal["volume", "adaptive", "given"] = "volume",
     sigma: float | Sequence[float] = (),
     strength: float = 100.0,
@@ -3665,10 +3674,13 @@ def volume_collaborative(
     ----------
     volume : array_like, shape (depth, height, width)
         Integers or floats, which are filtered as 32-bit floats.
-    noise : {'auto', 'rician', 'gaussian'}, default 'auto'
+    noise : {'auto', 'rician', 'gaussian', <NoiseKind.CAMERA: 'camera'>}, default 'auto'
         Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
-        which a magnitude never is, and for files of a microscope. 'rician': It brightens
-        magnitude MRI, which is corrected. 'gaussian': None.
+        which a magnitude never is. For files of a microscope that of a camera, if it is found,
+        or Gaussian. 'rician': It brightens magnitude MRI, which is corrected. 'gaussian': None.
+        <NoiseKind.CAMERA: 'camera'>: Photons and read-out: variance gain · level + offset,
+        found from the volume. It is made equal before, and brought back after (Anscombe's
+        transform).
     sigma_from : {'volume', 'adaptive', 'given'}, default 'volume'
         How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
         Estimated everywhere from many voxels around: noise may vary over the head. 'given': As
@@ -3718,7 +3730,7 @@ def volume_collaborative(
 @overload
 def volume_dct(
     *,
-    noise: Literal["auto", "rician", "gaussian"] = "auto",
+    noise: Literal["auto", "rician", "gaussian", "camera"] = "auto",
     sigma_from: Literal["volume", "adaptive", "given"] = "volume",
     sigma: float | Sequence[float] = (),
     strength: float = 100.0,
@@ -3729,7 +3741,7 @@ def volume_dct(
 def volume_dct(
     volume: ArrayLike,
     *,
-    noise: Literal["auto", "rician", "gaussian"] = "auto",
+    noise: Literal["auto", "rician", "gaussian", "camera"] = "auto",
     sigma_from: Literal["volume", "adaptive", "given"] = "volume",
     sigma: float | Sequence[float] = (),
     strength: float = 100.0,
@@ -3750,10 +3762,13 @@ def volume_dct(
     ----------
     volume : array_like, shape (depth, height, width)
         Integers or floats, which are filtered as 32-bit floats.
-    noise : {'auto', 'rician', 'gaussian'}, default 'auto'
+    noise : {'auto', 'rician', 'gaussian', <NoiseKind.CAMERA: 'camera'>}, default 'auto'
         Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
-        which a magnitude never is, and for files of a microscope. 'rician': It brightens
-        magnitude MRI, which is corrected. 'gaussian': None.
+        which a magnitude never is. For files of a microscope that of a camera, if it is found,
+        or Gaussian. 'rician': It brightens magnitude MRI, which is corrected. 'gaussian': None.
+        <NoiseKind.CAMERA: 'camera'>: Photons and read-out: variance gain · level + offset,
+        found from the volume. It is made equal before, and brought back after (Anscombe's
+        transform).
     sigma_from : {'volume', 'adaptive', 'given'}, default 'volume'
         How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
         Estimated everywhere from many voxels around: noise may vary over the head. 'given': As
@@ -3804,7 +3819,7 @@ def volume_dct(
 def volume_dct(
     volume: ArrayLike,
     *,
-    noise: Literal["auto", "rician", "gaussian"] = "auto",
+    noise: Literal["auto", "rician", "gaussian", "camera"] = "auto",
     sigma_from: Literal["volume", "adaptive", "given"] = "volume",
     sigma: float | Sequence[float] = (),
     strength: float = 100.0,
@@ -3826,10 +3841,13 @@ def volume_dct(
     ----------
     volume : array_like, shape (depth, height, width)
         Integers or floats, which are filtered as 32-bit floats.
-    noise : {'auto', 'rician', 'gaussian'}, default 'auto'
+    noise : {'auto', 'rician', 'gaussian', <NoiseKind.CAMERA: 'camera'>}, default 'auto'
         Effect of the noise on the mean. 'auto': Rician; Gaussian where a voxel is negative,
-        which a magnitude never is, and for files of a microscope. 'rician': It brightens
-        magnitude MRI, which is corrected. 'gaussian': None.
+        which a magnitude never is. For files of a microscope that of a camera, if it is found,
+        or Gaussian. 'rician': It brightens magnitude MRI, which is corrected. 'gaussian': None.
+        <NoiseKind.CAMERA: 'camera'>: Photons and read-out: variance gain · level + offset,
+        found from the volume. It is made equal before, and brought back after (Anscombe's
+        transform).
     sigma_from : {'volume', 'adaptive', 'given'}, default 'volume'
         How much noise there is. 'volume': Estimated, one sigma for each volume. 'adaptive':
         Estimated everywhere from many voxels around: noise may vary over the head. 'given': As

@@ -16,14 +16,14 @@ import tifffile
 from numpy.typing import NDArray
 
 import kernelscope as ks
+from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import ImageReadError, ImageWriteError, SeveralVolumes
 from kernelscope.big.lazy.source import Head
 from kernelscope.big.lazy.tiff_sink import tiff_sink
 from kernelscope.big.lazy.tiff_source import open_tiff
 from kernelscope.cli.main import main
-from kernelscope.engine.options import DEFAULT_OPTIONS
 from kernelscope.engine.request import Request
-from kernelscope.engine.step import Step
+from kernelscope.engine.run import execute
 from kernelscope.files import read_image, read_pages, write_image, write_pages
 from kernelscope.files.volumes import (
     is_volume,
@@ -587,22 +587,26 @@ def test_turned_by_a_quarter_the_sizes_are_exchanged(tmp_path: Path):
     assert read_volume(tmp_path / "a.tif").spacing == (3.0, 1.0, 0.5)
 
 
-def test_noise_of_a_microscope_is_gaussian(tmp_path: Path):
+def test_noise_of_a_microscope_is_not_rician(tmp_path: Path):
+    """It is that of a camera where enough voxels show it: see tests/engine/test_stack_noise.py."""
+    backend = CpuBackend(2)
+
     def noise_of(volume: Volume, **values: Any) -> Any:
-        step = Step.create("mri_nlm", values)
-        return Request(Scan((volume,)), step, DEFAULT_OPTIONS).step.parameters["noise"]
+        request = Request.create(Scan((volume,)), "volume_dct", values)
+        return execute(request, {"cpu": backend}).estimates.get("noise")
 
     imagej(tmp_path / "cells.tif", STACK, axes="ZYX", unit="um")
     cells = read_volume(tmp_path / "cells.tif")
     write_volume(replace(cells, microscope=False, channel=UNKNOWN_CHANNEL), tmp_path / "head.nii")
     assert noise_of(cells) == "gaussian"
-    assert noise_of(cells, noise="rician") == "rician"
-    assert noise_of(read_volume(tmp_path / "head.nii")) == "auto"
+    assert noise_of(cells, noise="rician") is None
+    assert noise_of(read_volume(tmp_path / "head.nii")) == "rician"
     for spacing in (cells.spacing, (1.0, 1.0, 1.0)):
         write_volume(replace(cells, spacing=spacing), tmp_path / "own.tif")
         assert noise_of(read_volume(tmp_path / "own.tif")) == "gaussian"
     write_volume(replace(cells, microscope=False), tmp_path / "scan.tif")
-    assert noise_of(read_volume(tmp_path / "scan.tif")) == "auto"
+    assert noise_of(read_volume(tmp_path / "scan.tif")) == "rician"
+    backend.close()
 
 
 @pytest.mark.parametrize("unit", ["um", "mm"])

@@ -48,7 +48,9 @@ CASES: list[dict[str, Any]] = [
     | {"search_radius": 2, "window_radius": 1 + (noise == "rician")}
     | ({"sigma": (25.0,)} if sigma_from == "given" else {})
     for dimensions, noise, sigma_from in itertools.product(
-        ("3d", "2d"), ("auto", "rician", "gaussian"), ("given", "volume", "local", "adaptive")
+        ("3d", "2d"),
+        ("auto", "rician", "gaussian", "camera"),
+        ("given", "volume", "local", "adaptive"),
     )
 ] + [
     {"search_radius": 1, "patch_radius": 2, "beta": 0.5, "sigma_from": "given", "sigma": (40.0,)},

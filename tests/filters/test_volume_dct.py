@@ -22,7 +22,7 @@ CASES: list[dict[str, Any]] = [
     {"noise": noise, "sigma_from": sigma_from}
     | ({"sigma": (15.0,)} if sigma_from == "given" else {})
     for noise, sigma_from in itertools.product(
-        ("auto", "rician", "gaussian"), ("given", "volume", "adaptive")
+        ("auto", "rician", "gaussian", "camera"), ("given", "volume", "adaptive")
     )
 ] + [
     {"sigma": (20.0,), "sigma_from": "given", "strength": 250.0},

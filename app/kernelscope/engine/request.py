@@ -62,6 +62,7 @@ def settings_of(step: Step, source: Source) -> Hashable:
         step.grey and not source.is_grey,
         step.axis if by_slices else None,
         step.within,
+        spec.noise is not None and isinstance(source, Scan) and source.microscope,
     )
 
 
@@ -149,7 +150,7 @@ class Request:
     measured: Measurement | None = None
     """Measurements of this source for this step, if they were needed before the run."""
     noise: Any = None
-    """Model of the noise of the picture, or of the whole of which the source is a part; see
+    """Model of the noise of the source, or of the whole of which it is a part; see
     `kernelscope.engine.stabilising`."""
     origin: tuple[int, int] = (0, 0)
     """Row and column of the picture at which the source begins, where it is a part of one."""
@@ -186,8 +187,6 @@ class Request:
                 f"{spec.name} is for {spec.kind}s; {self.source.title} is a {kind}.",
                 "Choose another filter.",
             )
-        if isinstance(self.source, Scan) and self.source.microscope:
-            object.__setattr__(self, "step", self.step.for_microscope())
         if self.by_slices:
             self._check_slices()
         else:

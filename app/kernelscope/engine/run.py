@@ -35,7 +35,12 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result, estimate_notices
 from kernelscope.engine.scaling import levels_notice, run_scaled, with_sign
 from kernelscope.engine.slices import filter_slices
-from kernelscope.engine.stabilising import noise_notice, run_stabilised, with_noise
+from kernelscope.engine.stabilising import (
+    has_noise_to_find,
+    noise_notice,
+    run_stabilised,
+    with_noise,
+)
 from kernelscope.engine.transparency import run_visible, to_grey
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
@@ -254,18 +259,17 @@ def _compute(
     context: RunContext,
 ) -> Source:
     def compute(one: Request) -> Source:
-        def inside(inner: Request) -> Source:
-            if inner.noise is None:
-                return backend.run(inner, level, context)
-            return run_stabilised(
-                inner, lambda stable: backend.run(stable, level, context), context
-            )
+        return run_scaled(one, lambda inner: run_stabilised(inner, run_filter, context), context)
 
-        return run_scaled(one, inside, context)
+    def run_filter(one: Request) -> Source:
+        if isinstance(one.region, Box):
+            with context.log.stage("measure", counted=False):  # once for several boxes
+                one = resolved_for(one)
+        return backend.run(one, level, context)
 
     def run(one: Request) -> Source:
         one = with_sign(one)
-        if one.step.filter.noise:
+        if has_noise_to_find(one):
             with context.log.stage("measure"):
                 one = with_noise(one)
             context.log.notices += noise_notice(one)
@@ -275,9 +279,6 @@ def _compute(
     if request.step.filter.is_in_3d and len(request.scan.volumes) > 1:
         return _one_by_one(request, backend, level, context)
     if not request.by_slices:
-        if isinstance(request.region, Box):
-            with context.log.stage("measure", counted=False):  # once for several boxes
-                request = resolved_for(request)
         if request.step.within is not None:
             output: Source = filter_area(request, run)
         else:

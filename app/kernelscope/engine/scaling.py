@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -95,9 +96,17 @@ def scaled(request: Request, factors: Factors) -> Request:
         request,
         source=_scaled.of(source, (factors, black), lambda: _divided(source, factors, black)),
         step=replace(step, parameters=MappingProxyType(values)),
-        measured=request.measured if isinstance(request.source, Image) else None,
-        resolved=None,
+        measured=request.measured if isinstance(source, Image) else None,
+        noise=request.noise if isinstance(source, Image) else _noise_in_unit(request, factors),
     )
+
+
+def _noise_in_unit(request: Request, factors: Factors) -> Any:
+    """Return the model of the noise of volumes that are divided."""
+    if request.noise is None:
+        return None
+    both = zip(request.noise, factors, strict=True)
+    return tuple(noise.in_unit(1 / factor) for noise, factor in both)
 
 
 def measurement(request: Request) -> Measurement | None:

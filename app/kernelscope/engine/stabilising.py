@@ -1,7 +1,7 @@
-"""Brings pictures whose noise is not white to filters that suppose that it is, and results back.
+"""Brings sources whose noise is not white to filters that suppose that it is, and results back.
 
-A filter declares `FilterSpec.noise`. The model of the noise is found once for a picture, from the
-whole of it, and kept with a request: a region has the bytes that it has in the
+A filter declares `FilterSpec.noise`. The model of the noise is found once for a picture or a scan,
+from the whole of it, and kept with a request: a region has the bytes that it has in the
 whole result. All levels on all devices get the same floats.
 """
 
@@ -22,17 +22,22 @@ from kernelscope.engine.step import Step
 from kernelscope.engine.transparency import to_grey, visible
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
+from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
+from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import NoiseSteps
 from kernelscope.schema.samples import UNIT, Pixels
 
 
 def _model_of(request: Request) -> Any:
-    """Return the model of the noise in a picture, found once for each choice of its kind."""
-    step, image, choice = request.step, request.image, request.step.filter.noise
+    """Return the model of the noise in a source, found once for each choice of its kind."""
+    step, choice = request.step, request.step.filter.noise
     assert choice is not None
     kind = step.parameters[choice.parameter]
+    if isinstance(request.source, Scan):
+        return choice.find(request.scan.samples, kind)
+    image = request.image
 
     def find() -> Any:
         factors = factors_of(request)
@@ -50,9 +55,21 @@ def _picture(request: Request) -> Image:
 
 def with_noise(request: Request) -> Request:
     """Return a request that has the model of its noise, if that has to be found."""
-    if request.noise is not None or not isinstance(request.source, Image):
-        return request
-    return replace(request, noise=_model_of(request)) if finds_noise(request.step) else request
+    return replace(request, noise=_model_of(request)) if has_noise_to_find(request) else request
+
+
+def has_noise_to_find(request: Request) -> bool:
+    """Return whether the model of its noise is needed, and not there yet.
+
+    Volumes have that of MRI unless another one is chosen, or they are of a microscope.
+    """
+    step, source, choice = request.step, request.source, request.step.filter.noise
+    if request.noise is not None or choice is None or not finds_noise(step):
+        return False
+    if isinstance(source, Scan):
+        found = step.parameters[choice.parameter] == choice.found
+        return not request.by_slices and (source.microscope or not found)
+    return True
 
 
 def needs_steps(request: Request) -> bool:
@@ -67,7 +84,7 @@ def reach_of_steps(request: Request) -> int:
 
 
 def _steps_of(
-    request: Request, parameters: Mapping[str, Any] | None, dtype: np.dtype[Any]
+    request: Request, parameters: Mapping[str, Any] | None, dtype: Any
 ) -> NoiseSteps | None:
     step, model = request.step, request.noise
     if step.filter.noise is None or model is None:
@@ -86,6 +103,9 @@ def stabilised(request: Request, pixels: Pixels) -> tuple[Pixels, Mapping[str, A
         return pixels, request.known
     if request.by_slices:
         return pixels, {**request.known, **for_slices(request.step).parameters}
+    if isinstance(request.source, Scan):
+        inner = _stable_scan(request)
+        return inner.scan.planes, inner.known
     steps = _steps_of(request, None, pixels.dtype)
     if steps is None:
         return pixels, request.known
@@ -103,21 +123,26 @@ def for_slices(step: Step) -> Step:
 
 def noise_notice(request: Request) -> tuple[str, ...]:
     """Return a line about the kind of the noise, for a request that has the model of it."""
-    choice = request.step.filter.noise
+    choice, source = request.step.filter.noise, request.source
     if choice is None or request.noise is None:
         return ()
     kind = request.step.parameters[choice.parameter]
-    line = choice.describe(request.noise, kind, request.image.levels.span)
+    white = source.levels.span if isinstance(source, Image) else 1.0
+    line = choice.describe(request.noise, kind, white)
+    if isinstance(source, Scan) and len(source.titles) > 1:
+        line = f"{line} (of {', '.join(source.titles)})" if line else ""
     return (f"{request.step.filter.name}: {line}.",) if line else ()
 
 
 def run_stabilised(
     request: Request, run: Callable[[Request], Source], context: RunContext
 ) -> Source:
-    """Return ``run(request)``, computed where the noise of the picture is white."""
+    """Return ``run(request)``, computed where the noise of the source is white."""
     step, choice = request.step, request.step.filter.noise
     if choice is None or request.noise is None:
         return run(request)
+    if isinstance(request.source, Scan):
+        return _run_stable_scan(request, run, context)
     image = request.image
     steps = _steps_of(request, step.parameters, image.dtype)
     if steps is None:
@@ -140,6 +165,58 @@ def run_stabilised(
         part = np.s_[shift : image.height - shift, shift : image.width - shift]
         before = inner.image.planes[part], grey.planes[part]
         return image.like(steps.backward(output.planes, *before))
+
+
+def _run_stable_scan(
+    request: Request, run: Callable[[Request], Source], context: RunContext
+) -> Source:
+    choice, steps = request.step.filter.noise, _steps_of_scan(request)
+    assert choice is not None
+    with context.log.stage("convert"):
+        inner = _stable_scan(request)
+    given, resolved = request.step.parameters, dict(inner.step.parameters)
+    if steps is not None:
+        resolved[choice.parameter] = choice.camera
+        context.log.estimates |= request.step.filter.estimates(given, resolved)
+    elif given[choice.parameter] == choice.found:
+        context.log.estimates[choice.parameter] = choice.white
+    output = run(inner)
+    if steps is None:
+        return output
+    assert isinstance(output, Scan)
+    with context.log.stage("convert"):
+        target = request.target
+        assert isinstance(target, Scan)
+        both = zip(target.volumes, steps.backward(output.samples), strict=True)
+        return Scan(tuple(volume.with_voxels(voxels, copy=False) for volume, voxels in both))
+
+
+def _steps_of_scan(request: Request) -> NoiseSteps | None:
+    types = tuple(samples.dtype for samples in request.scan.samples)
+    return _steps_of(request, request.step.parameters, types)
+
+
+def _stable_scan(request: Request) -> Request:
+    """Return the request for volumes whose noise has one sigma."""
+    scan, step, choice = request.scan, request.step, request.step.filter.noise
+    if choice is None or request.noise is None:
+        return request
+    steps = _steps_of_scan(request)
+
+    def make() -> Scan:
+        assert steps is not None
+        both = zip(steps.forward(scan.samples), scan.titles, strict=True)
+        return Scan(tuple(Volume.from_array(voxels, title) for voxels, title in both))
+
+    between = {} if steps is None else steps.values
+    values = {**step.parameters, **between, choice.parameter: choice.white}
+    return replace(
+        request,
+        source=scan if steps is None else _stable.of(scan, steps, make),
+        step=replace(step, parameters=MappingProxyType(values)),
+        noise=None,
+        reference=None,
+    )
 
 
 _stable = LastMade()

@@ -201,18 +201,6 @@ class Step:
     def caption(self) -> str:
         return ", ".join(chip.text for chip in self.chips)
 
-    def for_microscope(self) -> Step:
-        """Return the step for a file of a microscope, where values are left to the data."""
-        given = self.parameters
-        values = {
-            name: value
-            for name, value in self.filter.microscope.items()
-            if given[name] == self.filter.parameter(name).default != value
-        }
-        if not values:
-            return self
-        return replace(self, parameters=MappingProxyType({**given, **values}))
-
     def with_numbers(self, numbers: Mapping[str, float]) -> Step:
         """Return the step with these numbers, estimated from its source."""
         if not numbers:

@@ -167,7 +167,8 @@ def prepared(request: Request) -> tuple[Request, tuple[str, ...]]:
     step = request.step.unestimated
     with shortage_explained(request.source):
         request = replace(request, step=step, estimated=True)
-        measured = measurement(request)
+        # One whose noise is made white first is measured then.
+        measured = measurement(request) if with_noise(request).noise is None else None
         numbers = estimate(replace(request, measured=measured), step.estimates)
     request = replace(request, step=step.with_numbers(numbers), measured=measured)
     return request, estimate_notices(request, numbers)

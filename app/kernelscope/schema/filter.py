@@ -185,20 +185,25 @@ class NoiseSteps(Protocol):
 
     reach: int
     """How far around a pixel each of them looks."""
+    values: Mapping[str, Any]
+    """Parameters of the filter between them, in place of its own."""
 
-    def forward(self, pixels: Pixels) -> Pixels:
-        """Return float32 samples whose noise is white, where white is 1; alpha stays."""
+    def forward(self, samples: Any) -> Any:
+        """Return float32 samples whose noise is white, where white is 1; alpha stays.
 
-    def backward(self, result: Pixels, stable: Pixels, pixels: Pixels) -> Pixels:
+        Volumes, a sequence of arrays, stay in their units.
+        """
+
+    def backward(self, result: Any, *before: Any) -> Any:
         """Return samples of the picture's type from those of the result, of any height.
 
-        `stable` and `pixels` are those before the filter, at the same places.
+        `before` are, of pictures, the stable samples and the picture at the same places.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseChoice:
-    """How a filter treats the kinds of noise of a picture."""
+    """How a filter treats the kinds of noise of a picture, or of volumes."""
 
     parameter: str
     """Name of the parameter that chooses the kind."""
@@ -206,14 +211,16 @@ class NoiseChoice:
     """Its value where the kind is to be found."""
     white: str
     """Its value where the noise is white: after the first of the steps."""
+    camera: str
+    """Its value for the noise of a camera."""
     key: str
     """Under which the model is among the parameters that `FilterSpec.resolve` gets."""
-    find: Callable[[Pixels, str], Any]
-    """Maps a picture without alpha, where white of floats is 1, and the parameter's value to a
-    model of its noise."""
-    steps: Callable[[Any, Mapping[str, Any] | None, np.dtype[Any]], NoiseSteps | None]
-    """Maps a model, validated parameters (None while they are estimated) and the type of samples to
-    the steps around the filter; None if it needs none."""
+    find: Callable[[Any, str], Any]
+    """Maps a picture without alpha, where white of floats is 1, or the voxels of each volume, and
+    the parameter's value to a model of its noise; None if that value needs no model."""
+    steps: Callable[[Any, Mapping[str, Any] | None, Any], NoiseSteps | None]
+    """Maps a model, validated parameters (of a picture None while they are estimated) and the type
+    of samples, or of each volume, to the steps around the filter; None if it needs none."""
     describe: Callable[[Any, str, float], str]
     """Maps a model and the value of white to a line for the user; empty for a chosen model."""
 
@@ -323,11 +330,9 @@ class FilterSpec:
     caution: Callable[[Mapping[str, Any]], str] = lambda values: ""
     """Returns why values have less effect than they say; empty where they have it all."""
     noise: NoiseChoice | None = None
-    """The kinds of noise that it removes from pictures."""
+    """The kinds of noise that it removes: from pictures all, from volumes those of a microscope."""
     remedy: Remedy | None = None
     """Why it may be proposed for a source."""
-    microscope: Mapping[str, Any] = field(default_factory=dict)
-    """Values in the place of defaults that hold for medical scanners only."""
     bench: BenchDefaults = BenchDefaults()
     """How it is timed."""
     diagnostic: Diagnostic | None = None

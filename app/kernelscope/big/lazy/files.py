@@ -122,8 +122,6 @@ def filter_file(
         last: LazySource = opened
         steps = list[Filtered]()
         for place, step in enumerate(recipe.steps, 1):
-            if opened.head.microscope:
-                step = step.for_microscope()
             several = len(recipe.steps) > 1
             with naming(f"Step {place}, {step.filter.name}: " if several else ""):
                 last = filtered(last, step, compute, here, cover, levels)

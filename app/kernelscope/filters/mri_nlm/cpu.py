@@ -776,7 +776,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     extended: NDArray[np.float32] = np.empty((components, *sides), np.float32)
     before = tuple(margin - start for margin, start in zip(reach.margin, first, strict=True))
     passes = [CpuPass(extend, (source, extended, before), extended.shape[1], cost=0)]
-    rician = parameters["noise"] != "gaussian"
+    rician = parameters["noise"] == "rician"
     offsets, cells = (
         math.prod(2 * radius + 1 for radius in radii) for radii in (reach.search, reach.patch)
     )

@@ -89,7 +89,7 @@ def plan_mri_nlm(task: CudaTask) -> CudaPlan:
         COMPONENTS=components,
         DIMENSIONS=3 if parameters["dimensions"] == "3d" else 2,
         **dict(zip(("PATCH_X", "PATCH_Y", "PATCH_Z"), patch, strict=True)),
-        RICIAN=int(parameters["noise"] != "gaussian"),
+        RICIAN=int(parameters["noise"] == "rician"),
         LOCAL=int(local),
         THREADS=math.prod(plain.block),
         TUNED=int(fits),

@@ -18,6 +18,8 @@ from kernelscope.filters.shared.mri_sigma import (
     estimate_local,
 )
 from kernelscope.filters.shared.mri_sigma_map import estimate_smooth, map_sigma
+from kernelscope.filters.shared.noise_model import NoiseKind
+from kernelscope.filters.shared.stack_noise import NOISE_STEPS
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Crop
 from kernelscope.schema.filter import Diagnostic, FilterSpec, Unit
@@ -33,8 +35,8 @@ NOISE = ChoiceParameter(
         Choice(
             "auto",
             "As the data",
-            "Rician; Gaussian where a voxel is negative, which a magnitude never is, and "
-            "for files of a microscope.",
+            "Rician; Gaussian where a voxel is negative, which a magnitude never is. For files "
+            "of a microscope that of a camera, if it is found, or Gaussian.",
         ),
         Choice(
             "rician",
@@ -43,6 +45,12 @@ NOISE = ChoiceParameter(
             switch="rician",
         ),
         Choice("gaussian", "Gaussian", "None.", switch="gaussian"),
+        Choice(
+            NoiseKind.CAMERA,
+            "Camera",
+            "Photons and read-out: variance gain · level + offset, found from the volume. It is "
+            "made equal before, and brought back after (Anscombe's transform).",
+        ),
     ),
 )
 
@@ -105,7 +113,7 @@ def is_rician(source: Pixels | Components, parameters: Mapping[str, Any]) -> boo
     Raises `InvalidParameter` if Rician noise is chosen for negative voxels: their squares would
     lose the sign.
     """
-    if parameters["noise"] == "gaussian":
+    if parameters["noise"] in ("gaussian", NoiseKind.CAMERA):
         return False
     negative = _lowest(source) < 0
     if negative and parameters["noise"] == "rician":
@@ -248,7 +256,7 @@ def map_noise(voxels: Pixels, settings: tuple[Any, ...]) -> Pixels:
 
 def describe_map(settings: tuple[Any, ...]) -> str:
     window, noise, _ = settings
-    kind = {"auto": "", "rician": "Rician ", "gaussian": "Gaussian "}[noise]
+    kind = {"rician": "Rician ", "gaussian": "Gaussian "}.get(noise, "")
     where = "smooth map" if window is None else f"window radius {window}"
     return f"{kind}sigma around each voxel, {where}"
 
@@ -266,7 +274,7 @@ VolumeSpec = partial(
     crop=Crop(boxes=True),
     check=check,
     resolve=resolve,
-    microscope={"noise": "gaussian"},
+    noise=NOISE_STEPS,
     estimates=estimates,
     measure=measure,
     diagnostic=NOISE_MAP,

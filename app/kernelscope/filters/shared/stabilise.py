@@ -9,7 +9,8 @@ A denoiser estimates E[f(z)]. f of the mean is more than the mean of f, so that 
 too dark; the exact unbiased inverse takes E[f(z)] to the mean of z. It is tabulated by numerical
 integration: over the Poisson distribution of photons and the normal one of the read-out, clipped at
 black and white where samples are. For a = b = 1, for example, z = 3 becomes f = 4.18; noise around
-a mean of 3 has E[f(z)] = 3.88, and that becomes 3 again.
+a mean of 3 has E[f(z)] = 3.88, and that becomes 3 again. A negative b is that of samples to which
+the camera adds an offset: they have no photons at -b / a.
 
 Transforms begin at 0 and are multiplied by the sigma of the picture: the result has white noise of
 this sigma, and its border `constant` is black.
@@ -131,10 +132,14 @@ def convolve_rows(
             out[c, y] = row
 
 
+NO_VALUES: Mapping[str, Any] = {}
+
+
 class Whitener:
     """Steps before and after a denoiser of white noise, for noise of a spectrum."""
 
     reach = SIDE  # how far around a pixel each step looks
+    values = NO_VALUES
 
     def __init__(self, model: NoiseModel, dtype: np.dtype[Any]) -> None:
         assert model.spectra is not None
@@ -205,7 +210,7 @@ _LINEAR = 1e-3
 class _Transform:
     """f of one channel, and the table of its inverse; both in photons: samples / a.
 
-    - `read_out`: variance of the normal noise, in photons².
+    - `read_out`: b / a²: variance of the normal noise, in photons², less an offset in photons.
     - `start`: f of black.
     - `first`, `last`: the values of f at the ends of the table.
     - `means`: the inverse, at even steps between these.
@@ -219,11 +224,12 @@ class _Transform:
 
     @classmethod
     def of(cls, read_out: float, white: float) -> _Transform:
-        """Return the transform for a variance of read-out; `white` is infinite without clipping."""
-        levels = _levels(min(white, _MOST) if math.isinf(white) else white)
-        expected = np.maximum.accumulate(_expected(levels, read_out, white))
+        """Return the transform for b / a²; `white` is infinite without clipping."""
+        offset = max(-read_out, 0.0)
+        levels = _levels(min(white, _MOST) if math.isinf(white) else white - offset)
+        expected = np.maximum.accumulate(_expected(levels, read_out, offset, white))
         first, last = float(expected[0]), float(expected[-1])
-        means = np.interp(np.linspace(first, last, _ENTRIES), expected, levels)
+        means = offset + np.interp(np.linspace(first, last, _ENTRIES), expected, levels)
         return cls(read_out, float(_anscombe(np.float64(0), read_out)), first, last, means)
 
 
@@ -240,20 +246,20 @@ def _anscombe(photons: Any, read_out: float) -> Any:
     return 2 * np.sqrt(np.maximum(photons + 0.375 + read_out, 0))
 
 
-def _expected(levels: Numbers, read_out: float, white: float) -> Numbers:
-    """Return E[f(z)] for means in photons."""
+def _expected(levels: Numbers, read_out: float, offset: float, white: float) -> Numbers:
+    """Return E[f(z)] for means in photons, to which an offset is added."""
     few = levels[levels < _EXACT]
     counts = np.arange(int(_EXACT + 12 * math.sqrt(_EXACT)))
     logarithms = np.append(0, np.cumsum(np.log(counts[1:])))
     with np.errstate(divide="ignore", invalid="ignore"):
         chances = np.exp(counts * np.log(few)[:, None] - few[:, None] - logarithms)
     chances[few == 0] = counts == 0
-    read = math.sqrt(read_out) * _NODES
+    read = offset + math.sqrt(read_out + offset) * _NODES
     # Without clipping, a count with its read-out may be below 0.
     lowest = -math.inf if math.isinf(white) else 0.0
     of_count = _anscombe(np.clip(counts[:, None] + read, lowest, white), read_out) @ _WEIGHTS
     many = levels[levels >= _EXACT]
-    spread = np.sqrt(many + read_out)[:, None] * _NODES
+    spread = offset + np.sqrt(many + read_out + offset)[:, None] * _NODES
     of_many = _anscombe(np.clip(many[:, None] + spread, lowest, white), read_out) @ _WEIGHTS
     return np.concatenate([chances @ of_count / chances.sum(1), of_many])
 
@@ -283,7 +289,7 @@ def restore(
                 inverse, start, first, last, photon = scales[c]
                 f = value * inverse + start
                 if f <= first:
-                    mean = 0.0
+                    mean = table[c, 0]
                 elif f < last:
                     place = (f - first) * ((entries - 1) / (last - first))
                     low = min(int(place), entries - 2)
@@ -300,13 +306,23 @@ class Stabiliser:
 
     Between them the picture is float32 and has white noise of the standard deviation
     `model.sigma` in all channels. Alpha, and channels without noise, stay as they are.
+
+    - `white`: the sample that is 1 in the unit of the model, by default that of the type.
+    - `sigma`: another standard deviation between the steps.
     """
 
     reach = 0
+    values = NO_VALUES
 
-    def __init__(self, model: NoiseModel, dtype: np.dtype[Any]) -> None:
-        self._dtype, self._white = dtype, white_level(dtype)
-        self._sigma = model.sigma
+    def __init__(
+        self,
+        model: NoiseModel,
+        dtype: np.dtype[Any],
+        white: float | None = None,
+        sigma: float | None = None,
+    ) -> None:
+        self._dtype, self._white = dtype, white_level(dtype) if white is None else white
+        self._sigma = model.sigma if sigma is None else sigma
         self._clips = dtype.kind == "u"
         count = len(model.sigmas)
         self._linear = np.zeros(count + 1)
@@ -468,6 +484,7 @@ NOISE_STEPS = NoiseChoice(
     parameter="noise",
     found="auto",
     white="white",
+    camera=NoiseKind.CAMERA,
     key=MODEL,
     find=_find,
     steps=functools.partial(_steps, _steps_for),

@@ -83,7 +83,7 @@ def noise_model(
     parameters: Mapping[str, Any], components: int
 ) -> tuple[NDArray[np.float32], tuple[int, int, int], RicianStabiliser]:
     """Return the nodes of sigma, the voxels from one to the next, and the transform."""
-    tables = stabiliser(parameters["noise"] != "gaussian")
+    tables = stabiliser(parameters["noise"] == "rician")
     found = parameters.get("sigma_map")
     if isinstance(found, SigmaMap):
         return found.nodes, found.cell, tables
