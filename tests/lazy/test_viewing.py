@@ -195,6 +195,7 @@ def test_a_tiff_that_is_too_large_is_reduced(
     squares = whole.reshape(32, 2, 48, 2, 3).mean((1, 3))
     np.testing.assert_array_equal(image.pixels, np.floor(squares + 0.5))
     assert image.title == "big.tif, reduced 2×"
+    assert image.notices[0].startswith("Shown reduced 2×: 48×32 of 96×64 pixels")
     assert image.metadata.resolution == pytest.approx((150, 150))
     planar = np.moveaxis(whole, -1, 0)
     tifffile.imwrite(tmp_path / "planar.tif", planar, photometric="rgb", planarconfig="separate")

@@ -107,10 +107,11 @@ def read_at(
         if kind is Kind.VOLUME:
             along = [each * resolution.factor for each in along]
         size = f", {in_words(along)} each" if along else ""
+        sizes = f"{_size(samples.shape, kind)} of {_size(whole, kind)} pixels{size}"
         notices.insert(
             0,
-            f"Shown at {shown}: {_size(samples.shape, kind)} of {_size(whole, kind)} pixels{size}. "
-            "Filters see these; File > Filter in Blocks filters the whole.",
+            f"Shown {'at ' * bool(resolution.level)}{shown}: {sizes}. Filters see these; "
+            "File > Filter in Blocks filters the whole.",
         )
     if kind is Kind.VOLUME:
         return Volume.from_array(
