@@ -436,6 +436,16 @@ class TestDamaged:
             path.write_bytes(broken)
             write_image(read_image(path), tmp_path / "b.png")
 
+    def test_a_profile_that_lacks_a_segment(self, put, tmp_path):
+        long = (70_000).to_bytes(4, "big") + RGB[4:] + bytes(70_000 - len(RGB))
+        data = saved_elsewhere(tmp_path / "a.jpg", profile=long).read_bytes()
+        assert read_image(tmp_path / "a.jpg").metadata.profile == long
+        start = data.index(b"ICC_PROFILE\0\2") - 4
+        length = int.from_bytes(data[start + 2 : start + 4], "big") + 2
+        image = read_image(put("b.jpg", data[:start] + data[start + length :]))
+        assert image.metadata.profile == b""
+        assert record_of("c.jpg", image).lost == ("a damaged colour profile",)
+
     def test_a_profile_that_unpacks_to_no_end(self, put, tmp_path):
         data = write_image(picture(np.zeros((4, 6, 3), np.uint8)), tmp_path / "a.png").read_bytes()
         bomb = png_chunk(b"iCCP", b"x\0\0" + zlib.compress(bytes(2**25)))

@@ -28,6 +28,7 @@ _SHORT, _LONG, _RATIONAL = 3, 4, 5
 PER_INCH = {2: 1.0, 3: 2.54}
 """Factors to pixels per inch, by the number of the unit in TIFF and EXIF."""
 
+DAMAGED_PROFILE = "a damaged colour profile"
 DAMAGED = "The EXIF data are damaged; the picture may lie on its side."
 
 
@@ -55,6 +56,8 @@ def describe(
     contain it too. `others`: see `Metadata`.
     """
     exif = exif.removeprefix(_PREFIX)
+    if len(profile) < int.from_bytes(profile[:4], "big"):  # such as one without its last segment
+        profile, others = b"", (*others, DAMAGED_PROFILE)
     orientation: float | None = None
     if exif:
         try:

@@ -254,7 +254,7 @@ def _described(result: Decoded, data: bytes, chunks: dict[bytes, bytes]) -> Deco
     private = sorted(kind.decode() for kind in chunks.keys() - known if kind.isalpha())
     others += [f"its chunk {kind}" for kind in private]
     if b"iCCP" in chunks and not profile:
-        others.append("a damaged colour profile")
+        others.append(exif.DAMAGED_PROFILE)
     if b"pHYs" in chunks and resolution is None and content[b"pHYs"][:4] != content[b"pHYs"][4:8]:
         others.append("the shape of its pixels")
     exif.describe(result, content.get(b"eXIf", b""), xmp or b"", profile, resolution, tuple(others))
