@@ -743,6 +743,10 @@ def test_levels_have_the_names_of_the_window(
     assert [baseline.itemText(n) for n in range(baseline.count())] == names
     assert [line[7] for line in table(bench)][:2] == ["1.00×", "≈ 2.00×"], "found by its id"
     child(bench, QComboBox, "benchPlotKind").setCurrentText(Plot.SPEED_UP)
+    bench.resize(1320, 760)
+    about = child(bench, QComboBox, "benchAbout")
+    assert about.minimumSizeHint().width() < about.sizeHint().width(), about.currentText()
+    qtbot.waitUntil(lambda: about.width() >= about.sizeHint().width())
     shown = bench._chart
     assert shown is not None
     assert shown.y == "Times as fast as GPU global memory"

@@ -96,8 +96,10 @@ def test_names_are_whole_where_the_strip_has_room(qtbot: QtBot) -> None:
     room = strip.tile_size().width()
     assert room > QFontMetrics(font).horizontalAdvance(names[2]) + 56
     assert strip.visualItemRect(strip.item(2)).right() < 1200
+    strip.show()
     strip.resize(400, 60)
     assert strip.tile_size().width() < room
+    qtbot.waitUntil(lambda: strip.visualItemRect(strip.item(2)).right() < 400)  # that in front
     strip.resize(1200, 60)
     strip.show_documents(documents[:2], documents[0])
     assert strip.tile_size().width() < room, "the longest is closed"

@@ -104,6 +104,7 @@ class FilmStrip(QListWidget):
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             self.setFixedHeight(self._height())
+            self.scrollToItem(self.currentItem())
 
     def tile_size(self) -> QSize:
         """Return the size of tiles with whole names, as far as there is room beside each other."""

@@ -950,10 +950,8 @@ class BenchWindow(ToolWindow):
         tip = "Contents of the plot"
         self._plot = choice_box("benchPlotKind", "Plot", Plot, self._refresh, tip=tip)
         self._about = choice_box("benchAbout", "Of", (), self._draw, tip="Rows that the plot shows")
-        self._about.setSizeAdjustPolicy(
-            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-        )
-        self._about.setMinimumContentsLength(12)
+        self._about.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self._about.setMinimumContentsLength(12)  # in a narrow window
         self._about.textActivated.connect(partial(setattr, self, "_wanted"))
         tip = "Row that speed-ups refer to"
         self._baseline = choice_box("benchBaseline", "Baseline", tip=tip)

@@ -70,7 +70,7 @@ class SpaceView(QWidget):
     def show_rendering(self, rendering: Rendering | None, radius: float, camera: Viewpoint) -> None:
         """Paint a rendering of a volume with this radius in millimetres, or a hint for None."""
         self._image = None
-        self._hint = "Press Run (F5)" if rendering is None else ""
+        self._hint = "No output yet" if rendering is None else ""
         if rendering is not None:
             self._image = image_of(rendering.steps, QImage.Format.Format_Grayscale8)
             self._matrix, self._radius, self._zoom = rendering.matrix, radius, camera.zoom
