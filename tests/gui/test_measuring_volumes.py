@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QCheckBox, QLabel
+from PySide6.QtWidgets import QApplication, QCheckBox, QLabel
 from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.docks.parameter_panel import WithinBox
@@ -77,10 +77,7 @@ def cut(window: MainWindow, plane: int, name: str = "input") -> np.ndarray:
     return np.asarray(each.cut(volume.voxels, viewer.view.position[each.axis]), float)
 
 
-@pytest.mark.smoke
-def test_a_rectangle_is_measured_in_the_slices_of_its_plane(
-    qtbot: QtBot, scanned: MainWindow
-) -> None:
+def a_rectangle_is_measured_in_the_slices_of_its_plane(qtbot: QtBot, scanned: MainWindow) -> None:
     position = scanned.volumes.canvas.view.position
     press(qtbot, scanned, "Ctrl+Alt+R")
     draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
@@ -104,9 +101,7 @@ def test_a_rectangle_is_measured_in_the_slices_of_its_plane(
     assert float(source[4]) == pytest.approx(mean, rel=1e-4)
 
 
-def test_regions_of_other_planes_are_neither_drawn_nor_taken(
-    qtbot: QtBot, scanned: MainWindow
-) -> None:
+def regions_of_other_planes_are_neither_drawn_nor_taken(qtbot: QtBot, scanned: MainWindow) -> None:
     press(qtbot, scanned, "Ctrl+Alt+R")
     draw(view_of(scanned, AXIAL), (1, 1), (6, 5))
     colour = QColor(chosen(scanned).colour)
@@ -126,14 +121,15 @@ def test_regions_of_other_planes_are_neither_drawn_nor_taken(
     assert [each.plane for each in scanned.measuring.regions.all] == [AXIAL, SAGITTAL]
     assert scanned.measuring.regions.all[0].corners == ((1, 1), (6, 5))
     position = scanned.volumes.canvas.view.position
-    names = {f"R1 (axial {position[0] + 1})", f"R2 (sagittal {position[2] + 1})"}
+    first, last = (each.name for each in scanned.measuring.regions.all)
+    names = {f"{first} (axial {position[0] + 1})", f"{last} (sagittal {position[2] + 1})"}
     table = figures(qtbot, scanned, names)
-    second = [line for line in table if line[0].startswith("R2")]
+    second = [line for line in table if line[0].startswith(last)]
     mean = cut(scanned, SAGITTAL)[3:5, 3:5].mean()
     assert float(second[0][4]) == pytest.approx(mean, rel=1e-4)
 
 
-def test_handles_are_taken_where_they_are_and_a_double_click_with_a_tool_keeps_the_planes(
+def handles_are_taken_where_they_are_and_a_double_click_with_a_tool_keeps_the_planes(
     qtbot: QtBot, scanned: MainWindow
 ) -> None:
     press(qtbot, scanned, "Ctrl+Alt+O")
@@ -157,7 +153,7 @@ def test_handles_are_taken_where_they_are_and_a_double_click_with_a_tool_keeps_t
     assert viewer.view.plane_number == AXIAL
 
 
-def test_lines_have_lengths_in_millimetres(qtbot: QtBot, scanned: MainWindow) -> None:
+def lines_have_lengths_in_millimetres(qtbot: QtBot, scanned: MainWindow) -> None:
     press(qtbot, scanned, "Ctrl+Alt+L")
     draw(view_of(scanned, CORONAL), (1.5, 1.5), (5.5, 4.5))
     assert chosen(scanned).corners == ((1, 1), (5, 4))
@@ -173,7 +169,7 @@ def test_lines_have_lengths_in_millimetres(qtbot: QtBot, scanned: MainWindow) ->
     assert child(scanned, QLabel, "regionSize").text() == "7.211 mm"
 
 
-def test_lines_through_tall_voxels_are_taken_beside_them_on_the_screen(
+def lines_through_tall_voxels_are_taken_beside_them_on_the_screen(
     qtbot: QtBot, scanned: MainWindow
 ) -> None:
     press(qtbot, scanned, "Ctrl+Alt+L")
@@ -185,7 +181,7 @@ def test_lines_through_tall_voxels_are_taken_beside_them_on_the_screen(
     assert len(scanned.measuring.regions.all) == 2
 
 
-def test_regions_of_slices_are_made_and_moved_by_keys(qtbot: QtBot, scanned: MainWindow) -> None:
+def regions_of_slices_are_made_and_moved_by_keys(qtbot: QtBot, scanned: MainWindow) -> None:
     viewer = scanned.volumes.canvas
     viewer.choose_plane(SAGITTAL)
     press(qtbot, scanned, "Ctrl+Alt+R")
@@ -242,11 +238,11 @@ def test_pictures_and_volumes_have_regions_of_their_own(
     assert "R1" in within.text()
 
 
-def test_a_note_says_that_projections_are_not_measured(qtbot: QtBot, scanned: MainWindow) -> None:
+def a_note_says_that_projections_are_not_measured(qtbot: QtBot, scanned: MainWindow) -> None:
     press(qtbot, scanned, "Ctrl+Alt+R")
     draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
     number = scanned.volumes.canvas.view.position[0] + 1
-    figures(qtbot, scanned, {f"R1 (axial {number})"})
+    figures(qtbot, scanned, {f"{chosen(scanned).name} (axial {number})"})
     hint = scanned.measure.findChild(QLabel, "measureHint")
     assert hint is not None
     assert not hint.isVisible()
@@ -314,9 +310,7 @@ def test_a_magnifier_has_the_input_on_its_side_and_the_probe_leaves_another_volu
     assert said[-1].startswith("x 2, y 2, z 1")
 
 
-def test_snr_of_a_volume_takes_the_noise_of_its_background(
-    qtbot: QtBot, scanned: MainWindow
-) -> None:
+def snr_of_a_volume_takes_the_noise_of_its_background(qtbot: QtBot, scanned: MainWindow) -> None:
     press(qtbot, scanned, "Ctrl+Alt+R")
     draw(view_of(scanned, AXIAL), (1, 2), (5, 7))
     draw(view_of(scanned, AXIAL), (6, 1), (9, 4))
@@ -326,9 +320,9 @@ def test_snr_of_a_volume_takes_the_noise_of_its_background(
     )
     assert rician.isChecked(), "a scan, not a microscope's"
     assert not rician.isEnabled(), "no background is chosen"
-    background.setCurrentText("R2")
-    position = scanned.volumes.canvas.view.position
-    names = {f"R1 (axial {position[0] + 1})", f"R2 (axial {position[0] + 1})"}
+    background.setCurrentText(chosen(scanned).name)
+    number = scanned.volumes.canvas.view.position[0] + 1
+    names = {f"{each.name} (axial {number})" for each in scanned.measuring.regions.all}
     qtbot.waitUntil(lambda: any(row.snr is None for row in scanned.measure.rows))
     figures(qtbot, scanned, names)
     plane = cut(scanned, AXIAL)
@@ -338,3 +332,28 @@ def test_snr_of_a_volume_takes_the_noise_of_its_background(
     rician.setChecked(False)
     qtbot.waitUntil(lambda: scanned.measure.rows[0].snr != first.snr)
     assert scanned.measure.rows[0].snr == pytest.approx(signal / noise, rel=1e-4)
+
+
+@pytest.mark.smoke
+def test_stories_of_measuring_in_planes(qtbot: QtBot, scanned: MainWindow) -> None:
+    """In one window: each begins with all planes and without regions."""
+    view = scanned.volumes.canvas.view
+    position = view.position
+    for story in (
+        a_rectangle_is_measured_in_the_slices_of_its_plane,
+        regions_of_other_planes_are_neither_drawn_nor_taken,
+        handles_are_taken_where_they_are_and_a_double_click_with_a_tool_keeps_the_planes,
+        lines_have_lengths_in_millimetres,
+        lines_through_tall_voxels_are_taken_beside_them_on_the_screen,
+        regions_of_slices_are_made_and_moved_by_keys,
+        snr_of_a_volume_takes_the_noise_of_its_background,
+        a_note_says_that_projections_are_not_measured,
+    ):
+        story(qtbot, scanned)
+        press(qtbot, scanned, "Ctrl+Alt+M")
+        while scanned.measuring.regions.all:
+            scanned.measuring.regions.choose(0)
+            scanned.measuring.regions.remove()
+        scanned.volumes.canvas.choose_plane(None)
+        scanned.volumes.canvas.go_to(position)
+        QApplication.processEvents()  # planes have their places
