@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernelscope import __version__
+from kernelscope.gui.work.crash_log import default_folder, take_crashes
 from tests.patience import PATIENCE
 
 _START_AND_CLOSE = """
@@ -101,12 +102,14 @@ sys.exit(application.run(None))
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="the place of the log is set by XDG_STATE_HOME")
-def test_a_crash_is_shown_once_at_the_next_start(tmp_path: Path) -> None:
+def test_a_crash_is_shown_once_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     environment = {
         **os.environ,
         "QT_QPA_PLATFORM": "offscreen",
         "XDG_CONFIG_HOME": str(tmp_path),
-        "XDG_STATE_HOME": str(tmp_path / "state"),
     }
 
     def start(code: str) -> subprocess.CompletedProcess[str]:
@@ -125,7 +128,7 @@ def test_a_crash_is_shown_once_at_the_next_start(tmp_path: Path) -> None:
     assert shown.stdout.startswith(f"Kernelscope {__version__}, Python ")
     assert "Segmentation fault" in shown.stdout
     assert "in crash_in_a_kernel" in shown.stdout
-    assert start(_NEXT_START).stdout == ""
+    assert take_crashes(default_folder()) == ""
 
 
 _FIRST_SIGN = """
