@@ -26,7 +26,7 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.timing import Stage
 from kernelscope.files import write_image
 from kernelscope.gui.model.runs import Runs
-from kernelscope.gui.tools.memory_ladder_window import MemoryLadderView, MemoryLadderWindow
+from kernelscope.gui.tools.memory_ladder_window import MemoryLadderBars, MemoryLadderWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.devices import Device
@@ -204,7 +204,7 @@ def test_levels_appear_and_the_card_can_be_changed(
     title = child(window, QLabel, "memoryLadderTitle").text()
     assert title.endswith("counting Single block…")
     wait(qtbot, window)
-    bars = child(window, MemoryLadderView, "memoryLadderBars")
+    bars = child(window, MemoryLadderBars, "memoryLadderBars")
     lines = bars.accessibleDescription().splitlines()
     assert [line.partition(":")[0] for line in lines] == [
         *("Single block", "Global memory", "Shared memory", "Texture", "Tuned")
@@ -331,7 +331,7 @@ def test_work_without_end_is_refused_level_by_level(
     monkeypatch.setattr(Tracer, "count", refuse)
     window.show_request(request_of("negative"), Recorded())
     wait(qtbot, window)
-    text = child(window, MemoryLadderView, "memoryLadderBars").accessibleDescription()
+    text = child(window, MemoryLadderBars, "memoryLadderBars").accessibleDescription()
     assert "Global memory: That reads too often. Choose a smaller picture." in text
     assert "Uncoalesced: at least" in text
 

@@ -25,11 +25,12 @@ from kernelscope import filters
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.timing import Repeats, Stage
-from kernelscope.gui.docks import bars, runs_panel
+from kernelscope.gui.docks import runs_panel
 from kernelscope.gui.docks.runs_panel import COLUMN_NAMES, PARTS, SPEED_UP, SPREAD, RunsPanel
 from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.widgets import tiles
+from kernelscope.gui.widgets.tables import BARS
 from kernelscope.gui.widgets.theme import kernel_fill, quiet_text, transfers_fill
 from kernelscope.gui.widgets.tiles import TileLine, draw_lines
 from kernelscope.images.image import Image
@@ -184,13 +185,13 @@ def test_the_bars_take_the_room_and_compare_within_a_group(panel: RunsPanel) -> 
     panel.resize(1740, 320)
     wider = [panel.table.columnWidth(n) for n in range(len(COLUMN_NAMES))]
     assert [n for n, (a, b) in enumerate(zip(widths, wider, strict=True)) if a != b] == [PARTS]
-    ends = [cell(panel, row, PARTS).data(bars.BARS)[-1][2] for row in range(3)]
+    ends = [cell(panel, row, PARTS).data(BARS)[-1][2] for row in range(3)]
     assert ends == pytest.approx([1.0, 0.25, 1.0])
 
 
 def test_a_bar_shows_kernel_transfers_and_the_rest(panel: RunsPanel) -> None:
     add(panel, gpu_result("tuned", 5.0, 2.0, upload=2.9))
-    shown = cell(panel, 0, PARTS).data(bars.BARS)
+    shown = cell(panel, 0, PARTS).data(BARS)
     assert [name for name, _, _ in shown] == ["kernel", "transfers", "other stages"]
     assert [round(stop, 2) for _, _, stop in shown] == [0.5, 0.99, 1.0]
     table = panel.table

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel, QTreeWidget
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.timing import KernelTime, Metric, Repeats, Stage, StagePart
-from kernelscope.gui.docks.bars import BARS
+from kernelscope.gui.docks.bars import part_colour
 from kernelscope.gui.docks.timing_panel import TimingPanel
 from kernelscope.gui.model.runs import KERNEL, OTHER, TRANSFERS, Run, Runs
+from kernelscope.gui.widgets.tables import BARS
 from kernelscope.gui.widgets.theme import kernel_fill
 from kernelscope.images.image import Image
 
@@ -146,7 +148,7 @@ def starts(panel: TimingPanel) -> list[str]:
     return [tree.topLevelItem(row).text(3) for row in range(tree.topLevelItemCount())]
 
 
-def bars(panel: TimingPanel) -> dict[str, list[tuple[str, float, float]]]:
+def bars(panel: TimingPanel) -> dict[str, list[tuple[QColor, float, float]]]:
     tree = panel.findChild(QTreeWidget, "timingStages")
     items: list[Any] = [tree.topLevelItem(row) for row in range(tree.topLevelItemCount())]
     return {item.text(0).strip(): item.data(4, BARS) for item in items}
@@ -156,7 +158,8 @@ def test_the_time_line_draws_stages_by_start_and_length(qtbot: QtBot, panel: Tim
     panel.resize(1600, 260)
     panel.show_run(as_run(timed(*RUN)))
     drawn = [bar for (bar,) in bars(panel).values()]
-    assert [part for part, _, _ in drawn] == [OTHER, OTHER, TRANSFERS, KERNEL, TRANSFERS]
+    parts = OTHER, OTHER, TRANSFERS, KERNEL, TRANSFERS
+    assert [fill for fill, _, _ in drawn] == [part_colour(each, panel.palette()) for each in parts]
     assert [stop - start for _, start, stop in drawn] == pytest.approx([0.1, 0.1, 0.2, 0.4, 0.2])
     assert all(a[2] == pytest.approx(b[1]) for a, b in pairwise(drawn))
     assert starts(panel) == ["0.0 ms", "1.0 ms", "2.0 ms", "4.0 ms", "8.0 ms"]

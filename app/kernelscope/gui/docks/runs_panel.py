@@ -51,7 +51,7 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.base.text import significant
-from kernelscope.gui.docks.bars import BARS, LEGEND_TIP, BarDelegate, legend
+from kernelscope.gui.docks.bars import LEGEND_TIP, legend, part_colour
 from kernelscope.gui.model.gallery import Gallery, RunOrder
 from kernelscope.gui.model.runs import KERNEL, TOTAL, Run
 from kernelscope.gui.model.times import BUSY, VARYING, WHY_NOT_TIMED, duration
@@ -72,7 +72,7 @@ from kernelscope.gui.widgets.parts import (
     tool_button,
     tool_splitter,
 )
-from kernelscope.gui.widgets.tables import Column, CopyKey, FigureDelegate
+from kernelscope.gui.widgets.tables import BARS, BarDelegate, Column, CopyKey, FigureDelegate
 from kernelscope.gui.widgets.theme import quiet_text
 from kernelscope.gui.widgets.tiles import (
     Tile,
@@ -289,7 +289,10 @@ class RunRows(QAbstractTableModel):
             font = QFont(self._table.font())
             font.setBold(True)
             return font
-        return row.bars if role == BARS and column == PARTS else None
+        if role == BARS and column == PARTS:
+            palette = self._table.palette()
+            return [(part_colour(part, palette), *ends) for part, *ends in row.bars]
+        return None
 
 
 class RunTable(QTreeView):

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QLayout, QTreeWidget, QTreeWidgetItem, QWidget
 from kernelscope.base.durations import unit_of
 from kernelscope.base.text import significant
 from kernelscope.engine.timing import Metric, Stage
-from kernelscope.gui.docks.bars import BARS, BarDelegate
+from kernelscope.gui.docks.bars import part_colour
 from kernelscope.gui.model.runs import Run, part_of
 from kernelscope.gui.model.times import WHY_NOT_TIMED, Spread, duration
 from kernelscope.gui.widgets.parts import (
@@ -24,7 +24,7 @@ from kernelscope.gui.widgets.parts import (
     in_column,
     text_label,
 )
-from kernelscope.gui.widgets.tables import FigureDelegate
+from kernelscope.gui.widgets.tables import BARS, BarDelegate, FigureDelegate
 from kernelscope.gui.widgets.theme import quiet_text
 
 _BREAK = 0.08
@@ -207,7 +207,8 @@ class TimingPanel(QWidget):
         )
         for column in (1, 3):
             item.setTextAlignment(column, RIGHT)
-        bars = [(lane.part, axis.place(start), axis.place(stop)) for start, stop in lane.bars]
+        fill = part_colour(lane.part, self.palette())
+        bars = [(fill, axis.place(start), axis.place(stop)) for start, stop in lane.bars]
         item.setData(4, BARS, bars)
         item.setToolTip(1, lane.spread)
         item.setToolTip(4, lane.describe())

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 
-from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt
-from PySide6.QtGui import (
-    QBrush,
-    QColor,
-    QFontMetricsF,
-    QGuiApplication,
-    QPainter,
-    QPaintEvent,
-    QPalette,
-    QPen,
+from PySide6.QtCore import QSignalBlocker, QSize, Qt
+from PySide6.QtGui import QBrush, QColor, QGuiApplication, QIcon
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QHeaderView,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QWidget,
 )
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QHeaderView, QSizePolicy, QWidget
 
 from kernelscope.backends.emulator.tracing import TooManyAccesses, Tracer
 from kernelscope.base.errors import AppError, Cancelled
@@ -39,13 +38,16 @@ from kernelscope.gui.model.xray import NAMES, SIGNS
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.messages import close_box, save_text
 from kernelscope.gui.widgets.parts import (
+    as_table,
     in_column,
     in_row,
     labelled,
     push_button,
     refill,
+    swatch,
     text_label,
 )
+from kernelscope.gui.widgets.tables import BARS, BarDelegate
 from kernelscope.gui.widgets.tool_window import FigureTable, ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -54,10 +56,7 @@ from kernelscope.schema.levels import Level, colour
 from kernelscope.traffic.gpus import GPUS, Gpu, gpu_here
 from kernelscope.traffic.trace import MemorySpace
 
-_ROW = 1.9  # height of a row in lines of text
-_LOADS = 0.36  # part of the width that the loads have, beside the times
-_SHORTEST = 60  # pixels that the longest bar has at least, where texts are long
-
+_ROOM = 12  # characters that the longest bar of loads takes
 _FILLS = {
     MemorySpace.GLOBAL: Qt.BrushStyle.SolidPattern,
     MemorySpace.TEXTURE: Qt.BrushStyle.Dense2Pattern,
@@ -66,137 +65,76 @@ _FILLS = {
 }
 """Density falls with the way to the memory."""
 
-_MIDDLE = Qt.AlignmentFlag.AlignVCenter
 
-
-class MemoryLadderView(QWidget):
+class MemoryLadderBars(QTreeWidget):
     """One row a level: its name, its loads by memory, its times on a logarithmic axis."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.setObjectName("memoryLadderBars")
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self._steps: tuple[TimedRung, ...] = ()
-        self._card = ""
-        self._more = 0
+        as_table(self, "memoryLadderBars", "Loads and least times of the levels", [""] * 3)
+        self.setSelectionMode(QTreeWidget.SelectionMode.NoSelection)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the table below has its figures
+        header = self.header()
+        header.setSectionsClickable(False)
+        header.setStretchLastSection(False)
+        self._bars = BarDelegate(self), BarDelegate(self)  # of the loads, and of the times
+        for column, bars in enumerate(self._bars, 1):
+            self.setItemDelegateForColumn(column, bars)
+        header.setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
         self.in_front = ""  # id of the level whose row has a ground of its own
-        self._axis = TimeScale(())
 
     def show_ladder(self, ladder: MemoryLadder, more: int = 0) -> None:
-        steps = self._steps = ladder.steps
-        self._card = ladder.card.name
-        self._more = more
-        times = [each.prediction.seconds for each in steps if each.prediction is not None]
-        times += [each.seconds for each in steps if each.seconds is not None]
-        self._axis = TimeScale(times)
-        self.setAccessibleName("Loads and least times of the levels")
+        """Show the levels that are counted, with room for more."""
+        steps = ladder.steps
+        used = {space for each in steps for space, _ in each.loads}
+        signs = "  ".join(f"{SIGNS[space]} {NAMES[space]}" for space in _FILLS if space in used)
+        heads = "", f"Loads for a pixel\n{signs}", f"Least time on {ladder.card.name}"
+        self.setHeaderLabels(list(heads))
         self.setAccessibleDescription(
             "\n".join(f"{each.rung.level.name}: {each.text()}" for each in steps)
         )
-        self.updateGeometry()
-        self.update()
+        times = [each.prediction.seconds for each in steps if each.prediction is not None]
+        times += [each.seconds for each in steps if each.seconds is not None]
+        axis = TimeScale(times)
+        most = max((sum(count for _, count in each.loads) for each in steps), default=1)
+        width = self.fontMetrics().horizontalAdvance
+        briefs = [each.brief() for each in steps if each.prediction is not None]
+        for bars, texts in zip(self._bars, (map(_loads_text, steps), briefs), strict=True):
+            bars.texts = max(map(width, texts), default=0) + 12
+        self.clear()
+        for each in steps:
+            self._add(each, most, axis)
+        rows = _row_height(self) * (len(steps) + more)
+        self.setFixedHeight(self.header().sizeHint().height() + rows + 2 * self.frameWidth())
 
-    def sizeHint(self) -> QSize:
-        count = 1 + len(self._steps) + self._more
-        return QSize(
-            100 * self.fontMetrics().averageCharWidth(),
-            round(count * _ROW * self.fontMetrics().height()) + 8,
-        )
+    def _add(self, step: TimedRung, most: float, axis: TimeScale) -> None:
+        name, shade = step.rung.level.name, QColor(colour(step.rung.level))
+        if step.prediction is None:
+            item = QTreeWidgetItem([f"{name}: {step.brief()}"])
+            item.setForeground(0, theme.quiet_text(self.palette()))
+        else:
+            item = QTreeWidgetItem([name, _loads_text(step), step.brief()])
+            ends = (0.0, *itertools.accumulate(count / most for _, count in step.loads))
+            fills = (QBrush(shade, _FILLS[space]) for space, _ in step.loads)
+            item.setData(1, BARS, list(zip(fills, ends, ends[1:], strict=False)))
+            bars: list[tuple[QColor, float, float | None]]
+            bars = [(shade, 0.0, axis.share(step.prediction.seconds))]
+            if step.seconds is not None:
+                is_far, palette = step.is_far, self.palette()
+                ink = theme.warning_text(palette) if is_far else palette.text().color()
+                bars.append((ink, axis.share(step.seconds), None))
+            item.setData(2, BARS, bars)
+        room = _ROOM * self.fontMetrics().averageCharWidth() + self._bars[0].texts
+        item.setSizeHint(1, QSize(room, _row_height(self)))
+        item.setIcon(0, QIcon(swatch(shade.name(), self.fontMetrics().height() // 2)))
+        for column in range(3) if step.rung.level.id == self.in_front else ():
+            item.setBackground(column, self.palette().alternateBase())
+        self.addTopLevelItem(item)
+        item.setFirstColumnSpanned(step.prediction is None)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        metrics = QFontMetricsF(self.font())
-        height = _ROW * metrics.height()
-        rows = [
-            QRectF(0, 4 + number * height, self.width(), height)
-            for number in range(1 + len(self._steps))
-        ]
-        names = [each.rung.level.name for each in self._steps]
-        left = max(map(metrics.horizontalAdvance, names), default=0.0) + height + 8
-        times = left + _LOADS * (self.width() - left)
-        self._paint_heads(painter, rows[0], left, times)
-        labels = [_loads_text(each) for each in self._steps]
-        room = max(map(metrics.horizontalAdvance, labels), default=0.0)
-        longest_load = max(_SHORTEST, times - left - room - 28)
-        briefs = [each.brief() for each in self._steps if each.prediction is not None]
-        room = max(map(metrics.horizontalAdvance, briefs), default=0.0)
-        longest_time = max(_SHORTEST, self.width() - times - room - 24)
-        for step, row in zip(self._steps, rows[1:], strict=True):
-            if step.rung.level.id == self.in_front:
-                painter.fillRect(row, self.palette().alternateBase())
-            self._paint_name(painter, step, row)
-            if step.prediction is None:
-                painter.setPen(theme.quiet_text(self.palette()))
-                self._write(painter, row.adjusted(left, 0, -4, 0), step.brief())
-                continue
-            self._paint_loads(
-                painter, step, row.adjusted(left, 0, times - row.right(), 0), longest_load
-            )
-            self._paint_times(painter, step, row.adjusted(times, 0, -4, 0), longest_time)
-        painter.end()
 
-    def _paint_heads(self, painter: QPainter, row: QRectF, left: float, times: float) -> None:
-        painter.setPen(theme.quiet_text(self.palette()))
-        used = {space for each in self._steps for space, _ in each.loads}
-        signs = "  ".join(f"{SIGNS[space]} {NAMES[space]}" for space in _FILLS if space in used)
-        upper = row.adjusted(left, 0, -4, -row.height() / 2)
-        self._write(painter, upper.adjusted(0, 0, times - row.right() - 12, 0), "Loads for a pixel")
-        self._write(painter, upper.adjusted(times - left, 0, 0, 0), f"Least time on {self._card}")
-        self._write(painter, upper.translated(0, upper.height()), signs)
-
-    def _write(self, painter: QPainter, place: QRectF, text: str) -> None:
-        metrics = QFontMetricsF(self.font())
-        elide = Qt.TextElideMode.ElideRight
-        painter.drawText(place, _MIDDLE, metrics.elidedText(text, elide, place.width()))
-
-    def _paint_name(self, painter: QPainter, step: TimedRung, row: QRectF) -> None:
-        side = 0.7 * QFontMetricsF(self.font()).height()
-        swatch = QRectF(2, row.center().y() - side / 2, side, side)
-        painter.fillRect(swatch, QColor(colour(step.rung.level)))
-        painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
-        painter.drawText(row.adjusted(side + 10, 0, 0, 0), _MIDDLE, step.rung.level.name)
-
-    def _paint_loads(self, painter: QPainter, step: TimedRung, row: QRectF, longest: float) -> None:
-        most = max(sum(count for _, count in each.loads) for each in self._steps)
-        shade, line = QColor(colour(step.rung.level)), QFontMetricsF(self.font()).height()
-        x = row.left()
-        painter.setPen(QPen(shade, 1))
-        for space, count in step.loads:
-            part = QRectF(x, row.center().y() - 0.4 * line, count / most * longest, 0.8 * line)
-            painter.setBrush(QBrush(shade, _FILLS[space]))
-            painter.drawRect(part)
-            x = part.right()
-        painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
-        self._write(painter, row.adjusted(x - row.left() + 8, 0, -8, 0), _loads_text(step))
-
-    def _paint_times(self, painter: QPainter, step: TimedRung, row: QRectF, longest: float) -> None:
-        assert step.prediction is not None
-        line = QFontMetricsF(self.font()).height()
-        length = max(2.0, self._axis.share(step.prediction.seconds) * longest)
-        bar = QRectF(row.left(), row.center().y() - 0.4 * line, length, 0.8 * line)
-        painter.fillRect(bar, QColor(colour(step.rung.level)))
-        end = bar.right()
-        if step.seconds is not None:
-            x = row.left() + self._axis.share(step.seconds) * longest
-            end = max(end, self._paint_mark(painter, step, bar, x))
-        painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
-        self._write(painter, row.adjusted(end - row.left() + 8, 0, 0, 0), step.brief())
-
-    def _paint_mark(self, painter: QPainter, step: TimedRung, bar: QRectF, x: float) -> float:
-        ink = self.palette().color(QPalette.ColorRole.WindowText)
-        if step.is_far:
-            ink = theme.warning_text(self.palette())
-        painter.setPen(QPen(ink, 1.5, Qt.PenStyle.DotLine))
-        y = bar.center().y()
-        painter.drawLine(QPointF(min(bar.right(), x), y), QPointF(x, y))
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(ink)
-        half = 0.3 * bar.height() + 2
-        painter.drawPolygon(
-            [QPointF(x - half, y - half), QPointF(x + half, y - half), QPointF(x, y + half)]
-        )
-        return x + half
+def _row_height(view: QWidget) -> int:
+    return round(1.6 * view.fontMetrics().height())
 
 
 def _loads_text(step: TimedRung) -> str:
@@ -234,7 +172,7 @@ class MemoryLadderWindow(ToolWindow):
         self._found: tuple[CountedRung, ...] = ()
         self._left: tuple[Level, ...] = ()
         self._title = text_label("", "memoryLadderTitle", "title")
-        self._bars = MemoryLadderView()
+        self._bars = MemoryLadderBars()
         self._remarks = text_label("", "memoryLadderRemarks", "note")
         self._remarks.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         box = close_box(self)

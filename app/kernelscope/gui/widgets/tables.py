@@ -126,6 +126,46 @@ class FigureDelegate(QStyledItemDelegate):
         return size.expandedTo(QSize(wanted, 0))
 
 
+BARS = Qt.ItemDataRole.UserRole
+"""Role under which a cell keeps its bars: (fill, from, to) with shares of its width. One that ends
+nowhere is a mark."""
+MARK = "▼"
+
+
+class BarDelegate(QStyledItemDelegate):
+    """Draws bars, and the text of the cell behind them; `texts`: the width that is left for it."""
+
+    texts = 0
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:
+        super().initStyleOption(option, index)
+        option.text = ""
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        super().paint(painter, option, index)  # a selected line has a ground
+        metrics, rect = option.fontMetrics, option.rect.adjusted(1, 2, -1, -2)
+        inset = max(0, (rect.height() - metrics.height()) // 2)
+        area = rect.adjusted(0, inset, -self.texts, -inset)
+        end = area.left()
+        for fill, start, stop in index.data(BARS) or ():
+            left = area.left() + round(area.width() * start)
+            if stop is None:
+                painter.setPen(fill)
+                half = metrics.horizontalAdvance(MARK) // 2
+                painter.drawText(
+                    area.adjusted(left - half - area.left(), 0, half, 0), _MIDDLE, MARK
+                )
+                end = max(end, left + half)
+                continue
+            width = area.left() + round(area.width() * stop) - left
+            bar = QRect(left, area.top(), max(width, 1 if stop > start else 0), area.height())
+            painter.fillRect(bar, fill)
+            end = max(end, bar.right())
+        if text := index.data():
+            painter.setPen(option.palette.color(QPalette.ColorRole.Text))
+            painter.drawText(rect.adjusted(end + 8 - rect.left(), 0, 0, 0), _MIDDLE, text)
+
+
 class CopyKey(QObject):
     """Puts a text on the clipboard when Ctrl+C is pressed in a view.
 
