@@ -474,7 +474,7 @@ def recorded(studio: Studio) -> None:
     studio.run_levels("cpu", "serial", "parallel")
     studio.wait(lambda: any(each.figure for each in studio.window.levels.entries()))
     rungs = studio.window.levels.ladder.rungs
-    rungs.toggle_fold(Device.GPU)
+    rungs.headings[Device.GPU].setExpanded(True)
     studio.window.resize(1280, 800)
     studio.settle()
     rungs.scrollToBottom()

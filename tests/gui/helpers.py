@@ -251,8 +251,6 @@ def choose_place(window: MainWindow, device: str, level: str | None = None) -> N
     rungs = window.levels.ladder.rungs
     window.levels.refresh()  # it waits for the next paint otherwise
     place = RungPlace(Device(device), level)
-    if rungs.rung_item(place) is None:
-        rungs.toggle_fold(place.device)
     item = rungs.rung_item(place)
     assert item is not None, place
     rungs.setCurrentItem(item)

@@ -13,6 +13,8 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
 from kernelscope.base.paths import RESOURCES
+from kernelscope.engine.options import Device
+from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.tools.level_dialog import LevelDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.widgets.parts import HELP_ROLE, place_of, set_help
@@ -97,10 +99,15 @@ def test_lines_of_lists_and_the_dialog_of_a_level_open_their_page(
 ) -> None:
     load(qtbot, window, PICTURE)
     rungs = window.levels.ladder.rungs
-    qtbot.waitUntil(lambda: rungs.count() > 2)
-    rungs.setCurrentItem(rungs.item(1))
+    qtbot.waitUntil(lambda: rungs.topLevelItemCount() > 2)
+    serial, parallel = (
+        rungs.rung_item(RungPlace(Device.CPU, level)) for level in ("serial", "parallel")
+    )
+    assert serial is not None
+    assert parallel is not None
+    rungs.setCurrentItem(serial)
     assert place_of(rungs) == "level-cpu-serial"
-    lower = rungs.visualItemRect(rungs.item(2)).center()
+    lower = rungs.visualItemRect(parallel).center()
     assert place_of(rungs, rungs.viewport().mapToGlobal(lower)) == "level-cpu-parallel"
     for view in window.findChildren(QAbstractItemView):
         model = view.model()
@@ -109,7 +116,7 @@ def test_lines_of_lists_and_the_dialog_of_a_level_open_their_page(
             if place:
                 check(place)
 
-    rungs.setCurrentItem(rungs.item(2))
+    rungs.setCurrentItem(parallel)
     window.levels.explain()
     qtbot.waitUntil(lambda: window.findChild(LevelDialog) is not None)
     dialog = window.findChild(LevelDialog)

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
     QLabel,
-    QListWidgetItem,
     QPushButton,
     QSpinBox,
 )
@@ -24,7 +23,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.bench import recorded
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
-from kernelscope.gui.docks.ladder import LadderList
+from kernelscope.gui.docks.ladder import LadderTree, RungItem
 from kernelscope.gui.model.ladder import AUTO, Agreement, KnownRung, RungPlace
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.tools.level_dialog import LevelDialog
@@ -42,25 +41,23 @@ SERIAL, PARALLEL = RungPlace(Device.CPU, "serial"), RungPlace(Device.CPU, "paral
 TUNED = RungPlace(Device.GPU, "tuned")
 
 
+def item_of(rungs: LadderTree, place: RungPlace) -> RungItem:
+    item = rungs.rung_item(place)
+    assert item is not None, place
+    return item
+
+
 def entry(window: MainWindow, place: RungPlace) -> KnownRung:
     """Return the rung as it is shown."""
-    rungs = window.levels.ladder.rungs
-    item = rungs.rung_item(place)
-    if item is None:
-        rungs.toggle_fold(place.device)
-        item = rungs.rung_item(place)
-    assert item is not None, place
-    found = item.data(Qt.ItemDataRole.UserRole)
-    assert isinstance(found, KnownRung)
+    found = item_of(window.levels.ladder.rungs, place).entry
+    assert found is not None
     return found
 
 
 def click(window: MainWindow, place: RungPlace) -> None:
     rungs = window.levels.ladder.rungs
-    entry(window, place)  # unfolds
-    item = rungs.rung_item(place)
-    assert item is not None
-    rungs.scrollToItem(item)
+    item = item_of(rungs, place)
+    rungs.scrollToItem(item)  # unfolds
     spot = rungs.visualItemRect(item).center()
     QTest.mouseClick(rungs.viewport(), Qt.MouseButton.LeftButton, pos=spot)
 
@@ -84,7 +81,7 @@ def test_keys_and_clicks_choose_and_run_levels_whose_times_go_with_the_settings(
 ) -> None:
     rungs = ready.levels.ladder.rungs
     rungs.setFocus()
-    rungs.setCurrentRow(0)
+    rungs.setCurrentItem(item_of(rungs, AUTO))
     QTest.keyClick(rungs, Qt.Key.Key_Down)
     QTest.keyClick(rungs, Qt.Key.Key_Down)
     assert ready.session.place == AUTO, "moving chooses nothing"
@@ -265,36 +262,25 @@ def test_times_go_with_the_runs_that_are_deleted(qtbot: QtBot, ready: MainWindow
     assert entry(ready, SERIAL).time is None
 
 
-def fold_of_the_gpu(window: MainWindow) -> QListWidgetItem:
-    """Return the line over the levels of the GPU that is missing."""
-    rungs = window.levels.ladder.rungs
-    items = map(rungs.item, range(rungs.count()))
-    return next(item for item in items if "No GPU" in item.text())
-
-
 def test_the_levels_of_a_missing_card_are_folded_and_have_recorded_figures(
     ready: MainWindow,
 ) -> None:
     rungs = ready.levels.ladder.rungs
-    assert rungs.rung_item(TUNED) is None
-    rungs.setCurrentRow(rungs.count() - 1)
-    QTest.keyClick(rungs, Qt.Key.Key_Return)
-    assert rungs.rung_item(TUNED) is not None
-    QTest.keyClick(rungs, Qt.Key.Key_Return)
-    assert rungs.rung_item(TUNED) is None
-
-    ready.levels.ladder.rungs.toggle_fold(Device.GPU)
+    fold, item = rungs.headings[Device.GPU], item_of(rungs, TUNED)
+    assert item.parent() is fold
+    assert not fold.isExpanded()
+    rungs.setCurrentItem(fold)
+    for expanded in (True, False, True):
+        QTest.keyClick(rungs, Qt.Key.Key_Return)
+        assert fold.isExpanded() is expanded
     assert ready.levels.ladder.sizeHint().height() > 100
     assert ready.levels.ladder.height() <= 210
 
     shown = entry(ready, TUNED)
     assert shown.figure is not None
     assert shown.time is None
-    fold = fold_of_the_gpu(ready)
-    assert fold.text().splitlines()[0] == f"▾ No GPU: recorded on H100, {shown.figure.date}"
-    assert all(line.strip("▾ ") in fold.toolTip() for line in fold.text().splitlines())
-    item = rungs.rung_item(TUNED)
-    assert item is not None
+    assert fold.text(0).splitlines()[0] == f"▾ No GPU: recorded on H100, {shown.figure.date}"
+    assert all(line.strip("▾ ") in fold.toolTip(0) for line in fold.text(0).splitlines())
     for words in (
         "Recorded, not measured here",
         shown.figure.card,
@@ -302,8 +288,8 @@ def test_the_levels_of_a_missing_card_are_folded_and_have_recorded_figures(
         "mask size 3",
         "8 bit",
     ):
-        assert words in item.toolTip()
-        assert words in item.data(Qt.ItemDataRole.AccessibleTextRole)
+        assert words in item.toolTip(0)
+        assert words in item.data(0, Qt.ItemDataRole.AccessibleTextRole)
 
 
 def test_why_explains_a_level_and_leads_to_kernel_and_bench(
@@ -395,28 +381,26 @@ def test_levels_stay_where_they_are_while_others_unfold(qtbot: QtBot, ready: Mai
     ready.resize(1400, 1000)
     ready.session.set_filter("sobel")
     rungs = ready.levels.ladder.rungs
-    for device in tuple(rungs._unfolded):
-        rungs.toggle_fold(device)
+    for heading in rungs.headings.values():
+        heading.setExpanded(False)
     QApplication.processEvents()
-    headings = [n for n in range(rungs.count()) if rungs.is_folding(_device(rungs, n))]
-    assert headings
+    heading = list(rungs.headings.values())[-1]
 
-    def place(row: int) -> int:
-        area = rungs.visualItemRect(rungs.item(row))
-        return rungs.viewport().mapToGlobal(area.center()).y()
+    def places() -> list[int]:
+        items = map(rungs.topLevelItem, range(rungs.topLevelItemCount()))
+        areas = [rungs.visualItemRect(item) for item in items if item is not None]
+        return [rungs.viewport().mapToGlobal(area.center()).y() for area in areas]
 
-    (number,) = headings[-1:]
-    before = [place(row) for row in range(number + 1)]
-    ran: list[object] = []
+    before, ran = places(), []
     rungs.run_wanted.connect(ran.append)
     rungs.why_wanted.connect(ran.append)
-    spot = rungs.visualItemRect(rungs.item(number)).center()
+    spot = rungs.visualItemRect(heading).center()
     for _ in range(2):
-        count = rungs.count()
+        expanded = heading.isExpanded()
         qtbot.mouseClick(rungs.viewport(), Qt.MouseButton.LeftButton, pos=spot)
-        assert rungs.count() != count
+        assert heading.isExpanded() is not expanded
         QApplication.processEvents()
-        assert [place(row) for row in range(number + 1)] == before
+        assert places() == before
     assert not ran
 
 
@@ -431,8 +415,3 @@ def test_a_level_that_moved_under_the_mouse_does_not_run(qtbot: QtBot, ready: Ma
     for expected in (0, 1):
         qtbot.mouseClick(rungs.viewport(), Qt.MouseButton.LeftButton, pos=spot)
         assert len(ran) == expected
-
-
-def _device(rungs: LadderList, row: int) -> Device:
-    entry = rungs.item(row).data(Qt.ItemDataRole.UserRole)
-    return Device(entry) if not isinstance(entry, KnownRung) else Device.AUTO

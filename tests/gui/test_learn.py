@@ -20,7 +20,7 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.timing import Stage
-from kernelscope.gui.docks.ladder import LadderList
+from kernelscope.gui.docks.ladder import LadderTree
 from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.tools.bench_window import STORY
 from kernelscope.gui.window import menus
@@ -32,7 +32,7 @@ from tests.patience import PATIENCE
 pytestmark = pytest.mark.slow
 
 
-def move_to(rungs: LadderList, place: RungPlace) -> None:
+def move_to(rungs: LadderTree, place: RungPlace) -> None:
     item = rungs.rung_item(place)
     assert item is not None
     rungs.setCurrentItem(item)
@@ -46,8 +46,7 @@ def front(qtbot: QtBot, window: MainWindow, picture: Path) -> MainWindow:
     window.find_gpu()
     qtbot.waitUntil(lambda: bool(window.companions.availability))
     rungs = window.levels.ladder.rungs
-    qtbot.waitUntil(lambda: rungs.is_folding(Device.GPU))
-    rungs.toggle_fold(Device.GPU)
+    qtbot.waitUntil(lambda: Device.GPU in rungs.headings)
     move_to(rungs, RungPlace(Device.GPU, "shared"))
     return window
 

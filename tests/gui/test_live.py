@@ -102,7 +102,7 @@ def test_a_change_is_painted_before_lists_and_headline_follow(
     qtbot.waitUntil(lambda: window.live.resting and not any(each.is_due for each in waiting))
     rungs = window.levels.ladder.rungs
     qtbot.waitUntil(  # the recorded figures are read once
-        lambda: any("recorded on" in rungs.item(row).text() for row in range(rungs.count()))
+        lambda: any("recorded on" in each.text(0) for each in rungs.headings.values())
     )
     for each in waiting:  # as if the run took no time
         each.findChildren(QTimer)[0].setInterval(round(1000 * PATIENCE))

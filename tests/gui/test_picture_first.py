@@ -23,7 +23,7 @@ from pytestqt.qtbot import QtBot
 from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.options import Device
-from kernelscope.gui.docks.ladder import LadderList
+from kernelscope.gui.docks.ladder import LadderTree
 from kernelscope.gui.model.ladder import RungPlace
 from kernelscope.gui.model.regions import Shape
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
@@ -80,7 +80,7 @@ def main_job(window: MainWindow) -> dict[str, QWidget]:
         "load": find(QToolButton, "openTool"),
         "filter": find(QComboBox, "filter"),
         "mask size": window.panel.form.editors["size"],
-        "levels": find(LadderList, "ladderRungs"),
+        "levels": find(LadderTree, "ladderRungs"),
         "run": find(QToolButton, "runButton"),
         "input": first,
         "output": second,

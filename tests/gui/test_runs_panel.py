@@ -26,9 +26,10 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.timing import Repeats, Stage
 from kernelscope.gui.docks import runs_panel
+from kernelscope.gui.docks.bars import part_colour
 from kernelscope.gui.docks.runs_panel import COLUMN_NAMES, PARTS, SPEED_UP, SPREAD, RunsPanel
 from kernelscope.gui.model.gallery import Gallery, RunOrder
-from kernelscope.gui.model.runs import Run
+from kernelscope.gui.model.runs import KERNEL, OTHER, TRANSFERS, Run
 from kernelscope.gui.widgets import tiles
 from kernelscope.gui.widgets.tables import BARS
 from kernelscope.gui.widgets.theme import kernel_fill, quiet_text, transfers_fill
@@ -192,7 +193,8 @@ def test_the_bars_take_the_room_and_compare_within_a_group(panel: RunsPanel) -> 
 def test_a_bar_shows_kernel_transfers_and_the_rest(panel: RunsPanel) -> None:
     add(panel, gpu_result("tuned", 5.0, 2.0, upload=2.9))
     shown = cell(panel, 0, PARTS).data(BARS)
-    assert [name for name, _, _ in shown] == ["kernel", "transfers", "other stages"]
+    parts, palette = (KERNEL, TRANSFERS, OTHER), panel.palette()
+    assert [fill for fill, _, _ in shown] == [part_colour(each, palette) for each in parts]
     assert [round(stop, 2) for _, _, stop in shown] == [0.5, 0.99, 1.0]
     table = panel.table
     table.clearSelection()

@@ -83,7 +83,7 @@ def _line(view: QAbstractItemView, cursor: QPoint | None) -> str:
     index = view.currentIndex()
     if cursor is not None:
         index = view.indexAt(view.viewport().mapFromGlobal(cursor))
-    return str(index.data(HELP_ROLE) or "") if index.isValid() else ""
+    return str(index.siblingAtColumn(0).data(HELP_ROLE) or "") if index.isValid() else ""
 
 
 def look_at_every_item(view: QGraphicsView) -> None:

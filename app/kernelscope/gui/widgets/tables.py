@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
-from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt
+from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QObject, QRect, QSize, Qt
 from PySide6.QtGui import (
     QAction,
     QFont,
@@ -99,9 +99,7 @@ class FigureDelegate(QStyledItemDelegate):
     def _column(self, number: int, font: QFont) -> Column:
         key = number, font.toString()
         if key not in self._columns:
-            model = self._view.model()
-            cells = (model.index(row, number) for row in range(model.rowCount()))
-            texts = (str(cell.data() or "") for cell in cells)
+            texts = (str(cell.data() or "") for cell in _cells(self._view.model(), number))
             self._columns[key] = Column(texts, QFontMetrics(font))
         return self._columns[key]
 
@@ -124,6 +122,16 @@ class FigureDelegate(QStyledItemDelegate):
         size = super().sizeHint(option, index)
         wanted = self._column(index.column(), option.font).width + 2 * _MARGIN + 2
         return size.expandedTo(QSize(wanted, 0))
+
+
+def _cells(
+    model: QAbstractItemModel, column: int, parent: Index | None = None
+) -> Iterator[QModelIndex]:
+    """Yield the cells of a column, those below others too."""
+    parent = parent if parent is not None else QModelIndex()
+    for row in range(model.rowCount(parent)):
+        yield model.index(row, column, parent)
+        yield from _cells(model, column, model.index(row, 0, parent))
 
 
 BARS = Qt.ItemDataRole.UserRole
