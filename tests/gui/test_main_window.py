@@ -681,7 +681,7 @@ def test_no_column_of_runs_is_cut_off(qtbot: QtBot, loaded: MainWindow, width: i
     assert {runs_panel.TOTAL_TIME, runs_panel.SPEED_UP, runs_panel.PSNR} <= set(shown)
     for number in shown:
         assert header.sectionSize(number) >= header.sectionSizeHint(number)
-        texts = [each.siblingAtColumn(number).data() for each in tree.choice._places().values()]
+        texts = [tree.rows.index(row, number).data() for row, _ in tree.rows.places()]
         widest = max(map(tree.fontMetrics().horizontalAdvance, texts))
         assert header.sectionSize(number) > widest, texts
 

@@ -168,7 +168,7 @@ def test_two_chosen_runs_lie_over_each_other(qtbot: QtBot, loaded: MainWindow) -
     assert not loaded.findChild(QAction, "swipeRuns").isEnabled()
     strip = loaded.runs.strip
     loaded.docks[DockName.RUNS].raise_()
-    place = strip.visualRect(strip.tile(0)).center()
+    place = strip.visualRect(loaded.runs.table.rows.index(1, 0)).center()
     qtbot.waitUntil(strip.isVisible)
     control = Qt.KeyboardModifier.ControlModifier
     qtbot.mouseClick(strip.viewport(), Qt.MouseButton.LeftButton, control, place)

@@ -28,7 +28,7 @@ from kernelscope.engine.timing import Repeats, Stage
 from kernelscope.gui.docks import runs_panel
 from kernelscope.gui.docks.bars import part_colour
 from kernelscope.gui.docks.runs_panel import COLUMN_NAMES, PARTS, SPEED_UP, SPREAD, RunsPanel
-from kernelscope.gui.model.gallery import Gallery, RunOrder
+from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.runs import KERNEL, OTHER, TRANSFERS, Run
 from kernelscope.gui.widgets import tiles
 from kernelscope.gui.widgets.tables import BARS
@@ -129,8 +129,8 @@ def column(panel: RunsPanel, title: str) -> list[str]:
 
 def cell(panel: RunsPanel, row: int, column: int = 0) -> QModelIndex:
     """Return a cell of the n-th run in the table."""
-    choice = panel.table.choice
-    return choice._places()[choice.runs[row]].siblingAtColumn(column)
+    rows = panel.table.rows
+    return rows.index(rows.places()[row][0], column)
 
 
 def tip(panel: RunsPanel, row: int, column: int) -> str:
@@ -302,7 +302,7 @@ def test_each_row_is_compared_with_the_newest_serial_one(panel: RunsPanel) -> No
     add(panel, measured(result(10.0), *[10.0] * 3), quick, measured(result(20.0), *[20.0] * 3))
     assert column(panel, "Run") == ["3", "2", "1"]
     assert column(panel, "Speed-up") == ["baseline", "10.0×", "–"]
-    one = panel.table.choice.runs[2]
+    one = listed(panel)[2]
     panel.gallery.choose(one)
     panel.refresh()
     assert column(panel, "Speed-up") == ["–", "5.00×", "baseline"]
@@ -408,7 +408,7 @@ def test_runs_with_other_transfers_are_measured_apart(panel: RunsPanel) -> None:
     transfers = COLUMN_NAMES.index("Transfers")
     assert "No upload: the picture was on the card" in tip(panel, 1, transfers)
     assert "Upload: 2.00 ms" in tip(panel, 0, transfers)
-    panel.gallery.choose(panel.table.choice.runs[1])
+    panel.gallery.choose(listed(panel)[1])
     panel.refresh()
     assert column(panel, "Speed-up")[:2] == ["–", "baseline"], "the same level"
 
@@ -452,7 +452,11 @@ def test_no_time_at_all_is_no_crash(panel: RunsPanel) -> None:
 # The strip and both views --------------------------------------------------------------
 
 
-def test_the_strip_sorts_by_order_time_and_psnr(panel: RunsPanel) -> None:
+def listed(panel: RunsPanel) -> list[Run]:
+    return [run for _, run in panel.table.rows.places()]
+
+
+def test_both_views_are_sorted_by_number_time_or_psnr(panel: RunsPanel) -> None:
     one, two, three = add(
         panel,
         with_psnr(result(5.0), 31.0),
@@ -461,14 +465,17 @@ def test_the_strip_sorts_by_order_time_and_psnr(panel: RunsPanel) -> None:
     )
     box = panel.findChild(QComboBox, "runsOrder")
     orders = {}
-    for order in RunOrder:
-        box.setCurrentIndex(box.findData(order.value))
-        orders[order] = panel.strip.choice.runs
+    for name in ("Fastest first", "Best PSNR first", "Newest first"):
+        box.textActivated.emit(name)
+        assert box.currentText() == name
+        orders[name] = listed(panel)
     assert orders == {
-        RunOrder.NEWEST: [three, two, one],
-        RunOrder.FASTEST: [two, one, three],
-        RunOrder.BEST: [three, one, two],
+        "Newest first": [three, two, one],
+        "Fastest first": [two, one, three],
+        "Best PSNR first": [three, one, two],
     }
+    panel.table.header().setSortIndicator(SPREAD, Qt.SortOrder.AscendingOrder)
+    assert box.currentText() == "", "a heading has another order"
 
 
 def test_a_click_wants_a_run_and_a_second_with_control_a_pair(
@@ -476,7 +483,7 @@ def test_a_click_wants_a_run_and_a_second_with_control_a_pair(
 ) -> None:
     one, two = add(panel, result(), result(size=5))
     view = panel.strip.viewport()
-    places = [panel.strip.visualRect(panel.strip.tile(n)).center() for n in (0, 1)]
+    places = [panel.strip.visualRect(cell(panel, n)).center() for n in (0, 1)]
     with qtbot.waitSignal(panel.wanted) as wanted:
         qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=places[1])
     assert wanted.args == [one]
@@ -484,7 +491,7 @@ def test_a_click_wants_a_run_and_a_second_with_control_a_pair(
     with qtbot.waitSignal(panel.pair_wanted) as pair, qtbot.assertNotEmitted(panel.wanted):
         qtbot.mouseClick(view, Qt.MouseButton.LeftButton, control, places[0])
     assert pair.args == [one, two]
-    assert panel.table.choice.selected == [two, one], "both views have one selection"
+    assert panel.choice.selected == [two, one], "both views have one selection"
 
 
 def test_a_click_on_a_row_wants_the_run_and_one_on_a_group_does_not(
@@ -496,7 +503,7 @@ def test_a_click_on_a_row_wants_the_run_and_one_on_a_group_does_not(
     with qtbot.waitSignal(panel.wanted) as wanted:
         qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=area.center())
     assert wanted.args == [run]
-    assert panel.strip.choice.selected == [run]
+    assert panel.choice.selected == [run]
     heading = table.visualRect(table.model().index(0, 0))
     with qtbot.assertNotEmitted(panel.wanted):
         qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=heading.center())
@@ -509,17 +516,17 @@ def test_arrows_move_and_show_nothing(qtbot: QtBot, panel: RunsPanel) -> None:
     with qtbot.assertNotEmitted(panel.wanted):
         qtbot.keyClick(panel.strip, Qt.Key.Key_Right)
     assert panel.current is one
-    assert panel.table.choice.current is one
+    assert panel.choice.current is one
     assert panel.selected == [one]
 
 
 def test_a_tile_names_only_the_settings_that_distinguish_it(panel: RunsPanel) -> None:
     one, two = add(panel, result(), result(size=5))
-    words = panel.strip.tile(0).data(Qt.ItemDataRole.AccessibleTextRole)
+    words = cell(panel, 0).data(Qt.ItemDataRole.AccessibleTextRole)
     assert words == f"Run 2, {FILTER.name}, 5×5, CPU serial, 10.0 ms, first run"
     two.name, two.starred = "the best", True
     panel.refresh()
-    words = panel.strip.tile(0).data(Qt.ItemDataRole.AccessibleTextRole)
+    words = cell(panel, 0).data(Qt.ItemDataRole.AccessibleTextRole)
     assert words.startswith("Run 2, the best, 5×5")
     assert words.endswith("starred")
     assert column(panel, "Run") == ["★ 2  the best", "1"]
@@ -547,7 +554,7 @@ def test_the_list_is_bounded_and_keeps_baselines_and_stars(
     runs = twice(panel, result(10.0), result(4.0, level="parallel"))
     runs[3].starred = True
     add(panel, *(result(width=width) for width in range(10, 30)))
-    numbers = sorted(run.number for run in panel.table.choice.runs)
+    numbers = sorted(run.number for run in listed(panel))
     assert len(numbers) == 8
     assert numbers[:2] == [2, 4], "the baseline and the star; the others went"
 
@@ -566,8 +573,7 @@ def test_no_widget_owns_runs(panel: RunsPanel) -> None:
     panel.refresh()
     panel.choose(runs[0])
     assert gone() is None, "nothing keeps a run that was removed"
-    assert panel.strip.choice.runs == [runs[1], runs[0]]
-    assert panel.table.choice.runs == [runs[1], runs[0]]
+    assert listed(panel) == [runs[1], runs[0]]
     assert panel.selected == [runs[0]]
 
 

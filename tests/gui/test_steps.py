@@ -16,7 +16,6 @@ from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.step import Step
 from kernelscope.gui.docks.steps_panel import StepList
 from kernelscope.gui.model.freshness import Freshness
-from kernelscope.gui.model.gallery import RunOrder
 from kernelscope.gui.model.history import ReferenceOrigin
 from kernelscope.gui.model.pipeline import Pipeline, kept_steps
 from kernelscope.gui.model.step_rows import StepRow
@@ -242,7 +241,7 @@ def test_run_measures_the_edited_step_and_references_stay(
     qtbot.waitUntil(lambda: len(live.session.gallery) == 1 and not live.runner.busy)
     settle(qtbot, live)
     assert ran(cpu) == ["mean", "median"]
-    (listed,) = live.session.gallery.sorted(RunOrder.NEWEST)
+    (listed,) = live.session.gallery
     assert listed.run_settings.step.filter.id == "mean"
     assert listed.result is live.session.subject.result.parts[0]  # not the end of the steps
     assert len(live.session.subject.result.parts) == 2

@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from PySide6.QtCore import (
@@ -18,7 +17,6 @@ from PySide6.QtCore import (
     QObject,
     QRect,
     QSize,
-    QSortFilterProxyModel,
     Qt,
     QTimer,
     Signal,
@@ -52,7 +50,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.base.text import significant
 from kernelscope.gui.docks.bars import LEGEND_TIP, legend, part_colour
-from kernelscope.gui.model.gallery import Gallery, RunOrder
+from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.runs import KERNEL, TOTAL, Run
 from kernelscope.gui.model.times import BUSY, VARYING, WHY_NOT_TIMED, duration
 from kernelscope.gui.widgets import theme
@@ -88,19 +86,22 @@ RUN_ROLE = Qt.ItemDataRole.UserRole + 1  # role of the run in a row of a model; 
 
 
 class RunChoice(QObject):
-    """Chooses runs, each a row up to the column `last`, in a view that has them as `RUN_ROLE`."""
+    """The runs that are chosen in the strip and the table: both have the same rows."""
 
     clicked = Signal(object)  # `Run`: without a modifier: it is to be shown
     changed = Signal()  # other runs are selected, or another one is current
 
-    def __init__(self, view: QAbstractItemView, last: int = 0) -> None:
-        super().__init__(view)
-        self._view, self._last = view, last
+    def __init__(self, table: RunTable, strip: RunStrip) -> None:
+        super().__init__(table)
+        self._table, self._views = table, (table, strip)
+        self._chooser = table.selectionModel()
         self._plain = True  # whether the button of the mouse was released without a modifier
-        view.selectionModel().currentChanged.connect(lambda: self.changed.emit())
-        view.selectionModel().selectionChanged.connect(lambda: self.changed.emit())
-        view.clicked.connect(self._on_clicked)
-        view.viewport().installEventFilter(self)
+        strip.setSelectionModel(self._chooser)
+        self._chooser.currentChanged.connect(lambda: self.changed.emit())
+        self._chooser.selectionChanged.connect(lambda: self.changed.emit())
+        for view in self._views:
+            view.clicked.connect(self._on_clicked)
+            view.viewport().installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if isinstance(event, QMouseEvent) and event.type() == QEvent.Type.MouseButtonRelease:
@@ -113,36 +114,28 @@ class RunChoice(QObject):
             self.clicked.emit(run)
 
     @property
-    def runs(self) -> list[Run]:
-        return list(self._places())
-
-    def _places(self) -> dict[Run, QModelIndex]:
-        model = self._view.model()
-        cells = [model.index(row, 0) for row in range(model.rowCount())]
-        return {cell.data(RUN_ROLE): cell for cell in cells if cell.data(RUN_ROLE) is not None}
-
-    @property
     def current(self) -> Run | None:
-        run: Run | None = self._view.currentIndex().data(RUN_ROLE)
+        run: Run | None = self._chooser.currentIndex().data(RUN_ROLE)
         return run
 
     @property
     def selected(self) -> list[Run]:
-        rows = {index.row() for index in self._view.selectionModel().selectedIndexes()}
-        return [run for run, cell in self._places().items() if cell.row() in rows]
+        rows = {index.row() for index in self._chooser.selectedIndexes()}
+        return [run for place, run in self._table.rows.places() if place in rows]
 
     def select(self, runs: Sequence[Run], current: Run | None) -> None:
         """Select these runs, without a signal, and bring the current one into view."""
-        blocked = self.blockSignals(True)
-        flags, chooser = QItemSelectionModel.SelectionFlag, self._view.selectionModel()
-        selection = QItemSelection()
-        for run, cell in self._places().items():
+        blocked, model = self.blockSignals(True), self._table.rows
+        flags, selection = QItemSelectionModel.SelectionFlag, QItemSelection()
+        for place, run in model.places():
+            cell = model.index(place, RUN)
             if run is current:
-                chooser.setCurrentIndex(cell, flags.NoUpdate)
-                self._view.scrollTo(cell)
+                self._chooser.setCurrentIndex(cell, flags.NoUpdate)
+                for view in self._views:
+                    view.scrollTo(cell)
             if run in runs:
-                selection.select(cell, cell.siblingAtColumn(self._last))
-        chooser.select(selection, flags.ClearAndSelect)
+                selection.select(cell, cell.siblingAtColumn(RATE))
+        self._chooser.select(selection, flags.ClearAndSelect)
         self.blockSignals(blocked)
 
 
@@ -188,6 +181,11 @@ COLUMN_NAMES = tuple(_COLUMNS)
     SSIM,
     (RATE),
 ) = range(len(COLUMN_NAMES))
+ORDERS = {
+    "Newest first": (RUN, Qt.SortOrder.DescendingOrder),
+    "Fastest first": (TOTAL_TIME, Qt.SortOrder.AscendingOrder),
+    "Best PSNR first": (PSNR, Qt.SortOrder.DescendingOrder),
+}
 _SPEED_UPS = {SPEED_UP: TOTAL, KERNEL_GAIN: KERNEL}
 _SPARE = (RATE, SSIM, CARRIED, KERNEL_GAIN, KERNEL_TIME, SPREAD)
 """Hidden one after the other until the rest fits."""
@@ -235,6 +233,9 @@ class RunRows(QAbstractTableModel):
         self._sorted = ""
         self.rows: tuple[_Row, ...] = ()
 
+    def places(self) -> list[tuple[int, Run]]:
+        return [(place, row.run) for place, row in enumerate(self.rows) if row.run is not None]
+
     def show(self, rows: Sequence[_Row], column: int, *, down: bool) -> None:
         self.beginResetModel()
         self.rows = tuple(rows)
@@ -279,6 +280,8 @@ class RunRows(QAbstractTableModel):
             return row.texts[column] if role == _Roles.DisplayRole and column == RUN else None
         if role == _Roles.DisplayRole:
             return row.texts[column]
+        if role == _Roles.AccessibleTextRole and column == RUN:
+            return self._table.describe(row.run)
         if role == _Roles.DecorationRole and column == WHERE:
             return QIcon(swatch(colour(row.run.level), self._table.fontMetrics().height() // 2))
         if role == _Roles.TextAlignmentRole and column not in _LEFT_ALIGNED:
@@ -326,7 +329,6 @@ class RunTable(QTreeView):
         figures = FigureDelegate(self)
         for column in _ALIGNED:
             self.setItemDelegateForColumn(column, figures)
-        self.choice = RunChoice(self, RATE)
         self._set_up_header()
 
     def _set_up_header(self) -> None:
@@ -341,10 +343,16 @@ class RunTable(QTreeView):
 
     # --- content ---
 
+    @property
+    def order(self) -> tuple[int, Qt.SortOrder]:
+        return self.header().sortIndicatorSection(), self.header().sortIndicatorOrder()
+
+    def sort_by(self, column: int, order: Qt.SortOrder) -> None:
+        self.header().setSortIndicator(column, order)
+
     def fill(self, runs: Sequence[Run]) -> None:
-        header = self.header()
-        column = header.sortIndicatorSection()
-        down = header.sortIndicatorOrder() is Qt.SortOrder.DescendingOrder
+        column, order = self.order
+        down = order is Qt.SortOrder.DescendingOrder
         runs = sorted(runs, key=lambda run: self._sort_key(run, column), reverse=down)
         groups: dict[Any, list[Run]] = {}
         for run in runs:
@@ -390,7 +398,7 @@ class RunTable(QTreeView):
         rows = [(*COLUMN_NAMES, "Picture", "Filter")]
         rows += [
             (*self._texts(run), f"{run.picture}, {run.size}", run.settings)
-            for run in self.choice.runs
+            for _, run in self.rows.places()
         ]
         kept = ([cell for n, cell in enumerate(row) if n not in unsaid] for row in rows)
         return "\n".join("\t".join(row) for row in kept)
@@ -477,8 +485,18 @@ class RunTable(QTreeView):
         if column in (PSNR, SSIM) and run.judgement is not None:
             more = "" if column == SSIM or run.gain is None else f"{run.gain:+.2f} dB by the run. "
             return f"{more}Reference: {run.reference.title if run.reference else ''}"
-        kept = "" if run.result else "\nIts picture is no longer in memory."
-        return f"{run.settings}\n{run.picture}, {run.size}, {run.mode}\n{run.where}{kept}"
+        kept = "" if run.result else "\nIts picture is no longer in memory; Run computes it again."
+        how = f"{run.where}, {run.totals.describe()}, {run.measurement}"
+        return plain_tip(f"{run.settings}\n{run.picture}, {run.size}, {run.mode}\n{how}{kept}")
+
+    def describe(self, run: Run) -> str:
+        settings = self._gallery.distinguishing(run)
+        parts = [f"Run {run.number}", run.title, *settings, run.where, duration(run.seconds)]
+        parts.append(run.measurement)
+        if run.psnr is not None:
+            parts.append(f"PSNR {decibels(run.psnr)}")
+        parts += ["starred"] * run.starred
+        return ", ".join(parts)
 
     def _no_speed_up(self, run: Run, quantity: str) -> str:
         runs = self._gallery
@@ -578,9 +596,6 @@ def _carried(run: Run) -> str:
     return "\n".join(lines)
 
 
-_SETTINGS = Qt.ItemDataRole.UserRole + 2
-_SHOWN = Qt.ItemDataRole.UserRole + 3
-
 _LETTERS = 24  # width of a tile in characters; its height is that of the strip
 
 _LEAST_PICTURE = 40
@@ -588,48 +603,13 @@ _MARGIN, _GAP = 4, 3
 _LINES = 2
 
 
-class _Runs(QSortFilterProxyModel):
-    """The runs of the table without its headings, in an order of their own."""
-
-    def __init__(self, rows: RunRows, gallery: Gallery, strip: RunStrip) -> None:
-        super().__init__(strip)
-        self._rows, self._gallery = rows, gallery
-        self.order = RunOrder.NEWEST
-        self._places: dict[Run | None, int] = {}
-        self.shown: Run | None = None  # the one whose picture is in the viewer
-        self.setSourceModel(rows)
-
-    def refresh(self) -> None:
-        self._places = {run: n for n, run in enumerate(self._gallery.sorted(self.order))}
-        self.invalidate()
-        self.sort(RUN)
-
-    def filterAcceptsRow(self, row: int, parent: Index) -> bool:
-        return self._rows.rows[row].run is not None
-
-    def lessThan(self, left: Index, right: Index) -> bool:
-        one, other = (self._rows.rows[each.row()].run for each in (left, right))
-        return self._places.get(one, 0) < self._places.get(other, 0)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        run: Run = super().data(index, RUN_ROLE)
-        if role == _SETTINGS:
-            return ", ".join(self._gallery.distinguishing(run))
-        if role == _SHOWN:
-            return run is self.shown
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            return describe(run, self._gallery.distinguishing(run))
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return plain_tip(_tile_tip(run))
-        return run if role == RUN_ROLE else None
-
-
 class RunStrip(QListView):
-    """The runs of the table in a row, as pictures, in the order that is chosen."""
+    """The runs of the table in a row, as pictures."""
 
     def __init__(self, rows: RunRows, gallery: Gallery) -> None:
         super().__init__()
-        self._runs = _Runs(rows, gallery, self)
+        self.gallery = gallery
+        self.shown: Run | None = None  # the one whose picture is in the viewer
         dressed(self, "runStrip", "Runs as pictures")
         self.setFlow(QListView.Flow.LeftToRight)
         self.setWrapping(False)
@@ -640,19 +620,22 @@ class RunStrip(QListView):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         self.setItemDelegate(_RunTile(self, self.tile_size))
         self.setSpacing(2)
-        self.setModel(self._runs)
-        self.choice = RunChoice(self)
+        self.setModel(rows)
+        rows.modelReset.connect(lambda: self._hide_headings(rows))
 
-    def tile(self, row: int) -> QModelIndex:
-        return self._runs.index(row, RUN)
+    def _hide_headings(self, rows: RunRows) -> None:
+        for place, row in enumerate(rows.rows):
+            self.setRowHidden(place, row.run is None)
+
+    def selectionCommand(
+        self, index: Index, event: QEvent | None = None
+    ) -> QItemSelectionModel.SelectionFlag:
+        """Select whole rows, as the table does."""
+        return super().selectionCommand(index, event) | QItemSelectionModel.SelectionFlag.Rows
 
     def mark(self, shown: Run | None) -> None:
-        self._runs.shown = shown
+        self.shown = shown
         self.viewport().update()
-
-    def fill(self, order: RunOrder) -> None:
-        self._runs.order = order
-        self._runs.refresh()
 
     def sizeHint(self) -> QSize:
         return QSize(3 * self.tile_size().width(), _tile_size(self, 72).height() + self._frame())
@@ -683,6 +666,9 @@ class _RunTile(TileDelegate):
     def paint_tile(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         run: Run = index.data(RUN_ROLE)
         palette, area, selected = option.palette, option.rect, is_selected(option)
+        strip = self.parent()
+        assert isinstance(strip, RunStrip)
+        settings = ", ".join(strip.gallery.distinguishing(run))
         if selected:
             painter.fillRect(area, palette.color(QPalette.ColorRole.Highlight))
         height = _LINES * option.fontMetrics.height()
@@ -690,7 +676,7 @@ class _RunTile(TileDelegate):
         room = QRect(frame.left(), frame.bottom() + _GAP, frame.width(), height)
         marks = f"{run.number}", "★" * run.starred, "" if run.result else "settings only"
         lines = (
-            TileLine(run.title, bold=True, behind=index.data(_SETTINGS) or run.where),
+            TileLine(run.title, bold=True, behind=settings or run.where),
             TileLine(
                 f"{'≈ ' if run.first else ''}{duration(run.seconds)}",
                 aside=decibels(run.psnr) if run.psnr is not None else "",
@@ -703,26 +689,9 @@ class _RunTile(TileDelegate):
             opacity=1.0 if run.result is not None else 0.4,
         )
         draw_tile(painter, tile, frame, room, palette, selected=selected)
-        if index.data(_SHOWN):
+        if run is strip.shown:
             painter.setPen(QPen(palette.color(QPalette.ColorRole.Highlight), 2))
             painter.drawRect(area.adjusted(1, 1, -1, -1))
-
-
-def describe(run: Run, settings: Sequence[str]) -> str:
-    parts = [f"Run {run.number}", run.title, *settings, run.where, duration(run.seconds)]
-    parts.append(run.measurement)
-    if run.psnr is not None:
-        parts.append(f"PSNR {decibels(run.psnr)}")
-    parts += ["starred"] * run.starred
-    return ", ".join(parts)
-
-
-def _tile_tip(run: Run) -> str:
-    kept = "" if run.result else "\nIts picture is no longer in memory; Run computes it again."
-    return (
-        f"{run.settings}\n{run.picture}, {run.size}\n{run.where}, {run.totals.describe()}, "
-        f"{run.measurement}{kept}"
-    )
 
 
 def _tile_size(widget: QWidget, picture: int) -> QSize:
@@ -769,9 +738,11 @@ class RunsPanel(QWidget):
         theme.set_role(self._note, "note")
         self._empty = text_label(_EMPTY, "runsEmpty")
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        orders = ((each[0].upper() + each[1:], each.value) for each in RunOrder)
-        tip = "Order of the pictures; a click on a heading sorts the table"
-        self._order = choice_box("runsOrder", "Order of the pictures", orders, self._fill, tip=tip)
+        tip = "Order of the runs; a click on a heading sorts by it"
+        self._order = choice_box("runsOrder", "Order of the runs", ORDERS, tip=tip)
+        self._order.activated.connect(
+            lambda: self.table.sort_by(*ORDERS[self._order.currentText()])
+        )
         self._picture = ""
         which, tip = ("This picture", "All pictures"), "List the runs of one picture, or all"
         pairs = zip(which, (False, True), strict=True)
@@ -785,10 +756,11 @@ class RunsPanel(QWidget):
         self._more.setAutoRaise(True)
         self._more.setMenu(QMenu(self._more))
         self._lay_out()
+        self.choice = RunChoice(self.table, self.strip)
+        self.choice.clicked.connect(self.wanted)
+        self.choice.changed.connect(self._on_chosen)
         for view in (self.strip, self.table):
             view.installEventFilter(self)
-            view.choice.clicked.connect(self.wanted)
-            view.choice.changed.connect(partial(self._on_chosen, view.choice))
         self.table.reordered.connect(self._fill)
         self.table.parts_shown.connect(lambda _: self._show_legend())
         self.refresh()
@@ -853,18 +825,14 @@ class RunsPanel(QWidget):
 
     def _fill(self) -> None:
         """Show the runs as they are now in both views; the selection stays."""
-        choices = self.table.choice, self.strip.choice
-        blocked = [each.blockSignals(True) for each in choices]
         self.table.fill(self.runs)
-        self.strip.fill(RunOrder(self._order.currentData()))
-        for choice, before in zip(choices, blocked, strict=True):
-            choice.select(self.selected, self.current)
-            choice.blockSignals(before)
+        names = [name for name, order in ORDERS.items() if order == self.table.order]
+        self._order.setCurrentIndex(self._order.findText(names[0]) if names else -1)
+        self.choice.select(self.selected, self.current)
 
     def choose(self, run: Run | None) -> None:
         self._current, self._selected = run, [run] if run is not None else []
-        for view in (self.strip, self.table):
-            view.choice.select(self._selected, run)
+        self.choice.select(self._selected, run)
         self.chosen.emit()
 
     def mark(self, shown: Run | None) -> None:
@@ -873,13 +841,11 @@ class RunsPanel(QWidget):
     def show_note(self, text: str) -> None:
         self._note.set_full_text(text)
 
-    def _on_chosen(self, choice: RunChoice) -> None:
-        now = choice.selected
+    def _on_chosen(self) -> None:
+        now = self.choice.selected
         before = [run for run in self._selected if run in now]
         added = [run for run in now if run not in before]
-        self._selected, self._current = before + added, choice.current
-        other = self.table if choice is self.strip.choice else self.strip
-        other.choice.select(self._selected, self._current)
+        self._selected, self._current = before + added, self.choice.current
         self.chosen.emit()
         if len(self._selected) == 2 and added and before:
             self.pair_wanted.emit(*self._selected)

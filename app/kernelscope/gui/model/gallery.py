@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +29,6 @@ from kernelscope.images.volume import Volume
 MOST_BYTES = 1 << 30  # limit for pictures, if a quarter of the free memory is not less
 
 THUMBNAIL_SIDE = 192  # longer side of a thumbnail in pixels: sharp at 200 % on a tile of 96
-
-
-class RunOrder(StrEnum):
-    NEWEST = "newest first"
-    FASTEST = "fastest first"
-    BEST = "best PSNR first"
 
 
 @dataclass(frozen=True)
@@ -86,15 +79,6 @@ class Gallery(Runs):
             if run.result is None:
                 run.judgement = run.reference = None
         return [run for run in others if run.result is not None]
-
-    def sorted(self, order: RunOrder) -> list[Run]:
-        """Return the runs in an order; of equals the newer is first, those without a value last."""
-        runs = list(self)
-        if order is RunOrder.FASTEST:
-            runs.sort(key=lambda run: math.inf if run.seconds is None else run.seconds)
-        elif order is RunOrder.BEST:
-            runs.sort(key=lambda run: -math.inf if run.psnr is None else run.psnr, reverse=True)
-        return runs
 
     def distinguishing(self, run: Run) -> tuple[str, ...]:
         """Return the settings of a run that distinguish it, as texts of chips.

@@ -215,7 +215,7 @@ class RunShelf(QObject):
     def delete(self) -> None:
         """Remove the selected runs with their pictures (Delete)."""
         runs = self._runs
-        shown, gone = runs.strip.choice.runs, runs.selected
+        shown, gone = [run for _, run in runs.table.rows.places()], runs.selected
         if not gone:
             return
         places = [shown.index(run) for run in gone]
