@@ -136,7 +136,7 @@ import sys
 from pathlib import Path
 from kernelscope.gui.starting import show_start
 screen = show_start(Path("brain.nii.gz"))
-print(screen.isVisible(), screen.pixmap().width() > 0)
+print(screen.isVisible(), screen.grab().width() > 0)
 print(sorted(each for each in sys.modules if each in %r))
 from kernelscope.gui import application
 print(sorted(each for each in sys.modules if each in %r))

@@ -23,7 +23,6 @@ from kernelscope.engine.request import Request
 from kernelscope.engine.steps import execute_all
 from kernelscope.gui.docks.headline import Headline
 from kernelscope.gui.docks.ladder import Ladder
-from kernelscope.gui.docks.view_bar import ViewBar
 from kernelscope.gui.model import freshness
 from kernelscope.gui.model.freshness import LOOKING, Freshness, pixels_of
 from kernelscope.gui.model.gallery import judge_run
@@ -163,10 +162,9 @@ def test_a_result_touches_nothing_that_it_does_not_change(
     load(qtbot, window, picture)
     settled(qtbot, window)
     qtbot.waitUntil(lambda: window.live.resting)
-    noted, fitted = set[str](), list[ViewBar]()
+    noted = set[str]()
     layouts = Layouts()
     window.session.follow(noted.update)
-    monkeypatch.setattr(ViewBar, "_fit", fitted.append)
     window.statusBar().installEventFilter(layouts)
     headline = counted(monkeypatch, Headline, "show_figures")
     size(window, 7)
@@ -175,7 +173,6 @@ def test_a_result_touches_nothing_that_it_does_not_change(
     assert {SETTINGS, RESULT, SHOWN} <= noted
     assert DRAWN not in noted, "its levels and colours are those of the input"
     assert not layouts.count
-    assert not fitted
     assert len(headline) == 1
     window.session.pictures.view.link(False)
     noted.clear()

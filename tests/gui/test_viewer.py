@@ -173,26 +173,19 @@ def test_residuals_of_floats_beyond_0_to_1_are_seen() -> None:
 
 
 def test_buttons_without_room_are_in_a_menu(qtbot: QtBot, loaded: MainWindow) -> None:
-    swipe, use = (loaded.findChild(QWidget, f"{name}Button") for name in ("swipe", "reuse"))
-    more = loaded.findChild(QToolButton, "moreButton")
-
-    def offered() -> list[str]:
-        return [each.objectName() for each in more.menu().actions() if each.objectName()]
-
+    alone = loaded.findChild(QWidget, "outputAloneButton")
+    row = alone.parentWidget()
+    more = row.findChild(QToolButton, "qt_toolbar_ext_button")
     loaded.resize(1280, 720)
-    qtbot.waitUntil(lambda: swipe.isVisible() and use.isVisible() and not more.isVisible())
-    assert offered() == []
+    qtbot.waitUntil(lambda: alone.isVisible() and not more.isVisible())
     loaded.resize(710, 640)
-    qtbot.waitUntil(lambda: not swipe.isVisible())
-    assert use.isVisible()
+    qtbot.waitUntil(lambda: not alone.isVisible())
     assert more.isVisible()
-    assert "swipe" in offered()
-    assert "reuse" not in offered()
-    (action,) = (each for each in more.menu().actions() if each.objectName() == "swipe")
+    (action,) = (each for each in more.menu().actions() if each.objectName() == "outputAlone")
     action.trigger()
-    assert loaded.pictures.canvas.view.panes.arrangement is Arrangement.SWIPE
+    assert loaded.pictures.canvas.view.panes.arrangement is Arrangement.OUTPUT
     loaded.resize(1280, 720)
-    qtbot.waitUntil(lambda: swipe.isVisible() and not more.isVisible())
+    qtbot.waitUntil(lambda: alone.isVisible() and not more.isVisible())
 
 
 # --- levels and colours ---

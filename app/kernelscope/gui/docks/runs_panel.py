@@ -40,10 +40,8 @@ from PySide6.QtWidgets import (
     QLabel,
     QLayout,
     QListView,
-    QMenu,
     QStackedWidget,
     QStyleOptionViewItem,
-    QToolButton,
     QTreeView,
     QWidget,
 )
@@ -59,7 +57,6 @@ from kernelscope.gui.widgets.parts import (
     RIGHT,
     ElidedLabel,
     Index,
-    action_button,
     dressed,
     in_column,
     in_row,
@@ -67,7 +64,7 @@ from kernelscope.gui.widgets.parts import (
     swatch,
     switch,
     text_label,
-    tool_button,
+    tool_row,
     tool_splitter,
 )
 from kernelscope.gui.widgets.tables import BARS, BarDelegate, Column, CopyKey, FigureDelegate
@@ -740,9 +737,7 @@ class RunsPanel(QWidget):
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         tip = "Order of the runs; a click on a heading sorts by it"
         self._order = choice_box("runsOrder", "Order of the runs", ORDERS, tip=tip)
-        self._order.activated.connect(
-            lambda: self.table.sort_by(*ORDERS[self._order.currentText()])
-        )
+        self._order.textActivated.connect(lambda name: self.table.sort_by(*ORDERS[name]))
         self._picture = ""
         which, tip = ("This picture", "All pictures"), "List the runs of one picture, or all"
         pairs = zip(which, (False, True), strict=True)
@@ -750,11 +745,6 @@ class RunsPanel(QWidget):
         tip = "Times and quality of all runs in a table"
         self._switch = switch("Table", "runsTableSwitch", tip=tip)
         self._switch.toggled.connect(lambda: self._arrange())
-        self._buttons: list[QToolButton] = []
-        tip = "Buttons for which the panel is too narrow"
-        self._more = tool_button("»", "moreRunActions", None, "More buttons", tip=tip)
-        self._more.setAutoRaise(True)
-        self._more.setMenu(QMenu(self._more))
         self._lay_out()
         self.choice = RunChoice(self.table, self.strip)
         self.choice.clicked.connect(self.wanted)
@@ -768,8 +758,7 @@ class RunsPanel(QWidget):
     # --- building ---
 
     def _lay_out(self) -> None:
-        lists, right = (self._of, self._order, self._more), (self._legend, self._switch)
-        self._tools = in_row(*lists, (self._note, 1), *right)
+        self._tools = in_row(self._of, self._order, (self._note, 1), self._legend, self._switch)
         sides = self.strip, self.table
         self._splitter = tool_splitter(*sides, name="runsSplitter", sizes=(500, 500))
         self._views = QStackedWidget()
@@ -783,12 +772,8 @@ class RunsPanel(QWidget):
         self._actions = actions
         for view in (self.strip, self.table):
             view.addActions([actions[id_] for id_ in ids])
-        for place, id_ in enumerate(BUTTONS, start=2):
-            button = action_button(actions[id_], actions[id_].iconText())
-            button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
-            self._tools.insertWidget(place, button)
-            self._buttons.append(button)
-            actions[id_].changed.connect(self._fit)  # it may have another text
+        buttons = tool_row("runButtons", [actions[id_] for id_ in BUTTONS], icons=False)
+        self._tools.insertWidget(2, buttons)
 
     # --- content ---
 
@@ -879,31 +864,8 @@ class RunsPanel(QWidget):
 
     def _show_legend(self) -> None:
         self._legend.setText(legend(self.palette()))
-        others = self._width_of(self._of, self._order, self._more, self._switch, self._legend)
-        fits = others <= self.width()
-        self._legend.setVisible(fits and not self.table.isHidden() and bool(self.runs))
-        self._fit()
-
-    def _fit(self) -> None:
-        """Show the buttons for which there is room; the others are in a menu."""
-        others = (self._of, self._order, self._legend, self._switch)
-        room = self.width() - 2 * _SIDE
-        room -= self._width_of(*(each for each in others if not each.isHidden()))
-        fitting = len(self._buttons)
-        if self._width_of(*self._buttons) > room:
-            room -= self._width_of(self._more)
-            while fitting and self._width_of(*self._buttons[:fitting]) > room:
-                fitting -= 1
-        for place, button in enumerate(self._buttons):
-            button.setVisible(place < fitting)
-        self._more.setVisible(fitting < len(self._buttons))
-        menu, left = self._more.menu(), [each.defaultAction() for each in self._buttons[fitting:]]
-        if menu.actions() != left:
-            menu.clear()
-            menu.addActions(left)
-
-    def _width_of(self, *widgets: QWidget) -> int:
-        return sum(each.sizeHint().width() + self._tools.spacing() for each in widgets)
+        seen = not (self.table.isHidden() or self._switch.isVisible())
+        self._legend.setVisible(seen and bool(self.runs))
 
     def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()
@@ -915,7 +877,6 @@ class RunsPanel(QWidget):
         if event.type() in kinds and hasattr(self, "_views"):
             # Not now: Qt goes through all widgets meanwhile.
             QTimer.singleShot(0, self, self._fill)
-            QTimer.singleShot(0, self, self._fit)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -36,6 +36,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSizePolicy,
     QSplitter,
+    QToolBar,
     QToolButton,
     QTreeWidget,
     QVBoxLayout,
@@ -180,6 +181,34 @@ def action_button(action: QAction, accessible: str = "") -> QToolButton:
     button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     button.setAutoRaise(True)
     return button
+
+
+def tool_row(name: str, *groups: Sequence[QAction], icons: bool = True) -> QToolBar:
+    """Return buttons in a row, groups apart; a menu has the last, if there is no room for them."""
+    bar, text = dressed(QToolBar(), name), Qt.ToolButtonStyle.ToolButtonTextOnly
+    set_role(bar, "row")
+    bar.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonIconOnly if icons else text)
+    bar.setIconSize(QSize(16, 16))
+    layout = bar.layout()
+    assert layout is not None
+    layout.setContentsMargins(0, 0, 0, 0)
+    more = bar.findChild(QToolButton, "qt_toolbar_ext_button")
+    assert isinstance(more, QToolButton)
+    more.setText("»")  # its picture could not be seen on dark ground
+    more.setToolButtonStyle(text)
+    dressed(more, more.objectName(), "More buttons")
+    for number, group in enumerate(groups):
+        if number:
+            gap = QWidget()
+            gap.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+            bar.addWidget(gap)
+        for action in group:
+            bar.addAction(action)
+            button = bar.widgetForAction(action)
+            spoken = action.iconText().replace("&", "").removesuffix("…")
+            dressed(button, f"{action.objectName()}Button", spoken)
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    return bar
 
 
 def text_label(
