@@ -218,26 +218,32 @@ class CodeView(QPlainTextEdit):
         self._marked = (start, stop)
         colour = self.palette().color(QPalette.ColorRole.Highlight)
         colour.setAlpha(40)
-        selections = []
-        for line in range(start, stop):
-            selection = QTextEdit.ExtraSelection()
-            selection.format.setBackground(colour)
-            selection.format.setProperty(QTextCharFormat.Property.FullWidthSelection, True)
-            selection.cursor = QTextCursor(self.document().findBlockByNumber(line))
-            selections.append(selection)
+        selections = [self.selection(line, colour) for line in range(start, stop)]
         dimmed = QTextCharFormat()
         dimmed.setForeground(theme.quiet_text(self.palette()))
         dimmed.setFontWeight(QFont.Weight.Normal)
-        for line in self.dimmed_lines:
-            block = self.document().findBlockByNumber(line)
-            selection = QTextEdit.ExtraSelection()
-            selection.format = dimmed
-            selection.cursor = QTextCursor(block)
-            # LineUnderCursor would lay out each line of each file.
-            end = block.position() + max(0, block.length() - 1)
-            selection.cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
-            selections.append(selection)
+        selections += [self.selection(line, dimmed) for line in self.dimmed_lines]
         self.setExtraSelections(selections)
+
+    def selection(
+        self, line: int, style: QColor | QTextCharFormat, span: tuple[int, int] | None = None
+    ) -> QTextEdit.ExtraSelection:
+        """Return a ground for all the width of a line, or a style for some of its characters."""
+        block = self.document().findBlockByNumber(line)
+        # LineUnderCursor would lay out each line of each file.
+        start, stop = span or (0, max(0, block.length() - 1))
+        cursor, selection = QTextCursor(block), QTextEdit.ExtraSelection()
+        if isinstance(style, QTextCharFormat):
+            selection.format = style
+        else:
+            selection.format.setBackground(style)
+            whole = span is None
+            selection.format.setProperty(QTextCharFormat.Property.FullWidthSelection, whole)
+        if span is not None or isinstance(style, QTextCharFormat):
+            cursor.setPosition(block.position() + start)
+            cursor.setPosition(block.position() + stop, QTextCursor.MoveMode.KeepAnchor)
+        selection.cursor = cursor
+        return selection
 
     def number_width(self) -> int:
         digits = len(str(self.blockCount()))

@@ -10,8 +10,8 @@ from difflib import SequenceMatcher
 from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, Qt
-from PySide6.QtGui import QColor, QGuiApplication, QPalette, QTextCharFormat, QTextCursor
-from PySide6.QtWidgets import QHBoxLayout, QTextEdit, QWidget
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from kernelscope.backends.cuda.info import architecture
 from kernelscope.backends.cuda.inspection import (
@@ -197,34 +197,17 @@ class DifferenceView(CodeView):
     def _mark(self, start: int, stop: int) -> None:
         """Colour the lines: nothing else is marked here."""
         self._marked = (0, 0)
-        selections = []
+        selections, palette = [], self.palette()
         for number, line in enumerate(self.lines):
             if line.kind == HEADING:
-                ground = self.palette().color(QPalette.ColorRole.AlternateBase)
-                selections.append(self._selection(number, ground))
+                selections.append(self.selection(number, palette.alternateBase().color()))
             if line.kind in _FILLS:
                 fill = _FILLS[line.kind]
-                selections.append(self._selection(number, fill(self.palette())))
-                selections += [
-                    self._selection(number, fill(self.palette(), strong=True), span)
-                    for span in line.spans
-                ]
+                selections.append(self.selection(number, fill(palette)))
+                strong = fill(palette, strong=True)
+                spans = ((start + _SIGN, stop + _SIGN) for start, stop in line.spans)
+                selections += [self.selection(number, strong, span) for span in spans]
         self.setExtraSelections(selections)
-
-    def _selection(
-        self, number: int, ground: QColor, span: tuple[int, int] | None = None
-    ) -> QTextEdit.ExtraSelection:
-        selection = QTextEdit.ExtraSelection()
-        selection.format.setBackground(ground)
-        cursor = QTextCursor(self.document().findBlockByNumber(number))
-        if span is None:
-            selection.format.setProperty(QTextCharFormat.Property.FullWidthSelection, True)
-        else:
-            start = cursor.position() + _SIGN
-            cursor.setPosition(start + span[0])
-            cursor.setPosition(start + span[1], QTextCursor.MoveMode.KeepAnchor)
-        selection.cursor = cursor
-        return selection
 
 
 LAST_RUN = "Last run on the GPU"
