@@ -6,17 +6,16 @@ import gc
 import sys
 from pathlib import Path
 
-from PySide6.QtCore import QRect, Qt
-from PySide6.QtGui import QFont, QGuiApplication, QPainter, QPalette, QPixmap
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication, QFrame, QLabel
 
 from kernelscope import __version__
 from kernelscope.base import memory
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import Appearance, stylist
+from kernelscope.gui.widgets.parts import ElidedLabel, dressed, in_column, in_row, text_label
 from kernelscope.gui.widgets.settings import Settings
-
-_WIDTH, _HEIGHT, _ICON, _MARGIN = 440, 128, 64, 32
 
 
 def create_application() -> QApplication:
@@ -31,50 +30,28 @@ def create_application() -> QApplication:
     return application
 
 
-class StartScreen(QLabel):
+class StartScreen(QFrame):
     """The icon, the name and the file that is opened, until the window stands.
 
     A `QSplashScreen` waits for up to a second until the system has put it on the screen.
     """
 
-    def __init__(self, path: Path | None, palette: QPalette, font: QFont) -> None:
+    def __init__(self, path: Path | None) -> None:
         super().__init__(None, Qt.WindowType.SplashScreen | Qt.WindowType.FramelessWindowHint)
-        self.setPixmap(_drawn(path, palette, font))
-        self.adjustSize()
+        dressed(self, "startScreen", "Kernelscope is starting")
+        self.setFrameShape(QFrame.Shape.StyledPanel)
+        line = self.fontMetrics().height()
+        icon, note = QLabel(), ElidedLabel()
+        icon.setPixmap(theme.app_icon().pixmap(4 * line, 4 * line))
+        note.set_full_text(f"Opening {path.name}…" if path is not None else "Starting…")
+        name = text_label("Kernelscope", role="headline")
+        name.setMinimumHeight(3 * line)
+        text = in_column(1, name, note, 1, spacing=0)
+        in_row(icon, (text, 1), of=self, margins=(2 * line, 0, line, 0), spacing=2 * line)
+        self.setFixedSize(30 * line, 8 * line)
         place = self.frameGeometry()
         place.moveCenter(QGuiApplication.primaryScreen().availableGeometry().center())
         self.move(place.topLeft())
-        self.setObjectName("startScreen")
-        self.setAccessibleName("Kernelscope is starting")
-
-
-def _drawn(path: Path | None, palette: QPalette, font: QFont) -> QPixmap:
-    ratio = QGuiApplication.primaryScreen().devicePixelRatio()
-    scale = max(1.0, font.pointSizeF() / 9)
-    width, height = round(_WIDTH * scale), round(_HEIGHT * scale)
-    pixmap = QPixmap(round(width * ratio), round(height * ratio))
-    pixmap.setDevicePixelRatio(ratio)
-    pixmap.fill(palette.color(QPalette.ColorRole.Window))
-    painter = QPainter(pixmap)
-    painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-    icon, margin = round(_ICON * scale), round(_MARGIN * scale)
-    theme.app_icon().paint(painter, QRect(margin, (height - icon) // 2, icon, icon))
-    left = 2 * margin + icon
-    room = QRect(left, 0, width - left - margin, height // 2)
-    large = QFont(font)
-    large.setPointSizeF(2 * font.pointSizeF())
-    painter.setFont(large)
-    painter.setPen(palette.color(QPalette.ColorRole.WindowText))
-    painter.drawText(room, Qt.AlignmentFlag.AlignBottom, "Kernelscope")
-    painter.setFont(font)
-    painter.setPen(theme.quiet_text(palette))
-    text = f"Opening {path.name}…" if path is not None else "Starting…"
-    text = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideMiddle, room.width())
-    painter.drawText(room.translated(0, height // 2 + margin // 4), Qt.AlignmentFlag.AlignTop, text)
-    painter.setPen(palette.color(QPalette.ColorRole.Mid))
-    painter.drawRect(0, 0, width - 1, height - 1)
-    painter.end()
-    return pixmap
 
 
 def show_start(path: Path | None) -> StartScreen:
@@ -83,7 +60,7 @@ def show_start(path: Path | None) -> StartScreen:
     gc.disable()  # from now on `GarbageCollector` collects, once the window stands
     application = create_application()
     stylist().apply(Appearance.load(Settings()))
-    screen = StartScreen(path, application.palette(), application.font())
+    screen = StartScreen(path)
     screen.show()
     application.processEvents()
     return screen
