@@ -302,7 +302,7 @@ def test_a_live_result_is_compared_with_the_reference_once(
     assert judged == window.session.subject.judgement
     window.docks[DockName.QUALITY].raise_()  # evaluates for itself, with histograms
     qtbot.waitUntil(lambda: window.quality.subject is not None)
-    window.judging.judge_output()
+    window.run_shelf.judge_output()
     window.clear_reference()
     qtbot.waitUntil(lambda: not headline.text().endswith("dB"))
     assert window.session.subject.judgement is None

@@ -10,12 +10,14 @@ from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QTreeWidgetItem, QWidget
 
+from kernelscope.engine.result import Judgement
 from kernelscope.gui.model import histogram_plot as model
-from kernelscope.gui.model.comparison import Judged
+from kernelscope.gui.model.comparison import Evaluation, Judged
 from kernelscope.gui.model.display import PaneSide
 from kernelscope.gui.model.histogram_plot import Curve, HeightScale, HistogramCurves
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.session.session import KIND, Session
+from kernelscope.gui.session.subject import COMPONENT, MOMENT_SHOWN, REFERENCE
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.messages import save_text
@@ -33,7 +35,7 @@ from kernelscope.gui.widgets.parts import (
 )
 from kernelscope.gui.widgets.tables import CopyableTree
 from kernelscope.gui.widgets.theme import CHANNEL_STYLES, PICTURE_STYLES
-from kernelscope.gui.work.background import Later
+from kernelscope.gui.work.background import Background, Later
 from kernelscope.images.judging.metrics import Quality
 from kernelscope.images.judging.pictures import Histogram, as_csv
 from kernelscope.images.judging.whiteness import removed
@@ -199,12 +201,15 @@ _FIGURES_WIDE, _WIDE = 54, 96
 
 
 class QualityPanel(QWidget):
-    """Figures of input and output against the reference, and one histogram of both."""
+    """Figures of input and output against the reference, and one histogram of both.
 
-    def __init__(self, session: Session) -> None:
+    Each result is evaluated once, while the panel is seen (not behind a tab).
+    """
+
+    def __init__(self, session: Session, background: Background) -> None:
         self._ready = False  # Qt calls `changeEvent` while it makes the panel
         super().__init__()
-        self._session = session
+        self._session, self._background = session, background
         self.setObjectName("qualityPanel")
 
         self._figures, self._spread = self._make_figures(), self._make_histograms()
@@ -218,8 +223,10 @@ class QualityPanel(QWidget):
         self.subject: object = None
         """The content that is shown or being evaluated; it is not evaluated twice."""
         self._part: object = None
-        self.show_judged("", "", Judged())
-        self.show_histograms({})
+        self._is_seen = False
+        self._show_judged("", "", Judged())
+        self._show_histograms({})
+        session.when({KIND, MOMENT_SHOWN, REFERENCE, COMPONENT}, self._fill)
         self._ready = True
 
     def _make_figures(self) -> QWidget:
@@ -279,17 +286,40 @@ class QualityPanel(QWidget):
     def set_menu(self, menu: QMenu) -> None:
         self._choose.setMenu(menu)
 
-    def begin(self, part: object) -> None:
-        """Drop the figures of another picture: those of `part` are being computed."""
-        if part is not self._part:
+    def set_seen(self, seen: bool) -> None:
+        self._is_seen = seen
+        self._fill()
+
+    def _fill(self) -> None:
+        subject = self._session.subject
+        judged = subject.to_judge
+        if not self._is_seen or judged is None or self.subject == judged:
+            return
+        part, result, reference = judged
+        correlation = result.correlation if result is not None else None
+        self.subject = subject.judging = judged
+        if part is not self._part:  # the figures are of another picture
             self._part = part
-            self.show_judged("", "", Judged())
-            self.show_histograms({})
+            self._show_judged("", "", Judged())
+            self._show_histograms({})
+        title, origin = (reference.image.title, reference.origin) if reference else ("", "")
+        if reference is not None:
+            self._reference.setText(f"Comparing with {title}…")
 
-    def show_comparing(self, title: str) -> None:
-        self._reference.setText(f"Comparing with {title}…")
+        def show(evaluation: Evaluation) -> None:
+            figures, histograms = evaluation
+            if figures.after is not None:
+                subject.keep_judgement(judged, Judgement(figures.before, figures.after))
+            self._show_judged(title, origin, figures, correlation)
+            self._show_histograms(histograms)
 
-    def show_judged(
+        def failed(error: Exception) -> None:
+            self.subject = None
+            self._background.report(error)
+
+        self._background.start("judge", subject.evaluation(), show, failed)
+
+    def _show_judged(
         self, title: str, origin: str, judged: Judged, correlation: float | None = None
     ) -> None:
         """Show a comparison; `correlation`: of neighbours in the part that a denoiser removed."""
@@ -327,7 +357,7 @@ class QualityPanel(QWidget):
                     item.setFont(column, font)
             self._table.addTopLevelItem(item)
 
-    def show_histograms(self, histograms: dict[str, Histogram]) -> None:
+    def _show_histograms(self, histograms: dict[str, Histogram]) -> None:
         self.histograms.show_histograms(histograms)
         self._save.setEnabled(bool(histograms))
         self._auto.setEnabled(bool(histograms))

@@ -38,6 +38,7 @@ from kernelscope.gui.docks.steps_panel import StepsPanel
 from kernelscope.gui.docks.timing_panel import TimingPanel
 from kernelscope.gui.docks.view_bar import ViewBar
 from kernelscope.gui.session.session import Session
+from kernelscope.gui.session.subject import REFERENCED
 from kernelscope.gui.tools.file_dialogs import Pictures, Recipes
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets import messages as dialogs
@@ -49,7 +50,6 @@ from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.bars import PanelButtons, Preparing, RunBar, StatusBar, ToolBar
 from kernelscope.gui.window.dock_list import DockName, Drawer, make_docks
-from kernelscope.gui.window.judging import Judging
 from kernelscope.gui.window.page import Page
 from kernelscope.gui.window.scans import Scans
 from kernelscope.gui.window.viewer import Viewer
@@ -173,6 +173,11 @@ class Frame(QMainWindow):
         if wanted:
             console.raise_()
 
+    def _raise_figures(self) -> None:
+        """Bring the figures to the front once there are any, unless the user closed them."""
+        if not self.docks[DockName.QUALITY].isHidden():
+            self.docks[DockName.QUALITY].raise_()
+
     def _on_console_seen(self, seen: bool) -> None:
         """Keep the button down while the console is visible."""
         self._console_seen = seen
@@ -218,7 +223,7 @@ class Frame(QMainWindow):
         self.film_strip = FilmStrip()
         self.steps_panel = StepsPanel()
         self.timing = TimingPanel()
-        self.quality = QualityPanel(self.session)
+        self.quality = QualityPanel(self.session, self.background)
         self.measure = MeasurePanel()
         self.ladder = Ladder()
         self._settings_column = SettingsColumn(self.scans.components, self.panel, self.ladder)
@@ -243,7 +248,8 @@ class Frame(QMainWindow):
         self._tool_bar = ToolBar(*self.actions_.tools, parent=self)
         self.addToolBar(self._tool_bar)
         quality = self.docks[DockName.QUALITY]
-        self.judging = Judging(self.session, self.quality, quality, self.background)
+        quality.visibilityChanged.connect(self.quality.set_seen)
+        self.session.when({REFERENCED}, self._raise_figures)
         self.docks[DockName.CONTROLS].visibilityChanged.connect(self._on_controls_seen)
         self.docks[DockName.CONSOLE].visibilityChanged.connect(self._on_console_seen)
         self._run_bar = RunBar(self.actions_["run"], self.actions_["cancel"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QInputDialog
@@ -59,7 +60,7 @@ class RunShelf(QObject):
         runs.pair_wanted.connect(self._swipe)
         runs.chosen.connect(self._on_chosen)
         self._rest = QTimer(self, singleShot=True, interval=_REST_MS)
-        self._rest.timeout.connect(self._judge_live)
+        self._rest.timeout.connect(self.judge_output)
         self._session.follow(self._on_session)
         self._on_chosen()
 
@@ -129,10 +130,20 @@ class RunShelf(QObject):
             figures = figures_of(result, run, quality, remark)
         self._frame.headline.show_figures(figures)
 
-    def _judge_live(self) -> None:
+    def judge_output(self) -> None:
         """Evaluate a live result that stays; Run evaluates its own."""
-        if not self._is_preview:
-            self._frame.judging.judge_output()
+        subject = self._session.subject
+        part, result, reference = judged = subject.to_judge or (None, None, None)
+        if part is None or result is None or reference is None or self._is_preview:
+            return
+        if judged == subject.judging:
+            return
+        subject.judging = judged
+        self._background.start(
+            "judge output",
+            lambda: judge_run(result, part, reference.image),
+            partial(subject.keep_judgement, judged),
+        )
 
     @property
     def _is_preview(self) -> bool:
