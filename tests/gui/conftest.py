@@ -25,6 +25,7 @@ from kernelscope.engine import measuring
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.tools.manual_window import PageView
+from kernelscope.gui.widgets import appearance
 from kernelscope.gui.widgets.appearance import Stylist
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window import live
@@ -275,12 +276,11 @@ def picture(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def stylist(qapp: QApplication) -> Iterator[Stylist]:
-    """Yield a stylist, and take its looks back for other tests."""
+    """Yield the stylist, and take its looks back for other tests."""
     palette, font, style = QPalette(qapp.palette()), qapp.font(), qapp.style().name()
-    made = Stylist(qapp)
+    made = appearance.stylist()
     yield made
-    made.setParent(None)
-    made.deleteLater()
+    made.appearance = appearance.Appearance()
     qapp.setStyleSheet("")
     if qapp.style().name() != style:
         qapp.setStyle(style)

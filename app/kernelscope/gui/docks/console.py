@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QLabel, QPlainTextEdit, QWidget
 
 from kernelscope.base.text import PrintableFormatter
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.messages import save_text
 from kernelscope.gui.widgets.parts import dressed, in_column, in_row, push_button
@@ -103,6 +104,7 @@ class Console(QWidget):
         for button in buttons:
             button.setToolTip(button.accessibleName())
         in_column(in_row(label, level, 1, *buttons), (self._view, 1), of=self)
+        stylist().restyled.connect(self._show_all)
 
     def text(self) -> str:
         """Return every line kept, whatever level is shown, for a report."""
@@ -163,11 +165,6 @@ class Console(QWidget):
         self._show(self._lines)
         bar = self._view.verticalScrollBar()
         bar.setValue(bar.maximum())
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange:
-            self._show_all()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self._detach()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
     QFont,
     QFontMetrics,
@@ -19,6 +19,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QListWidget, QStyle, QStyleOptionViewItem
 
 from kernelscope.gui.model.documents import Document
+from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.parts import Index, dressed, plain_tip
 from kernelscope.gui.widgets.tiles import (
     Tile,
@@ -57,6 +58,7 @@ class FilmStrip(QListWidget):
         self.setSpacing(1)
         self.setResizeMode(QListWidget.ResizeMode.Adjust)
         self._longest = 0  # pixels of the longest name
+        stylist().restyled.connect(self._measure)
         self.hide()
 
     def show_documents(self, documents: Sequence[Document], front: Document | None) -> None:
@@ -140,11 +142,6 @@ class FilmStrip(QListWidget):
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         scroll_sideways(self, event)
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.FontChange:
-            self._measure()
 
 
 class _FilmTile(TileDelegate):

@@ -26,6 +26,7 @@ from kernelscope.gui.model import histogram_plot as model
 from kernelscope.gui.model.display import ColourMap, Display, short, table
 from kernelscope.gui.model.histogram_plot import Curve, Handle, HistogramCurves, ValueAxis
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.parts import dressed, in_column, look_at_every_item
 from kernelscope.gui.widgets.theme import (
     CHANNEL_STYLES,
@@ -217,6 +218,7 @@ class HistogramPlot(QWidget):
         self.handles = {handle: LevelHandle(handle, self) for handle in Handle}
         self._graph.getViewBox().sigResized.connect(self._place_handles)
         self._style()
+        stylist().restyled.connect(self._style)
 
     # --- content ---
 
@@ -353,11 +355,6 @@ class HistogramPlot(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._draw()
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange):
-            self._style()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         inside = self.area.left() <= event.position().x() <= self.area.right()

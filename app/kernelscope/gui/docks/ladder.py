@@ -14,13 +14,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QEvent, QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QBrush, QColor, QIcon, QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
 
 from kernelscope.engine.options import Device
 from kernelscope.gui.model.ladder import Agreement, KnownRung, RungPlace, TimeScale
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.parts import (
     HELP_ROLE,
     action_button,
@@ -86,6 +87,7 @@ class LadderTree(QTreeWidget):
         """Where the mouse has been since it folded levels or unfolded them."""
         self.itemExpanded.connect(lambda _: self._fill())
         self.itemCollapsed.connect(lambda _: self._fill())
+        stylist().restyled.connect(self._fill)
 
     def show_entries(
         self, entries: Sequence[KnownRung], chosen: RungPlace, folds: Mapping[Device, str]
@@ -279,13 +281,6 @@ class LadderTree(QTreeWidget):
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             QTimer.singleShot(0, self, self._fill)  # headings wrap; not while Qt lays out
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        kinds = (QEvent.Type.FontChange, QEvent.Type.StyleChange, QEvent.Type.PaletteChange)
-        if event.type() in kinds and hasattr(self, "_toggled_at"):
-            # Rows are as high as their text. Not now: Qt goes through all widgets meanwhile.
-            QTimer.singleShot(0, self, self._fill)
 
     def sizeHint(self) -> QSize:
         height = 2 * self.frameWidth() + len(self._items.get(None, ())) * self._row_height

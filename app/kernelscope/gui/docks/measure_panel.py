@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QEvent, QModelIndex, QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QModelIndex, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPalette, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QMenu, QTreeWidgetItem, QWidget
 
@@ -22,6 +22,7 @@ from kernelscope.gui.model.measurements import (
 )
 from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.controls import WholeBox, choice_box
 from kernelscope.gui.widgets.layouts import FoldingRow
 from kernelscope.gui.widgets.messages import save_text
@@ -62,6 +63,7 @@ class ProfileView(QWidget):
         )
         head = in_row(self._legend, (self._heading, 1), copy, save, spacing=8)
         self._column = in_column(head, of=self, margins=0, spacing=2)
+        stylist().restyled.connect(self._restyle)
 
     @functools.cached_property
     def plot(self) -> Any:
@@ -98,9 +100,8 @@ class ProfileView(QWidget):
         if "plot" not in vars(self):
             self._draw()
 
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange and "plot" in vars(self):
+    def _restyle(self) -> None:
+        if "plot" in vars(self):
             self._draw()
 
     def _draw(self) -> None:

@@ -6,7 +6,7 @@ import functools
 import math
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QTreeWidgetItem, QWidget
 
@@ -19,6 +19,7 @@ from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
 from kernelscope.gui.session.session import KIND, Session
 from kernelscope.gui.session.subject import COMPONENT, MOMENT_SHOWN, REFERENCE
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.messages import save_text
 from kernelscope.gui.widgets.parts import (
@@ -66,6 +67,7 @@ class HistogramView(QWidget):
         head = in_row(self._legend, (self.words, 1), spacing=10)
         self._column = in_column(head, of=self, margins=(_LEFT, 0, 0, 0), spacing=2)
         session.when({DRAWN, KIND}, self._follow)
+        stylist().restyled.connect(self._restyle)
 
     @functools.cached_property
     def plot(self) -> HistogramPlot:
@@ -120,9 +122,8 @@ class HistogramView(QWidget):
         if self._is_stale:  # it has come into view
             self._later.after_paint()
 
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange and self._has_plot:
+    def _restyle(self) -> None:
+        if self._has_plot:
             self._show_legend()
 
     def _follow(self) -> None:
@@ -207,7 +208,6 @@ class QualityPanel(QWidget):
     """
 
     def __init__(self, session: Session, background: Background) -> None:
-        self._ready = False  # Qt calls `changeEvent` while it makes the panel
         super().__init__()
         self._session, self._background = session, background
         self.setObjectName("qualityPanel")
@@ -227,7 +227,7 @@ class QualityPanel(QWidget):
         self._show_judged("", "", Judged())
         self._show_histograms({})
         session.when({KIND, MOMENT_SHOWN, REFERENCE, COMPONENT}, self._fill)
-        self._ready = True
+        stylist().restyled.connect(self._arrange)
 
     def _make_figures(self) -> QWidget:
         self._reference = text_label("", "referenceName", plain=True, parent=self)
@@ -378,11 +378,6 @@ class QualityPanel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.FontChange and self._ready:
-            self._arrange()
 
     def _arrange(self) -> None:
         """Show figures and histogram beside each other, or one of them where there is no room."""

@@ -18,7 +18,6 @@ from PySide6.QtCore import (
     QRect,
     QSize,
     Qt,
-    QTimer,
     Signal,
 )
 from PySide6.QtGui import (
@@ -52,6 +51,7 @@ from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.runs import KERNEL, TOTAL, Run
 from kernelscope.gui.model.times import BUSY, VARYING, WHY_NOT_TIMED, duration
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.controls import choice_box
 from kernelscope.gui.widgets.parts import (
     RIGHT,
@@ -753,6 +753,7 @@ class RunsPanel(QWidget):
             view.installEventFilter(self)
         self.table.reordered.connect(self._fill)
         self.table.parts_shown.connect(lambda _: self._show_legend())
+        stylist().restyled.connect(self._fill)
         self.refresh()
 
     # --- building ---
@@ -870,13 +871,6 @@ class RunsPanel(QWidget):
     def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()
         return QSize(45 * metrics.averageCharWidth(), 8 * metrics.height())
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        kinds = (QEvent.Type.FontChange, QEvent.Type.StyleChange, QEvent.Type.PaletteChange)
-        if event.type() in kinds and hasattr(self, "_views"):
-            # Not now: Qt goes through all widgets meanwhile.
-            QTimer.singleShot(0, self, self._fill)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

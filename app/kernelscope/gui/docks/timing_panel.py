@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QLayout, QTreeWidget, QTreeWidgetItem, QWidget
 
 from kernelscope.base.durations import unit_of
@@ -16,6 +16,7 @@ from kernelscope.engine.timing import Metric, Stage
 from kernelscope.gui.docks.bars import part_colour
 from kernelscope.gui.model.runs import Run, part_of
 from kernelscope.gui.model.times import WHY_NOT_TIMED, Spread, duration
+from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.parts import (
     RIGHT,
     ElidedLabel,
@@ -173,6 +174,10 @@ class TimingPanel(QWidget):
         layout = in_column(*parts, of=self, margins=(4, 2, 4, 2))
         layout.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # see `minimumSizeHint`
         self.show_run(None)
+        stylist().restyled.connect(self._restyle)
+
+    def _restyle(self) -> None:
+        self.show_run(self._run)
 
     def show_run(self, run: Run | None) -> None:
         self._run = run
@@ -220,11 +225,6 @@ class TimingPanel(QWidget):
     def minimumSizeHint(self) -> QSize:
         metrics = self.fontMetrics()
         return QSize(45 * metrics.averageCharWidth(), 6 * metrics.height())
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange:
-            self.show_run(self._run)
 
 
 def _moment(seconds: float, total: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QAction, QDragEnterEvent, QDragMoveEvent, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.parts import (
     action_button,
@@ -48,16 +49,15 @@ class _ComponentList(QListWidget):
         self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.model().rowsMoved.connect(lambda: self.moved.emit())
+        stylist().restyled.connect(self._restyle)
 
     def fit(self) -> None:
         row = max(self.sizeHintForRow(0), self.fontMetrics().height())
         self.setFixedHeight(max(1, self.count()) * row + 6)
 
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() is QEvent.Type.FontChange:
-            self.doItemsLayout()
-            self.fit()
+    def _restyle(self) -> None:
+        self.doItemsLayout()
+        self.fit()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if event.mimeData().hasUrls():

@@ -16,14 +16,12 @@ from typing import Any, NamedTuple
 from PySide6.QtCore import (
     QBuffer,
     QByteArray,
-    QEvent,
     QIODevice,
     QMarginsF,
     QRectF,
     QSize,
     QSizeF,
     Qt,
-    QTimer,
     Signal,
 )
 from PySide6.QtGui import (
@@ -322,6 +320,7 @@ class LectureWindow(ToolWindow):
         self._restyle()
         self._lay_out()
         self._make_keys()
+        stylist().restyled.connect(self._follow)
         scale = stylist().appearance.scale
         self.take_size(round(1180 * scale), round(660 * scale))
         self._open_page()
@@ -333,13 +332,6 @@ class LectureWindow(ToolWindow):
         self.view.show_letters(stylist().appearance.scale)
         bar = self._area.verticalScrollBar().sizeHint().width()
         self._area.setMinimumWidth(min(self.view.minimumWidth() + bar, _WIDEST))
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        kinds = (QEvent.Type.FontChange, QEvent.Type.StyleChange, QEvent.Type.PaletteChange)
-        if event.type() in kinds and hasattr(self, "_facts"):
-            # Not now: Qt goes through all widgets meanwhile, after it has set font and colours.
-            QTimer.singleShot(0, self, self._follow)
 
     def _follow(self) -> None:
         """Take another size of text and other colours."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QPalette, QPixmap
 from PySide6.QtWidgets import QDialogButtonBox, QLabel, QStyle, QWidget
 
@@ -16,6 +16,7 @@ from kernelscope.engine.request import Request
 from kernelscope.gui.model.ladder import KnownRung, Rung
 from kernelscope.gui.model.why import loads_of, times_of
 from kernelscope.gui.tools.manual_window import drawn
+from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.layouts import Scrolled
 from kernelscope.gui.widgets.parts import dressed, in_column, push_button, set_help, text_label
 from kernelscope.gui.widgets.tool_window import ToolWindow
@@ -68,6 +69,7 @@ class LevelDialog(ToolWindow):
         in_column(self._text, self._drawing, of=self._content, margins=0, spacing=12)
         area = Scrolled(self._content, "levelContent", "Explanation of the level")
         self._column = in_column((area, 1), self._buttons, of=self, spacing=12)
+        stylist().restyled.connect(self._restyle)
 
     @property
     def _rung(self) -> Rung:
@@ -192,10 +194,9 @@ class LevelDialog(ToolWindow):
             return None
         return level_pictures.draw(plan).svg().encode()
 
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange and self._entry is not None:
-            QTimer.singleShot(0, self, self._draw)  # Qt goes through all widgets meanwhile
+    def _restyle(self) -> None:
+        if self._entry is not None:
+            self._draw()
 
     def _open_bench(self) -> None:
         assert self._entry is not None

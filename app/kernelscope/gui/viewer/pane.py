@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from PySide6.QtCore import QEvent, QRect, QSize, Qt
+from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QPalette, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QGridLayout, QWidget
 
@@ -13,6 +13,7 @@ from kernelscope.gui.model.display import PaneSide, Viewed
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.parts import ElidedLabel, dressed, in_column, text_label
 
 EARLIER = "Earlier settings – "
@@ -66,7 +67,8 @@ class Pane(QWidget):
         self._grid.setSpacing(4)
         self.share_room(None, None)
         in_column(self.title, self.details, (self._grid, 1), of=self, margins=0, spacing=2)
-        self.follow_palette()
+        self._restyle()
+        stylist().restyled.connect(self._restyle)
 
     def share_room(self, alone: int | None, large: int | None) -> None:
         small = [number for number in range(len(self.views)) if number != large]
@@ -147,12 +149,7 @@ class Pane(QWidget):
         self._caption = text, brief
         self._draw_caption()
 
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange):
-            self.follow_palette()
-
-    def follow_palette(self) -> None:
+    def _restyle(self) -> None:
         self._draw_caption()
         for view in self.views:
             view.redraw()

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QPalette
 from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
 
@@ -124,6 +124,8 @@ class Appearance:
 class Stylist(QObject):
     """Gives an application its look, and follows the system where that was chosen."""
 
+    restyled = Signal()  # after all widgets have other colours, or another size of text
+
     def __init__(self, application: QApplication) -> None:
         super().__init__(application)
         self._application = application
@@ -161,6 +163,7 @@ class Stylist(QObject):
                     # Qt goes through them in no order: some take the font that their parent had.
                     elif not widget.font().resolveMask() and widget.font() != font:
                         widget.setFont(QFont())
+        self.restyled.emit()
 
     def _on_system(self) -> None:
         if self.appearance.scheme is Scheme.SYSTEM:

@@ -46,6 +46,7 @@ from PySide6.QtWidgets import (
 
 from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.controls import WholeBox, choice_box
 from kernelscope.gui.widgets.messages import (
     choose_text_to_open,
@@ -504,6 +505,7 @@ class MaskEditor(QWidget):
         """The mask of the table, if it was read since its last change."""
         self._build()
         self.set_value(parameter.default)
+        stylist().restyled.connect(self._check)
 
     def _build(self) -> None:
         self._table = MaskTable()
@@ -675,11 +677,6 @@ class MaskEditor(QWidget):
             palette.setColor(QPalette.ColorRole.WindowText, theme.error_text(palette))
         self._note.setPalette(palette)
         self._note.setText(self.problem or f"Sum of the weights: {math.fsum(total):.10g}")
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange:
-            self._check()
 
 
 def _numbers(texts: list[list[str]]) -> list[list[float | str]]:

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QEvent, QRect, QSize, Qt, QTimer
+from PySide6.QtCore import QRect, QSize, Qt, QTimer
 from PySide6.QtGui import QAction, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QDockWidget,
@@ -30,6 +30,7 @@ from kernelscope.base.text import one_line
 from kernelscope.engine.timing import TimeLeft, left
 from kernelscope.gui.session.session import FILTER, Session
 from kernelscope.gui.widgets import theme
+from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.commands import WindowState, plain
 from kernelscope.gui.widgets.parts import (
     ElidedLabel,
@@ -63,6 +64,7 @@ class ToolBar(QToolBar):
         self.setObjectName("toolBar")
         self.setMovable(False)
         self._size_icons()
+        stylist().restyled.connect(self._size_icons)
         self._places: dict[QAction | QMenu, QAction] = {}
         self._add(left)
         gap = QWidget(self)
@@ -73,11 +75,6 @@ class ToolBar(QToolBar):
     def _size_icons(self) -> None:
         side = max(16, self.fontMetrics().height())
         self.setIconSize(QSize(side + _GAP, side))
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.FontChange:
-            self._size_icons()
 
     def _add(self, groups: Sequence[Sequence[QAction | QMenu]]) -> None:
         for number, group in enumerate(groups):
@@ -276,13 +273,12 @@ class StatusBar(QStatusBar):
         self._permanent = [*widgets, self.pixel, self.zoom]
         for widget in self._permanent:
             self.addPermanentWidget(widget)
+        stylist().restyled.connect(self._make_room)
 
-    def changeEvent(self, event: QEvent) -> None:
+    def _make_room(self) -> None:
         """Give the labels the room that another size of text needs."""
-        super().changeEvent(event)
-        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
-            for label in (self.pixel, self.zoom):
-                label.updateGeometry()
+        for label in (self.pixel, self.zoom):
+            label.updateGeometry()
 
     def clear_figures(self) -> None:
         """Empty the labels on the right, which belong to a page."""
