@@ -278,11 +278,7 @@ class BatchForm(Form):
         dialog.setObjectName("batchRecipeDialog")
 
     def read_recipe(self, path: Path) -> None:
-        try:
-            recipe = read_recipe(path)
-        except AppError as error:
-            messages.show_error(self, error)
-            return
+        recipe = read_recipe(path)
         self.offer("batchRecipe", (*_STEPS, (one_line(path.name), recipe)))
         self.editors["batchRecipe"].setItemData(
             1, plain_tip(str(path)), Qt.ItemDataRole.ToolTipRole

@@ -856,17 +856,13 @@ class BenchWindow(ToolWindow):
         suffixes = re.findall(r"\*(\.\w+)", kinds)
 
         def use(path: Path) -> None:
-            try:
-                if path.suffix.lower() not in suffixes:
-                    raise AppError(
-                        f"{path.name}: nothing is written in that format.",
-                        f"Let the name end in {' or '.join(suffixes)}.",
-                    )
-                write(path)
-            except AppError as error:
-                dialogs.show_error(self, error)
-            else:
-                self._show_state(f"Saved {path.name}.")
+            if path.suffix.lower() not in suffixes:
+                raise AppError(
+                    f"{path.name}: nothing is written in that format.",
+                    f"Let the name end in {' or '.join(suffixes)}.",
+                )
+            write(path)
+            self._show_state(f"Saved {path.name}.")
 
         dialog = dialogs.choose_text_to_save(self, title, name, use, kinds)
         dialog.filterSelected.connect(

@@ -336,12 +336,8 @@ class Recipes(QObject):
         recipe = Recipe(tuple(steps))
 
         def write(path: Path) -> None:
-            try:
-                write_recipe(recipe, path)
-            except AppError as error:
-                show_error(self._window, error)
-            else:
-                self.saved.emit(path)
+            write_recipe(recipe, path)
+            self.saved.emit(path)
 
         dialog = choose_text_to_save(
             self._window, "Save Recipe", f"steps{RECIPE_SUFFIX}", write, _RECIPES

@@ -604,10 +604,7 @@ class MaskEditor(QWidget):
         choose_text_to_open(self, "Open a mask", self.load_from)
 
     def load_from(self, path: Path) -> None:
-        try:
-            self.set_value(self._parse_file(path))
-        except AppError as error:
-            show_error(self, error)
+        self.set_value(self._parse_file(path))
 
     def _parse_file(self, path: Path) -> Mask:
         try:
@@ -628,11 +625,8 @@ class MaskEditor(QWidget):
         choose_text_to_save(self, "Save the mask", "mask.txt", self.save_to)
 
     def save_to(self, path: Path) -> None:
-        try:
-            rows = (" ".join(repr(weight) for weight in row) for row in self.value())
-            write_text(path, "".join(f"{row}\n" for row in rows))
-        except AppError as error:
-            show_error(self, error)
+        rows = (" ".join(repr(weight) for weight in row) for row in self.value())
+        write_text(path, "".join(f"{row}\n" for row in rows))
 
     def _fill(self, preset: MaskPreset) -> None:
         self.set_value(preset.fill(self._size.currentData()))

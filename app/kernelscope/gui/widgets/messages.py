@@ -138,7 +138,16 @@ def choose_text_to_save(
 
 
 def _choose(dialog: QFileDialog, use: Callable[[Path], object]) -> QFileDialog:
-    dialog.fileSelected.connect(lambda path: use(Path(path)))
+    """Open a dialog; a failure of `use` that the user can put right is shown."""
+    parent = dialog.parentWidget()
+
+    def chosen(text: str) -> None:
+        try:
+            use(Path(text))
+        except AppError as error:
+            show_error(parent, error)
+
+    dialog.fileSelected.connect(chosen)
     return open_dialog(dialog)
 
 
@@ -149,13 +158,7 @@ def write_text(path: Path, text: str) -> None:
 def save_text(
     parent: QWidget, title: str, name: str, text: str, kinds: str = TEXT_FILES
 ) -> QFileDialog:
-    def save(path: Path) -> None:
-        try:
-            write_text(path, text)
-        except AppError as error:
-            show_error(parent, error)
-
-    return choose_text_to_save(parent, title, name, save, kinds)
+    return choose_text_to_save(parent, title, name, lambda path: write_text(path, text), kinds)
 
 
 def close_box(dialog: QDialog) -> QDialogButtonBox:
