@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QDialogButtonBox, QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QLabel, QWidget
 
-from kernelscope.gui.widgets.controls import NumberBox, WholeBox
-from kernelscope.gui.widgets.form import Form, Listed, Real, Whole
-from kernelscope.gui.widgets.parts import dressed, in_column, in_row
+from kernelscope.gui.widgets.form import Form, Listed, Real, Tick, Whole
+from kernelscope.gui.widgets.parts import dressed, in_column
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.images.phantom import (
     BRIGHTEST,
@@ -25,8 +23,8 @@ from kernelscope.images.phantom import (
 )
 from kernelscope.images.volume import Volume
 
-_FIRST_SIZE = (112, 128, 96)
-"""Width, height and depth: large enough to see something, small enough for any CPU."""
+_SIDES = {"width": 112, "height": 128, "depth": 96}
+"""Large enough to see something, small enough for any CPU."""
 
 _MOST = 1024
 _NOISES = {
@@ -39,6 +37,24 @@ _NOISES = {
 
 
 _OPTIONS = (
+    *(
+        Whole(name, name.capitalize(), side, low=8, high=_MOST, unit="voxels")
+        for name, side in _SIDES.items()
+    ),
+    Tick("hasVoxel", "&Voxels in mm", help="Off: voxels of 1 mm, and the head fills the volume"),
+    *(
+        Real(
+            f"{name}InMillimetres",
+            f"{name.capitalize()} of a voxel",
+            1,
+            low=0.1,
+            high=20,
+            unit="mm",
+            step=0.1,
+        )
+        for name in _SIDES
+    ),
+    *(Tick(each.value, each.value, each is Contrast.T1W, beside="Weightings") for each in Contrast),
     Listed(
         "noiseKind",
         "&Noise",
@@ -90,25 +106,8 @@ class PhantomDialog(ToolWindow):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("phantomDialog", "New phantom", parent, help_page="volumes#phantoms")
         about = QLabel("A head phantom with scanner noise, and its noise-free original.", self)
-        self._sides = [
-            self._side(name, value)
-            for name, value in zip(("width", "height", "depth"), _FIRST_SIZE, strict=True)
-        ]
-        self._has_voxel = dressed(
-            QCheckBox("Voxels in mm", self),
-            "hasVoxel",
-            "Voxels have a size",
-            tip="Off: voxels of 1 mm, and the head fills the volume",
-        )
-        self._voxel = [self._side_in_mm(name) for name in ("width", "height", "depth")]
-        for side in self._voxel:
-            side.setEnabled(False)
-            self._has_voxel.toggled.connect(side.setEnabled)
-        contrasts = self._make_contrasts()
-        self._form = Form("phantomNoise", _OPTIONS, self)
-        self._form.rows.insertRow(0, "Size in voxels", _times(self._sides))
-        self._form.rows.insertRow(1, self._has_voxel, _times(self._voxel))
-        self._form.rows.insertRow(2, "Weightings", contrasts)
+        self._form = Form("phantomOptions", _OPTIONS, self)
+        self._form.changed.connect(self._follow)
         self._buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
         self._make = self._buttons.addButton("Make", QDialogButtonBox.ButtonRole.AcceptRole)
         dressed(self._make, "makePhantom", "Make the phantom")
@@ -117,48 +116,25 @@ class PhantomDialog(ToolWindow):
         self._buttons.accepted.connect(self._order)
         self._buttons.rejected.connect(self.reject)
         in_column(about, self._form, self._buttons, of=self)
-
-    def _make_contrasts(self) -> QHBoxLayout:
-        self._contrasts = {contrast: QCheckBox(contrast.value, self) for contrast in Contrast}
-        for contrast, switch in self._contrasts.items():
-            dressed(switch, contrast.value, contrast.value)
-            switch.setChecked(contrast is Contrast.T1W)
-            switch.toggled.connect(self._check)
-        return in_row(*self._contrasts.values(), 1)
+        self._follow()
 
     @property
     def order(self) -> PhantomOrder:
-        values = self._form.values
-        noise, sigma, seed = (values[each] for each in ("noiseKind", "noiseSigma", "noiseSeed"))
-        width, height, depth = (box.value() for box in self._sides)
-        across, down, deep = (box.value() for box in self._voxel)
-        chosen = tuple(contrast for contrast, box in self._contrasts.items() if box.isChecked())
-        voxel = (deep, down, across) if self._has_voxel.isChecked() else None
-        return PhantomOrder((depth, height, width), chosen, noise, sigma, seed, voxel)
+        value = self._form.values
+        width, height, depth = (value[name] for name in _SIDES)
+        across, down, deep = (value[f"{name}InMillimetres"] for name in _SIDES)
+        return PhantomOrder(
+            (depth, height, width),
+            tuple(each for each in Contrast if value[each.value]),
+            *(value["noiseKind"], value["noiseSigma"], value["noiseSeed"]),
+            (deep, down, across) if value["hasVoxel"] else None,
+        )
 
-    def _side(self, name: str, value: int) -> WholeBox:
-        box = dressed(WholeBox(self), name, f"{name.capitalize()} in voxels", tip=name.capitalize())
-        box.setRange(8, _MOST)
-        box.setValue(value)
-        return box
-
-    def _side_in_mm(self, name: str) -> NumberBox:
-        tip = f"{name.capitalize()} of a voxel"
-        box = dressed(NumberBox(self), f"{name}InMillimetres", f"{tip} in millimetres", tip=tip)
-        box.setRange(0.1, 20)
-        box.setSingleStep(0.1)
-        box.setValue(1)
-        return box
-
-    def _check(self) -> None:
-        self._make.setEnabled(bool(self.order.contrasts))
+    def _follow(self) -> None:
+        for name in _SIDES:
+            self._form.show_row(f"{name}InMillimetres", self._form.values["hasVoxel"])
+        self._make.setEnabled(bool(self.order.contrasts) and self._form.problem is None)
 
     def _order(self) -> None:
         self.ordered.emit(self.order)
         self.accept()
-
-
-def _times(boxes: Sequence[QWidget]) -> QHBoxLayout:
-    """Return boxes in a row, with × between them."""
-    first, *others = boxes
-    return in_row((first, 1), *(part for box in others for part in (QLabel("×"), (box, 1))))
