@@ -134,7 +134,7 @@ def test_other_windows_end_with_the_main_window(
 def test_the_benchmark_opens_with_the_levels_on_kernel_time(
     qtbot: QtBot, front: MainWindow
 ) -> None:
-    qtbot.waitUntil(lambda: bool(front.companions._recorded._settings))
+    qtbot.waitUntil(lambda: bool(front.session.recorded._settings))
     front.actions_["benchmark"].trigger()
     bench = front.companions.bench
     assert bench is not None

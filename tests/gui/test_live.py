@@ -397,10 +397,10 @@ def test_a_slow_run_shows_the_time_on_a_recorded_card(
     shape = window.session.subject.source.shape[:2]
     own = {"asked": shape, "shape": shape, "device": "gpu", "level": "tuned", "seconds": (2.0,)}
     figure = RecordedTime(row(**own), "NVIDIA H100 80GB", "22 Nov 2026", picture)
-    window.live.use_recorded(Recorded([figure]))
+    window.session.set_recorded(Recorded([figure]))
     assert badge(window).endswith(f"{here}, 2.00 s on H100 (recorded 22 Nov 2026)")
     wider = row(**own | {"asked": (shape[0], 2 * shape[1]), "shape": (shape[0], 2 * shape[1])})
-    window.live.use_recorded(Recorded([replace(figure, row=wider)]))
+    window.session.set_recorded(Recorded([replace(figure, row=wider)]))
     size_ = f"{2 * shape[1]}×{shape[0]}"
     assert f"{here}, ≈ 1.00 s on H100 (recorded 22 Nov 2026, scaled from {size_})" in badge(window)
     size(window, 5)

@@ -18,6 +18,7 @@ from typing import Any
 
 from kernelscope import filters
 from kernelscope.base.errors import InvalidParameter
+from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.area import Area
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
@@ -49,8 +50,10 @@ _MOST_DIGITS = 9  # a longer number is damaged
 
 KIND, FILTER, VALUES, OPTIONS = "kind", "filter", "values", "options"
 SETTINGS, PLACES, REGION, VIEW = "settings", "places", "region", "view"
+RECORDED = "recorded"
 """Names of changes. `KIND`: another subject is in front. `VALUES` and `OPTIONS` are others
-than the widgets show, `SETTINGS` are those of the next run, `PLACES` where it can run and goes."""
+than the widgets show, `SETTINGS` are those of the next run, `PLACES` where it can run and goes.
+`RECORDED`: times of other machines were read."""
 
 OF_SETTINGS = frozenset({KIND, FILTER, VALUES, OPTIONS, SETTINGS, PLACES, REGION})
 """Those of the settings, which are remembered."""
@@ -104,6 +107,7 @@ class Session(Observed):
         self.pictures, self.volumes = PictureSubject(self), VolumeSubject(self)
         self.subjects: tuple[Subject[Any, Any], ...] = (self.pictures, self.volumes)
         self.subject: Subject[Any, Any] = self.pictures
+        self.recorded = Recorded()  # times of other machines, once they are read
         self.view = View.OUTPUT
         self.wanted_gain: int | None = None
         self.live = True
@@ -203,6 +207,10 @@ class Session(Observed):
         """Return once which steps were kept for the input that was opened."""
         notice, self._notice = self._notice, ""
         return notice
+
+    def set_recorded(self, recorded: Recorded) -> None:
+        with self.changing(RECORDED):
+            self.recorded = recorded
 
     def arrange(self, **changes: object) -> None:
         with self.changing():

@@ -15,7 +15,7 @@ from PySide6.QtGui import QCursor, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QComboBox, QMenu, QWidget
 
 from kernelscope.base.errors import AppError
-from kernelscope.bench.recorded import Recorded, RecordedTime, Wanted, with_cpu
+from kernelscope.bench.recorded import RecordedTime, Wanted, with_cpu
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.result import Result
@@ -78,7 +78,6 @@ class Companions:
         self.availability: Mapping[str, Availability] = {}
         """Whether each backend can be used, as far as that is known."""
         self._launches: dict[str, LaunchReport] = {}
-        self._recorded = Recorded()
         self.session.when(OF_SETTINGS | {INPUT, SHOWN, SEEN, SLICES}, self._follow)
         self.context_help = ContextHelp(frame)
         self.context_help.watch(frame.panel.filter_box)
@@ -237,9 +236,6 @@ class Companions:
         """Short pages on memory and speed, with live pictures of the open image."""
         self.lecture.open(self._level_in_front(), self.session.filter_id)
 
-    def use_recorded(self, recorded: Recorded) -> None:
-        self._recorded = recorded
-
     @Action("memoryLadder", "&Memory Ladder…", need=commands.SOURCE)
     def show_memory_ladder(self) -> None:
         """Counted traffic of all levels, and the least time for it on a graphics card."""
@@ -249,7 +245,7 @@ class Companions:
                 raise AppError("There is no picture to count reads of.", "Open one.")
             gpu = self.frame.backends.get(Device.GPU) if self._has_card() else None
             level = self._level_in_front()
-            self.memory_ladder.show_request(request, self._recorded, gpu, level)
+            self.memory_ladder.show_request(request, self.session.recorded, gpu, level)
         except AppError as error:
             dialogs.show_error(self.frame, error)
             return
@@ -297,7 +293,7 @@ class Companions:
             request = self.runner.create()
         if request is None:
             return filter_id, None, level
-        figures = self._recorded.nearest(Wanted.by(request))
+        figures = self.session.recorded.nearest(Wanted.by(request))
         return filter_id, next(iter(figures.values()), None), level
 
     @Action("batch", "&Batch…", "Ctrl+Shift+B", help="window#batches")

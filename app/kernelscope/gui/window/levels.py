@@ -70,8 +70,6 @@ class Race:
 
 class LevelRunner(QObject):
     why_wanted = Signal(object)  # `KnownRung`: the user asks about a level
-    recorded_read = Signal(object)
-    """`Recorded`: Figures of other machines, read because a level cannot run here."""
 
     def __init__(
         self, ladder: Ladder, session: Session, runner: Runner, background: Background
@@ -81,7 +79,7 @@ class LevelRunner(QObject):
         self.ladder = ladder
         self.limit = LIMIT
         self._state = LadderModel(session.gallery)
-        self._recorded: Recorded | None = None
+        self._is_read = False  # whether the recorded figures have been read
         self._waiting: list[Callable[[], None]] = []  # to be called once the figures have been read
         self._read_soon = QTimer(self, singleShot=True, interval=_SOON_MS)
         self._read_soon.timeout.connect(lambda: self._with_recorded(lambda: None))
@@ -165,8 +163,8 @@ class LevelRunner(QObject):
         if request is None:
             return with_neighbours([KnownRung(rung) for rung in self._session.rungs])
         figures, wanted = {}, Wanted.by(request)
-        if self._recorded is not None and any(map(_is_missing, self._session.rungs)):
-            figures = self._recorded.nearest(wanted)
+        if any(map(_is_missing, self._session.rungs)):
+            figures = self._session.recorded.nearest(wanted)
         remarks = self._remarks if self._remarks_of == self._key(request) else {}
         found = []
         for rung in self._session.rungs:
@@ -188,9 +186,9 @@ class LevelRunner(QObject):
 
     def _best(self, rung: Rung) -> BestShown | None:
         """Return where a level can be seen that has no meaning for this filter."""
-        if not rung.gap or self._recorded is None or rung.level is None:
+        if not rung.gap or rung.level is None:
             return None
-        return self._recorded.best_shown(rung.level.id)
+        return self._session.recorded.best_shown(rung.level.id)
 
     def _follow(self) -> None:
         """Follow a change of the settings or the picture; a race for others ends at once."""
@@ -211,7 +209,7 @@ class LevelRunner(QObject):
                 self._runner.cancel()
         if self.race is None and self._remarks_of != key:
             self._note = ""
-        if self._recorded is None and any(rung.obstacle for rung in self._session.rungs):
+        if not self._is_read and any(rung.obstacle for rung in self._session.rungs):
             self._read()
         entries = self.entries()
         chosen = marked(self._session.place, self._session.rungs)
@@ -227,7 +225,7 @@ class LevelRunner(QObject):
 
     def _with_recorded(self, then: Callable[[], None]) -> None:
         """Call `then` once the recorded figures have been read."""
-        if self._recorded is not None:
+        if self._is_read:
             then()
             return
         self._waiting.append(then)
@@ -235,8 +233,8 @@ class LevelRunner(QObject):
             return  # they are being read
 
         def keep(recorded: Recorded) -> None:
-            self._recorded = recorded
-            self.recorded_read.emit(recorded)
+            self._is_read = True
+            self._session.set_recorded(recorded)
             self.refresh()
             waiting, self._waiting = self._waiting, []
             for each in waiting:
@@ -311,7 +309,7 @@ class LevelRunner(QObject):
             return
         race_.request = race_.request or request
         known = self._known(request)
-        expected = expected_times(request, self._session.rungs, known, self._recorded or Recorded())
+        expected = expected_times(request, self._session.rungs, known, self._session.recorded)
         order, slow = race(self._session.rungs, expected)
         left = [rung for rung in order if rung.place not in known and rung.place not in race_.done]
         if not left:

@@ -23,7 +23,6 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from kernelscope.base.durations import about, duration
 from kernelscope.base.errors import AppError
-from kernelscope.bench.recorded import Recorded
 from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings, alike
@@ -40,7 +39,7 @@ from kernelscope.gui.model.freshness import (
     run_to_measure,
 )
 from kernelscope.gui.session.canvas_view import SEEN, SLICES
-from kernelscope.gui.session.session import KIND, PLACES, SETTINGS, Session
+from kernelscope.gui.session.session import KIND, PLACES, RECORDED, SETTINGS, Session
 from kernelscope.gui.session.subject import INPUT, MOMENT, PART, RESULT, REVERTED, SHOWN, Fields
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.widgets.settings import Settings
@@ -129,7 +128,6 @@ class Live(QObject):
 
     - `rest`: ends a gesture: it starts again with each change, and runs out when the user pauses.
     - `last`: the last live result, of the whole or of a part.
-    - `recorded`: of other machines, for the cost of slow runs; empty until read.
     """
 
     refreshed = Signal()
@@ -157,7 +155,6 @@ class Live(QObject):
         self._same_step = False  # whether the gesture that goes on has made a step for Undo already
         self._estimates = Estimates(session, background)
         self.last: Result | None = None  # the last live result, of the whole or of a part
-        self.recorded = Recorded()
         self._failed: tuple[Request, str] | None = None
         """The last settings that could not be computed, and why."""
         self._refreshed = Later(self.refreshed.emit, self)
@@ -202,7 +199,7 @@ class Live(QObject):
             self._uncover()
         if fields & {SETTINGS, PLACES, INPUT, SLICES, KIND}:
             self.touch()
-        elif fields & {MOMENT, RESULT, REVERTED, SHOWN, SEEN}:
+        elif fields & {MOMENT, RESULT, REVERTED, SHOWN, SEEN, RECORDED}:
             self._follow()
         if fields & {SHOWN, PART}:
             self._refreshed.after_paint()
@@ -440,11 +437,6 @@ class Live(QObject):
 
     # --- the badge ---
 
-    def use_recorded(self, recorded: Recorded) -> None:
-        """Show the figures of other machines beside the cost of slow runs from now on."""
-        self.recorded = recorded
-        self.refresh(self.session.subject.wanted())
-
     def refresh(self, wanted: Request | None) -> None:
         subject = self.session.subject
         shown = subject.shown
@@ -493,7 +485,7 @@ class Live(QObject):
 
     def _elsewhere(self, wanted: Request, seconds: float) -> str:
         """Return the time on a recorded machine, if it is known and much shorter."""
-        found = self.recorded.elsewhere(wanted)
+        found = self.session.recorded.elsewhere(wanted)
         if found is None or found.seconds > seconds / 2:
             return ""
         scaled = f", scaled from {found.figure.row.size}" if found.scaled else ""

@@ -116,8 +116,6 @@ class MainWindow(Frame):
         self.runner.finished.connect(self.run_shelf.add)  # first: the ladder reads the list of runs
         self.levels = LevelRunner(self.ladder, self.session, self.runner, self.background)
         self.ladder.add_action(self.actions_["runLevels"])
-        self.levels.recorded_read.connect(self.live.use_recorded)
-        self.levels.recorded_read.connect(self.companions.use_recorded)
         self.filter_shelf = FilterShelf(self, self.live)
         self._code_ready = Relay(self._on_code_ready)
         for backend in backends.values():
