@@ -30,6 +30,7 @@ from kernelscope.engine.context import RunContext
 from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.ladder import RungPlace
+from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
@@ -244,6 +245,11 @@ def dialog(qtbot: QtBot, window: QWidget, kind: type):
 def answer(qtbot: QtBot, box: QMessageBox, text: str) -> None:
     button = next(each for each in box.buttons() if each.text().replace("&", "") == text)
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+def hover(canvas: PlaneCanvas, point: QPointF | None) -> None:
+    """Let the pointer be over a point of a plane; None: it leaves."""
+    canvas.pair.hover(canvas.number, point)
 
 
 def choose_place(window: MainWindow, device: str, level: str | None = None) -> None:

@@ -33,7 +33,7 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Box
-from tests.gui.helpers import FakeCpu, Opener, child, choose_place, press
+from tests.gui.helpers import FakeCpu, Opener, child, choose_place, hover, press
 from tests.gui.test_live import badge, settled
 from tests.gui.test_volume_page import SHAPE, add, open_scan, voxels, write
 
@@ -180,7 +180,7 @@ def test_a_single_plane_and_a_plane_that_was_clicked_come_first(
     assert cpu.requests[-1].region == Box.slice_of(SHAPE, 2, 1)
     scanned.volumes.canvas.choose_plane(None)
     previewed(qtbot, scanned)
-    scanned.volumes.canvas.output.views[1].pressed.emit()
+    scanned.volumes.canvas.output.views[1].pair.activate(scanned.volumes.canvas.output.views[1])
     before = len(cpu.requests)
     scanned.volumes.canvas.go_to((4, 5, 6))
     previewed(qtbot, scanned)
@@ -322,7 +322,7 @@ def test_slow_slices_are_shown_in_part(
     said: list[str] = []
     viewer.described.connect(said.append)
     for place, there in (((300, 200), True), ((10, 10), False)):
-        view.hovered.emit(QPointF(*place))
+        hover(view, QPointF(*place))
         assert ("output" in said[-1]) is there, said[-1]
     before = len(cpu.requests)
     window.live.touch()

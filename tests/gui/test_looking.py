@@ -33,7 +33,17 @@ from kernelscope.gui.widgets.controls import NumberBox
 from kernelscope.gui.widgets.parts import SnugLabel
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.schema.samples import Kind
-from tests.gui.helpers import HEIGHT, WIDTH, child, load, press, run, wait_until, write_picture
+from tests.gui.helpers import (
+    HEIGHT,
+    WIDTH,
+    child,
+    hover,
+    load,
+    press,
+    run,
+    wait_until,
+    write_picture,
+)
 from tests.gui.test_volume_page import open_scan, write
 from tests.gui.test_volume_page import run as run_volume
 
@@ -269,7 +279,7 @@ def wheel_keys_and_the_middle_button_move_the_camera(qtbot: QtBot, looked: Looke
     assert top < 15 < bottom
     assert right - left == pytest.approx(looked.output.width() / 40, abs=1 / 40)
     with qtbot.waitSignal(viewer.zoomed):
-        looked.output.panned.emit(QPointF(2, 0))
+        looked.output.pair.pan(0, QPointF(2, 0))
     assert looked.view.seen[0] == pytest.approx(left + 2)
     viewer.fit()
 
@@ -286,11 +296,11 @@ def the_probe_moves_by_keys_and_names_the_values_of_all(qtbot: QtBot, looked: Lo
     for _ in range(5):
         qtbot.keyClick(canvas, Qt.Key.Key_Left, SHIFT | CTRL)
     assert canvas.probe.x == 0
-    looked.input.hovered.emit(QPointF(WIDTH + 0.5, 3))
+    hover(looked.input, QPointF(WIDTH + 0.5, 3))
     assert canvas.probe is None, "there is no pixel beside the input"
 
     looked.window.use_input_as_reference()
-    looked.input.hovered.emit(QPointF(20.5, 10.5))
+    hover(looked.input, QPointF(20.5, 10.5))
     before, after = looked.before[10, 20], looked.after[10, 20]
     expected = [("input", f"{before}"), ("output", f"{after}"), ("reference", f"{before}")]
     for canvas in (looked.input, looked.output):
@@ -303,7 +313,7 @@ def the_probe_moves_by_keys_and_names_the_values_of_all(qtbot: QtBot, looked: Lo
     press(qtbot, looked.window, "Ctrl+Shift+I")
     assert looked.output.probe is not None
     assert looked.output.probe.lines == ()
-    looked.input.hovered.emit(None)
+    hover(looked.input, None)
     assert looked.output.probe is None
     press(qtbot, looked.window, "Ctrl+Shift+I")
 
@@ -311,20 +321,20 @@ def the_probe_moves_by_keys_and_names_the_values_of_all(qtbot: QtBot, looked: Lo
 def the_magnifier_enlarges_in_both(qtbot: QtBot, looked: Looked) -> None:
     looked.viewer.look_at(QPointF(20, 15), 4)
     press(qtbot, looked.window, "Ctrl+M")
-    looked.input.hovered.emit(QPointF(20.5, 15.5))
+    hover(looked.input, QPointF(20.5, 15.5))
     for canvas, samples in ((looked.input, looked.before), (looked.output, looked.after)):
         drawn, middle = canvas.grab().toImage(), canvas.point_of(20, 15)
         for step in (-1, 0, 1):  # each is four times as large as around the magnifier
             place = middle + QPointF(4 * canvas.cell.width() * step, 3)
             seen = drawn.pixelColor(place.toPoint()).red()
             assert seen == looked.step(samples, 20 + step, 15)
-    looked.input.hovered.emit(None)
+    hover(looked.input, None)
     press(qtbot, looked.window, "Ctrl+M")
     looked.viewer.fit()
 
 
 def values_stand_in_the_pixels_from_2000_percent(_: QtBot, looked: Looked) -> None:
-    cells: Callable[..., list[str]] = looked.output.values
+    cells: Callable[..., list[str]] = looked.output.pair.cell
     assert cells(looked.input.front, 20, 10) == [f"{looked.before[10, 20]}"]
     assert cells(looked.output.front, 20, 10) == [f"{looked.after[10, 20]}"]
     for scale, written in ((16, False), (40, True)):
@@ -395,17 +405,17 @@ def residuals_are_read_off_laid_over_the_input_and_have_diverging_colours(
 ) -> None:
     show_residual(qtbot, looked)
     change = float(looked.after[10, 20]) - float(looked.before[10, 20])
-    looked.output.hovered.emit(QPointF(20.5, 10.5))
+    hover(looked.output, QPointF(20.5, 10.5))
     assert f"   residual {change:.4g}" in looked.pixel
     probe = looked.output.probe
     assert probe is not None
     assert [line.name for line in probe.lines if line.bold] == ["residual"]
-    cells: Callable[..., list[str]] = looked.output.values
+    cells: Callable[..., list[str]] = looked.output.pair.cell
     assert cells(looked.output.front, 20, 10) == [f"{change:+.4g}"]
     assert cells(looked.viewer.input.views[0].front, 20, 10) == [f"{looked.before[10, 20]}"]
 
     window, canvas = looked.window, looked.output
-    looked.output.hovered.emit(None)
+    hover(looked.output, None)
     x, y = 20, 20
     alone = colour(canvas, x, y)
     opacity = child(window, QSlider, "overlayOpacity")
@@ -559,7 +569,7 @@ def figures_have_all_or_the_part_in_view(qtbot: QtBot, looked: Looked) -> None:
 
 
 def the_output_is_copied(qtbot: QtBot, looked: Looked) -> None:
-    looked.viewer.output.views[0].pressed.emit()
+    looked.viewer.output.views[0].pair.activate(looked.viewer.output.views[0])
     press(qtbot, looked.window, "Ctrl+C")
     copied = QApplication.clipboard().image()
     assert (copied.width(), copied.height()) == (WIDTH, HEIGHT)
@@ -574,7 +584,7 @@ def the_output_is_copied(qtbot: QtBot, looked: Looked) -> None:
 def the_pixel_under_the_pointer_is_that_of_the_slice(_: QtBot, looked: Looked) -> None:
     """An X-ray of a slice took the pixel that was pointed at in the picture."""
     looked.window.session.set_filter("mean")
-    looked.input.hovered.emit(QPointF(7.5, 4.5))
+    hover(looked.input, QPointF(7.5, 4.5))
     subject = looked.window.session.subject
     pixel = subject.probed()
     assert pixel is not None

@@ -31,7 +31,7 @@ from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.parts import SnugLabel
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
-from tests.gui.helpers import Opener, child, load, press, run
+from tests.gui.helpers import Opener, child, hover, load, press, run
 
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
 
@@ -213,7 +213,7 @@ def test_scientific_pictures_are_seen_when_they_are_opened(
     assert 120 < shown[1] < 140
     assert shown[2] == 255
     np.testing.assert_array_equal(view.shown.pixels, pixels)
-    view.views[0].hovered.emit(QPointF(20.5, 15.5))
+    hover(view.views[0], QPointF(20.5, 15.5))
     display = Display.automatic(pixels[:, :, None])
     text = child(window, SnugLabel, "pixel").full_text
     assert text == f"x 20, y 15   input {pixels[15, 20]}   {display.describe()}"
@@ -231,7 +231,7 @@ def test_output_is_drawn_as_the_input_unless_it_is_unlinked(qtbot: QtBot, scan: 
     assert pair.view.displays.of(PaneSide.INPUT) == Display(0, 100)
     shown = pair.output.shown.pixels[9:10, 9:10]
     assert grey(pair.output.views[0], 9, 9) == Display(150, 300, 0.5).steps(shown)
-    pair.output.views[0].hovered.emit(QPointF(9.5, 9.5))
+    hover(pair.output.views[0], QPointF(9.5, 9.5))
     text = child(scan, SnugLabel, "pixel").full_text
     assert text.endswith("input: display 0..100, output: display 150..300, gamma 0.5")
 
@@ -261,7 +261,7 @@ def test_units_of_values(ran: MainWindow) -> None:
         ("unitsShare", "0.2353", "0.7647"),
     ):
         ran.actions_[action].trigger()
-        ran.pictures.canvas.input.views[0].hovered.emit(QPointF(20.5, 10.5))
+        hover(ran.pictures.canvas.input.views[0], QPointF(20.5, 10.5))
         assert (
             child(ran, SnugLabel, "pixel").full_text
             == f"x 20, y 10   input {before}   output {after}"

@@ -643,7 +643,7 @@ def test_a_slice_goes_to_the_filters_of_pictures_as_it_is_shown(
     qtbot: QtBot, scanned: MainWindow
 ) -> None:
     viewer = scanned.volumes.canvas
-    viewer.input.views[1].pressed.emit()
+    viewer.input.views[1].pair.activate(viewer.input.views[1])
     viewer.go_to((2, 3, 4))
     plane, shades = viewer.view.planes[1], viewer.view.display
     scanned.findChild(QAction, "openSlice").trigger()

@@ -30,6 +30,7 @@ from kernelscope.gui.viewer import layer
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.images.volume import Volume
+from tests.gui.helpers import hover
 
 SHAPE = (20, 30, 40)
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
@@ -200,7 +201,7 @@ def test_values_and_position_are_told(qtbot: QtBot, viewer: PairView) -> None:
     qtbot.mouseMove(view, over)
     assert reported[-1].startswith("x 30, y 20, z 4 ")
     assert viewer.view.position == (4, 5, 6)
-    view.hovered.emit(None)
+    hover(view, None)
     assert reported[-1].startswith("x 6, y 5, z 4 ")
 
 
@@ -353,7 +354,7 @@ def test_a_maximum_of_a_slab_is_drawn_and_named(qtbot: QtBot, shown: PairView) -
     texts: list[str] = []
     shown.described.connect(texts.append)
     column, row = shown.view.planes[0].place((10, 3, 4), SHAPE)
-    view.hovered.emit(QPointF(column, row))
+    hover(view, QPointF(column, row))
     assert f"(maximum {source.voxels[9:13, 3, 4].max()})" in texts[-1]
 
 

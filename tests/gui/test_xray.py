@@ -37,7 +37,7 @@ from kernelscope.schema.levels import Level
 from kernelscope.traffic.trace import OUTPUT, Event, MemorySpace
 from tests.backends.emulated import needs_compiler
 from tests.backends.quick_compiler import QuickCompiler
-from tests.gui.helpers import Opener, child, load, press
+from tests.gui.helpers import Opener, child, hover, load, press
 from tests.patience import PATIENCE
 
 pytestmark = [needs_compiler, pytest.mark.slow]
@@ -245,7 +245,7 @@ def test_the_key_traces_the_pixel_under_the_pointer_and_the_menu_another(
     write_image(Image.from_array(PIXELS), tmp_path / "noise.png")
     load(qtbot, whole, tmp_path / "noise.png")
     whole.session.set_filter("mean")
-    whole.pictures.canvas.input.views[0].hovered.emit(QPointF(17.5, 9.2))
+    hover(whole.pictures.canvas.input.views[0], QPointF(17.5, 9.2))
     QTest.keyClick(whole, Qt.Key.Key_X)
     assert whole.findChild(XrayWindow) is None, "it may be a letter of a path"
     press(qtbot, whole, "Ctrl+Shift+X")
@@ -253,7 +253,7 @@ def test_the_key_traces_the_pixel_under_the_pointer_and_the_menu_another(
     place = [opened.findChild(QSpinBox, name).value() for name in ("xrayColumn", "xrayRow")]
     assert place == [17, 9]
     opened.close()
-    whole.pictures.canvas.input.views[0].hovered.emit(None)
+    hover(whole.pictures.canvas.input.views[0], None)
     whole.findChild(QAction, "xray").trigger()
     place = [opened.findChild(QSpinBox, name).value() for name in ("xrayColumn", "xrayRow")]
     assert place != [17, 9]

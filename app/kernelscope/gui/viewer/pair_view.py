@@ -101,8 +101,8 @@ class PairView(QWidget):
         self._ordered: set[tuple[Pyramid, int]] = set()
         thing = "picture" if count == 1 else "volume"
         drop = " or drop one here" if count == 1 else ""
-        self.input = Pane(PaneSide.INPUT, f"Open a {thing} (Ctrl+O){drop}", count)
-        self.output = Pane(PaneSide.OUTPUT, "Press Run (F5)", count)
+        self.input = Pane(self, PaneSide.INPUT, f"Open a {thing} (Ctrl+O){drop}")
+        self.output = Pane(self, PaneSide.OUTPUT, "Press Run (F5)")
         self._panes = self.input, self.output
         self._lay_out()
         self._connect()
@@ -128,22 +128,6 @@ class PairView(QWidget):
             layout.addLayout(in_row(*((each, 1) for each in self._sliders), margins=0, spacing=4))
 
     def _connect(self) -> None:
-        for place, canvas in enumerate(self.canvases()):
-            number = canvas.plane or 0
-            canvas.values = self._cell
-            canvas.panned.connect(partial(self._pan, number))
-            canvas.zoomed.connect(partial(self._zoom, number))
-            canvas.levelled.connect(partial(self.view.drag, canvas.side))
-            canvas.divided.connect(self.view.set_divide)
-            canvas.hovered.connect(partial(self._hover, number))
-            canvas.probed.connect(partial(self.move_probe, number))
-            canvas.held.connect(self.view.hold_input)
-            canvas.wanted.connect(self._order)
-            canvas.resized.connect(self.apply_camera)
-            canvas.pressed.connect(partial(self._activate, place))
-            canvas.pointed.connect(partial(self._point, number))
-            canvas.stepped.connect(partial(self._step, number))
-            canvas.chosen.connect(partial(self._alternate, number))
         for number, slider in enumerate(self._sliders):
             slider.chosen.connect(partial(self._slide, number))
         self._switches.chosen.connect(self._choose)
@@ -326,7 +310,7 @@ class PairView(QWidget):
             self.view.enlarge(self.view.active_plane if choice == LARGE else None)
         self.choose_plane(None if choice in (ALL, LARGE) else choice)
 
-    def _alternate(self, number: int) -> None:
+    def alternate(self, number: int) -> None:
         if self.view.count == 1 or self.view.flat is not None:
             self.fit()
         elif self.view.large not in (None, number):
@@ -334,17 +318,18 @@ class PairView(QWidget):
         else:
             self.choose_plane(number if self.view.plane_number is None else None)
 
-    def _activate(self, number: int) -> None:
+    def activate(self, canvas: PlaneCanvas) -> None:
+        number = list(self.canvases()).index(canvas)
         if number != self.view.clicked:
             self.view.clicked = number
             self.apply_camera()  # what is in view of that plane
 
-    def _point(self, number: int, column: int, row: int) -> None:
+    def point(self, number: int, column: int, row: int) -> None:
         if self.volume is not None:
             plane = self.view.planes[number]
             self.go_to(plane.moved(self.view.position, column, row, self.volume.voxels.shape))
 
-    def _step(self, number: int, steps: int) -> None:
+    def step(self, number: int, steps: int) -> None:
         if self.view.planes:
             self._slide(number, self.view.position[self.view.planes[number].axis] + steps)
 
@@ -390,7 +375,7 @@ class PairView(QWidget):
         if self.output.lends_room:
             self._compose()
 
-    def _order(self, pyramid: Pyramid, level: int) -> None:
+    def order(self, pyramid: Pyramid, level: int) -> None:
         """Pass on that a level is wanted, once."""
         if (pyramid, level) not in self._ordered:
             self._ordered = {(pyramid, level)}
@@ -580,11 +565,11 @@ class PairView(QWidget):
         self.view.camera.look_at({number: (centre.x(), centre.y())}, scale)
         self.apply_camera()
 
-    def _zoom(self, number: int, notches: float, fixed: QPointF) -> None:
+    def zoom_about(self, number: int, notches: float, fixed: QPointF) -> None:
         self.view.camera.zoom_about(notches, number, (fixed.x(), fixed.y()))
         self.apply_camera()
 
-    def _pan(self, number: int, offset: QPointF) -> None:
+    def pan(self, number: int, offset: QPointF) -> None:
         if not self.input.is_empty:
             self.view.camera.pan(number, (offset.x(), offset.y()))
             self.apply_camera()
@@ -592,7 +577,7 @@ class PairView(QWidget):
     def lay_out_camera(self) -> bool:
         """Give the camera the sizes of the views; return False while there is no room."""
         rooms = [
-            Room(canvas.plane or 0, canvas.width(), canvas.height())
+            Room(canvas.number, canvas.width(), canvas.height())
             for pane in self._panes
             for canvas in pane.views
             if not canvas.isHidden() and not pane.isHidden()
@@ -610,7 +595,7 @@ class PairView(QWidget):
         for pane in self._panes:
             pane.place_hint()
         for canvas in self.canvases():
-            number = canvas.plane or 0
+            number = canvas.number
             canvas.set_camera(QPointF(*camera.centre(number)), camera.scale_of(number))
         with self.view.changing(SEEN):
             seen = self.in_view()[0]
@@ -649,7 +634,7 @@ class PairView(QWidget):
         x, y = self.view.camera.centre()
         return math.floor(x), math.floor(y)
 
-    def _hover(self, number: int, point: QPointF | None) -> None:
+    def hover(self, number: int, point: QPointF | None) -> None:
         self.view.probe = None
         if point is not None:
             columns, rows = self._size(number)
@@ -676,7 +661,7 @@ class PairView(QWidget):
         self.described.emit(reading.text if reading is not None else "")
         for pane in self._panes:
             for canvas in pane.views:
-                if reading is None or (canvas.plane or 0) != number:
+                if reading is None or (canvas.number) != number:
                     canvas.set_probe(None)
                     continue
                 lines = reading.lines(canvas.side, canvas.height(), divided=canvas.is_divided)
@@ -767,7 +752,7 @@ class PairView(QWidget):
             return ", ".join(f"{name}: {text or 'display 1:1'}" for name, text in named)
         return texts[0] if texts else ""
 
-    def _cell(self, layer: Layer, x: int, y: int) -> list[str]:
+    def cell(self, layer: Layer, x: int, y: int) -> list[str]:
         """Return the values to write into a pixel."""
         samples = layer.samples_at(x, y)
         if samples is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QPalette, QResizeEvent
@@ -23,6 +24,9 @@ RUNNING = "Running…"
 COMPILING = "Compiling for these settings. Done once; later runs start at once."
 """The hint in place of an output while it is computed."""
 
+if TYPE_CHECKING:
+    from kernelscope.gui.viewer.pair_view import PairView
+
 NOTHING = DrawnView()
 
 _BELOW, _BESIDE = 6, 8
@@ -32,8 +36,9 @@ _BELOW, _BESIDE = 6, 8
 class Pane(QWidget):
     """A picture or the planes of a volume under a caption, or `hint` while there is nothing."""
 
-    def __init__(self, side: PaneSide, hint: str, count: int) -> None:
+    def __init__(self, pair: PairView, side: PaneSide, hint: str) -> None:
         super().__init__()
+        count = pair.view.count
         self.heading, self._first_hint, self._work = side.value.capitalize(), hint, ""
         name = side.value if count == 1 else f"volume{self.heading}"
         self.setObjectName(name)
@@ -50,7 +55,7 @@ class Pane(QWidget):
         canvas = f"{name}Canvas" if count == 1 else f"{name}Plane{{}}"
         self.views = tuple(
             dressed(
-                PlaneCanvas(side, self, number if count > 1 else None),
+                PlaneCanvas(pair, side, number if count > 1 else None),
                 canvas.format(number),
                 self.heading,
             )

@@ -1,6 +1,6 @@
 """The drawing area of one plane, that of a picture or a slice of a volume.
 
-Paints the visible part, and emits requests of mouse and keys. Input and output may share the
+Paints the visible part, and takes mouse and keys to the pair. Input and output may share the
 canvas, divided by a line::
 
     points of the widget --to_scene--> pixels of the plane, where regions are drawn
@@ -10,10 +10,10 @@ canvas, divided by a line::
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSizeF, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSizeF, Qt
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
@@ -36,6 +36,9 @@ from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.viewer.region_tool import RegionTool, Touch
 from kernelscope.gui.widgets import theme
+
+if TYPE_CHECKING:
+    from kernelscope.gui.viewer.pair_view import PairView
 
 _NOTCH = 120  # angle that Qt reports for one notch of a mouse wheel, in eighths of a degree
 
@@ -82,31 +85,14 @@ class Probe:
 class PlaneCanvas(QWidget):
     """Draws one plane, or two divided by a line, with all that lies over them.
 
-    Leaves acting on the requests of mouse and keys to others. `side`: the picture or volume that
+    Leaves acting on mouse and keys to the `pair`. `side`: the picture or volume that
     this canvas is for. `plane`: its number in a volume, through whose slices wheel and keys go;
     None for a picture, which they move and magnify.
     """
 
-    pressed = Signal()  # a button of the mouse went down
-    pointed = Signal(int, int)  # a column and a row of a slice were clicked or dragged to
-    stepped = Signal(int)  # by a number of slices
-    panned = Signal(QPointF)  # by an offset in units
-    zoomed = Signal(float, QPointF)  # by notches, about a point in units
-    wanted = Signal(object, int)  # `Pyramid, int`: A level is to be made on another thread
-    levelled = Signal(float, float)  # the right button was dragged: pixels to the right and upwards
-    divided = Signal(float)  # the line is wanted elsewhere: a share of the width or height
-    hovered = Signal(object)
-    """`QPointF or None`: The point of the plane under the cursor; None when the cursor left."""
-    probed = Signal(int, int)  # the keyboard moves the probe by that many pixels
-    held = Signal(bool)  # the key for the input in place of the output goes down or up
-    chosen = Signal()  # double-clicked
-    resized = Signal()
-
-    def __init__(
-        self, side: PaneSide, parent: QWidget | None = None, plane: int | None = None
-    ) -> None:
-        super().__init__(parent)
-        self.side, self.plane = side, plane
+    def __init__(self, pair: PairView, side: PaneSide, plane: int | None = None) -> None:
+        super().__init__()
+        self.pair, self.side, self.plane, self.number = pair, side, plane, plane or 0
         self.is_deep = plane is not None  # whether wheel, keys and clicks lead to other slices
         self.front: Layer | None = None
         self.behind: Layer | None = None
@@ -118,8 +104,6 @@ class PlaneCanvas(QWidget):
         self.note = ""  # written into the lower left corner
         self.cross: tuple[int, int] | None = None  # column and row of the crosshair
         self.letters = ""  # of the directions, as in `Plane`
-        self.values: Callable[[Layer, int, int], list[str]] = lambda layer, x, y: []
-        """The text in a pixel's cell at high magnification, by layer, x and y."""
         self.probe: Probe | None = None
         self.magnified = False  # whether a magnifier is drawn at the probe
         self.regions: RegionTool | None = None  # draws over the picture
@@ -295,7 +279,7 @@ class PlaneCanvas(QWidget):
             origin = self._origin()
             origin += QPointF(device.x() / cell.width(), device.y() / cell.height())
             painter.setClipRect(device)
-            layer.paint(painter, origin, cell, device, self.wanted.emit)
+            layer.paint(painter, origin, cell, device, self.pair.order)
             if min(cell.width(), cell.height()) >= marks.GRID_FROM:
                 self._draw_values(painter, layer, origin, cell, device)
         painter.end()
@@ -322,7 +306,7 @@ class PlaneCanvas(QWidget):
         marks.draw_grid(painter, seen, place)
         columns = range(math.floor(seen.left()), math.ceil(seen.right()))
         rows = range(math.floor(seen.top()), math.ceil(seen.bottom()))
-        texts = {(x, y): self.values(layer, x, y) for y in rows for x in columns}
+        texts = {(x, y): self.pair.cell(layer, x, y) for y in rows for x in columns}
         most = max(map(len, texts.values()))
         words = [word for text in texts.values() for word in text]
         font = marks.value_font(self.font(), words, most, cell) if most else None
@@ -440,7 +424,7 @@ class PlaneCanvas(QWidget):
             )
             for layer, room in self._rooms():
                 if room.contains(middle):
-                    layer.paint(inner, centre - half / 2, cell, room_in_lens, self.wanted.emit)
+                    layer.paint(inner, centre - half / 2, cell, room_in_lens, self.pair.order)
 
         ground = theme.canvas_ground(self.palette())
         marks.draw_lens(painter, middle, ground, cell, draw)
@@ -457,7 +441,7 @@ class PlaneCanvas(QWidget):
         return Touch(point, cell.width(), self.plane, aspect)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        self.pressed.emit()
+        self.pair.activate(self)
         self._from, tool = event.position(), self.tool
         left = event.button() == Qt.MouseButton.LeftButton
         if left and self._is_at_line(event.position()):
@@ -477,18 +461,18 @@ class PlaneCanvas(QWidget):
         match self._taken:
             case "divide":
                 size = self.width() if self.is_upright else self.height()
-                self.divided.emit(self._along(point) / max(size, 1))
+                self.pair.view.set_divide(self._along(point) / max(size, 1))
             case "tool" if tool is not None:
                 tool.drag(self._touch(event))
             case "left" | "middle":
                 self._drag(self._taken, point, way)
             case "right":
-                self.levelled.emit(way.x(), -way.y())
+                self.pair.view.drag(self.side, way.x(), -way.y())
             case "":
                 self._choose_cursor(point)
                 if tool is not None:
                     tool.hover(self._touch(event))
-        self.hovered.emit(self.to_scene(point) if self.has_picture else None)
+        self.pair.hover(self.number, self.to_scene(point) if self.has_picture else None)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         tool = self.tool
@@ -500,10 +484,10 @@ class PlaneCanvas(QWidget):
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         left = event.button() == Qt.MouseButton.LeftButton
         if left and self.tool is None and not self._is_at_line(event.position()):
-            self.chosen.emit()
+            self.pair.alternate(self.number)
 
     def leaveEvent(self, event: QEvent) -> None:
-        self.hovered.emit(None)
+        self.pair.hover(self.number, None)
 
     def _choose_cursor(self, point: QPointF) -> None:
         cursor = self.tool.cursor if self.tool is not None else Qt.CursorShape.CrossCursor
@@ -517,23 +501,23 @@ class PlaneCanvas(QWidget):
         if button == "left" and self.is_deep:
             if self.has_picture:
                 place = self.to_scene(point)
-                self.pointed.emit(math.floor(place.x()), math.floor(place.y()))
+                self.pair.point(self.number, math.floor(place.x()), math.floor(place.y()))
         elif way.isNull():
             self.setCursor(Qt.CursorShape.ClosedHandCursor)
         else:
-            self.panned.emit(-way / self._scale)
+            self.pair.pan(self.number, -way / self._scale)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom in a picture, or with Ctrl; go through slices: fine wheels add up to whole ones."""
         angle = event.angleDelta().y()
         if not self.is_deep or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
-            self.zoomed.emit(angle / _NOTCH, self.to_units(event.position()))
+            self.pair.zoom_about(self.number, angle / _NOTCH, self.to_units(event.position()))
         else:
             self._wheel += angle
             notches = int(self._wheel / _NOTCH)
             self._wheel -= notches * _NOTCH
             if notches:
-                self.stepped.emit(notches)
+                self.pair.step(self.number, notches)
         event.accept()
 
     # --- keys, size ---
@@ -546,17 +530,17 @@ class PlaneCanvas(QWidget):
         ctrl = Qt.KeyboardModifier.ControlModifier
         if event.key() == Qt.Key.Key_Space:
             if not event.isAutoRepeat():
-                self.held.emit(True)
+                self.pair.view.hold_input(True)
         elif event.key() in _DIVIDES and self.is_divided:
-            self.divided.emit(self.divide + _DIVIDES[event.key()])
+            self.pair.view.set_divide(self.divide + _DIVIDES[event.key()])
         elif arrow is not None and modifiers & Qt.KeyboardModifier.ShiftModifier:
             far = 10 if modifiers & ctrl else 1
-            self.probed.emit(far * arrow[0], far * arrow[1])
+            self.pair.move_probe(self.number, far * arrow[0], far * arrow[1])
         elif self.is_deep and event.key() in _STEPS and not modifiers & ctrl:
-            self.stepped.emit(_STEPS[event.key()])
+            self.pair.step(self.number, _STEPS[event.key()])
         elif arrow is not None:  # a tenth of the view
             across, down = arrow[0] * self.width(), arrow[1] * self.height()
-            self.panned.emit(QPointF(across, down) / (10 * self._scale))
+            self.pair.pan(self.number, QPointF(across, down) / (10 * self._scale))
         else:
             super().keyPressEvent(event)
 
@@ -564,11 +548,11 @@ class PlaneCanvas(QWidget):
         if event.key() != Qt.Key.Key_Space:
             super().keyReleaseEvent(event)
         elif not event.isAutoRepeat():
-            self.held.emit(False)
+            self.pair.view.hold_input(False)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        self.held.emit(False)  # the release of the key goes elsewhere
+        self.pair.view.hold_input(False)  # the release of the key goes elsewhere
         super().focusOutEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        self.resized.emit()
+        self.pair.apply_camera()
