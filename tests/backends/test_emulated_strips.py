@@ -42,7 +42,7 @@ def test_strips_have_the_rows_of_the_whole(
     wanted = apply(spec, pixels, parameters, border)
     radius = spec.radius(spec.validate(parameters))
     for level in levels:
-        for rows in ((0, 11), (11, 12), (12, len(wanted)), (0, len(wanted))):
+        for rows in ((0, 11), (11, 12), (12, len(wanted))):
             part = strip(len(pixels), rows, radius, border)
             found = emulated.run(filter_id, pixels, parameters, level, border, part=part)
             np.testing.assert_array_equal(found, wanted[slice(*rows)], f"{level} {rows}")

@@ -181,13 +181,19 @@ def test_every_picture_is_right(
 ) -> None:
     """67 columns: no whole words of four; strips that end outside of the picture."""
     monkeypatch.setattr(launch, "BY_SIZE", False)
-    for name, pixels in pictures((45, 67)).items():
+    for name, pixels in [*pictures((45, 67)).items()][size // 2 % 2 :: 2]:
         assert_right(emulator, pixels, size, border, name)
 
 
-@pytest.mark.parametrize("border", [Border.MIRROR, Border.REDUCE])
+@pytest.mark.parametrize(
+    ("border", "names"),
+    [(Border.MIRROR, ("noise", "steep")), (Border.REDUCE, ("patches", "two values"))],
+)
 def test_blocks_inside_the_picture_and_short_strips(
-    emulator: EmulatorBackend, monkeypatch: pytest.MonkeyPatch, border: Border
+    emulator: EmulatorBackend,
+    monkeypatch: pytest.MonkeyPatch,
+    border: Border,
+    names: tuple[str, ...],
 ) -> None:
     """Of 544 x 80 pixels the block in the middle needs no border, and stores eight at once.
 
@@ -195,7 +201,7 @@ def test_blocks_inside_the_picture_and_short_strips(
     """
     monkeypatch.setattr(cuda, "_SMALL_THRESHOLDS", 0)
     found = pictures((80, 544))
-    for name in ("noise", "patches", "steep", "two values"):
+    for name in names:
         assert_right(emulator, found[name], 13, border, name)
 
 
@@ -233,7 +239,7 @@ def test_thin_volumes_equal_those_of_the_processor(
     components: int, changes: dict[str, Any], emulator: EmulatorBackend
 ) -> None:
     parameters = {"search_radius": 2, "sigma_from": "given", "sigma": (20.0,), "beta": 1.0}
-    for shape in THIN:
+    for shape in THIN[CASES.index((components, changes)) % 2 :: 2]:
         voxels = make(shape, components)
         scan = Scan(
             tuple(
