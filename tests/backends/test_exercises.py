@@ -13,6 +13,7 @@ from kernelscope.backends.trial.parent import try_out
 from kernelscope.backends.trial.protocol import EMULATED, Ending, TrialJob
 from kernelscope.base.errors import AppError
 from tests.backends.emulated import needs_compiler
+from tests.pairs import in_turn
 
 each = pytest.mark.parametrize("exercise", exercises(), ids=lambda each: each.id)
 
@@ -57,7 +58,7 @@ def test_the_solution_passes(exercise: Exercise) -> None:
 
 @needs_compiler
 @pytest.mark.slow
-@each
+@pytest.mark.parametrize("exercise", in_turn(exercises(), every=2), ids=lambda each: each.id)
 def test_the_starter_does_not(exercise: Exercise) -> None:
     grade = graded(exercise, exercise.starter)
     assert not grade.passed
