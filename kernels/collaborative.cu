@@ -53,12 +53,12 @@
 #endif
 #define PITCH 33  // of the coefficients of a stack
 
-// tolerance, by how much a limit's half is divided, nothing, and quotient; a window of eight; six thresholds or variances of each
-// plane; and by which they are multiplied for each coefficient.
-__constant__ float numbers[94];
+// tolerance, by how much a limit's half is divided, nothing, and quotient; a window of eight; for each plane six thresholds or
+// variances, and by which they are multiplied for each coefficient.
+__constant__ float numbers[222];
 #define WINDOW 4
-#define LEVELS 12
-#define NORMS 30
+#define LEVELS(c) (12 + 70 * (c))  // of a plane
+#define NORMS 6                    // from these on
 
 struct Frame {
     int width, height;           // of the padded picture
@@ -412,7 +412,7 @@ __device__ inline void filter_stack(
             for (int m = 0; m < count; ++m) a[m] = {stack[k * PITCH + m]};
             add_up(a, count);
             for (int m = 0; m < count; ++m) {
-                const Real variance = Real{numbers[LEVELS + 6 * c + added(m, count)]} * numbers[NORMS + k];
+                const Real variance = Real{numbers[LEVELS(c) + added(m, count)]} * numbers[LEVELS(c) + NORMS + k];
                 factors[h][m] = k == 0 && m == 0 ? 0 : (unsigned short)share_of(variance, a[m]);
                 const int left = 255 - (factors[h][m] >> 8);
                 total += left * left;
@@ -433,7 +433,7 @@ __device__ inline void filter_stack(
             if (WIENER) {
                 a[m] = has_values ? a[m] * (float)factors[h][m] * power(16 + 6 + t) : Real{0.0f};
             } else {
-                const Real threshold = Real{numbers[LEVELS + 6 * c + t]} * numbers[NORMS + k];
+                const Real threshold = Real{numbers[LEVELS(c) + t]} * numbers[LEVELS(c) + NORMS + k];
                 const bool noise = fabsf(a[m].value) <= threshold.value && (k > 0 || m > 0);
                 a[m] = noise ? a[m] * power(halvings(k) + t) : Real{0.0f};
                 total += !noise;

@@ -395,7 +395,7 @@ template <int DEEP>
 __device__ inline int leave_noise(float* stack, const float* levels, int number, int count)
 {
     const int all = 31 - __clz(count);
-    const float norm = numbers[NORMS + number], part = power(halvings(number));
+    const float norm = levels[NORMS + number], part = power(halvings(number));
     Real a[DEEP];
     read_stack(a, stack);
     add_up<1, DEEP>(a, count);
@@ -417,7 +417,7 @@ __device__ inline int leave_noise(float* stack, const float* levels, int number,
 __device__ inline unsigned shares_of(
     const Real (&a)[32], const float* levels, int number, int count, unsigned (&shares)[16])
 {
-    const float norm = numbers[NORMS + number];
+    const float norm = levels[NORMS + number];
     unsigned total = 0;
 #pragma unroll
     for (int m = 0; m < 32; ++m) {
@@ -578,7 +578,7 @@ __device__ inline void groups(
                     __syncthreads();
                     if (!__ballot_sync(~0u, count > 0)) continue;
                     filter_stacks<WIENER, DEEP>(
-                        pixels, bytes, planes + corner, numbers + LEVELS + 6 * c, f.width * f.colours, count,
+                        pixels, bytes, planes + corner, numbers + LEVELS(c), f.width * f.colours, count,
                         row, column, stack, starts, sums, own + REGION);
                 }
                 __syncthreads();

@@ -41,17 +41,25 @@ pytestmark = pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(("sigma", "channels"), [(8.0, 3), (20.0, 1)])
 def test_tuned_has_the_bytes_of_the_processor(sigma: float, channels: int) -> None:
-    """Also where many blocks differ by nothing: of those the upper left ones count."""
-    source = np.random.default_rng(channels).integers(0, 256, (26, 37, channels), dtype=np.uint8)
+    """Also where many blocks differ by nothing: of those the upper left ones count.
+
+    Each plane of colours has a spectrum of its own.
+    """
+    random = np.random.default_rng(channels)
+    source = random.integers(0, 256, (26, 37, channels), dtype=np.uint8)
     source[:, :20] = 90
+    values = {"sigma": sigma, "setting": "fast", "noise": "correlated"}
     request = Request.create(
-        Image.from_array(source),
-        collaborative.SPEC.id,
-        collaborative.SPEC.validate({"sigma": sigma, "setting": "fast"}),
+        Image.from_array(source), collaborative.SPEC.id, collaborative.SPEC.validate(values)
     )
+    spectra = random.uniform(0.01, 2, (channels, 8, 8))
+    model = NoiseModel(NoiseKind.CORRELATED, (0.1,) * channels, spectra=spectra)
+    request = replace(request, noise=model)
     cpu, emulator = CpuBackend(threads=1), EmulatorBackend(QuickCompiler.find(), threads=1)
     wanted = cpu.run(request, cpu.levels(collaborative.SPEC)[-1], RunContext()).planes
-    np.testing.assert_array_equal(emulator.run(request, TUNED, RunContext()).planes, wanted)
+    for level in emulator.levels(collaborative.SPEC):
+        made = emulator.run(request, level, RunContext())
+        np.testing.assert_array_equal(made.planes, wanted, err_msg=level.id)
     cpu.close()
     emulator.close()
 

@@ -166,7 +166,7 @@ def stage(
     """Return what a stage takes off each plane."""
     curve, unit = found.window, found.unit
     parts = np.outer(PART, PART)
-    norms = [each.reshape(8, 8).T for each in found.norms]  # along y, along x
+    norms = [each.reshape(-1, 8, 8).transpose(0, 2, 1) for each in found.norms]  # along y, along x
     sums = [np.zeros(plane.shape, np.int64) for plane in planes]
     weights = [np.zeros(plane.shape, np.int64) for plane in planes]
     for count, group in groups.items():
@@ -179,14 +179,14 @@ def stage(
             change, back = (forward, backward) if guides else (to_wavelets, from_wavelets)
             spectra = stacked(along(change, along(change, plane[rows, columns], 2), 3))
             if guides is None:
-                threshold = found.thresholds[c][np.log2(added).astype(int)] * norms[0]
+                threshold = found.thresholds[c][np.log2(added).astype(int)] * norms[0][c]
                 noise = np.abs(spectra) <= threshold
                 noise[:, 0, 0, 0] = False
                 left = np.where(noise, spectra * (F(1) / added.astype(F)) * parts, F(0))
                 weight = F(1) / (~noise).sum((1, 2, 3)).astype(F)
             else:
                 guide = stacked(along(forward, along(forward, guides[c][rows, columns], 2), 3))
-                variance = found.variances[c][np.log2(added).astype(int)] * norms[1]
+                variance = found.variances[c][np.log2(added).astype(int)] * norms[1][c]
                 factor = shares(variance, guide)
                 factor[:, 0, 0, 0] = 0
                 left = spectra * factor.astype(F) * (F(1) / (64 * 65536 * added).astype(F))
@@ -294,9 +294,11 @@ def test_what_blocks_share_of_correlated_noise_counts(least: float, growth: floa
     given = {"sigma": 5.0, "strength": 100.0, "chroma": 100.0}
     power = np.ones((3, 8, 8)) * np.array([0.5, 0, 2])[:, None, None]
     slope = np.tile([[least], [2 - least]], (4, 8))
+    sloped = power.copy()
+    sloped[2] *= slope  # one plane alone
     white, planes, uneven = (
         numbers(np.dtype(F), 3, {**given, **more})
-        for more in ({}, {"spectra": power}, {"spectra": power * slope})
+        for more in ({}, {"spectra": power}, {"spectra": sloped})
     )
     assert white is not None
     assert planes is not None
@@ -305,8 +307,11 @@ def test_what_blocks_share_of_correlated_noise_counts(least: float, growth: floa
     for found in (planes, uneven):
         np.testing.assert_allclose(found.thresholds, white.thresholds * levels, rtol=1e-6)
         np.testing.assert_allclose(found.variances, white.variances * levels**2, rtol=1e-6)
-        levels = levels * growth ** np.arange(6)
+        levels[2] *= growth ** np.arange(6)
     np.testing.assert_array_equal(planes.norms, white.norms)
+    for one, other, plain in zip(uneven.norms, planes.norms, white.norms, strict=True):
+        np.testing.assert_array_equal(one[:2], other[:2])
+        assert np.ptp(one[2] / plain[2]) > 0.2
 
 
 NUMBERS = {

@@ -154,6 +154,37 @@ def test_changed_photos_are_not_taken_for_correlated_noise(picture: str, change:
     assert found.kind != NoiseKind.CORRELATED
 
 
+@pytest.mark.parametrize(
+    ("picture", "quality", "subsampling"),
+    [
+        *[("astronaut", 85, 0), ("retina", 85, 0), ("rocket", 85, 0)],
+        *[("astronaut", 92, 2), ("coffee", 92, 2), ("retina", 92, 2), ("rocket", 92, 2)],
+    ],
+)
+def test_noise_of_jpeg_files_is_that_of_each_plane(
+    picture: str, quality: int, subsampling: int
+) -> None:
+    """JPEG loses it in many frequencies of a block, and most of it in colours."""
+    noisy = Image.fromarray(in_type(white(clean(picture), 10 / 255), np.uint8))
+    noisy.save(file := io.BytesIO(), "JPEG", quality=quality, subsampling=subsampling)
+    photo = np.asarray(Image.open(file))
+    noise = opponents(np.moveaxis(photo / 255 - clean(picture), 2, 0))
+    found = find_noise(photo)
+    assert found.kind == NoiseKind.CORRELATED
+    assert found.spectra is not None
+    planes = found.sigma * np.sqrt(found.spectra.mean((1, 2)))
+    assert planes[0] == pytest.approx(noise[0].std(), rel=0.15)
+    assert max(planes[1:]) < (0.75 if subsampling == 0 else 0.35) * planes[0]
+
+
+def test_noise_of_bright_tissue_is_not_taken_for_that_of_a_jpeg_file() -> None:
+    """It differs by brightness, so that the flattest blocks have more than others."""
+    tissue, random = clean("immunohistochemistry") ** 2.2, np.random.default_rng(2)
+    noisy = random.poisson(tissue * 62) / 62 + random.normal(0, 0.009, tissue.shape)
+    found = find_noise(in_type(np.clip(noisy, 0, 1) ** (1 / 2.2), np.uint8))
+    assert found.kind == NoiseKind.WHITE
+
+
 def test_clipping_does_not_hide_the_variance_of_light() -> None:
     """At 20 photons a third of white's noise is beyond it, and lost to bytes."""
     found = find_noise(in_type(camera(clean("camera"), 20), np.uint8))

@@ -21,9 +21,9 @@ as large as in R, G and B. Blocks are compared in R + G + B alone, where it is l
 have the same stacks. `chroma` multiplies sigma in the last two.
 
 Correlated noise that cannot be made white, as that of demosaiced photos, has a sigma for each
-coefficient of a block, from the mean spectrum of the planes. Alike blocks share more of it, so it
-grows faster with the sums (`model`). Other correlated noise, and that of cameras, is made
-white first (`shared.stabilise`).
+coefficient of a block in each plane. Alike blocks share more of it, so it grows faster with the
+sums (`model`). Other correlated noise, and that of cameras, is made white first
+(`shared.stabilise`).
 
 Pixels get blocks in any order, so the sums are of integers: 4096 stand for sigma. What is summed is
 the noise that the blocks lose, which is small whatever the samples are; the picture less that is
@@ -217,13 +217,12 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
 def _constants(found: Numbers, stage: int) -> NDArray[np.float32]:
     """Return the constant ``numbers``."""
     first = [found.tolerances[stage], found.part, 0, found.quotient]
-    levels = np.zeros((3, 6), np.float32)
-    of_planes = found.variances if stage else found.thresholds
-    levels[: len(of_planes)] = of_planes
+    levels = found.variances if stage else found.thresholds
     # The kernel counts coefficients along x first.
-    norms = found.norms[stage].reshape(SIDE, SIDE).T
-    parts = [np.array(first, np.float32), found.window, levels.ravel(), norms.ravel()]
-    return np.concatenate(parts)
+    norms = found.norms[stage].reshape(-1, SIDE, SIDE).transpose(0, 2, 1).reshape(len(levels), -1)
+    planes = np.zeros((3, 6 + SIDE**2), np.float32)
+    planes[: len(levels)] = np.hstack([levels, norms])
+    return np.concatenate([np.array(first, np.float32), found.window, planes.ravel()])
 
 
 SPEC = FilterSpec(

@@ -783,7 +783,7 @@ def of_lanes(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def noise_of(levels: NDArray[np.float32], norms: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the noise of coefficients: [plane, s of a group of 2^s blocks, lane]."""
-    return of_lanes(levels[:, ADDED][:, :, None, :, None] * norms.reshape(SIDE, 1, SIDE))
+    return of_lanes(levels[:, ADDED][:, :, None, :, None] * norms.reshape(-1, 1, SIDE, 1, SIDE))
 
 
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:

@@ -193,8 +193,9 @@ class Numbers(NamedTuple):
     of the index were added up."""
     variances: NDArray[np.float32]  # likewise the squared sigma of the second stage
     norms: tuple[NDArray[np.float32], NDArray[np.float32]]
-    """Noise in the coefficients of a block, in units of sigma and as computed: the deviations of
-    the first stage, the variances of the second. Number 8 k + q is k along x, q along y."""
+    """Noise in the coefficients of a block, in units of sigma of the plane and as computed: the
+    deviations of the first stage, the variances of the second. Shape (planes, 64): number 8 k + q
+    is k along x, q along y."""
     unit: np.float32  # sigma, or a quarter of white if that is less
     window: NDArray[np.float32]
     """Kaiser's: pixels in the middle of a block count more than those at its rim."""
@@ -210,10 +211,11 @@ class Numbers(NamedTuple):
         return np.float32(float(self.unit) * (WEIGHT_STEPS // STEPS))
 
 
-def _norms(power: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return `Numbers.norms` for the power of noise in frequencies [along x, along y]."""
-    deviations = np.sqrt(_ENERGIES @ power @ _ENERGIES.T).ravel()
-    return NORMS * deviations.astype(np.float32), SQUARES * power.ravel().astype(np.float32)
+def _norms(powers: NDArray[np.float64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return `Numbers.norms` for the power of noise in frequencies [plane, along x, along y]."""
+    deviations = np.sqrt(_ENERGIES @ powers @ _ENERGIES.T).reshape(len(powers), -1)
+    variances = SQUARES * powers.reshape(len(powers), -1).astype(np.float32)
+    return NORMS * deviations.astype(np.float32), variances
 
 
 def numbers(dtype: np.dtype[Any], channels: int, parameters: Mapping[str, Any]) -> Numbers | None:
@@ -232,22 +234,24 @@ def numbers(dtype: np.dtype[Any], channels: int, parameters: Mapping[str, Any]) 
     second = setting.tolerance / 255**2
     block = SIDE**2 * white**2
     spectra = parameters.get("spectra", _WHITE)
-    means = spectra.mean((1, 2))
-    shares = shares_of(parameters, colours) * np.sqrt(means)
-    power = (spectra[means > 0] / means[means > 0, None, None]).mean(0).T
+    spectra = np.broadcast_to(spectra, (colours, SIDE, SIDE)).transpose(0, 2, 1)
+    means = spectra.mean((1, 2), keepdims=True)
+    shares = shares_of(parameters, colours) * np.sqrt(means[:, 0, 0])
+    powers = np.divide(spectra, means, out=np.ones(spectra.shape), where=means > 0)
+    growth = 1 + _COMMON * np.minimum(powers.std((1, 2)), 1)
     times = np.arange(6)
-    units = sigma * np.sqrt(2.0**times) * (1 + _COMMON * min(power.std(), 1)) ** times
+    units = sigma * shares[:, None] * np.sqrt(2.0**times) * growth[:, None] ** times
 
     def of_planes(levels: tuple[_Levels, ...], power: int) -> NDArray[np.float32]:
         rows = [levels[min(c, len(levels) - 1)] for c in range(colours)]
-        return (np.array(rows) * (shares[:, None] * units) ** power).astype(np.float32)
+        return (np.array(rows) * units**power).astype(np.float32)
 
     return Numbers(
         setting.most,
         (np.float32(first * block), np.float32(second * block)),
         of_planes(setting.thresholds, 1),
         of_planes(setting.variances, 2),
-        _norms(power),
+        _norms(powers),
         np.float32(min(sigma, white / 4)),
         np.kaiser(SIDE, setting.beta).astype(np.float32),
     )

@@ -11,7 +11,9 @@ but the power of noise is the same in all blocks, and that of texture is not:
     spread = variance of the blocks' power in the middle frequencies / that of a chi-squared number
 
 is 1 for noise, 3 to 12 for texture. Where correlated noise depends on the brightness as well, as in
-demosaiced pictures, the spread is 1 within parts of equal brightness alone. For the noise of a
+demosaiced pictures, the spread is 1 within parts of equal brightness alone. That of a JPEG file,
+which its blocks betray, has a spectrum for each plane: many of its coefficients became 0, and
+colours have less. For the noise of a
 camera, blocks are sorted by brightness; a
 line through the low quantiles of the variance of each twelfth gives a and b. Samples clipped at
 black or white have less variance and another mean, which is taken back by those of a clipped normal
@@ -162,8 +164,9 @@ def find_noise(pixels: Pixels, kind: NoiseKind | None = None) -> NoiseModel:
         if found is not None or kind is not None:
             return found or _white(pixels)
         typical = [each.typical or each for each in measured]
-        found = _correlated(typical, _EVIDENT)
-        if found is not None and _is_in_all(typical):
+        evident = _correlated(typical, _EVIDENT) if _is_in_all(typical) else None
+        found = evident or _of_jpeg(pixels, blocks, measured)
+        if found is not None:
             return replace(found, sure=False)
     found = _camera(blocks, clips, must=kind is not None)
     if found is not None:
@@ -247,6 +250,15 @@ _HIDDEN = 10
 """White noise is not sure where middle frequencies have this many times the power of the highest
 even in flat blocks: that may be texture, or noise that scaling or demosaicing made smooth."""
 
+_QUANTISED = 1.5
+"""A JPEG file has so many times the coefficients next to nothing that other blocks have: 1.5 to 7.6
+in 8 noisy photos of quality 92, others 0.94 to 1.05."""
+
+_PALE, _LOST = 0.25, 1.12
+"""It counts as white still, unless a plane of colours has less than this share of the power of the
+brightness, or flat blocks so many times the sigma of white noise: with that of a camera at quality
+92 in 4:4:4, *rocket* is 0.4 dB and tissue 2.5 dB nearer to the truth so."""
+
 _OPEN = 0.04
 """Sigma is not sure either from such a relative error in a channel on. Of 345 channels of 13
 pictures with white noise of sigma 5 to 50 of 255, it is larger in 16: all at sigma 5 but for three
@@ -326,6 +338,33 @@ def _correlated(measured: Sequence[_Spectrum], least: float) -> NoiseModel | Non
     sigmas = tuple(math.sqrt(mean) for mean in means)
     total = sum(float(power.mean()) for power in spectra) / len(spectra)
     return NoiseModel(NoiseKind.CORRELATED, sigmas, spectra=np.array(spectra) / total, sure=sure)
+
+
+_LUMA = np.array([0.299, 0.587, 0.114], np.float32)  # of red, green and blue in JPEG files
+
+
+def _of_jpeg(
+    pixels: Pixels, blocks: NDArray[np.float32], measured: Sequence[_Spectrum]
+) -> NoiseModel | None:
+    """Return the noise that a JPEG file left, if the picture was in one and noise was lost."""
+    if not measured or measured[0].spread > _SPREAD or not _is_quantised(blocks):
+        return None
+    found = _correlated(measured, 0)
+    if found is None or found.spectra is None:
+        return None
+    powers = found.spectra.mean((1, 2))
+    pale = powers.min() < _PALE * powers[0]
+    return found if pale or found.sigma > _LOST * _white(pixels).sigma else None
+
+
+def _is_quantised(blocks: NDArray[np.float32]) -> bool:
+    """Return whether many coefficients of JPEG's blocks became 0."""
+    grey = np.tensordot(_LUMA, blocks, 1) if len(blocks) == 3 else blocks[0]
+
+    def weak(part: NDArray[np.float32]) -> float:
+        return float((np.abs((COSINES @ part @ COSINES.T)[:, _HIGH]) < 1 / 255).mean())
+
+    return weak(grey[:, :SIDE, :SIDE]) > _QUANTISED * weak(grey[:, 1:-1, 1:-1])
 
 
 def _is_demosaiced(measured: Sequence[_Spectrum]) -> bool:
