@@ -130,6 +130,22 @@ def test_a_single_slice_is_looked_at_as_a_picture(qtbot: QtBot, viewer: PairView
     assert viewer.findChild(QSlider, "slice2Slider").isVisible()
 
 
+def test_a_composite_has_the_filtered_channels_in_the_output(viewer: PairView) -> None:
+    raw, filtered = volume(2), volume(3)
+    show_input(viewer, volume())
+    show_output(viewer, volume(1))
+    display = Display(0, 1000)
+    for beside, expected in (((), raw), (((filtered, display),), filtered)):
+        look = replace(viewer.view.look, beside=((raw, display),), filtered=beside)
+        viewer.view.choose_look(look)
+        for pane, added in ((viewer.input, raw), (viewer.output, expected)):
+            for view, plane in zip(pane.views, viewer.view.planes, strict=True):
+                assert view.front is not None
+                planes = view.front._parts[-1].pyramid.planes  # their light is added
+                cut = plane.cut(added.voxels, viewer.view.position[plane.axis])
+                np.testing.assert_array_equal(planes[..., 0], cut)
+
+
 def test_a_click_moves_the_crosshair_in_all_planes(qtbot: QtBot, viewer: PairView) -> None:
     shown = volume()
     show_input(viewer, shown, "Input: v")
