@@ -17,7 +17,7 @@ import pytest
 import tifffile
 
 from kernelscope.files import read_image, read_pages, write_image, write_pages
-from kernelscope.files.pictures import png
+from kernelscope.files.pictures import png, tiff
 from kernelscope.files.pictures.exif import DAMAGED, _entries, valid_orientation
 from kernelscope.files.volumes.writing import record_of
 from kernelscope.images.image import Metadata
@@ -834,6 +834,17 @@ class TestExifOfTiff:
         record = record_of("b.tif", read_image(tmp_path / "a.tif"))
         assert record.kept == ("EXIF data",)  # that of the other tables
         assert record.lost == ("damaged EXIF data",)
+
+    @pytest.mark.parametrize("most", [4 * 6 * 4 + 1, 4 * 6 * 8 + 1])
+    def test_a_bigtiff_holds_none(self, tmp_path, monkeypatch, most):
+        """Samples of 64 bits are written, although those of 32 are filtered."""
+        monkeypatch.setattr(tiff, "is_big", lambda count: count >= most)
+        data = Metadata(exif=exif(), wide=True)
+        image = replace(picture(np.zeros((4, 6), np.float32)), metadata=data)
+        with tifffile.TiffFile(write_image(image, tmp_path / "a.tif")) as file:
+            assert file.is_bigtiff == (most < 4 * 6 * 8)
+            assert (271 in file.pages.first.tags) == (not file.is_bigtiff)
+            assert ("EXIF data" in record_of("a.tif", image).lost) == file.is_bigtiff
 
     def test_pages(self, tmp_path):
         image = replace(picture(np.zeros((4, 6, 3), np.uint8)), metadata=Metadata(exif=self.data()))
