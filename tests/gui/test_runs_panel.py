@@ -602,3 +602,11 @@ def test_what_stands_behind_a_name_has_the_rest_of_its_line(
     draw_lines(painter, lines, QRect(0, 0, width, 40), QColor("black"), QColor("grey"))
     painter.end()
     assert written == [name, *behind]
+
+
+def test_columns_follow_the_size_of_text(panel: RunsPanel) -> None:
+    table = panel.table
+    before, font = table.minimumSizeHint().width(), table.font()
+    font.setPointSizeF(1.5 * font.pointSizeF())
+    table.setFont(font)
+    assert table.minimumSizeHint().width() > 1.2 * before
