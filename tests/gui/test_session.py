@@ -576,8 +576,8 @@ def test_volumes_of_a_file_are_one_step_until_one_was_run() -> None:
     for scan in scans[1:3]:
         volumes.show_member(scan, "Volume")
     assert len(history.moments) == 2
-    result = Result(volumes.request(session.require()), scans[2], "cpu", "parallel", ())
-    volumes.show_output(result, session.require())
+    run = replace(volumes.request(session.require()), timed=True)  # as Run does, no live change
+    volumes.show_output(Result(run, scans[2], "cpu", "parallel", ()), session.require())
     volumes.show_member(scans[3], "Volume")
     assert len(history.moments) == 3
 
