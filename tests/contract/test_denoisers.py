@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 import kernelscope as ks
 from kernelscope import filters
 from kernelscope.schema.samples import Kind
+from tests.pairs import together
 
 pytestmark = [
     pytest.mark.slow,
@@ -63,8 +64,8 @@ def test_all_are_there() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("value", [0, 7, 255])
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64"])
+@together("value", [0, 7, 255])
+@together("dtype", ["uint8", "uint16", "int16", "float32", "float64"])
 def test_constants_stay(name: str, value: int, dtype: str) -> None:
     if name in PICTURES and dtype == "float64":
         return  # results are float32
@@ -75,8 +76,8 @@ def test_constants_stay(name: str, value: int, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("sides", [(1, 1, 1), (1, 2, 1), (3, 2, 5), (1, 1, 40), (1, 9, 9)])
-@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@together("sides", [(1, 1, 1), (1, 2, 1), (3, 2, 5), (1, 1, 40), (1, 9, 9)])
+@together("dtype", ["uint8", "float32"])
 def test_smaller_than_a_block(name: str, sides: tuple[int, int, int], dtype: str) -> None:
     shape = sides if name in VOLUMES else sides[1:]
     source = noisy(name, *shape)
@@ -167,7 +168,7 @@ def test_masks_stay_masks(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (1, 2, 8, 8, 8), (5,), ()])
+@together("shape", [(2, 3, 4, 5), (1, 2, 8, 8, 8), (5,), ()])
 def test_other_axes_are_refused(name: str, shape: tuple[int, ...]) -> None:
     with pytest.raises(ks.InvalidImage, match=rf"{name}\(\).*shape"):
         run(name, np.ones(shape, F))

@@ -38,7 +38,7 @@ from kernelscope.schema.filter import Cpu, CpuTask
 from kernelscope.schema.levels import SERIAL
 from kernelscope.schema.parameters import ChoiceParameter
 from kernelscope.schema.samples import Kind
-from tests.pairs import all_pairs
+from tests.pairs import all_pairs, together
 
 pytestmark = pytest.mark.slow
 
@@ -200,7 +200,7 @@ def test_tiles_and_bands_do_not_matter(filter_id: str, case: int) -> None:
 
 
 @cases
-@pytest.mark.parametrize("value", [0.0, 70.0, 1e-20, 1e6])
+@together("value", [0.0, 70.0, 1e-20, 1e6])
 def test_constant_volumes_stay_as_they_are(filter_id: str, case: int, value: float) -> None:
     source = np.full((3, 4, 5, 2), value, np.float32)
     parameters = dict(test_module(filter_id).CASES[case])
