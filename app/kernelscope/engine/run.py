@@ -259,7 +259,10 @@ def _compute(
     context: RunContext,
 ) -> Source:
     def compute(one: Request) -> Source:
-        return run_scaled(one, lambda inner: run_stabilised(inner, run_filter, context), context)
+        return run_scaled(one, in_its_unit, context)
+
+    def in_its_unit(one: Request) -> Source:
+        return run_filter(one) if one.noise is None else run_stabilised(one, run_filter, context)
 
     def run_filter(one: Request) -> Source:
         if isinstance(one.region, Box):
