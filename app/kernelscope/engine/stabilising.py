@@ -137,9 +137,10 @@ def noise_notice(request: Request) -> tuple[str, ...]:
 def run_stabilised(
     request: Request, run: Callable[[Request], Source], context: RunContext
 ) -> Source:
-    """Return ``run(request)``, of a known noise, computed where that noise is white."""
+    """Return ``run(request)``, computed where the noise of the source is white."""
     step, choice = request.step, request.step.filter.noise
-    assert choice is not None
+    if choice is None or request.noise is None:
+        return run(request)
     if isinstance(request.source, Scan):
         return _run_stable_scan(request, run, context)
     image = request.image
