@@ -157,6 +157,12 @@ def test_arrays_have_room_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None
         assert min(before, array.base.nbytes - before - array.nbytes) >= 4096, name
 
 
+def test_a_table_may_have_the_place_of_one_of_an_earlier_launch() -> None:
+    backend, weights = CheckedBackend(), np.ones(5)
+    sizes = [backend._array("table 1", weights[:n], True).written.sum() for n in (1, 5, 2)]
+    assert sizes == [8, 40, 16]
+
+
 def test_an_index_beyond_a_row_of_an_array(check: Check) -> None:
     body = """__shared__ unsigned char tile[32][32];
     tile[n / 32][n % 32] = 1;

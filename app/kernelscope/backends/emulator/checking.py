@@ -202,10 +202,10 @@ class CheckedBackend(EmulatorBackend):
             yield _Array(f"the shared {name}", start, np.zeros(size, np.uint8), shared=True)
 
     def _array(self, name: str, array: NDArray[Any], known: bool) -> _Array:
-        start = array.ctypes.data
-        if start not in self._written:
-            self._written[start] = np.zeros(max(array.nbytes, 1), np.uint8)
-        written = self._written[start]
+        start, size = array.ctypes.data, max(array.nbytes, 1)
+        written = self._written.get(start)
+        if written is None or written.size != size:  # a table of an earlier launch was there
+            written = self._written[start] = np.zeros(size, np.uint8)
         if known:
             written[:] = 1
         return _Array(name, start, written)
