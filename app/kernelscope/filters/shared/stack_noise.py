@@ -120,7 +120,7 @@ def find_photons(volume: NDArray[Any], *, must: bool = False) -> StackNoise:
     if strips is None:
         return nothing
     saturates = volume.dtype.kind in "iu" and np.count_nonzero(volume == top) >= _SATURATED
-    blocks = _Blocks(
+    blocks = _StackBlocks(
         *_noise_of(strips),
         _over_blocks(_inner(strips) == 0),
         _over_blocks((_inner(strips) == top) & saturates),
@@ -154,7 +154,7 @@ def find_photons(volume: NDArray[Any], *, must: bool = False) -> StackNoise:
     return replace(found, excess=min(max(excess, 1.0), _MOST_EXCESS))
 
 
-class _Blocks(NamedTuple):
+class _StackBlocks(NamedTuple):
     """Numbers of each block: its mean, the variance of its noise, that of the means of its
     quarters, and its shares of zeros and of saturated voxels."""
 
@@ -164,8 +164,8 @@ class _Blocks(NamedTuple):
     zeros: Numbers
     clipped: Numbers
 
-    def of(self, some: NDArray[np.bool_]) -> _Blocks:
-        return _Blocks(*(each[some] for each in self))
+    def of(self, some: NDArray[np.bool_]) -> _StackBlocks:
+        return _StackBlocks(*(each[some] for each in self))
 
 
 def _strips(volume: NDArray[Any]) -> NDArray[np.float32] | None:
@@ -221,7 +221,7 @@ class _Parts(NamedTuple):
     blocks: Numbers
 
 
-def _parts(blocks: _Blocks) -> _Parts | None:
+def _parts(blocks: _StackBlocks) -> _Parts | None:
     order = np.argsort(blocks.mean, kind="stable")
     means = blocks.mean[order]
     low, high = np.quantile(means, (0.002, 0.999))
@@ -245,7 +245,7 @@ def _parts(blocks: _Blocks) -> _Parts | None:
     return _Parts(*np.array(found).T) if len(found) >= 3 else None
 
 
-class _Line(NamedTuple):
+class _NoiseLine(NamedTuple):
     slope: float
     offset: float
     black: float
@@ -253,7 +253,7 @@ class _Line(NamedTuple):
     is_sure: bool
 
 
-def _line(parts: _Parts, unsigned: bool) -> _Line | None:
+def _line(parts: _Parts, unsigned: bool) -> _NoiseLine | None:
     """Return the line that the variances of parts follow."""
     mean, noise, error, zeros, _ = parts
     zero_is_black = unsigned and bool(zeros[0] > _TRUE_BLACK)
@@ -281,7 +281,7 @@ def _line(parts: _Parts, unsigned: bool) -> _Line | None:
     steep, close = float(ends[-1] / ends[0]), float(np.median(away) / max(np.median(apart), 1e-9))
     certain = slope * math.sqrt(float(across))
     black = 0.0 if zero_is_black else float(mean[0])
-    return _Line(
+    return _NoiseLine(
         slope,
         offset,
         black,
