@@ -367,7 +367,7 @@ def test_example_filter_passes_the_contract(with_example: Path) -> None:
     found = passed(with_example, pictures, plain, kernels, emulated)
     assert found[pictures] == 3
     assert found[plain] > 0
-    assert found[kernels] == 6
+    assert found[kernels] == 8
     assert found[emulated] == (8 if HostCompiler.find() is not None else 0)
     assert len(block(EXAMPLE, "example: kernels/spread.cu").splitlines()) <= 50
 
