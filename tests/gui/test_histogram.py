@@ -184,15 +184,16 @@ def test_values_are_read_off_and_separate_levels_asked_for(
     qtbot.waitUntil(lambda: len(plot.plot.curves) == 2)
     pixels = loaded.pictures.canvas.input.shown.pixels
     value = next(v for v in range(20, 140) if np.count_nonzero(pixels == v) > 1)
-    x = round(plot.x_of(value + 0.5))
-    QTest.mouseMove(plot, QPoint(x, round(plot.area.center().y())))
-    value = int(plot.value_at(x))
-    counts = [np.count_nonzero(pixels == each) for each in (value, 255 - value)]
-    qtbot.waitUntil(
-        lambda: (
-            reading(loaded) == f"{value} to {value + 1}: input {counts[0]:,}, output {counts[1]:,}"
-        )
-    )
+
+    def is_read_off() -> bool:
+        """Point again: until its parts have their places, the plot moves under the cursor."""
+        x = round(plot.x_of(value + 0.5))
+        QTest.mouseMove(plot, QPoint(x, round(plot.area.center().y())))
+        low = int(plot.value_at(x))
+        counts = [np.count_nonzero(pixels == each) for each in (low, 255 - low)]
+        return reading(loaded) == f"{low} to {low + 1}: input {counts[0]:,}, output {counts[1]:,}"
+
+    qtbot.waitUntil(is_read_off)
 
     run(qtbot, loaded)
     plot = open_histogram(qtbot, loaded)
