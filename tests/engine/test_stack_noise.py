@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
+from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.emulator import EmulatorBackend
 from kernelscope.engine.options import Device
@@ -199,6 +200,42 @@ def test_more_decibels_than_with_one_sigma(filter_id: str, least: float) -> None
     # No level without structure is brighter or darker on average than it was.
     dark = light() < 0.03
     assert found[dark].mean() == pytest.approx(noisy[dark].mean(), abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("filter_id", "given", "around"),
+    [
+        ("mri_nlm", {}, "3×3×3"),
+        ("mri_nlm", {"dimensions": "2d"}, "3×3"),
+        ("volume_dct", {}, "3×3×3"),
+        ("median", {}, "3×3×3"),
+    ],
+)
+def test_a_map_of_the_noise_follows_the_light(
+    filter_id: str, given: dict[str, str], around: str
+) -> None:
+    """For files of a microscope, or where the noise of a camera is chosen; others have theirs."""
+    noisy = stack(100, 2.17, 3.5, 100, "uint16")
+    wanted = np.sqrt(2.17**2 * 100 * light() + 3.5**2)
+    flat = np.random.default_rng(4).normal(50, 3, noisy.shape).astype("float32")
+    camera = "camera noise: gain 2.09 levels per photon, read noise 4.69 levels, black 104, sure"
+
+    def show(voxels: Stack, microscope: bool, **values: str) -> tuple[Stack, str]:
+        shown, settings = filters.diagnostic(filter_id, given | values, microscope)
+        return shown.compute(voxels, settings)
+
+    sigmas, text = show(noisy, True)
+    assert text == f"{camera}; sigma at the mean of {around} voxels"
+    errors = np.abs(sigmas / wanted - 1)
+    assert np.median(errors) < 0.02
+    assert np.quantile(errors, 0.9) < 0.12
+    assert np.median(errors[light() > 0.3]) < 0.08
+    assert show(noisy, False)[1].startswith("Rician sigma around each voxel")
+    assert show(flat, True)[1].startswith("Gaussian sigma around each voxel")
+    if filter_id != "median":  # its map has the defaults of another filter
+        assert show(noisy, False, noise="camera")[1].startswith(camera)
+        assert show(noisy, True, noise="rician")[1].startswith("Rician sigma")
+        assert show(flat, False, noise="camera")[1].startswith("Gaussian sigma")
 
 
 def test_each_channel_has_noise_of_its_own() -> None:

@@ -637,16 +637,23 @@ def test_a_scan_of_a_head_is_denoised(sigma: float) -> None:
 def test_its_map_depends_on_what_the_noise_depends_on() -> None:
     """The window shows the map of the filter that is chosen, or of another with its defaults."""
     volume = np.random.default_rng(0).normal(100, 5, (6, 12, 12)).astype(np.float32)
-    shown, settings = filters.diagnostic("mri_nlm", {"sigma_from": "local", "window_radius": 1})
-    np.testing.assert_array_equal(shown.compute(volume, settings), estimate_local(volume, 1))
-    assert shown.describe(settings) == "sigma around each voxel, window radius 1"
+    local = {"sigma_from": "local", "window_radius": 1}
+    shown, settings = filters.diagnostic("mri_nlm", local, microscope=False)
+    sigmas, text = shown.compute(volume, settings)
+    np.testing.assert_array_equal(sigmas, estimate_local(volume, 1))
+    assert text == "Rician sigma around each voxel, window radius 1"
     for name, value in (("noise", "gaussian"), ("dimensions", "2d"), ("sigma_from", "volume")):
-        assert filters.diagnostic("mri_nlm", {"sigma_from": "local", name: value})[1] != settings
-    other, usual = filters.diagnostic("median", {"size": 5})
+        other_values = {**local, name: value}
+        assert filters.diagnostic("mri_nlm", other_values, microscope=False)[1] != settings
+    other, usual = filters.diagnostic("median", {"size": 5}, microscope=False)
     assert other is shown
-    assert usual == filters.diagnostic("mri_nlm", {"search_radius": 3})[1]
-    np.testing.assert_array_equal(other.compute(volume, usual), estimate_smooth(volume))
-    assert other.describe(usual) == "sigma around each voxel, smooth map"
+    assert usual == filters.diagnostic("mri_nlm", {"search_radius": 3}, microscope=False)[1]
+    sigmas, text = other.compute(volume, usual)
+    np.testing.assert_array_equal(sigmas, estimate_smooth(volume))
+    assert text == "Rician sigma around each voxel, smooth map"
+    sigmas, text = other.compute(volume - 200, usual)
+    np.testing.assert_array_equal(sigmas, estimate_smooth(volume - 200, rician=False))
+    assert text == "Gaussian sigma around each voxel, smooth map"
 
 
 @pytest.mark.parametrize("sigma_from", ["given", "volume", "local", "adaptive"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import nibabel
 import numpy as np
 import pytest
+import tifffile
 from PIL import Image as Pillow
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDropEvent
@@ -479,7 +480,7 @@ def test_noise_around_each_voxel_is_shown_and_saved(
     flat = (1000 + rng.normal(0, 20, (12, 16, 16))).astype(np.float32)
     open_scan(qtbot, window, write(tmp_path / "flat.nii", flat))
     press(qtbot, window, "F6")
-    qtbot.waitUntil(lambda: caption(window).startswith("Noise: sigma"))
+    qtbot.waitUntil(lambda: caption(window).startswith("Noise: Rician sigma"))
     shown = window.volumes.canvas.output.shown
     assert 16 < np.median(shown.voxels) < 24
     np.testing.assert_array_equal(shown.voxels, estimate_smooth(flat))
@@ -523,6 +524,11 @@ def test_a_map_of_noise_is_marked_when_it_would_be_another(
     assert caption(window).startswith("Noise: ")
     window.session.set_values("mri_nlm", {"window_radius": 2})
     assert caption(window).startswith(EARLIER)
+    tifffile.imwrite(tmp_path / "flat.tif", flat, imagej=True)
+    open_scan(qtbot, window, tmp_path / "flat.tif")
+    press(qtbot, window, "F6")
+    qtbot.waitUntil(lambda: "window radius 2" in caption(window))
+    assert caption(window).startswith("Noise: Gaussian sigma"), "a microscope's is not Rician"
 
 
 def estimate(request: Request, voxels: np.ndarray) -> float:

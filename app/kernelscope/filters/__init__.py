@@ -81,7 +81,9 @@ def get(filter_id: str) -> FilterSpec:
     return spec
 
 
-def diagnostic(filter_id: str, parameters: Mapping[str, Any]) -> tuple[Diagnostic, tuple[Any, ...]]:
+def diagnostic(
+    filter_id: str, parameters: Mapping[str, Any], microscope: bool
+) -> tuple[Diagnostic, tuple[Any, ...]]:
     """Return the map that goes with a filter of volumes, and its settings.
 
     A filter that has none gets the first one of another filter, with its defaults.
@@ -91,7 +93,7 @@ def diagnostic(filter_id: str, parameters: Mapping[str, Any]) -> tuple[Diagnosti
         spec = next(each for each in discover(Kind.VOLUME).values() if each.diagnostic)
         values = {}
     assert spec.diagnostic is not None
-    return spec.diagnostic, spec.diagnostic.settings({**spec.defaults(), **values})
+    return spec.diagnostic, spec.diagnostic.settings({**spec.defaults(), **values}, microscope)
 
 
 def levels(device: str) -> dict[str, Level]:

@@ -171,13 +171,12 @@ class Diagnostic:
 
     name: str
     """Heads its captions."""
-    settings: Callable[[Mapping[str, Any]], tuple[Any, ...]]
-    """Maps validated parameters to the values that the map depends on: equal settings give equal
-    maps."""
-    compute: Callable[[Pixels, tuple[Any, ...]], Pixels]
-    """Maps voxels, shape (depth, height, width), and settings to the map, of the same shape."""
-    describe: Callable[[tuple[Any, ...]], str]
-    """Maps settings to a few words for captions."""
+    settings: Callable[[Mapping[str, Any], bool], tuple[Any, ...]]
+    """Maps validated parameters, and whether a volume is of a microscope, to the values that the
+    map depends on: equal settings give equal maps."""
+    compute: Callable[[Pixels, tuple[Any, ...]], tuple[Pixels, str]]
+    """Maps voxels, shape (depth, height, width), and settings to the map, of the same shape, and to
+    a few words for captions."""
 
 
 class NoiseSteps(Protocol):

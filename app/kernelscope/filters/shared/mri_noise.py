@@ -19,7 +19,7 @@ from kernelscope.filters.shared.mri_sigma import (
 )
 from kernelscope.filters.shared.mri_sigma_map import estimate_smooth, map_sigma
 from kernelscope.filters.shared.noise_model import NoiseKind
-from kernelscope.filters.shared.stack_noise import NOISE_STEPS
+from kernelscope.filters.shared.stack_noise import NOISE_STEPS, find_noises, in_words
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Crop
 from kernelscope.schema.filter import Diagnostic, FilterSpec, Unit
@@ -236,34 +236,38 @@ def estimates(given: Mapping[str, Any], resolved: Mapping[str, Any]) -> Mapping[
     return noise | sigma
 
 
-def map_settings(parameters: Mapping[str, Any]) -> tuple[int | None, str, bool]:
-    """Return the values that a map of the noise depends on: window radius, noise, and 3-D.
+def map_settings(
+    parameters: Mapping[str, Any], microscope: bool
+) -> tuple[int | None, str, bool, bool]:
+    """Return the values that a map of the noise depends on: window radius, noise, whether photons
+    are looked for, and 3-D.
 
     There is no window unless the filter itself works with sigmas of windows.
     """
     window = parameters["window_radius"] if parameters["sigma_from"] == "local" else None
-    return window, parameters["noise"], parameters["dimensions"] == "3d"
+    noise = parameters["noise"]
+    photons = noise == NoiseKind.CAMERA or (noise == "auto" and microscope)
+    return window, noise, photons, parameters["dimensions"] == "3d"
 
 
-def map_noise(voxels: Pixels, settings: tuple[Any, ...]) -> Pixels:
-    """Return sigma around each voxel."""
-    window, noise, deep = settings
+def map_noise(voxels: Pixels, settings: tuple[Any, ...]) -> tuple[Pixels, str]:
+    """Return sigma around each voxel, and its model and source."""
+    window, noise, photons, deep = settings
+    if photons:
+        found = find_noises([voxels], noise)
+        if found is not None and found[0].is_photons:
+            around = "3×3×3" if deep else "3×3"
+            words = f"{in_words(found)}; sigma at the mean of {around} voxels"
+            return found[0].sigmas_around(voxels, deep), words
+        noise = "gaussian"
     rician = is_rician(voxels, {"noise": noise})
+    kind = f"{'Rician' if rician else 'Gaussian'} sigma around each voxel"
     if window is None:
-        return estimate_smooth(voxels, rician, deep)
-    return estimate_local(voxels, window, rician, deep)
+        return estimate_smooth(voxels, rician, deep), f"{kind}, smooth map"
+    return estimate_local(voxels, window, rician, deep), f"{kind}, window radius {window}"
 
 
-def describe_map(settings: tuple[Any, ...]) -> str:
-    window, noise, _ = settings
-    kind = {"rician": "Rician ", "gaussian": "Gaussian "}.get(noise, "")
-    where = "smooth map" if window is None else f"window radius {window}"
-    return f"{kind}sigma around each voxel, {where}"
-
-
-NOISE_MAP = Diagnostic(
-    name="Noise", settings=map_settings, compute=map_noise, describe=describe_map
-)
+NOISE_MAP = Diagnostic(name="Noise", settings=map_settings, compute=map_noise)
 
 VolumeSpec = partial(
     FilterSpec,

@@ -18,7 +18,7 @@ and fitting for single-image raw-data", IEEE Transactions on Image Processing 17
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -101,11 +101,41 @@ class StackNoise:
         offset = self.model.offsets[0] * self.white**2
         return math.sqrt(max(self.gain * self.black + offset, 0.0))
 
+    def sigmas_around(self, volume: NDArray[Any], deep: bool) -> NDArray[np.float32]:
+        """Return sigma at the mean of the 3×3×3 voxels around each, or of 3×3 within slices."""
+        margins = (1 if deep else 0, 1, 1)
+        offset, least = self.model.offsets[0] * self.white**2, self.read_noise**2
+        rows = np.pad(volume, [(n, n) for n in margins], mode="symmetric")
+
+        def measure(part: slice) -> NDArray[np.float32]:
+            means: NDArray[Any] = rows[part.start : part.stop + 2 * margins[0]].astype(np.float32)
+            for axis in (0, 1, 2)[1 - margins[0] :]:
+                lines = np.moveaxis(means, axis, 0)
+                means = np.moveaxis((lines[:-2] + lines[1:-1] + lines[2:]) / 3, 0, axis)
+            sigmas: NDArray[np.float32] = np.sqrt(np.maximum(self.gain * means + offset, least))
+            return sigmas
+
+        return np.concatenate(in_parts(measure, volume))
+
     def steps(self, dtype: np.dtype[Any], sigma: float) -> Stabiliser:
         """Return the steps between which the noise has one sigma, for noise of this strength."""
         own = dtype if dtype.kind == "u" else np.dtype(np.float32)
         model = self.model.with_sigma(sigma / self.white)
         return Stabiliser(model, own, self.white, sigma / self.excess)
+
+
+def in_words(noises: Sequence[StackNoise]) -> str:
+    """Return gain, read noise and black of photons in levels, with those of each volume."""
+
+    def numbers(values: Iterable[float]) -> str:
+        return "; ".join(dict.fromkeys(f"{value:.3g}" for value in values))
+
+    sure = "sure" if all(each.model.sure for each in noises) else "not sure"
+    return (
+        f"camera noise: gain {numbers(each.gain for each in noises)} levels per photon, read "
+        f"noise {numbers(each.read_noise for each in noises)} levels, black "
+        f"{numbers(each.black for each in noises)}, {sure}"
+    )
 
 
 def find_photons(volume: NDArray[Any], *, must: bool = False) -> StackNoise:
@@ -336,7 +366,7 @@ def _rows(volume: NDArray[Any]) -> NDArray[Any]:
     return volume.reshape(-1, volume.shape[2], 1)
 
 
-def _find(volumes: Sequence[NDArray[Any]], noise: str) -> tuple[StackNoise, ...] | None:
+def find_noises(volumes: Sequence[NDArray[Any]], noise: str) -> tuple[StackNoise, ...] | None:
     if noise == "rician":
         return None
     must = noise == NoiseKind.CAMERA
@@ -378,20 +408,12 @@ def _steps(
 
 
 def _describe(noises: tuple[StackNoise, ...], noise: str, white: float) -> str:
-    """Return gain, read noise and black in levels, with those of each volume."""
+    """Return a line about the noise."""
     found = [each for each in noises if each.is_photons]
     if not found:
         return "" if noise == "auto" else "no noise of photons was found; one sigma is removed"
 
-    def numbers(values: Sequence[float]) -> str:
-        return "; ".join(dict.fromkeys(f"{value:.3g}" for value in values))
-
-    sure = "sure" if all(each.model.sure for each in found) else "not sure"
-    return (
-        f"camera noise: gain {numbers([each.gain for each in found])} levels per photon, read "
-        f"noise {numbers([each.read_noise for each in found])} levels, black "
-        f"{numbers([each.black for each in found])}, {sure}"
-    )
+    return in_words(found)
 
 
 NOISE_STEPS = NoiseChoice(
@@ -400,7 +422,7 @@ NOISE_STEPS = NoiseChoice(
     white="gaussian",
     camera=NoiseKind.CAMERA,
     key=MODEL,
-    find=_find,
+    find=find_noises,
     steps=_steps,
     describe=_describe,
 )

@@ -43,8 +43,9 @@ def measure(source: Pixels, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     return mri.measure(source, {**parameters, **_IN_3D})
 
 
-def map_settings(parameters: Mapping[str, Any]) -> tuple[Any, ...]:
-    return None, parameters["noise"], True
+def map_settings(parameters: Mapping[str, Any], microscope: bool) -> tuple[Any, ...]:
+    whole = {"sigma_from": "volume", **_IN_3D}
+    return mri.map_settings({**parameters, **whole}, microscope)
 
 
 StabilisedSpec = partial(

@@ -58,6 +58,7 @@ from kernelscope.images.planes import Plane
 from kernelscope.images.scan import MAX_COMPONENTS, Scan
 from kernelscope.images.volume import Volume, check_reference
 from kernelscope.schema.crop import Box
+from kernelscope.schema.filter import Diagnostic
 from kernelscope.schema.samples import Kind
 
 if TYPE_CHECKING:
@@ -471,8 +472,13 @@ class VolumeSubject(Subject[Scan, Volume]):
             self.map, self._map_made_with, self.map_caption = shown, made_with, caption
 
     def is_map_current(self, settings: RunSettings) -> bool:
-        _, made_with = filters.diagnostic(settings.step.filter.id, settings.step.parameters)
-        return self._map_made_with == made_with
+        return self._map_made_with == self.map_of(settings)[1]
+
+    def map_of(self, settings: RunSettings) -> tuple[Diagnostic, tuple[Any, ...]]:
+        """Return the map that goes with settings, and the values that it depends on."""
+        step, source = settings.step, self.source
+        microscope = source is not None and source.microscope
+        return filters.diagnostic(step.filter.id, step.parameters, microscope)
 
     # --- to save ---
 

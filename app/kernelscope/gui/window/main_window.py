@@ -191,7 +191,7 @@ class MainWindow(Frame):
 
     @Action("noiseMap", "Show &Noise Map", "F6", need=commands.VOLUMES, help="volumes")
     def show_noise_map(self) -> None:
-        """Sigma around each voxel of the input, as MRI NLM estimates it."""
+        """Sigma around each voxel of the input, of the model of noise that the filter has."""
         try:
             settings = self.session.require()
         except AppError as error:

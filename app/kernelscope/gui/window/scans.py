@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
-from kernelscope import filters
 from kernelscope.base.errors import NotANumber
 from kernelscope.base.text import one_line
 from kernelscope.engine.request import RunSettings
@@ -37,7 +36,6 @@ from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
-from kernelscope.schema.filter import Diagnostic
 
 if TYPE_CHECKING:
     from kernelscope.gui.window.frame import Frame
@@ -142,25 +140,22 @@ class Scans(QObject):
     def show_noise(self, settings: RunSettings, show_status: Callable[[str], None]) -> None:
         """Show the map of the filter, or of another filter, until the view changes."""
         volume = self.subject.part
-        diagnostic, made_with = filters.diagnostic(
-            settings.step.filter.id, settings.step.parameters
-        )
+        diagnostic, made_with = self.subject.map_of(settings)
 
-        def show(shown: Volume) -> None:
+        def work() -> tuple[Volume, str]:
+            sigmas, text = diagnostic.compute(volume.voxels, made_with)
+            shown = volume.with_voxels(sigmas, as_float=True)
+            shown = replace(shown, title=f"{stem_of(volume)}-{diagnostic.name.lower()}")
+            return shown, f"{text}: {_figures_of(shown)}"
+
+        def show(made: tuple[Volume, str]) -> None:
             if volume is not self.subject.part:
                 return
-            text, figures = diagnostic.describe(made_with), _figures_of(shown)
-            caption = f"{diagnostic.name}: {text}, {figures}"
-            self.subject.show_map(shown, made_with, caption)
-            show_status(f"{text}: {figures}.")
+            shown, text = made
+            self.subject.show_map(shown, made_with, f"{diagnostic.name}: {text}")
+            show_status(f"{text}.")
 
-        work = partial(_noise_map, volume, diagnostic, made_with)
         self._background.start("noise", work, show)
-
-
-def _noise_map(volume: Volume, diagnostic: Diagnostic, settings: tuple[Any, ...]) -> Volume:
-    shown = volume.with_voxels(diagnostic.compute(volume.voxels, settings), as_float=True)
-    return replace(shown, title=f"{stem_of(volume)}-{diagnostic.name.lower()}")
 
 
 def _figures_of(shown: Volume) -> str:
