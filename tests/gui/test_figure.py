@@ -37,10 +37,9 @@ from kernelscope.gui.model.figure import (
     caption_of,
     described,
     lay_out,
-    of_pictures,
     of_planes,
-    of_slices,
     region_in_view,
+    row_of,
     scale_bar,
 )
 from kernelscope.gui.model.regions import Interest, Shape
@@ -51,6 +50,7 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.images.judging.metrics import judge
 from kernelscope.images.planes import planes_of
+from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from tests.gui.helpers import child, choose_files, dialog, press, run
@@ -70,6 +70,11 @@ def result_of(filter_id: str, planes: np.ndarray, **options: Any) -> Result:
         return execute(Request.create(image, filter_id, **options), {"cpu": backend})
     finally:
         backend.close()
+
+
+def result_of_volumes(before: Volume, after: np.ndarray) -> Result:
+    request = Request.create(Scan((before,)), "mean")
+    return Result(request, Scan((before.with_voxels(after),)), "CPU", "parallel", ())
 
 
 # --- layout ---
@@ -140,7 +145,7 @@ def test_bars_have_three_values() -> None:
 def test_a_residual_is_centred_and_keeps_its_sign() -> None:
     planes = grey()
     result = result_of("negative", planes)
-    first, second, change = of_pictures(result, None, (FULL, FULL), View.RESIDUAL, None)
+    first, second, change = row_of(result, result.request.image, None, (FULL, FULL), View.RESIDUAL)
     np.testing.assert_array_equal(first.planes, planes)
     np.testing.assert_array_equal(second.planes, 255 - planes)
     np.testing.assert_array_equal(change.planes, 255.0 - 2.0 * planes)
@@ -153,18 +158,18 @@ def test_a_residual_is_centred_and_keeps_its_sign() -> None:
 def test_a_valid_border_crops_the_input_alike() -> None:
     planes = grey()
     result = result_of("mean", planes, parameters={"size": 5}, border=Border.VALID)
-    first, second = of_pictures(result, None, (FULL, FULL), None, None)
+    first, second = row_of(result, result.request.image, None, (FULL, FULL), None)
     np.testing.assert_array_equal(first.planes, planes[2:-2, 2:-2])
     assert second.planes.shape == first.planes.shape
     part = Region(3, 4, 5, 6)
-    first, second = of_pictures(result, None, (FULL, FULL), None, part)
+    first, second = row_of(result, result.request.image, None, (FULL, FULL), None, part)
     np.testing.assert_array_equal(first.planes, planes[5:10, 6:12])
     np.testing.assert_array_equal(second.planes, result.image.planes[3:8, 4:10])
 
 
 def test_equal_pictures_have_a_residual_of_nothing() -> None:
     result = result_of("mean", np.full((8, 8, 1), 7, np.uint8), parameters={"size": 3})
-    *_, change = of_pictures(result, None, (FULL, FULL), View.RESIDUAL, None)
+    *_, change = row_of(result, result.request.image, None, (FULL, FULL), View.RESIDUAL)
     assert (change.display.low, change.display.high) == (-1, 1)
     assert not change.planes.any()
 
@@ -173,12 +178,12 @@ def test_a_bar_says_that_changes_lie_beyond_it() -> None:
     planes = np.full((40, 40, 1), 128, np.uint8)
     planes[20, 20] = 0
     result = result_of("median", planes, parameters={"size": 3})
-    *_, change = of_pictures(result, None, (FULL, FULL), View.RESIDUAL, None)
+    *_, change = row_of(result, result.request.image, None, (FULL, FULL), View.RESIDUAL)
     assert change.display.high == change.planes.max() == 128
     assert change.bar == ("−128", "0", "128"), "the only change has the last colour itself"
     planes[:6] = 127  # a few small changes, so that the percentile is one of them
     result = result_of("mean", planes, parameters={"size": 3})
-    *_, change = of_pictures(result, None, (FULL, FULL), View.RESIDUAL, None)
+    *_, change = row_of(result, result.request.image, None, (FULL, FULL), View.RESIDUAL)
     assert change.display.high < change.planes.max()
     assert change.bar is not None
     assert change.bar[0].startswith("≤ −")
@@ -203,8 +208,10 @@ def test_the_caption_has_settings_time_and_quality() -> None:
     judged = Judgement(judge(planes, truth), judge(result.image.planes, truth))
     before, after = (f"{each.psnr:.2f}" for each in (judged.before, judged.after) if each)
     assert caption_of(result, judged).endswith(f"PSNR {before} → {after} dB.")
-    assert "slice 3" in caption_of(result, None, "Axial slice 3")
-    assert caption_of(result, judged, "Axial slice 3").endswith(" dB of the whole volume.")
+    volume = Volume.from_array(np.zeros((2, 3, 4), np.float32))
+    of_slice = caption_of(result_of_volumes(volume, volume.voxels), judged, "Axial slice 3")
+    assert "slice 3" in of_slice
+    assert of_slice.endswith(" dB of the whole volume.")
     assert caption_of(result, judged, in_part=True).endswith(" dB of the whole picture.")
 
 
@@ -213,10 +220,11 @@ def test_slices_lie_as_on_the_screen() -> None:
     volume = Volume.from_array(
         voxels, "head", spacing=(3.0, 2.0, 1.0), affine=np.diag([1, 2, 3, 1])
     )
-    after = volume.with_voxels(voxels / 2)
+    result = result_of_volumes(volume, voxels / 2)
     for plane in planes_of(volume):
-        first, second, change = of_slices(
-            (("Input", volume), ("Output", after)), volume, plane, 2, (FULL, FULL), View.RESIDUAL
+        place = plane, (2, 2, 2)
+        first, second, change = row_of(
+            result, volume, None, (FULL, FULL), View.RESIDUAL, place=place
         )
         np.testing.assert_array_equal(first.planes[:, :, 0], plane.cut(voxels, 2))
         np.testing.assert_allclose(change.planes[:, :, 0], -plane.cut(voxels, 2) / 2)
@@ -363,18 +371,17 @@ def test_three_planes_have_one_scale_their_letters_and_their_regions() -> None:
     before = Volume.from_array(voxels, "a", spacing=(2.0, 1.0, 1.0), affine=np.diag([1.0, 1, 2, 1]))
     changed = voxels * np.float32(0.9)
     changed[5] -= 50
-    after = before.with_voxels(changed)
-    planes = planes_of(before)
+    result, planes = result_of_volumes(before, changed), planes_of(before)
     region = Interest("lesion", Shape.ELLIPSE, ((3, 4), (9, 8)), plane=0)
     rows = [
-        of_slices(
-            (("Input", before), ("Output", after)),
+        row_of(
+            result,
             before,
-            plane,
-            5,
+            None,
             (Display(0, 255), Display(0, 255)),
             View.RESIDUAL,
             regions=[region] if number == 0 else [],
+            place=(plane, (5, 5, 5)),
         )
         for number, plane in enumerate(planes)
     ]
@@ -400,7 +407,7 @@ def test_regions_move_with_the_part_that_is_shown() -> None:
     region = Interest("R1", Shape.RECTANGLE, ((10, 9), (14, 12)))
     result = result_of("median", grey(), border=Border.VALID)
     part = Region(top=2, left=3, height=20, width=30)
-    (picture, _) = of_pictures(result, None, (FULL, FULL), None, part, [region])
+    (picture, _) = row_of(result, result.request.image, None, (FULL, FULL), None, part, [region])
     assert picture.regions[0].corners == ((6, 6), (10, 9)), "the border cost a row and a column"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,8 +26,11 @@ from kernelscope.gui.model.measurements import (
     profiles_as_csv,
     statistics,
     texts_of,
+    to_measure,
 )
 from kernelscope.gui.model.regions import Interest, Regions, Shape, box_of
+from kernelscope.images.image import Image
+from kernelscope.schema.samples import Levels
 
 
 @pytest.fixture
@@ -215,6 +219,16 @@ def test_each_region_is_measured_in_each_picture_and_channel(rng: np.random.Gene
     other = statistics(source[8:12, 10:14, 0])
     assert red.cnr == contrast_to_noise(red.figures, other)
     assert all(row.cnr is None for row in rows if row.region == "b")
+
+
+def test_the_white_of_floats_is_that_of_all_channels(rng: np.random.Generator) -> None:
+    truth = rng.random((6, 5, 3), np.float32) * 4000
+    source = Image.from_array(truth + 40)
+    reference = replace(Image.from_array(truth), given_levels=Levels(0, 4000))
+    region = Interest("a", Shape.RECTANGLE, ((0, 0), (5, 6)))
+    rows = measure([region], Against(), to_measure(source, None, reference))
+    found = [row.figures.psnr for row in rows if row.picture == "input"]
+    assert found == pytest.approx([40.0] * 4, abs=1e-3)  # 20 log (4000 / 40)
 
 
 def test_units_convert_levels_but_no_ratios() -> None:

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.gui.docks.parameter_panel import WithinBox
 from kernelscope.gui.model.display import Display
-from kernelscope.gui.model.measurements import Against, measure, slices, steps_of
+from kernelscope.gui.model.measurements import Against, measure, steps_of, to_measure
 from kernelscope.gui.model.regions import Interest, Regions, Shape
 from kernelscope.gui.model.slice_drawing import Look, Projection
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
@@ -255,7 +255,7 @@ def test_white_is_the_brightest_voxel_of_the_reference() -> None:
     truth = Volume.from_array(rng.integers(0, 1000, (3, 4, 5)).astype(np.int16))
     noisy = Volume.from_array(rng.integers(0, 1000, (3, 4, 5)).astype(np.float32))
     region = Interest("R1", Shape.RECTANGLE, ((0, 0), (5, 4)), plane=0)
-    rows = measure([region], Against(), slices(noisy, None, truth, planes_of(noisy), (1, 0, 0)))
+    rows = measure([region], Against(), to_measure(noisy, None, truth, planes_of(noisy), (1, 0, 0)))
     assert [row.picture for row in rows] == ["input", "reference"]
     error = np.mean((noisy.voxels[1] - truth.voxels[1].astype(float)) ** 2)
     expected = 10 * math.log10(truth.voxels.max().item() ** 2 / error)

@@ -57,8 +57,13 @@ def offset_of(request: Request) -> int:
     return sum(step.filter.radius(step.parameters) for step in steps if step.border is Border.VALID)
 
 
-def like_output(image: Image, result: Result) -> Image:
-    """Return a picture of the input's size cropped and converted to grey as the output is."""
+def like_output(image: Part, result: Result) -> Part:
+    """Return a picture of the input's size cropped and converted to grey as the output is.
+
+    No output of a volume has another size, or colours.
+    """
+    if not isinstance(image, Image):
+        return image
     source, output = result.request.image, result.image
     planes = image.planes
     if (image.height, image.width) == (source.height, source.width):
@@ -68,7 +73,7 @@ def like_output(image: Image, result: Result) -> Image:
         planes = np.concatenate([to_grey(planes[:, :, :3]), planes[:, :, 3:]], axis=2)
     if planes.shape == image.planes.shape:
         return image
-    return Image.from_array(planes, image.title, image.path)
+    return cast(Part, Image.from_array(planes, image.title, image.path))
 
 
 def following(moment: Moment[Opened, Part]) -> Moment[Opened, Part]:
@@ -87,10 +92,9 @@ def following(moment: Moment[Opened, Part]) -> Moment[Opened, Part]:
             reference is None or reference.origin is ReferenceOrigin.KEPT
         ):
             reference = Reference(cast(Part, old), ReferenceOrigin.NOISE)
-        if reference is not None and isinstance(reference.image, Image):
-            reference = replace(reference, image=like_output(reference.image, result))
         if reference is not None:
-            references[cast(Part, new)] = reference
+            like = like_output(reference.image, result)
+            references[cast(Part, new)] = replace(reference, image=like)
     runs: tuple[Request, ...] = result.requests
     pipeline = moment.pipeline
     if pipeline is not None:
@@ -121,9 +125,7 @@ def quality_of(result: Result | None, reference: Reference[Any] | None) -> Judge
 
 def output_of(result: Result, part: Image | Volume) -> Image | Volume:
     """Return the output of a part of the source."""
-    if isinstance(part, Image):
-        return result.image
-    pairs = zip(result.request.scan.volumes, result.scan.volumes, strict=True)
+    pairs = zip(parts_of(result.request.source), parts_of(result.output), strict=True)
     return next(after for before, after in pairs if before is part)
 
 
@@ -135,10 +137,8 @@ def judge_both(part: Image | Volume, result: Result | None, reference: Image | V
     known = result.quality if result.request.reference is reference else None
     if known is not None and known.before is not None:
         return Judged(known.before, known.after)
-    output, kind = output_of(result, part), "volume"
-    if isinstance(part, Image) and isinstance(reference, Image):
-        part, reference = like_output(part, result), like_output(reference, result)
-        kind = "picture"
+    output, kind = output_of(result, part), result.request.source.kind
+    part, reference = like_output(part, result), like_output(reference, result)
     before = _judge(part, reference)
     spec = result.request.step.filter
     after: Quality | str = f"{spec.name} does not restore a {kind}: its result is not compared."

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.images.image import Image
-from kernelscope.images.planes import sampled
+from kernelscope.images.planes import Plane, Position, sampled
 from kernelscope.images.volume import Volume
 from kernelscope.schema.samples import colour_count, white_level
 
@@ -267,6 +267,14 @@ class PaneSide(StrEnum):
 
 def dtype_of(image: Viewed) -> np.dtype[Any]:
     return image.pixels.dtype if isinstance(image, Image) else image.voxels.dtype
+
+
+def samples_of(image: Viewed, plane: Plane | None, position: Position) -> NDArray[Any]:
+    """Return a picture, or the slice of a volume through a voxel: (height, width, channels)."""
+    if isinstance(image, Image):
+        return image.planes
+    assert plane is not None
+    return plane.cut(image.voxels, position[plane.axis])[:, :, np.newaxis]
 
 
 def automatic_of(image: Viewed) -> Display:

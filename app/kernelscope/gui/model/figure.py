@@ -25,17 +25,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.text import enumerated
 from kernelscope.bench.statistics import short
 from kernelscope.engine.region import Region
 from kernelscope.engine.result import Judgement, Result
-from kernelscope.gui.model.comparison import View, like_output, offset_of
-from kernelscope.gui.model.display import ColourMap, Display
+from kernelscope.gui.model.comparison import View, like_output, offset_of, output_of
+from kernelscope.gui.model.display import ColourMap, Display, Viewed, samples_of
 from kernelscope.gui.model.regions import Interest
 from kernelscope.gui.model.times import NOT_TIMED, Timing, duration
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
 from kernelscope.images.lengths import in_words
-from kernelscope.images.planes import Plane
+from kernelscope.images.planes import Plane, Position
 from kernelscope.images.volume import Volume
 
 _SHARE = 99.8
@@ -53,78 +54,48 @@ class FigurePart(StrEnum):
 _NAMES = {View.RESIDUAL: "Residual: output − input", View.DIFFERENCE: "Output − reference"}
 
 
-def of_pictures(
+def row_of(
     result: Result,
-    reference: Image | None,
-    displays: tuple[Display, Display],
-    third: View | None,
-    region: Region | None,
-    regions: Sequence[Interest] = (),
-) -> tuple[Picture, ...]:
-    """Return input, output and the wanted change of a result that is a picture.
-
-    `displays`: of input and output. `third`: `View.RESIDUAL` or, with a reference,
-    `View.DIFFERENCE`. `region`: the part of the output to show; by default all of it. `regions`: of
-    interest, in pixels of the input.
-
-    Raises `Incomparable`: if the reference has another size.
-    """
-    output = result.image
-    source = like_output(result.request.image, result)
-    pictures = [
-        Picture("Input", _cut(source.planes, region), displays[0], bar=_bar(displays[0])),
-        Picture("Output", _cut(output.planes, region), displays[1], bar=_bar(displays[1])),
-    ]
-    other = source if third is View.RESIDUAL else reference and like_output(reference, result)
-    if third in _NAMES and other is not None:
-        first, second = (_cut(colours(each.planes), region) for each in (output, other))
-        pictures.append(_change(_NAMES[third], first, second))
-    offset = offset_of(result.request)
-    return _marked(pictures, regions, region, offset)
-
-
-def _marked(
-    pictures: Sequence[Picture],
-    regions: Sequence[Interest],
-    region: Region | None,
-    offset: int = 0,
-    letters: str = "",
-) -> tuple[Picture, ...]:
-    """Return pictures with regions of interest, which move with the part that is shown."""
-    left, top = (region.left, region.top) if region is not None else (0, 0)
-    placed = tuple(each.moved(-left - offset, -top - offset) for each in regions)
-    return tuple(replace(each, regions=placed, letters=letters) for each in pictures)
-
-
-def of_slices(
-    volumes: Sequence[tuple[str, Volume]],
-    other: Volume | None,
-    plane: Plane,
-    index: int,
-    displays: tuple[Display, Display],
+    part: Viewed,
+    reference: Viewed | None,
+    displays: Sequence[Display],
     third: View | None,
     region: Region | None = None,
     regions: Sequence[Interest] = (),
+    place: tuple[Plane | None, Position] = (None, (0, 0, 0)),
 ) -> tuple[Picture, ...]:
-    """Return a slice of each volume, as it lies on the screen, and the wanted change of the last.
+    """Return input, output and the wanted change: of a picture, or of slices as on the screen.
 
-    `volumes`: input and output with their titles; of one shape. `other`: the volume to subtract
-    from the last one. `displays`: of input and output. `region`: the part of the slice to show; by
-    default all of it. `regions`: of interest, in this plane.
+    `part`: the picture, or the volume, of the input. `displays`: of input and output. `third`:
+    `View.RESIDUAL` or, with a reference, `View.DIFFERENCE`. `region`: the part of the output to
+    show; by default all of it. `regions`: of interest, in pixels of the input. `place`: a plane,
+    and a voxel of the slice.
+
+    Raises `Incomparable`: if the reference has another size.
     """
-    (_, first), *_ = volumes
-    pixel = first.spacing[plane.columns], first.spacing[plane.rows]
+    source, output = like_output(part, result), output_of(result, part)
+    (plane, position), pixel, letters = place, (1.0, 1.0), ""
+    if isinstance(part, Volume) and plane is not None:
+        pixel, letters = (part.spacing[plane.columns], part.spacing[plane.rows]), plane.letters
 
-    def cut(volume: Volume) -> NDArray[Any]:
-        return _cut(np.ascontiguousarray(plane.cut(volume.voxels, index))[:, :, np.newaxis], region)
+    def cut(image: Viewed) -> NDArray[Any]:
+        planes = np.ascontiguousarray(samples_of(image, plane, position))
+        return planes if region is None else region.of(planes)
 
     pictures = [
         Picture(title, cut(each), display, pixel, _bar(display))
-        for (title, each), display in zip(volumes, displays, strict=True)
+        for title, each, display in zip(
+            ("Input", "Output"), (source, output), displays, strict=True
+        )
     ]
+    other = source if third is View.RESIDUAL else reference and like_output(reference, result)
     if third in _NAMES and other is not None:
-        pictures.append(_change(_NAMES[third], cut(volumes[-1][1]), cut(other), pixel))
-    return _marked(pictures, regions, region, letters=plane.letters)
+        change = _change(_NAMES[third], colours(cut(output)), colours(cut(other)), pixel)
+        pictures.append(change)
+    offset = offset_of(result.request)
+    left, top = (region.left, region.top) if region is not None else (0, 0)
+    placed = tuple(each.moved(-left - offset, -top - offset) for each in regions)
+    return tuple(replace(each, regions=placed, letters=letters) for each in pictures)
 
 
 def of_planes(rows: Sequence[Sequence[Picture]]) -> tuple[Picture, ...]:
@@ -139,6 +110,20 @@ def of_planes(rows: Sequence[Sequence[Picture]]) -> tuple[Picture, ...]:
     )
 
 
+def place_of(part: Viewed, planes: Sequence[Plane | None], position: Position) -> str:
+    """Return the place of slices in words; empty for a picture."""
+    if isinstance(part, Image):
+        return ""
+    slices = [f"{each.name.lower()} slice {position[each.axis] + 1}" for each in planes if each]
+    place = enumerated(slices, "and") if part.flat_axis is None else ""
+    return ", ".join(filter(None, (part.channel.name, place, part.oblique)))
+
+
+def unit_of(part: Viewed) -> str:
+    """Return the unit of the scale bar."""
+    return "px" if isinstance(part, Image) else "mm" if part.stated else "voxels"
+
+
 def caption_of(
     result: Result, judgement: Judgement | None, place: str = "", *, in_part: bool = False
 ) -> str:
@@ -151,7 +136,7 @@ def caption_of(
     text = f"{title}. {result.settings}. {result.where}: {taken}."
     if judgement is None or not np.isfinite(judgement.after.psnr):
         return text
-    of_whole = " of the whole volume" if place else " of the whole picture" if in_part else ""
+    of_whole = f" of the whole {result.request.source.kind}" if place or in_part else ""
     after = f"{judgement.after.psnr:.2f} dB{of_whole}"
     if judgement.before is None or not np.isfinite(judgement.before.psnr):
         return f"{text} PSNR {after}."
@@ -178,19 +163,12 @@ def part_in_view(
     return Region(top, left, bottom - top, right - left)
 
 
-def _cut(planes: NDArray[Any], region: Region | None) -> NDArray[Any]:
-    return planes if region is None else region.of(planes)
-
-
 def _bar(display: Display) -> tuple[str, str, str] | None:
     return None if display.colour_map.is_grey else described(display.low, display.high)
 
 
 def _change(
-    title: str,
-    planes: NDArray[Any],
-    other: NDArray[Any],
-    pixel: tuple[float, float] = (1.0, 1.0),
+    title: str, planes: NDArray[Any], other: NDArray[Any], pixel: tuple[float, float]
 ) -> Picture:
     """Return ``planes - other`` around the middle of a diverging map; of colours, around grey."""
     change = planes.astype(np.float32) - other
@@ -256,7 +234,7 @@ class Picture:
 class Figure:
     pictures: tuple[Picture, ...]
     caption: str
-    unit: str = "px"  # unit of the scale bar: ``px`` or ``mm``
+    unit: str = "px"  # of the scale bar; see `unit_of`
     rows: int = 1  # of pictures below each other, all in one scale
 
 

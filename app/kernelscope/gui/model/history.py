@@ -21,14 +21,17 @@ MOST_MOMENTS = 100  # inputs and settings; most are only settings and a result
 MOST_BYTES = 1 << 30
 """Limit for pixels and voxels in memory; the current moment is kept in any case."""
 
-Opened = TypeVar("Opened", Image, Scan)  # an input of filters
+Opened = TypeVar("Opened", bound=Image | Scan)  # an input of filters
 
-Part = TypeVar("Part", Image, Volume)
+Part = TypeVar("Part", bound=Image | Volume)
 """A part of an input that is evaluated by itself: a picture, or one volume of a scan."""
 
 
-def parts_of(source: Image | Scan) -> tuple[Image, ...] | tuple[Volume, ...]:
-    return source.volumes if isinstance(source, Scan) else (source,)
+def parts_of(source: Source) -> tuple[Image | Volume, ...]:
+    if isinstance(source, Scan):
+        return source.volumes
+    assert isinstance(source, Image)
+    return (source,)
 
 
 class ReferenceOrigin(StrEnum):

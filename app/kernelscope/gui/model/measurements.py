@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from kernelscope.base.text import aligned
 from kernelscope.engine.result import Result
-from kernelscope.gui.model.comparison import like_output, offset_of
-from kernelscope.gui.model.display import Units
+from kernelscope.gui.model.comparison import like_output, offset_of, output_of
+from kernelscope.gui.model.display import Units, Viewed, dtype_of, samples_of
 from kernelscope.gui.model.regions import Interest, Shape
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
@@ -293,72 +293,58 @@ def _text(value: float, number: str, unit: str = "") -> str:
     return ("∞" if math.isinf(value) else number) + unit
 
 
-def pictures(
-    source: Image, result: Result | None, reference: Image | None
+def to_measure(
+    part: Viewed,
+    result: Result | None,
+    reference: Viewed | None,
+    planes: Sequence[Plane | None] = (None,),
+    position: Position = (0, 0, 0),
 ) -> list[ProfiledPicture]:
-    """Return the pictures to measure, each with its part of the reference; takes a while."""
-    target = colours(reference.planes) if reference is not None else None
-    same = target is not None and target.shape[:2] == (source.height, source.width)
-    white = source.levels.span if source.dtype.kind == "f" else None
-    peak = (
-        reference.levels.span if reference is not None and reference.dtype == source.dtype else None
-    )
-    own = target if same else None
-    measured = [ProfiledPicture("input", colours(source.planes), own, white=white, peak=peak)]
-    if result is not None:
-        offset = offset_of(result.request)
-        other = colours(like_output(reference, result).planes) if reference is not None else None
-        planes = colours(result.image.planes)
-        same_size = other is not None and other.shape[:2] == planes.shape[:2]
-        target_of = other if same_size else None
-        measured.append(
-            ProfiledPicture("output", planes, target_of, offset, white=white, peak=peak)
-        )
-    if target is not None and same:
-        measured.append(ProfiledPicture("reference", target, white=white))
-    return measured
+    """Return the pictures, or the slices through a voxel, each with its part of the reference.
 
-
-def slices(
-    volume: Volume,
-    output: Volume | None,
-    reference: Volume | None,
-    planes: Sequence[Plane],
-    position: Position,
-) -> list[ProfiledPicture]:
-    """Return the slices through one voxel, of each plane and volume; takes a while.
-
-    The range of the reference from 0 counts as white for PSNR, as elsewhere.
+    `planes`: those of a volume; None for a picture. The range of the reference from 0 counts as
+    white for PSNR, as elsewhere, where the type does not state it. Takes a while.
     """
-    volumes = {"input": volume, "output": output, "reference": reference}
-    white, peak = white_of(volume), white_of(reference) if reference is not None else None
+    offset, output, truth = 0, None, reference
+    if result is not None:
+        offset, output = offset_of(result.request), output_of(result, part)
+        truth = reference and like_output(reference, result)
+    states_white = isinstance(part, Image) and part.dtype.kind != "f"
+    comparable = isinstance(part, Volume) or (reference and dtype_of(reference) == part.dtype)
+    white = None if states_white else part.levels.span
+    peak = reference.levels.span if reference is not None and comparable else None
+    shown = (
+        ("input", part, reference, 0),
+        ("output", output, truth, offset),
+        ("reference", reference, None, 0),
+    )
     measured = []
-    for name, each in volumes.items():
-        for number, plane in enumerate(planes):
-            if each is None or each.voxels.shape != volume.voxels.shape:
-                continue
-            index = position[plane.axis]
+    for name, each, target, first in shown:
+        if each is None or (each is reference and _size(each) != _size(part)):
+            continue
+        if target is not None and _size(target) != _size(each):
             target = None
-            if reference is not None and each is not reference:
-                target = plane.cut(reference.voxels, index)[:, :, np.newaxis]
+        for number, plane in enumerate(planes):
+            here = {} if plane is None else _place_of(part, plane, number, position)
+            samples, other = (
+                None if image is None else colours(samples_of(image, plane, position))
+                for image in (each, target)
+            )
+            assert samples is not None
             measured.append(
-                ProfiledPicture(
-                    name,
-                    plane.cut(each.voxels, index)[:, :, np.newaxis],
-                    target,
-                    plane=number,
-                    slice=f"{plane.name.lower()} {index + 1}",
-                    white=white,
-                    peak=peak,
-                    steps=steps_of(volume, plane),
-                )
+                ProfiledPicture(name, samples, other, first, white=white, peak=peak, **here)
             )
     return measured
 
 
-def white_of(volume: Volume) -> float:
-    """Return the value of voxels that is 1 in units from 0 to 1."""
-    return volume.levels.span
+def _size(image: Viewed) -> tuple[int, ...]:
+    return image.shape[:2] if isinstance(image, Image) else image.voxels.shape
+
+
+def _place_of(part: Viewed, plane: Plane, number: int, position: Position) -> dict[str, Any]:
+    assert isinstance(part, Volume)
+    name = f"{plane.name.lower()} {position[plane.axis] + 1}"
+    return {"plane": number, "slice": name, "steps": steps_of(part, plane)}
 
 
 def steps_of(volume: Volume, plane: Plane) -> Steps | None:
@@ -435,7 +421,7 @@ def _by_channel(region: Interest, picture: ProfiledPicture) -> dict[str, Statist
         same = target is not None and target.shape == samples.shape
         for number, name in enumerate(CHANNELS[:channels]):
             own = target[:, number] if target is not None and same else None
-            figures[name] = statistics(samples[:, number], own)
+            figures[name] = statistics(samples[:, number], own, picture.peak)
     return figures
 
 

@@ -21,19 +21,29 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.step import Step
-from kernelscope.files.names import targets_of
+from kernelscope.files.names import stem_of, targets_of
 from kernelscope.gui.model.comparison import (
     Evaluation,
     Judged,
     View,
     histogram_of,
     judge_both,
+    offset_of,
     output_of,
     quality_of,
 )
-from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.display import Display, PaneSide, automatic_of, samples_of
 from kernelscope.gui.model.drawn_view import DrawnView
-from kernelscope.gui.model.figure import Figure, FigurePart
+from kernelscope.gui.model.figure import (
+    Figure,
+    FigurePart,
+    caption_of,
+    of_planes,
+    place_of,
+    region_in_view,
+    row_of,
+    unit_of,
+)
 from kernelscope.gui.model.freshness import describe_part
 from kernelscope.gui.model.history import (
     History,
@@ -44,7 +54,7 @@ from kernelscope.gui.model.history import (
     ReferenceOrigin,
     parts_of,
 )
-from kernelscope.gui.model.measurements import ProfiledPicture
+from kernelscope.gui.model.measurements import ProfiledPicture, size_of, steps_of, to_measure
 from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.gui.model.regions import Interest, Regions
 from kernelscope.gui.model.runs import Run
@@ -52,6 +62,7 @@ from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.model.slice_previews import SlicePreview
 from kernelscope.images.image import Image
 from kernelscope.images.levels import relevelled, takes_levels
+from kernelscope.images.planes import Plane
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.schema.crop import Box
@@ -619,10 +630,21 @@ class Subject(Observed, Generic[Opened, Part]):
 
     def to_measure(self) -> Callable[[], list[ProfiledPicture]]:
         """Return a function, for any thread, of the pictures in which regions are measured."""
-        raise NotImplementedError
+        part, result, planes, position = self.part, self.result, self._planes, self.view.position
+        reference = self.reference.image if self.reference is not None else None
+        return lambda: to_measure(part, result, reference, planes, position)
+
+    @property
+    def _planes(self) -> Sequence[Plane | None]:
+        """The planes of a volume; None stands for that of a picture."""
+        return self.view.planes or (None,)
 
     def size_of(self, region: Interest) -> str:
-        return ""
+        """Return the size in millimetres, where it is known."""
+        part = self.part if self.source is not None and not self.is_behind else None
+        if not isinstance(part, Volume) or region.plane is None:
+            return ""
+        return size_of(region, steps_of(part, self.view.planes[region.plane]))
 
     # --- reference ---
 
@@ -666,18 +688,60 @@ class Subject(Observed, Generic[Opened, Part]):
 
     # --- to save ---
 
+    @property
+    def shown_output(self) -> Part | None:
+        outputs = parts_of(self.result.output) if self.result is not None else None
+        return cast(Part, outputs[self.component]) if outputs else None
+
+    @property
+    def subtracted(self) -> Part | None:
+        """The picture or volume to subtract from the output for a difference."""
+        if self.session.view is View.RESIDUAL:
+            return self.part
+        return self.reference.image if self.reference else None
+
     def output(self) -> Savable | None:
-        raise NotImplementedError
+        shown = self.shown_output
+        return self._savable([shown]) if shown is not None else None
 
     def all_outputs(self) -> Savable | None:
-        return None
+        return self._savable(parts_of(self.result.output)) if self.result is not None else None
+
+    def _savable(self, parts: Sequence[Image | Volume]) -> Savable:
+        assert self.result is not None
+        return Savable(parts, f"{stem_of(parts[0])}-{self.result.request.step.filter.id}")
 
     def difference(self) -> Callable[[], Savable] | None:
         raise NotImplementedError
 
     def figure(self) -> Callable[[View | None, FigurePart], Figure]:
         """Return a function of a change and a part that draws this moment, on any thread."""
-        raise NotImplementedError
+        result, part, judgement, view = self.result, self.part, self.judgement, self.view
+        assert result is not None
+        reference = self.reference.image if self.reference is not None else None
+        planes, position, active, seen = self._planes, view.position, view.active_plane, view.seen
+        chosen, regions = [view.displays.of(side) for side in PaneSide], self.regions.all
+
+        def make(third: View | None, wanted: FigurePart) -> Figure:
+            output, region, rows = output_of(result, part), None, []
+            displays = [
+                display or automatic_of(image)
+                for display, image in zip(chosen, (part, output), strict=True)
+            ]
+            numbers = range(len(planes)) if wanted is FigurePart.PLANES else (active,)
+            for number in numbers:
+                plane = planes[number]
+                if wanted is FigurePart.VIEW:
+                    height, width = samples_of(output, plane, position).shape[:2]
+                    region = region_in_view(seen, height, width, offset_of(result.request))
+                own = [each for each in regions if each.plane in (None, number)]
+                place = plane, position
+                rows.append(row_of(result, part, reference, displays, third, region, own, place))
+            names = place_of(part, [planes[number] for number in numbers], position)
+            caption = caption_of(result, judgement, names, in_part=region is not None)
+            return Figure(of_planes(rows), caption, unit_of(part), len(rows))
+
+        return make
 
     def output_as_picture(self) -> Image | None:
         return self.result.image if self.result is not None else None

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelscope import filters
-from kernelscope.base.text import enumerated
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
@@ -25,19 +24,10 @@ from kernelscope.gui.model.comparison import (
 from kernelscope.gui.model.display import Display, PaneSide, automatic_of
 from kernelscope.gui.model.drawn_view import DrawnView, draw, draw_volume
 from kernelscope.gui.model.figure import (
-    Figure,
-    FigurePart,
-    caption_of,
-    of_pictures,
-    of_planes,
-    of_slices,
     part_in_view,
-    region_in_view,
 )
 from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin, references_of
-from kernelscope.gui.model.measurements import ProfiledPicture, pictures, size_of, slices, steps_of
 from kernelscope.gui.model.pipeline import kept_steps
-from kernelscope.gui.model.regions import Interest
 from kernelscope.gui.model.runs import describe_result
 from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.model.slice_drawing import Projection, drawn_slice
@@ -148,11 +138,6 @@ class PictureSubject(Subject[Image, Image]):
     def display_of(self, image: Image, volume: Volume | None = None) -> Display:
         return self.view.displays.of(PaneSide.INPUT) or Display.automatic(image.planes)
 
-    def to_measure(self) -> Callable[[], list[ProfiledPicture]]:
-        moment = self.moment
-        reference = self.reference.image if self.reference is not None else None
-        return lambda: pictures(moment.source, moment.result, reference)
-
     def _references_of(
         self, result: Result, known: Moment[Image, Image]
     ) -> Mapping[Image, Reference[Image]]:
@@ -163,13 +148,6 @@ class PictureSubject(Subject[Image, Image]):
 
     # --- to save ---
 
-    def output(self) -> Savable | None:
-        if self.result is None:
-            return None
-        request = self.result.request
-        name = f"{stem(Path(request.source.title))}-{request.step.filter.id}"
-        return Savable([self.result.image], name)
-
     def difference(self) -> Callable[[], Savable] | None:
         drawing = self.drawing
         image = drawing.change if drawing is not None else None
@@ -177,28 +155,6 @@ class PictureSubject(Subject[Image, Image]):
             return None
         name = f"{stem(Path(image.title))}-{drawing.view}"
         return lambda: Savable([image], name)
-
-    def figure(self) -> Callable[[View | None, FigurePart], Figure]:
-        result, reference, judgement = self.result, self.reference, self.judgement
-        assert result is not None
-        automatic = Display.automatic
-        shown = [self.view.displays.of(side) for side in (PaneSide.INPUT, PaneSide.OUTPUT)]
-        seen, regions = self.view.seen, self.regions.all
-
-        def make(third: View | None, part: FigurePart) -> Figure:
-            image, offset = result.image, offset_of(result.request)
-            region = None
-            if part is FigurePart.VIEW:
-                region = region_in_view(seen, image.height, image.width, offset)
-            caption = caption_of(result, judgement, in_part=region is not None)
-            displays = (
-                shown[0] or automatic(result.request.image.planes),
-                shown[1] or automatic(result.image.planes),
-            )
-            other = reference.image if reference is not None else None
-            return Figure(of_pictures(result, other, displays, third, region, regions), caption)
-
-        return make
 
 
 class VolumeSubject(Subject[Scan, Volume]):
@@ -452,19 +408,6 @@ class VolumeSubject(Subject[Scan, Volume]):
                 earlier.add(axis)
         return frozenset(earlier)
 
-    # --- measuring ---
-
-    def to_measure(self) -> Callable[[], list[ProfiledPicture]]:
-        volume, output = self.part, self.shown_output
-        planes, position = self.view.planes, self.view.position
-        truth = self.reference.image if self.reference is not None else None
-        return lambda: slices(volume, output, truth, planes, position)
-
-    def size_of(self, region: Interest) -> str:
-        if self.source is None or self.is_behind or region.plane is None:
-            return ""
-        return size_of(region, steps_of(self.part, self.view.planes[region.plane]))
-
     # --- the map of noise ---
 
     def show_map(self, shown: Volume, made_with: tuple[Any, ...], caption: str) -> None:
@@ -481,28 +424,6 @@ class VolumeSubject(Subject[Scan, Volume]):
         return filters.diagnostic(step.filter.id, step.parameters, microscope)
 
     # --- to save ---
-
-    @property
-    def shown_output(self) -> Volume | None:
-        return self.result.scan.volumes[self.component] if self.result else None
-
-    @property
-    def subtracted(self) -> Volume | None:
-        """The volume to subtract from the output for a difference."""
-        if self.session.view is View.RESIDUAL:
-            return self.part
-        return self.reference.image if self.reference else None
-
-    def output(self) -> Savable | None:
-        volume = self.shown_output
-        return self._savable([volume]) if volume is not None else None
-
-    def all_outputs(self) -> Savable | None:
-        return self._savable(self.result.scan.volumes) if self.result is not None else None
-
-    def _savable(self, volumes: Sequence[Volume]) -> Savable:
-        assert self.result is not None
-        return Savable(volumes, f"{stem_of(volumes[0])}-{self.result.request.step.filter.id}")
 
     def difference(self) -> Callable[[], Savable] | None:
         shown, output, other = self.map, self.shown_output, self.subtracted
@@ -540,37 +461,6 @@ class VolumeSubject(Subject[Scan, Volume]):
             return Display.automatic(image.planes)
         span = 1.0 if image.pixels.dtype == np.uint8 else (volume or self.part).levels.span
         return replace(display, low=display.low / span, high=display.high / span)
-
-    def figure(self) -> Callable[[View | None, FigurePart], Figure]:
-        result, output, reference = self.result, self.shown_output, self.reference
-        assert result is not None
-        assert output is not None
-        _, active, _ = self.active
-        part, seen = self.part, self.view.seen
-        planes, position, regions = self.view.planes, self.view.position, self.regions.all
-        displays = [self.view.displays.of(side) or automatic_of(part) for side in PaneSide]
-        judgement = self.judgement
-        unit = "mm" if part.stated else "voxels"
-
-        def make(third: View | None, wanted: FigurePart) -> Figure:
-            volumes = (("Input", part), ("Output", output))
-            other = part if third is View.RESIDUAL else reference.image if reference else None
-            shown = displays[0], displays[1]
-            chosen = planes if wanted is FigurePart.PLANES else (active,)
-            rows = []
-            for plane in chosen:
-                index, region = position[plane.axis], None
-                if wanted is FigurePart.VIEW:
-                    region = region_in_view(seen, *plane.cut(part.voxels, index).shape)
-                own = [each for each in regions if each.plane == planes.index(plane)]
-                rows.append(of_slices(volumes, other, plane, index, shown, third, region, own))
-            places = (f"{each.name.lower()} slice {position[each.axis] + 1}" for each in chosen)
-            place = enumerated(list(places), "and") if part.flat_axis is None else ""
-            place = ", ".join(filter(None, (part.channel.name, place, part.oblique)))
-            caption = caption_of(result, judgement, place)
-            return Figure(of_planes(rows), caption, unit, len(rows))
-
-        return make
 
     def output_as_picture(self) -> Image | None:
         _, plane, index = self.active

@@ -32,7 +32,6 @@ from kernelscope.gui.model.display import (
     dtype_of,
 )
 from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
-from kernelscope.gui.model.measurements import white_of
 from kernelscope.gui.model.slice_drawing import Projection, slab
 from kernelscope.gui.session.canvas_view import (
     DIVIDED,
@@ -711,7 +710,7 @@ class PairView(QWidget):
         contents = [(self.spoken[0], self.input.content), (name, DrawnView(output.at(voxel)))]
         if output.is_change:
             contents.append((output.view.value, output))
-        factor, found = values.factor_of(white_of(volume), self.view.panes.units), []
+        factor, found = values.factor_of(volume.levels.span, self.view.panes.units), []
         for name, each in contents:
             if not isinstance(each.shown, Volume):
                 continue
@@ -736,7 +735,7 @@ class PairView(QWidget):
 
     def _factor(self, samples: NDArray[Any]) -> float | None:
         """Return the factor from samples to the units that are chosen; None for as stored."""
-        white = white_level(samples.dtype) if self.volume is None else white_of(self.volume)
+        white = white_level(samples.dtype) if self.volume is None else self.volume.levels.span
         return values.factor_of(white, self.view.panes.units)
 
     def _display_text(self) -> str:
