@@ -21,7 +21,7 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.engine.step import Step
-from kernelscope.files.names import stem_of, targets_of
+from kernelscope.files.names import stem, stem_of, targets_of
 from kernelscope.gui.model.comparison import (
     Evaluation,
     Judged,
@@ -702,14 +702,18 @@ class Subject(Observed, Generic[Opened, Part]):
 
     def output(self) -> Savable | None:
         shown = self.shown_output
-        return self._savable([shown]) if shown is not None else None
+        return self._savable([shown], self.part) if shown is not None else None
 
     def all_outputs(self) -> Savable | None:
-        return self._savable(parts_of(self.result.output)) if self.result is not None else None
+        if self.result is None:
+            return None
+        return self._savable(parts_of(self.result.output), parts_of(self.moment.source)[0])
 
-    def _savable(self, parts: Sequence[Image | Volume]) -> Savable:
+    def _savable(self, outputs: Sequence[Image | Volume], part: Image | Volume) -> Savable:
         assert self.result is not None
-        return Savable(parts, f"{stem_of(parts[0])}-{self.result.request.step.filter.id}")
+        # A picture that was computed has no file, but the title of one.
+        name = stem(Path(part.title)) if isinstance(part, Image) else stem_of(part)
+        return Savable(outputs, f"{name}-{self.result.request.step.filter.id}")
 
     def difference(self) -> Callable[[], Savable] | None:
         raise NotImplementedError
