@@ -238,7 +238,7 @@ def test_a_given_picture_is_named_and_not_made_up() -> None:
 )
 def test_what_is_no_plan(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(AppError) as caught:
-        Plan.from_json(Field(wrong, "x.json", "plan"))
+        Plan.from_json(Field(wrong, "x.json", ("plan",)))
     assert str(caught.value) == message
 
 

@@ -50,18 +50,19 @@ class InvalidJson(AppError):
 
 
 class Field:
-    """A value in a JSON text as `json` returned it, and its path: empty for all of the text.
+    """A value in a JSON text as `json` returned it, and the names and numbers that lead to it.
 
     Every method that reads it raises `InvalidJson` if the value is of another kind.
     """
 
-    def __init__(self, value: Any, file: str, place: str = "") -> None:
+    def __init__(self, value: Any, file: str, steps: tuple[str | int, ...] = ()) -> None:
         self.value = value
         self._file = file
-        self._place = place
+        self._steps = steps
 
     def refuse(self, problem: str, hint: str = "") -> NoReturn:
-        where = f"{self._file}: {shortened(self._place)}" if self._place else self._file
+        path = "".join(map(_written, self._steps)).removeprefix(".")
+        where = f"{self._file}: {shortened(path)}" if path else self._file
         raise InvalidJson(f"{where}: {shortened(problem)}", hint)
 
     def _expected(self, what: str) -> NoReturn:
@@ -95,7 +96,7 @@ class Field:
         if count is not None and len(self.value) != count:
             self.refuse(f"expected {count} elements, found {len(self.value)}.")
         return [
-            type(self)(value, self._file, f"{self._place}[{number}]")
+            type(self)(value, self._file, (*self._steps, number))
             for number, value in enumerate(self.value)
         ]
 
@@ -105,8 +106,7 @@ class Field:
         return self.value
 
     def _inner(self, value: Any, name: str) -> Field:
-        step = name if name.isidentifier() else json.dumps(name)
-        return type(self)(value, self._file, f"{self._place}.{step}".removeprefix("."))
+        return type(self)(value, self._file, (*self._steps, name))
 
     # --- plain values ---
 
@@ -132,15 +132,12 @@ class Field:
 
     def number(self, least: float, most: float) -> float:
         """Return a number from `least` to `most`; an infinite bound allows infinity."""
-        expected = f"a number from {least:g} to {most:g}"
-        if type(self.value) not in (int, float):
-            self._expected(expected)
         try:
-            number = float(self.value)
+            number = float(self.value) if type(self.value) in (int, float) else math.nan
         except OverflowError:  # an int beyond every float
             number = math.nan
         if not least <= number <= most:
-            self._expected(expected)
+            self._expected(f"a number from {least:g} to {most:g}")
         return number
 
     def plain(self) -> str | bool | float | list[Any]:
@@ -223,10 +220,7 @@ def _fields_of(kind: Any) -> Mapping[str, _RecordField]:
         }
     else:
         needed = {name: name not in kind._field_defaults for name in kind._fields}
-    return {
-        name: _RecordField(functools.partial(Field.typed, kind=hints[name]), each)
-        for name, each in needed.items()
-    }
+    return {name: _RecordField(_reader(hints[name]), each) for name, each in needed.items()}
 
 
 @functools.cache
@@ -303,6 +297,13 @@ _PLAIN: dict[Any, Read] = {
     float: lambda field: field.number(0, _MOST_NUMBER),
     int: lambda field: field.whole(0, _MOST_COUNT),
 }
+
+
+def _written(step: str | int) -> str:
+    """Return a step of a path: ``.name``, ``."any text"`` or ``[number]``."""
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step if step.isidentifier() else json.dumps(step)}"
 
 
 def shortened(text: str, most: int = _LONGEST) -> str:
