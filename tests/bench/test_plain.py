@@ -23,6 +23,7 @@ from kernelscope.schema.filter import CpuTask
 from kernelscope.schema.levels import SERIAL
 from tests.filters import apply
 from tests.foreign import FOREIGN, make_foreign, posix
+from tests.pairs import in_turn
 
 pytestmark = [
     pytest.mark.skipif(not plain.compiler(), reason="there is no C compiler"),
@@ -68,9 +69,16 @@ def noise(dtype: type, shape: tuple[int, ...]) -> NDArray[Any]:
     return pixels
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
-@pytest.mark.parametrize(("filter_id", "parameters"), CASES, ids=lambda value: str(value)[:40])
-def test_equal_to_serial(filter_id: str, parameters: dict[str, Any], dtype: type) -> None:
+def name_of(value: Any) -> str:
+    return getattr(value, "__name__", str(value)[:60])
+
+
+@pytest.mark.parametrize(
+    ("case", "dtype"), in_turn(CASES, [np.uint8, np.uint16, np.float32], every=3), ids=name_of
+)
+def test_equal_to_serial(case: tuple[str, dict[str, Any]], dtype: type) -> None:
+    """Compiling *serial* for a type takes a second."""
+    filter_id, parameters = case
     spec = filters.get(filter_id)
     values = spec.validate(parameters)
     for height, width in ((23, 31), (2, 3), (1, 1), (30, 4)):
@@ -88,15 +96,13 @@ def test_equal_to_serial(filter_id: str, parameters: dict[str, Any], dtype: type
                 np.testing.assert_array_equal(call(), wanted, f"{height}×{width}, {border}")
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 @pytest.mark.parametrize(
-    ("filter_id", "parameters"),
-    [(name, values) for name, values in CASES if name in plain.SIDES],
-    ids=lambda value: str(value)[:40],
+    ("case", "dtype"),
+    in_turn([each for each in CASES if each[0] in plain.SIDES], [np.uint8, np.float32], every=2),
+    ids=name_of,
 )
-def test_loops_for_one_size_compute_the_same(
-    filter_id: str, parameters: dict[str, Any], dtype: type
-) -> None:
+def test_loops_for_one_size_compute_the_same(case: tuple[str, dict[str, Any]], dtype: type) -> None:
+    filter_id, parameters = case
     values = filters.get(filter_id).validate(parameters)
     pixels = noise(dtype, (23, 31))
     calls = [made(filter_id, pixels, values, Border.MIRROR) for made in (plain.plain, plain.sized)]

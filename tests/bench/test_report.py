@@ -80,6 +80,7 @@ def test_json_holds_everything(tmp_path: Path) -> None:
     assert content["rows"][1]["seconds"] == [0.001, 0.002, 0.003]
 
 
+@pytest.mark.slow
 def test_a_run_repeats_from_its_json(tmp_path: Path, backends: dict[str, Backend]) -> None:
     path = tmp_path / "results.json"
     rows = tuple(measure(PLAN, backends, CancelToken()))

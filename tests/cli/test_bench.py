@@ -109,6 +109,7 @@ def test_blocks_in_turn(devices: StandIn) -> None:
     assert [(row.block, row.batch) for row in load(out).rows] == [(None, 1)] * 3
 
 
+@pytest.mark.slow
 def test_without_a_gpu_only_the_cpu_unless_asked(devices: StandIn) -> None:
     devices.available = False
     text = run(SMALL).out
@@ -123,6 +124,7 @@ def test_gpu_without_a_number_measures_nothing_else() -> None:
     assert [row[1] for row in table(run(f"{SMALL} --gpu --levels tuned").out)] == ["GPU tuned"]
 
 
+@pytest.mark.slow
 def test_a_plan_for_two_gpus_opens_two_where_there_are_two(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -145,6 +147,7 @@ def test_a_plan_for_two_gpus_opens_two_where_there_are_two(
     assert opened == [None, (0, 1), (1,), None]
 
 
+@pytest.mark.slow
 def test_peers() -> None:
     text = run(f"{SMALL} --devices cpu --peers").out
     plainly = ["C -O2", "C -O2, size known"] if plain_c.compiler() else []
@@ -155,6 +158,7 @@ def test_peers() -> None:
     assert [row[1] for row in table(text)] == ["CPU serial", "SciPy"]
 
 
+@pytest.mark.slow
 def test_a_preset_and_its_repetition() -> None:
     run("bench --levels parallel --quick --out a.json --preset", "m mean")
     report = load(Path("a.json"))
@@ -176,6 +180,7 @@ def test_verify(devices: StandIn) -> None:
     assert "GPU shared did not run: The GPU has too little memory." in text
 
 
+@pytest.mark.slow
 def test_plots_are_drawn_by_the_module_that_can(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as without:
         for name in [

@@ -68,6 +68,7 @@ def test_words_are_completed(completing: Path, here: Path) -> None:
     assert {"--save-recipe", "--repeat"} <= found("kernelscope apply mean --")
 
 
+@pytest.mark.slow
 def test_it_is_printed_for_two_shells() -> None:
     for shell in ("bash", "zsh"):
         assert run(f"completion {shell}").out == script()

@@ -411,6 +411,7 @@ def test_a_command_that_does_not_exist_is_named(line: str, hint: str) -> None:
     assert error.startswith(f"error: There is no command “{line.split()[0]}”. {hint}")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no list of threads")
 def test_numpy_has_no_threads_of_its_own() -> None:
     code = (
@@ -496,6 +497,7 @@ def test_commands_leave_no_handlers() -> None:
     assert [each.handlers for each in loggers] == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

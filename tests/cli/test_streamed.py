@@ -48,6 +48,7 @@ def refused(line: str, message: str, status: int = 1) -> None:
     assert {path.name: path.read_bytes() for path in Path.cwd().iterdir()} == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "step",
     [

@@ -91,6 +91,7 @@ def test_help_has_the_options_of_volumes(spec: FilterSpec) -> None:
         assert f" {option} " not in text
 
 
+@pytest.mark.slow
 def test_components_are_filtered_together() -> None:
     apply(f"mri-nlm T1.nii.gz alone.nii.gz {QUICK}")
     said = apply(f"mri-nlm T1.nii.gz out.nii.gz --component T2.nii {QUICK}")
@@ -106,6 +107,7 @@ def test_components_are_filtered_together() -> None:
     np.testing.assert_array_equal(read("T2.nii"), read("out-T2.nii.gz"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("short", "long"),
     [
@@ -396,6 +398,7 @@ def test_a_phantom_and_its_truth() -> None:
     assert nibabel.aff2axcodes(nibabel.load("a.nii.gz").affine) == ("R", "P", "S")
 
 
+@pytest.mark.slow
 def test_voxels_of_a_phantom_have_a_size() -> None:
     said = run("phantom a.nii.gz --size 64x64x37 --voxel 3.75x3.5x4 --sigma 0")
     assert "64×64×37 voxels of 3.75×3.5×4 mm" in said.out
@@ -406,6 +409,7 @@ def test_voxels_of_a_phantom_have_a_size() -> None:
     np.testing.assert_array_equal(read("a.nii.gz").T, wanted)
 
 
+@pytest.mark.slow
 def test_volumes_are_written_as_folders_of_pictures() -> None:
     np.save("in.npy", scan(3, (11, 6, 5), "uint8"))
     apply(f"mri-nlm in.npy out.pngs {QUICK}")
@@ -418,6 +422,7 @@ def test_volumes_are_written_as_folders_of_pictures() -> None:
     assert Path("again-out.pngs").is_dir()
 
 
+@pytest.mark.slow
 def test_phantoms_repeat_themselves() -> None:
     for name, options in {
         "a": "",

@@ -27,6 +27,7 @@ def test_they_are_what_the_issue_asks_for():
     assert sum(path.stat().st_size for path in RESOURCES.iterdir() if path.is_file()) < 2e6
 
 
+@pytest.mark.slow
 def test_the_script_makes_them(tmp_path, monkeypatch):
     script = load_script(RESOURCES / "make_samples.py")
     monkeypatch.setattr(script, "FOLDER", tmp_path)

@@ -112,7 +112,9 @@ Maker = Callable[..., BenchWindow]
 
 
 @pytest.fixture
-def make(qtbot: QtBot, tasks: Tasks, settings: Settings, background: Background) -> Maker:
+def make(
+    qtbot: QtBot, tasks: Tasks, settings: Settings, background: Background, opens_slowly: None
+) -> Maker:
     image = Image.from_array(np.arange(600, dtype=np.uint8).reshape(20, 30), "ramp")
 
     def make_(gpu: bool = True, source: Image | None = image) -> BenchWindow:
@@ -249,6 +251,7 @@ def measured(*, more: tuple[Row, ...] = ()) -> Report:
 # Choosing ------------------------------------------------------------------------------
 
 
+@pytest.mark.smoke
 def test_own_choice_becomes_a_plan(bench: BenchWindow) -> None:
     set_small(bench)
     plan = bench.form.plan()
@@ -267,6 +270,7 @@ def test_own_choice_becomes_a_plan(bench: BenchWindow) -> None:
     assert not child(bench, QLineEdit, "benchSizes").isEnabled()
 
 
+@pytest.mark.smoke
 def test_what_cannot_be_is_said(qtbot: QtBot, bench: BenchWindow) -> None:
     for field, text, said in (
         ("benchSizes", "huge", "Sizes: “huge” is not a list of numbers from 16 to 16384."),
@@ -355,6 +359,7 @@ def test_cancel_keeps_what_was_measured(qtbot: QtBot, bench: BenchWindow, cpu: F
     assert child(bench, QAbstractButton, "benchSaveData").isEnabled()
 
 
+@pytest.mark.smoke
 def test_cancel_in_the_middle(qtbot: QtBot, bench: BenchWindow, cpu: FakeCpu) -> None:
     set_small(bench)
     cpu.go.clear()
@@ -415,6 +420,7 @@ def test_the_offer_promises_only_what_the_machine_has(make: Maker, usable: bool)
 # Showing -------------------------------------------------------------------------------
 
 
+@pytest.mark.smoke
 def test_the_authors_figures_stand_beside_ours(bench: BenchWindow) -> None:
     ours = row(shape=(256, 256), seconds=(0.01,), border="reflect")
     bench.show_report(Report({}, TINY, (ours,)))
@@ -1098,6 +1104,7 @@ def test_verifying_leaves_opened_results_to_whom_they_belong(
     assert origin(bench).startswith("Measured here: ")
 
 
+@pytest.mark.slow
 def test_a_single_pixel_is_seen_on_the_map(qtbot: QtBot) -> None:
     differences = np.zeros((2000, 1000), np.uint8)
     differences[1234, 567] = 3

@@ -71,6 +71,7 @@ def test_few_objects_are_left_alone(collector: GarbageCollector) -> None:
     assert places == []
 
 
+@pytest.mark.slow
 def test_old_objects_are_collected_in_time(collector: GarbageCollector) -> None:
     places: list[threading.Thread] = []
     old = Knot(places)

@@ -152,6 +152,7 @@ def test_a_page_that_is_being_made_has_no_numbers_of_the_one_before(
     assert "measured in this session" not in text(lecture, "lectureFacts")
 
 
+@pytest.mark.slow
 def test_the_projector_has_large_type_and_ends_with_escape(
     qtbot: QtBot, lecture: LectureWindow
 ) -> None:
@@ -166,6 +167,7 @@ def test_the_projector_has_large_type_and_ends_with_escape(
     qtbot.waitUntil(lambda: label.fontInfo().pixelSize() == usual)
 
 
+@pytest.mark.slow
 def test_it_follows_the_size_of_text_and_the_colours(
     qtbot: QtBot, lecture: LectureWindow, stylist: Stylist
 ) -> None:
@@ -184,6 +186,7 @@ def test_it_follows_the_size_of_text_and_the_colours(
     assert dark not in facts.text()
 
 
+@pytest.mark.slow
 def test_the_pdf_has_all_pages(qtbot: QtBot, lecture: LectureWindow, tmp_path: Path) -> None:
     path = tmp_path / "lecture.pdf"
     lecture.write_pdf(path)
@@ -193,6 +196,7 @@ def test_the_pdf_has_all_pages(qtbot: QtBot, lecture: LectureWindow, tmp_path: P
     assert len(re.findall(rb"/Type\s*/Page\b", content)) == len(PAGES)
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_missing_is_reported(
     qtbot: QtBot, lecture: LectureWindow, tmp_path: Path
 ) -> None:
@@ -210,6 +214,7 @@ def test_the_menu_opens_the_lecture(qtbot: QtBot, window: MainWindow) -> None:
     lecture.close()
 
 
+@pytest.mark.slow
 def test_counts_join_the_numbers_until_a_control_changes(
     qtbot: QtBot, lecture: LectureWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +241,7 @@ def test_counts_join_the_numbers_until_a_control_changes(
     assert not button.isVisible()
 
 
+@pytest.mark.slow
 def test_a_missing_compiler_is_reported(
     qtbot: QtBot, lecture: LectureWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +256,7 @@ def test_a_missing_compiler_is_reported(
     assert lecture.findChild(QPushButton, "lectureCount").isEnabled()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_letters_of_drawings_grow_with_the_text(
     qtbot: QtBot, lecture: LectureWindow, page: str

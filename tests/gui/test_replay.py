@@ -70,6 +70,7 @@ def _parse(text: str) -> list[Request]:
     return [Request(_picture(), each, command.options) for each in command.recipe.steps]
 
 
+@pytest.mark.slow
 def test_commands_have_the_steps_that_they_were_made_from() -> None:
     requests = _requests()
     assert len(requests) > 100

@@ -81,6 +81,7 @@ def test_a_pattern_of_the_pictures_size_is_shown_reduced(backend: CpuBackend) ->
     np.testing.assert_array_equal(made.planes, whole(scene_of(54, 72), step, backend))
 
 
+@pytest.mark.slow
 def test_strengths_are_estimated_from_the_middle_of_the_view(backend: CpuBackend) -> None:
     scene, step = scene_of(300, 290, (200, 100)), Step.create("nlm", {"search_radius": 2})
     assert step.estimates == ("sigma", "patch", "filter_sigma")
@@ -107,6 +108,7 @@ def test_a_filter_that_is_too_slow_has_a_cost_in_place_of_a_picture(backend: Cpu
     assert larger.cost > 2 * made.cost  # of 16 times the pixels; times vary
 
 
+@pytest.mark.slow
 def test_a_search_in_the_whole_picture_costs_the_square_of_its_pixels(backend: CpuBackend) -> None:
     step = Step.of_numbers("nlm", {"search": "image", "filter_sigma": 0.1})
     small = scene_of(24, 32)

@@ -87,6 +87,7 @@ def walk() -> Iterator[Walk]:
     threading.setprofile(None)
 
 
+@pytest.mark.slow
 def test_a_live_change_is_followed_in_few_files(
     walk: Walk, qtbot: QtBot, real_window: MainWindow, picture: Path
 ) -> None:

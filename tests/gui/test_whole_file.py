@@ -173,6 +173,7 @@ def test_outputs_are_those_of_equal_steps_only(tmp_path: Path) -> None:
     assert not filtered.is_of(replace(series), MEDIAN, None)
 
 
+@pytest.mark.slow
 @pytest.mark.smoke
 def test_filter_all_show_and_save(
     qtbot: QtBot, window: MainWindow, cpu: FakeCpu, tmp_path: Path

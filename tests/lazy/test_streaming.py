@@ -53,6 +53,7 @@ def volume_of_boxes(boxes: list[Box]) -> int:
     return sum(box.pixels for box in boxes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "kind"),
     [

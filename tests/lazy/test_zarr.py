@@ -209,6 +209,7 @@ def test_two_channels_of_one_slice_are_pictures_of_their_own(tmp_path: Path) -> 
     np.testing.assert_array_equal(opened.read(Box((0, 0, 0), (20, 18, 1)))[:, :, 0], samples[1, 0])
 
 
+@pytest.mark.slow
 def test_the_pyramid(tmp_path: Path) -> None:
     """Each level from the one before; scale and translation put it where level 0 is."""
     samples = some((1101, 701))
@@ -249,6 +250,7 @@ def test_means_are_rounded_half_up(dtype: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_missing_chunk_has_the_fill_value(tmp_path: Path) -> None:
     voxels = some(VOLUME)
     source = stored(tmp_path / "in.zarr", voxels, fill_value=7)
@@ -270,6 +272,7 @@ def test_a_damaged_chunk_is_named(version: str, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["in.zarr"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["full/c/3/1/1", "zarr.json"])
 def test_data_that_change_while_they_are_read(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -300,6 +303,7 @@ def test_a_chunk_that_changed_is_not_read(tmp_path: Path) -> None:
         opened.read(Box((10, 0, 0), (1, 1, 1)))
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_old_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = stored(tmp_path / "in.zarr", some(VOLUME))
     run(source, tmp_path / "out.zarr")
@@ -357,6 +361,7 @@ def test_alpha_is_refused(tmp_path: Path) -> None:
         run(tmp_path / "in.tif", tmp_path / "out.zarr")
 
 
+@pytest.mark.slow
 def test_more_samples_than_31_bits_count(tmp_path: Path) -> None:
     """2.4e9 voxels, of which one chunk is stored, at the far end."""
     shape = (1200, 2000, 1000)

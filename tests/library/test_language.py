@@ -335,6 +335,7 @@ def test_a_wrong_out_is_refused_before_the_run(
         function(image, **named, out=out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("specks", [False, True])
 def test_denoise_takes_what_other_calls_take(specks: bool) -> None:
     random = np.random.default_rng(0)
@@ -468,6 +469,7 @@ def test_a_dask_array_of_unknown_shape_is_refused() -> None:
         ks.median(image[image[:, 0] > 100])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("border", ["reflect", "mirror", "nearest", "constant", "wrap", "keep"])
 def test_dask_is_filtered_in_chunks(border: str) -> None:
     array = pytest.importorskip("dask.array")

@@ -150,6 +150,7 @@ def test_the_first_function_imports_no_compiler_and_no_window() -> None:
     assert run_python(code) == "[] True"
 
 
+@pytest.mark.slow
 def test_submodules_are_not_hidden() -> None:
     folder = Path(ks.__file__).parent
     modules = {path.stem for path in folder.iterdir() if path.suffix in ("", ".py")}

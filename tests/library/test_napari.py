@@ -191,6 +191,7 @@ def test_layers_that_do_not_go_with_a_filter(
     assert len(notes) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("notes")
 def test_only_filters_are_found() -> None:
     with pytest.raises(AttributeError, match="no_such_filter"):

@@ -281,6 +281,7 @@ def test_others_go_by_the_host_and_come_back(
     assert card.calls == ["fetch", "store"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mask", "nlm"])
 def test_floats_with_a_sign_go_by_the_host(name: str, cupy: Any, card: Card) -> None:
     """A kernel would clip them: on the card their black is 0."""

@@ -293,6 +293,7 @@ def test_numpy_gives_the_bytes_of_compiled_code() -> None:
         np.testing.assert_array_equal(found, expected, f"{name} {named}", strict=True)
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_that_a_first_call_does_not_need() -> None:
     """It was a third of the time of such a call."""
     program = (

@@ -105,6 +105,7 @@ def test_the_script_tries_each_python_that_is_here(tmp_path: Path, bad: str, sta
     assert sorted("--constraint" in each for each in installs) == [False, True]
 
 
+@pytest.mark.slow
 def test_the_oldest_versions_are_the_lower_ends_of_the_ranges(tmp_path: Path) -> None:
     project = tmp_path / "pyproject.toml"
     project.write_text(
@@ -168,6 +169,7 @@ def bundled(*arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_the_program_of_the_folder_stands_for_python(tmp_path: Path) -> None:
     """It starts its helpers, such as trials of kernels, with the option -m."""
     assert bundled("--version") == [f"Kernelscope {kernelscope.__version__}"]

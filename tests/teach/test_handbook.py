@@ -38,6 +38,7 @@ def test_every_filter_and_level_has_a_page() -> None:
             assert f"level-{device}-{level}" in handbook.LEVELS
 
 
+@pytest.mark.slow
 @together("spec", SPECS)
 def test_filters_are_explained(spec: FilterSpec) -> None:
     about = spec.explanation

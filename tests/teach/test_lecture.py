@@ -286,6 +286,7 @@ def test_shares_of_transfers_are_those_of_the_report() -> None:
     assert {fact.note for fact in shown.facts} == {f"H100, {measured}"}
 
 
+@pytest.mark.slow
 @together("size", [3, 9, 11])
 @together(
     ("page", "level"), [("constant", "constant"), ("tiles", "shared"), ("textures", "texture")]
