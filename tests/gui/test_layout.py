@@ -50,6 +50,15 @@ def test_run_stands_at_the_bottom_of_a_high_column(window: MainWindow) -> None:
     assert window.ladder.geometry().bottom() < bar.geometry().top() - 100
 
 
+def test_the_first_parameter_stays_in_sight_in_a_low_column(window: MainWindow) -> None:
+    column, panel = window._settings_column, window.panel
+    column.resize(column.width(), column.minimumSizeHint().height())
+    editor = next(iter(panel.form.editors.values()))
+    corners = editor.rect().topLeft(), editor.rect().bottomRight()
+    seen = panel.viewport().rect()
+    assert all(seen.contains(editor.mapTo(panel.viewport(), each)) for each in corners)
+
+
 def test_damaged_layouts_are_ignored(window: MainWindow) -> None:
     window.settings.set_text("state", "0 not base64")
     window.settings.set_blob("geometry", QByteArray(b"not a geometry"))

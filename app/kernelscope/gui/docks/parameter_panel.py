@@ -365,6 +365,7 @@ class FilterForm(Form):
 
 
 _WIDTH = 300
+_LEAST_LINES = 9  # of text: as much as a first parameter may take from the ladder
 
 
 class ParameterPanel(QScrollArea):
@@ -459,10 +460,16 @@ class ParameterPanel(QScrollArea):
         return QSize(_WIDTH, height if height >= 0 else content.sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:
-        """Return a width in which no control is cut off, whatever the font."""
+        """Return a size in which no control is cut off, and the first parameter is in sight."""
         bar, content = self.verticalScrollBar(), self.widget()
-        needed = content.minimumSizeHint().width() + bar.sizeHint().width() if content else 0
-        return QSize(max(needed, _WIDTH), super().minimumSizeHint().height())
+        if content is None or self._current is None:
+            return QSize(_WIDTH, super().minimumSizeHint().height())
+        needed = content.minimumSizeHint().width() + bar.sizeHint().width()
+        first = next(iter(self._current.editors.values()), self._current)
+        low = first.mapTo(content, first.rect().bottomLeft()).y() + 4
+        most = _LEAST_LINES * self.fontMetrics().height()
+        height = max(super().minimumSizeHint().height(), min(low, most))
+        return QSize(max(needed, _WIDTH), height)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.LayoutRequest:
