@@ -13,9 +13,9 @@ from pydicom.dataset import FileDataset, FileMetaDataset
 from pydicom.uid import MRImageStorage, generate_uid
 
 from kernelscope.base.errors import AppError, ImageReadError, SeveralVolumes
-from kernelscope.big.lazy.source import Head
 from kernelscope.cli.main import main
 from kernelscope.files import read_image
+from kernelscope.files.lazy import Head
 from kernelscope.files.volumes import read_volume
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume

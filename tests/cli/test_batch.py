@@ -21,6 +21,7 @@ import nibabel
 import numpy as np
 import pytest
 import tifffile
+import zarr
 from PIL import Image as PillowImage
 from PIL import PngImagePlugin
 
@@ -38,11 +39,12 @@ from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.files import read_image, read_recipe, write_image, write_recipe
-from kernelscope.files.volumes import read_volume, write_volume
+from kernelscope.files.volumes import read_volume, read_volumes, write_volume, zarr_source
 from kernelscope.images.image import Image
 from kernelscope.images.judging.metrics import judge
 from kernelscope.images.volume import Volume
 from tests.cli.running import Said, refused, run
+from tests.lazy.test_viewing import write as write_zarr
 
 
 def pixels(seed: int, side: int = 20) -> np.ndarray[Any, Any]:
@@ -401,14 +403,24 @@ def test_volumes_are_compared_with_volumes() -> None:
 
 
 @with_pictures
-def test_an_ome_zarr_names_the_command_that_filters_it() -> None:
-    Path("in/scan.zarr/0/0").mkdir(parents=True)
-    Path("in/scan.zarr/zarr.json").write_text("{}", encoding="utf-8")
-    text = batch("in --out deep/out", status=1).err
-    assert text.count("failed:") == 1
-    assert "scan.zarr: OME-Zarr is filtered in blocks" in text
-    assert "apply --memory 2G" in text
+def test_an_ome_zarr_is_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that changed is filtered again; the way out names the command of a large one."""
+    voxels = np.arange(720, dtype=np.uint16).reshape(2, 4, 9, 10)
+    write_zarr(Path("in/scan.ome.zarr"), voxels, "czyx", 1)
+    batch("in --out deep/out")
     assert len(list(Path("deep/out").rglob("*.png"))) == 6
+    tifffile.imwrite("same.ome.tif", voxels, photometric="minisblack", metadata={"axes": "CZYX"})
+    run("apply --recipe r.json same.ome.tif wanted.ome.tif --quiet")
+    wanted = [each.voxels for each in read_volumes("wanted.ome.tif")]
+    made = Path("deep/out/scan.ome.tif")
+    np.testing.assert_array_equal([each.voxels for each in read_volumes(made)], wanted)
+    zarr.open_array("in/scan.ome.zarr/0")[...] = voxels[::-1]
+    batch("in --out deep/out --resume --overwrite")
+    np.testing.assert_array_equal([each.voxels for each in read_volumes(made)], wanted[::-1])
+    monkeypatch.setattr(zarr_source, "MAX_VOXELS", 360)
+    text = batch("in --out other", status=1).err
+    assert text.count("failed:") == 1
+    assert "voxels are too many to be read as a whole. Filter it in blocks: “apply --me" in text
 
 
 ODD_NAMES = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from pathlib import Path
 
 import nibabel
@@ -11,11 +12,15 @@ import pytest
 import tifffile
 from PIL import Image as PillowImage
 
-from kernelscope.files import read_pages
-from kernelscope.files.volumes import read_volumes
+from kernelscope.base import memory
+from kernelscope.files import read_image, read_pages
+from kernelscope.files.volumes import read_volume, read_volumes, zarr_source
+from kernelscope.images.source import Channel
 from tests.cli.running import refused, run
 from tests.files.test_volumes_dicom import pixels
 from tests.files.test_volumes_dicom import write as write_slice
+from tests.lazy.test_viewing import DYES
+from tests.lazy.test_viewing import write as write_zarr
 
 TZCYX = np.random.default_rng(5).integers(0, 60000, (2, 4, 3, 12, 10), np.uint16)
 TZCYX[..., 0, 0] = 65535  # the white of each volume
@@ -103,13 +108,46 @@ def test_one_picture_of_several_goes_where_only_one_fits() -> None:
     assert "--reference is for one picture; in.tif holds 3" in error
 
 
-def test_zarr_is_refused_with_the_way_out() -> None:
-    Path("in.zarr").mkdir()
-    Path("in.zarr/.zgroup").write_text('{"zarr_format": 2}')
-    assert refused("apply mean in.zarr o.tif") == (
-        "error: in.zarr: OME-Zarr is filtered in blocks, and not as a whole. "
-        "Filter it in blocks: --memory 2G."
-    )
+def test_an_ome_zarr_is_read_as_a_whole() -> None:
+    """Every time and channel, as of the same OME-TIFF, and a plane as a picture."""
+    write_zarr(Path("in.zarr"), np.moveaxis(TZCYX, 1, 2), "tczyx", 2, DYES)
+    said = run("apply negative in.zarr all.ome.tif --json")
+    made = read_volumes("all.ome.tif")
+    for index, each in enumerate(made):
+        time, channel = divmod(index, 3)
+        assert np.array_equal(each.voxels, 65535 - TZCYX[time, :, channel])
+        assert each.channel == Channel(DYES[channel]["label"], DYES[channel]["color"])
+        assert each.steps == pytest.approx(dict.fromkeys("zyx", 5e-4))
+        assert each.interval == 0.5
+    assert len(made) == 6
+    assert json.loads(said.out)["record"]["lost"] == ["lower resolutions"]
+    run("apply negative in.zarr one.tif --volume 3 --quiet")
+    assert np.array_equal(read_volume("one.tif").voxels, made[2].voxels)
+    write_zarr(Path("plane.zarr"), TZCYX[0, 0, 0], "yx", 1)
+    run("apply negative plane.zarr plane.tif --reference plane.zarr")
+    image = read_image("plane.tif")
+    assert np.array_equal(image.pixels, 65535 - TZCYX[0, 0, 0])
+    assert image.metadata.steps == pytest.approx(dict.fromkeys("yx", 5e-4))
+
+
+def test_an_ome_zarr_that_is_too_large_names_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_zarr(Path("in.zarr"), TZCYX[0, :, 0], "zyx", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(zarr_source, "MAX_VOXELS", 480)
+        assert refused("apply mean in.zarr o.tif") == (
+            "error: in.zarr: its 10×12×4 voxels are too many to be read as a whole. "
+            "Filter it in blocks: --memory 2G."
+        )
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "available", lambda: 900)
+        patch.setattr(memory, "_noted", deque())
+        text = refused("apply mean in.zarr o.tif")
+        assert text.startswith("error: There is not enough memory for in.zarr: ")
+        assert text.endswith("Or filter it in blocks: --memory 2G.")
+    Path("in.zarr/zarr.json").write_text('{"zarr_format": 3}')
+    text = refused("apply mean in.zarr o.tif")
+    assert text.startswith("error: in.zarr: its OME metadata are missing or damaged.")
+    assert "blocks" not in text, "they cannot be read either"
 
 
 def test_blocks_name_the_option_that_chooses() -> None:

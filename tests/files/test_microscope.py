@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 import kernelscope as ks
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import ImageReadError, ImageWriteError, SeveralVolumes
-from kernelscope.big.lazy.source import Head
 from kernelscope.big.lazy.tiff_sink import tiff_sink
 from kernelscope.big.lazy.tiff_source import open_tiff
 from kernelscope.cli.main import main
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.files import read_image, read_pages, write_image, write_pages
+from kernelscope.files.lazy import Head
 from kernelscope.files.volumes import (
     is_volume,
     read_volume,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.big.lazy.source import Sides
+from kernelscope.files.lazy import Sides
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
 

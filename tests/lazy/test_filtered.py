@@ -16,13 +16,13 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.errors import InvalidImage, InvalidParameter
 from kernelscope.big.lazy.blocks import cut
 from kernelscope.big.lazy.filtered import filtered
-from kernelscope.big.lazy.source import LazySource, Sides
 from kernelscope.engine.area import Area
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import execute_recipe
+from kernelscope.files.lazy import LazySource, Sides
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume

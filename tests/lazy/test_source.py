@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kernelscope.big.lazy.source import take
+from kernelscope.files.lazy import take
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
 from tests.lazy.arrays import ArraySource

@@ -20,11 +20,11 @@ from kernelscope.base.errors import Cancelled, ImageReadError, ImageWriteError, 
 from kernelscope.big.lazy import blocks
 from kernelscope.big.lazy.blocks import AT_ONCE, cut, needed, plan
 from kernelscope.big.lazy.filtered import filtered
-from kernelscope.big.lazy.source import LazySource, Sides
 from kernelscope.big.lazy.streaming import stream
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
+from kernelscope.files.lazy import LazySource, Sides
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
 from tests.contract.test_pictures import make

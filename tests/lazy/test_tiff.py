@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from kernelscope.base.errors import ImageReadError, ImageWriteError, SeveralVolumes
 from kernelscope.big.lazy.blocks import cut
-from kernelscope.big.lazy.source import Head, OpenedFile
 from kernelscope.big.lazy.tiff_sink import tiff_sink
 from kernelscope.big.lazy.tiff_source import TiffSource, _Kept, open_tiff
 from kernelscope.files import read_image
+from kernelscope.files.lazy import Head, OpenedFile
 from kernelscope.files.volumes import read_volume
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from kernelscope.base import memory
 from kernelscope.base.errors import ImageReadError, TooLarge
 from kernelscope.big.lazy import viewing
-from kernelscope.big.lazy.ome import Axis, attributes_of
 from kernelscope.big.lazy.viewing import Resolution, read_at, resolution_of
-from kernelscope.big.lazy.zarr_source import open_zarr
 from kernelscope.files import formats, read_image
+from kernelscope.files.volumes.ome_zarr import Axis, attributes_of
+from kernelscope.files.volumes.zarr_source import open_zarr
 from kernelscope.gui.model.volume_files import read_file
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Among, Volume

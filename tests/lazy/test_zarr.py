@@ -27,15 +27,15 @@ from kernelscope.base.errors import (
 from kernelscope.big.lazy import blocks, files, streaming, zarr_sink
 from kernelscope.big.lazy.blocks import cut
 from kernelscope.big.lazy.files import filter_file
-from kernelscope.big.lazy.ome import attributes_of, axes_for, parsed
 from kernelscope.big.lazy.opening import open_source
-from kernelscope.big.lazy.source import Head
 from kernelscope.big.lazy.zarr_sink import reduced
-from kernelscope.big.lazy.zarr_source import open_zarr
 from kernelscope.engine.backend import close_all
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
+from kernelscope.files.lazy import Head
+from kernelscope.files.volumes.ome_zarr import attributes_of, axes_for, parsed
+from kernelscope.files.volumes.zarr_source import open_zarr
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind

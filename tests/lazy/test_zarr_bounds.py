@@ -18,7 +18,7 @@ import pytest
 import zarr
 
 from kernelscope.base.errors import ImageReadError
-from kernelscope.big.lazy.zarr_source import open_zarr
+from kernelscope.files.volumes.zarr_source import open_zarr
 from kernelscope.schema.crop import Box
 from tests.foreign import posix
 

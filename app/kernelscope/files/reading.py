@@ -30,7 +30,7 @@ _logger = logging.getLogger(__name__)
 
 
 def read_image(path: str | Path, *, nan: float | None = None) -> Image:
-    """Read an image file of one of the formats in `READABLE`.
+    """Read an image file of one of the formats in `READABLE`, or an OME-Zarr of one plane.
 
     The format is detected by content, not by suffix. Depth is kept; colour models other than grey
     and RGB are converted, which `Image.notices` reports. Pictures are turned upright by their EXIF
@@ -42,16 +42,23 @@ def read_image(path: str | Path, *, nan: float | None = None) -> Image:
     `READABLE`; `NotANumber` if some samples are NaN, and there is no `nan`; `InvalidImage` if some
     are infinite; `OutOfMemory` if there is not enough memory for it.
     """
+    # Formats of volumes are read by means of this module.
+    from kernelscope.files.volumes.zarr_source import decode_picture, is_zarr
+
     path = Path(path)
     title = path.name or str(path)
     start = time.perf_counter()
     with named(title):
-        with open_file(path) as handle:
-            found = _recognise(handle)
-            decoded = _decode(found, handle)
-        image = _image(decoded, title, path, _suffix_notice(path, found.format), nan)
+        if is_zarr(path):
+            decoded, notices, name = decode_picture(path), list[str](), "OME-Zarr"
+        else:
+            with open_file(path) as handle:
+                found = _recognise(handle)
+                decoded = _decode(found, handle)
+            notices, name = _suffix_notice(path, found.format), found.format.name
+        image = image_from(decoded, title, path, notices, nan)
     elapsed = (time.perf_counter() - start) * 1e3
-    _logger.info("Read %s from %s: %.1f ms", image.describe(), found.format.name, elapsed)
+    _logger.info("Read %s from %s: %.1f ms", image.describe(), name, elapsed)
     for notice in image.notices:
         _logger.info("%s: %s", title, notice)
     return image
@@ -78,12 +85,12 @@ def read_pages(path: str | Path, *, nan: float | None = None) -> list[Image]:
                 with damage_explained(found.format.name):
                     pages = found.decode_all(handle)
         return [
-            _image(page, f"{title}, picture {number}", path, [], nan)
+            image_from(page, f"{title}, picture {number}", path, [], nan)
             for number, page in enumerate(pages, 1)
         ]
 
 
-def _image(
+def image_from(
     decoded: Decoded, title: str, path: Path, notices: list[str], nan: float | None
 ) -> Image:
     notices = [*notices, *decoded.notices]

@@ -39,6 +39,7 @@ from kernelscope.big.batch.item import (
     ResultReport,
 )
 from kernelscope.big.batch.journal import Journal, state_of
+from kernelscope.big.lazy.hints import blocks_mentioned
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
@@ -65,7 +66,6 @@ from kernelscope.files.volumes import (
     write_volume,
     write_volumes,
 )
-from kernelscope.files.volumes.folder import is_zarr
 from kernelscope.files.volumes.writing import record_of
 from kernelscope.files.write_errors import explained
 from kernelscope.images.image import Image
@@ -203,13 +203,9 @@ class Batch:
         begun(item, FileState.READING)
         start = time.perf_counter()
         check_target(item, self.hints, overwrite=self.overwrite)
-        if is_zarr(item.source):
-            raise ImageReadError(
-                f"{item.source.name}: OME-Zarr is filtered in blocks, and not in a batch.",
-                self.hints.blocks,
-            )
         before = state_of(*item.files)
-        sources = read_sources(item, self.handling)
+        with blocks_mentioned(item.source, self.hints.blocks):
+            sources = read_sources(item, self.handling)
         if state_of(*item.files) != before:
             raise ImageReadError(
                 f"{item.source.name}: the file changed while it was read.",

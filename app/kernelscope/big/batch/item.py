@@ -111,7 +111,7 @@ class Hints:
     """The journal is that of another recipe."""
     memory: str = "Use fewer --jobs, close other programs, or filter it with “apply --memory”."
     """There is not enough memory."""
-    blocks: str = "Filter it with “apply --memory 2G”."  # the file is read in blocks only
+    blocks: str = "“apply --memory 2G”"  # how a file is filtered that is too large
 
 
 COMMAND_LINE = Hints()

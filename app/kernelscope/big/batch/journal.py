@@ -181,9 +181,11 @@ def _changed(path: Path) -> int | None:
 
 
 def state_of(*files: Path) -> tuple[int, int] | None:
-    """Return the sums of the sizes and of the times of files; None if one is not there."""
+    """Return the sums of the sizes and of the times of files, of those in folders as well; None if
+    one is not there.
+    """
     try:
-        found = [file.stat() for file in files]
+        found = [each.stat() for file in files for each in (file, *file.rglob("*"))]
     except OSError:
         return None
     return sum(each.st_size for each in found), sum(each.st_mtime_ns for each in found)

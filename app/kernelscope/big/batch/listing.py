@@ -21,7 +21,7 @@ from kernelscope.files.volumes import (
     dicom_files,
     is_dicom,
 )
-from kernelscope.files.volumes.folder import is_zarr
+from kernelscope.files.volumes.zarr_source import is_zarr
 
 _READABLE = tuple(
     suffix for kind in (*READABLE, *READABLE_VOLUMES) for suffix in kind.suffixes if suffix

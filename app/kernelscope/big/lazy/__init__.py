@@ -1,10 +1,9 @@
 """Sources that are larger than memory: read, filtered and written in blocks.
 
-``source``, ``opening``, ``tiff_source``, ``zarr_source``    parts of a file, read when needed
-``filtered``                                                 steps, as sources that are computed
-``blocks``                                                   the parts that fit into a memory
-``streaming``, ``tiff_sink``, ``zarr_sink``                  part by part into a new file
-``ome``                                                      the metadata of OME-Zarr
+``opening``, ``tiff_source``                  parts of a file, read when needed; see `files.lazy`
+``filtered``                                 steps, as sources that are computed
+``blocks``                                   the parts that fit into a memory
+``streaming``, ``tiff_sink``, ``zarr_sink``  part by part into a new file
 
 A result has the bytes that it has when the source is filtered as a whole.
 """

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from kernelscope.base.errors import OutOfMemory
-from kernelscope.big.lazy.source import LazySource, Sides
+from kernelscope.files.lazy import LazySource, Sides
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
 

@@ -14,7 +14,6 @@ from kernelscope.big.lazy.blocks import plan
 from kernelscope.big.lazy.filtered import Filtered, filtered
 from kernelscope.big.lazy.opening import open_source
 from kernelscope.big.lazy.remote import Workers, describe
-from kernelscope.big.lazy.source import Head, LazySource, Sides
 from kernelscope.big.lazy.streaming import Streamed, stream
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress, no_progress
@@ -24,6 +23,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request, naming
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute, usable
+from kernelscope.files.lazy import Head, LazySource, Sides
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES, TIME_STEP
 from kernelscope.files.write_errors import resolved
 from kernelscope.images.levels import own_levels

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidImage, InvalidParameter, NotANumber
-from kernelscope.big.lazy.source import LazySource, Sides, take
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.region import NeededPart, Region, window
 from kernelscope.engine.request import Request
@@ -28,6 +27,7 @@ from kernelscope.engine.slices import SliceUnit, step_of
 from kernelscope.engine.stabilising import for_slices
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import prepared
+from kernelscope.files.lazy import LazySource, Sides, take
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume

@@ -18,12 +18,12 @@ def blocks_mentioned(source: Path, way: str) -> Iterator[None]:
         yield
     except AppError as error:
         from kernelscope.big.lazy.opening import is_tiff
-        from kernelscope.big.lazy.zarr_source import is_zarr
+        from kernelscope.files.volumes.zarr_source import is_zarr
 
         with suppress(OSError, ValueError):
             lacks = isinstance(error, OutOfMemory) and not isinstance(error, NoRoomToCompile)
             large = lacks or isinstance(error, TooLarge) or source.stat().st_size >= _LARGE
-            if (large and is_tiff(source)) or is_zarr(source):
+            if large and (is_tiff(source) or is_zarr(source)):
                 other = f"{error.hint} Or f" if error.hint else "F"
                 error.hint = f"{other}ilter it in blocks: {way}."
         raise

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from kernelscope.base.errors import ImageReadError
 from kernelscope.big.lazy.tiff_source import TiffSource, open_tiff
-from kernelscope.big.lazy.zarr_source import ZarrSource, is_zarr, open_zarr
 from kernelscope.files.pictures.tiff import MAGIC
 from kernelscope.files.volumes import is_volume
+from kernelscope.files.volumes.zarr_source import ZarrSource, is_zarr, open_zarr
 from kernelscope.schema.samples import Kind
 
 

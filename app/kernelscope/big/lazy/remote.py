@@ -25,7 +25,6 @@ from kernelscope.base.json_fields import Field, Number
 from kernelscope.big.lazy.blocks import AT_ONCE
 from kernelscope.big.lazy.filtered import Filtered, filtered, whole
 from kernelscope.big.lazy.opening import open_source
-from kernelscope.big.lazy.source import LazySource
 from kernelscope.big.lazy.streaming import Sink, Streamed, stream
 from kernelscope.big.workers import (
     LOOK_SECONDS,
@@ -45,6 +44,7 @@ from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
+from kernelscope.files.lazy import LazySource
 from kernelscope.files.write_errors import explained
 from kernelscope.schema.crop import Box
 from kernelscope.schema.devices import Device

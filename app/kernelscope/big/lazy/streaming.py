@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from kernelscope.base import memory
 from kernelscope.big.lazy.blocks import AT_ONCE
-from kernelscope.big.lazy.source import LazySource
 from kernelscope.engine.control import CancelToken, Progress, no_progress
+from kernelscope.files.lazy import LazySource
 from kernelscope.schema.crop import Box
 
 STAGE = "blocks"  # name of the stage in progress reports

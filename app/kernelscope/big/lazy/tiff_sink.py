@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from kernelscope.base import atomic
 from kernelscope.base.errors import ImageWriteError
-from kernelscope.big.lazy.source import Head, Sides
 from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.files.lazy import Head, Sides
 from kernelscope.files.pictures.tiff import is_big
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES, ome, ours
 from kernelscope.files.write_errors import check_target, explained, replacing, resolved

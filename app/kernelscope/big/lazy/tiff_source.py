@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidImage
-from kernelscope.big.lazy.source import Head, OpenedFile, Sides
 from kernelscope.files.formats import Unreadable, damage_explained, named
+from kernelscope.files.lazy import Head, OpenedFile, Sides
 from kernelscope.files.picture_formats import contents_of
 from kernelscope.files.pictures.tiff import metadata_of, nodata_of, orientation_of, photometric
 from kernelscope.files.pictures.tiff_layout import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,22 @@ from numpy.typing import NDArray
 
 from kernelscope.base import memory
 from kernelscope.big.lazy.opening import open_source
-from kernelscope.big.lazy.source import Sides
 from kernelscope.big.lazy.tiff_source import TiffSource
 from kernelscope.big.lazy.zarr_sink import reduced
-from kernelscope.big.lazy.zarr_source import ZarrSource, is_zarr, open_zarr
 from kernelscope.files.formats import MAX_PIXELS
-from kernelscope.images.image import MAX_SAMPLES, Image, Metadata
+from kernelscope.files.lazy import Sides
+from kernelscope.files.reading import image_from
+from kernelscope.files.volumes.reading import volume_from
+from kernelscope.files.volumes.zarr_source import (
+    ZarrSource,
+    is_zarr,
+    open_zarr,
+    raw_picture,
+    raw_volume,
+)
+from kernelscope.images.image import MAX_SAMPLES, Image
 from kernelscope.images.lengths import in_words
-from kernelscope.images.volume import MAX_VOXELS, Among, Volume
+from kernelscope.images.volume import MAX_VOXELS, Volume
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
 
@@ -86,51 +94,29 @@ def read_at(
         samples, head = _reduced(source, resolution.factor), source.head
         source.check_unchanged()
         name, levels, kind = path.name, _levels(source), source.kind
-        among: tuple[Among, ...] = ()
-        interval = None
-        if isinstance(source, ZarrSource):
-            among, interval = source.among, source.interval
-    notices, others = list(head.notices), head.others
-    spacing, density = head.spacing, head.resolution
-    if spacing is not None:
-        z, y, x = spacing
-        spacing = z, y * resolution.factor, x * resolution.factor
-    if density is not None:
-        density = density[0] / resolution.factor, density[1] / resolution.factor
     if not resolution.is_full:
         with closing(_opened(path, number, 0)) as source:
             whole = source.shape
-        shown = resolution.describe(levels)
-        name, others = f"{name}, {shown}", (*others, "the full resolution")
-        steps = Metadata(resolution=density).steps if kind is Kind.PICTURE else head.steps
-        along = [steps[axis] for axis in "xy" if axis in steps]
-        if kind is Kind.VOLUME:
-            along = [each * resolution.factor for each in along]
+        shown, factor = resolution.describe(levels), resolution.factor
+        name = f"{name}, {shown}"
+        if head.spacing is not None:
+            z, y, x = head.spacing
+            head = replace(head, spacing=(z, y * factor, x * factor))
+        if head.resolution is not None:
+            x, y = head.resolution
+            head = replace(head, resolution=(x / factor, y / factor))
+        along = [head.steps[axis] for axis in "xy" if axis in head.steps]
         size = f", {in_words(along)} each" if along else ""
         sizes = f"{_size(samples.shape, kind)} of {_size(whole, kind)} pixels{size}"
-        notices.insert(
-            0,
+        notice = (
             f"Shown {'at ' * bool(resolution.level)}{shown}: {sizes}. Filters see these; "
-            "File > Filter in Blocks filters the whole.",
+            "File > Filter in Blocks filters the whole."
         )
+        others = (*head.others, "the full resolution")
+        head = replace(head, notices=(notice, *head.notices), others=others)
     if kind is Kind.VOLUME:
-        return Volume.from_array(
-            samples,
-            name,
-            spacing=spacing,
-            stated=head.stated,
-            path=path,
-            notices=notices,
-            others=others,
-            channel=head.channel,
-            microscope=head.microscope,
-            among=among,
-            nan=nan,
-            interval=interval,
-        )
-    pixels = samples[:, :, 0] if samples.shape[2] == 1 else samples
-    metadata = Metadata(head.profile, density, others=others, channel=head.channel)
-    return Image.from_array(pixels, name, path, tuple(notices), metadata, nan)
+        return volume_from(raw_volume(head, samples), name, path, nan)
+    return image_from(raw_picture(head, samples), name, path, [], nan)
 
 
 def _opened(path: Path, number: int | None, level: int) -> TiffSource | ZarrSource:

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from kernelscope.base import atomic
 from kernelscope.base.errors import ImageWriteError
 from kernelscope.big.lazy.blocks import AT_ONCE
-from kernelscope.big.lazy.ome import LATEST, VERSIONS, attributes_of, axes_for, omero_for
-from kernelscope.big.lazy.source import Head, Sides, by_chunks
-from kernelscope.big.lazy.zarr_source import install_hint
 from kernelscope.engine.control import CancelToken, Progress
-from kernelscope.files.volumes.folder import ZARR
+from kernelscope.files.lazy import Head, Sides, by_chunks
+from kernelscope.files.volumes.ome_zarr import LATEST, VERSIONS, attributes_of, axes_for, omero_for
+from kernelscope.files.volumes.zarr_source import ZARR, install_hint
 from kernelscope.files.write_errors import check_folder, explained, replacing, resolved
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind

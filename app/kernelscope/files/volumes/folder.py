@@ -24,20 +24,9 @@ from kernelscope.images.volume import Volume, check_shape
 _SUFFIXES = {suffix for format in READABLE if format != dicom.FORMAT for suffix in format.suffixes}
 
 
-ZARR = ("zarr.json", ".zgroup", ".zattrs", ".zmetadata", ".zarray")
-"""Files of which a folder in the format Zarr has some."""
-
-
-def is_zarr(path: Path) -> bool:
-    """Return whether a path is a folder in the format Zarr: one file to users."""
-    return any((path / name).is_file() for name in ZARR)
-
-
 def decode(path: Path, number: int | None) -> RawVolume:
     files = [file for file in path.iterdir() if file.is_file() and not file.name.startswith(".")]
     files.sort(key=_natural)
-    if is_zarr(path):
-        raise Unreadable("OME-Zarr is filtered in blocks, and not as a whole.")
     slices = [file for file in files if dicom.is_dicom(file)]
     if slices:
         for file in strangers(slices, set(files) - set(slices)):

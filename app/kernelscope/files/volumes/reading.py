@@ -13,17 +13,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from kernelscope.base.errors import SeveralVolumes
+from kernelscope.base.errors import ImageReadError, SeveralVolumes
 from kernelscope.files.formats import AGAIN, Unreadable, damage_explained, named, unknown
 from kernelscope.files.reading import open_file
 from kernelscope.files.volumes import dicom, nifti
-from kernelscope.files.volumes.raw_volume import spacing_notices
+from kernelscope.files.volumes.raw_volume import RawVolume, spacing_notices
 from kernelscope.files.volumes.volume_formats import (
     FOLDER,
     FORMATS,
     READABLE_VOLUMES,
+    ZARR,
     VolumeFormat,
 )
+from kernelscope.files.volumes.zarr_source import is_zarr
 from kernelscope.images.volume import Volume
 
 _logger = logging.getLogger(__name__)
@@ -41,7 +43,7 @@ def read_volume(
     nan: float | None = None,
     slices: Sequence[Path] = (),
 ) -> Volume:
-    """Read a file of one of the formats in `READABLE_VOLUMES`, or a folder.
+    """Read a file of one of the formats in `READABLE_VOLUMES`, an OME-Zarr, or a folder.
 
     A folder holds a DICOM series, or pictures of equal size, one per slice, in the order of the
     numbers in their names. A single DICOM file stands for its series. The format is detected by
@@ -115,24 +117,28 @@ def _decode(
             if slices
             else found.decode(path, volume_number)
         )
+    return volume_from(scan, title, path, nan), format.name
+
+
+def volume_from(scan: RawVolume, title: str, path: Path, nan: float | None) -> Volume:
     distances = spacing_notices(scan.spacing, scan.stated, len(scan.numbers))
-    given = vars(scan) | {"notices": [*distances, *scan.notices]}
+    given = vars(scan) | {"notices": tuple(dict.fromkeys([*distances, *scan.notices]))}
     numbers = given.pop("numbers")
-    return Volume.from_array(numbers, title, path=path, nan=nan, **given), format.name
+    return Volume.from_array(numbers, title, path=path, nan=nan, **given)
 
 
 def is_volume(path: str | Path) -> bool:
     """Return whether to open a path with `read_volume` rather than `read_image`.
 
-    True for folders, for NIfTI, NumPy and grey DICOM files, and for TIFF files of several grey
-    pages of one size; False for a path that cannot be read at all.
+    True for folders, for NIfTI, NumPy and grey DICOM files, and for TIFF and OME-Zarr of several
+    grey pictures of one size; False for a path that cannot be read at all.
     """
     path = Path(path)
     try:
         found = _recognise(path)
         with damage_explained(found.format.name):
             return found.holds_volume(path)
-    except Unreadable:
+    except (Unreadable, ImageReadError):
         return path.name.lower().endswith(nifti.FORMAT.suffixes)
 
 
@@ -144,7 +150,7 @@ def series_of(path: Path) -> str:
 def _recognise(path: Path) -> VolumeFormat:
     try:
         if path.is_dir():
-            return FOLDER
+            return ZARR if is_zarr(path) else FOLDER
     except (OSError, ValueError):  # `open_file` reports the cause
         pass
     with open_file(path) as handle:

@@ -15,7 +15,7 @@ from kernelscope.files.formats import FileFormat, Format
 from kernelscope.files.pictures import tiff
 from kernelscope.files.pictures.dicom import MAGIC
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
-from kernelscope.files.volumes import dicom, folder, nifti, numpy_file, tiff_stack
+from kernelscope.files.volumes import dicom, folder, nifti, numpy_file, tiff_stack, zarr_source
 from kernelscope.files.volumes.raw_volume import RawVolume
 from kernelscope.images.volume import Volume
 
@@ -127,6 +127,14 @@ FOLDER = VolumeFormat(
     ),
 )
 """A DICOM series, or pictures of equal size; written as a picture for each slice."""
+
+ZARR = VolumeFormat(
+    Format("OME-Zarr", (".zarr",)),
+    rb"(?!)",
+    zarr_source.decode,
+    holds_volume=zarr_source.holds_volume,
+)
+"""A picture or volumes in chunks; written in blocks only."""
 
 READABLE_VOLUMES = tuple(each.format for each in FORMATS)
 """The formats that `read_volume` opens; it also opens folders."""

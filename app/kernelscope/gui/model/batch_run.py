@@ -213,7 +213,7 @@ HINTS = Hints(
     earlier="Choose another output folder.",
     other_recipe=f"Choose another output folder, or set Existing results to “{REPLACE}”.",
     memory="Close other programs.",
-    blocks="Filter it on the command line, with “kernelscope apply --memory 2G”.",
+    blocks="“kernelscope apply --memory 2G” on the command line",
 )
 
 AS_INPUT = "as each file"  # the name of the format by which results keep that of their file

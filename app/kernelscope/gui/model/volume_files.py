@@ -28,7 +28,6 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.steps import execute_all
 from kernelscope.files import read_image
 from kernelscope.files.volumes import is_volume, read_volume, series_of
-from kernelscope.files.volumes.folder import ZARR
 from kernelscope.gui.model.comparison import StepProgress
 from kernelscope.images.image import Image
 from kernelscope.images.levels import relevelled
@@ -53,7 +52,7 @@ class VolumeSeries:
     nan: float | None = None  # takes the place of NaN
     what: str = "volume"  # kind of the volumes: "volume" or "channel"
     names: tuple[str, ...] = ()  # of each, if they have names
-    resolution: Resolution | None = None  # of an OME-Zarr; others are read whole
+    resolution: Resolution | None = None  # of an OME-Zarr too large to be read whole
     axes: tuple[Among, ...] = ()  # along which they are counted, the slowest first; none if one
     _kept: OrderedDict[int, Volume] = field(default_factory=OrderedDict)
 
@@ -116,14 +115,14 @@ def read_file(
     into memory. Raises as `read_image`, `read_volume` and `read_at`.
     """
     from kernelscope.big.lazy.viewing import read_at, resolution_of
-    from kernelscope.big.lazy.zarr_source import is_zarr
+    from kernelscope.files.volumes.zarr_source import ZARR, is_zarr
 
     if path.name in ZARR:  # chosen in a dialog for files
         path = path.parent
     resolution = None
     try:
-        if is_zarr(path):
-            resolution = resolution_of(path)
+        if is_zarr(path) and not (found := resolution_of(path)).is_full:
+            resolution = found
             return read_at(path, resolution, number, nan=nan), None
         if is_volume(path):
             return read_volume(path, number, nan=nan), None
@@ -240,7 +239,7 @@ class FoundFile:
 
 def read_together(paths: Sequence[Path], nan: float | None = None) -> list[FoundFile]:
     """Read files, each DICOM series once; raises `NotANumber` unless `nan` replaces it."""
-    from kernelscope.big.lazy.zarr_source import is_zarr
+    from kernelscope.files.volumes.zarr_source import is_zarr
 
     found: list[FoundFile] = []
     series: dict[tuple[Path, str], Path] = {}

@@ -380,10 +380,6 @@ def _volume(path: Path, choice: _Choice) -> Volume:
 
 
 def _whole(path: Path, choice: _Choice) -> _Read:
-    from kernelscope.big.lazy.zarr_source import is_zarr
-
-    if is_zarr(path):
-        return read_file(path, choice.number, choice.nan)
     with blocks_mentioned(path, _IN_BLOCKS.format(path.name)):
         return read_file(path, choice.number, choice.nan)
 

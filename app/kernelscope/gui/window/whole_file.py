@@ -139,7 +139,7 @@ class WholeFile(QObject):
         """Filter the file that is open, a TIFF or an OME-Zarr of any size, at its full resolution
         by the present steps, into another file.
         """
-        from kernelscope.big.lazy.zarr_source import is_zarr
+        from kernelscope.files.volumes.zarr_source import is_zarr
 
         session = self._frame.session
         base = session.subject.base

@@ -13,20 +13,22 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base.errors import ImageReadError
 from kernelscope.base.text import printable
-from kernelscope.big.lazy.ome import Multiscale
 from kernelscope.files.reading import open_file
 from kernelscope.images.image import Metadata
 from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
-from kernelscope.images.volume import AXES, Spacing
+from kernelscope.images.volume import AXES, Among, Spacing
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
+
+if TYPE_CHECKING:
+    from kernelscope.files.volumes.ome_zarr import Multiscale
 
 Sides = tuple[int, int, int]
 
@@ -47,6 +49,7 @@ class Head:
     # As in `Volume`.
     microscope: bool = False
     interval: float | None = None
+    among: tuple[Among, ...] = ()
     ome: Multiscale | None = None  # the metadata of OME-Zarr
 
     def moved(self, before: Sides, after: Sides) -> Head:

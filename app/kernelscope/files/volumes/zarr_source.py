@@ -25,17 +25,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base import memory
 from kernelscope.base.errors import ImageReadError
 from kernelscope.base.installed import install_command
-from kernelscope.big.lazy.ome import VERSIONS, Multiscale, parsed
-from kernelscope.big.lazy.source import Head, Sides, by_chunks
-from kernelscope.files.formats import Unreadable, damage_explained, named
-from kernelscope.files.volumes import folder
-from kernelscope.files.volumes.raw_volume import choose, spacing_from, spacing_notices
+from kernelscope.files.formats import (
+    Decoded,
+    TooManyPixels,
+    Unreadable,
+    check_size,
+    damage_explained,
+    named,
+)
+from kernelscope.files.lazy import Head, Sides, by_chunks
+from kernelscope.files.volumes.ome_zarr import VERSIONS, Multiscale, parsed
+from kernelscope.files.volumes.raw_volume import (
+    RawVolume,
+    choose,
+    spacing_from,
+    spacing_notices,
+)
 from kernelscope.images.image import DTYPES as PICTURE_DTYPES
-from kernelscope.images.image import MM_PER_INCH
+from kernelscope.images.image import MM_PER_INCH, Metadata
 from kernelscope.images.volume import DTYPES as VOLUME_DTYPES
-from kernelscope.images.volume import Among
+from kernelscope.images.volume import MAX_VOXELS, Among
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
 
@@ -239,8 +251,17 @@ _DECODING = 3
 """Chunks that decoding one takes at most: its code, its samples, and those in another order."""
 
 
+ZARR = ("zarr.json", ".zgroup", ".zattrs", ".zmetadata", ".zarray")
+"""Files of which a folder in the format Zarr has some."""
+
+
 def is_zarr(path: Path) -> bool:
-    return path.is_dir() and (path.name.lower().endswith(".zarr") or folder.is_zarr(path))
+    """Return whether a path is a folder in the format Zarr: one file to users."""
+    try:
+        named_so = path.name.lower().endswith(".zarr")
+        return path.is_dir() and (named_so or any((path / name).is_file() for name in ZARR))
+    except OSError:  # its reader has the reason
+        return False
 
 
 def install_hint() -> str:
@@ -277,16 +298,6 @@ class ZarrSource:
         self._codecs = codecs
         self._states = self._present()
         self._described = self._metadata()
-
-    @property
-    def among(self) -> tuple[Among, ...]:
-        counts = dict(zip(self._axes, self._array.shape, strict=True))
-        fixed = self._fixed.items()
-        return tuple(Among(n.upper(), at, counts[n]) for n, at in fixed if counts[n] > 1)
-
-    @property
-    def interval(self) -> float | None:
-        return self.head.ome.interval if self.head.ome is not None else None
 
     def read(self, box: Box) -> NDArray[Any]:
         output = np.empty(box.sides, self.dtype)
@@ -386,7 +397,7 @@ class ZarrSource:
             )
 
     def _metadata(self) -> list[bytes]:
-        places = [at / name for at in (self._folder, self._place) for name in folder.ZARR]
+        places = [at / name for at in (self._folder, self._place) for name in ZARR]
         try:
             return [place.read_bytes() for place in places if place.is_file()]
         except OSError:
@@ -397,6 +408,60 @@ class ZarrSource:
             f"{self._folder.name}: the data changed while they were read.",
             "Wait until they are complete, and filter them again.",
         )
+
+
+def holds_volume(path: Path) -> bool:
+    return open_zarr(path, 1, apart=True).kind is Kind.VOLUME
+
+
+def decode(path: Path, number: int | None) -> RawVolume:
+    source = open_zarr(path, number, apart=True)
+    if math.prod(source.shape) >= MAX_VOXELS:
+        size = "×".join(map(str, reversed(source.shape)))
+        raise TooManyPixels(f"its {size} voxels are too many to be read as a whole.")
+    return raw_volume(source.head, _whole(source))
+
+
+def decode_picture(path: Path) -> Decoded:
+    source = open_zarr(path, apart=True)
+    height, width, channels = source.shape
+    check_size(width, height, channels)
+    return raw_picture(source.head, _whole(source))
+
+
+def _whole(source: ZarrSource) -> NDArray[Any]:
+    memory.require(math.prod(source.shape) * source.dtype.itemsize, f"for {source.title}")
+    samples = source.read(Box((0, 0, 0), source.shape))
+    source.check_unchanged()
+    return samples
+
+
+def raw_volume(head: Head, samples: NDArray[Any]) -> RawVolume:
+    return RawVolume(
+        samples,
+        head.spacing,
+        notices=list(head.notices),
+        others=_others(head),
+        stated=head.stated,
+        channel=head.channel,
+        microscope=head.microscope,
+        among=head.among,
+        interval=head.interval,
+    )
+
+
+def raw_picture(head: Head, samples: NDArray[Any]) -> Decoded:
+    metadata = Metadata(head.profile, head.resolution, others=_others(head), channel=head.channel)
+    pixels = samples[:, :, 0] if samples.shape[2] == 1 else samples
+    return Decoded(pixels, list(head.notices), metadata=metadata)
+
+
+def _others(head: Head) -> tuple[str, ...]:
+    """Return the names of the content that is not among the samples and their description."""
+    if head.ome is None:
+        return head.others
+    further = [name for name, there in head.ome.described().items() if there]
+    return (*head.others, *further, *["lower resolutions"] * (head.ome.levels > 1))
 
 
 def open_zarr(
@@ -508,6 +573,8 @@ def _chosen(
         channels=channels,
         others=tuple(unread),
         microscope=True,
+        interval=multiscale.interval,
+        among=tuple(Among(n.upper(), at, along[n]) for n, at in fixed.items() if along[n] > 1),
         ome=_of_channels(multiscale, None if colours else first),
     )
     return ZarrSource(path, array, multiscale, wanted, fixed, head, codecs)
