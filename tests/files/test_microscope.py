@@ -483,7 +483,9 @@ class TestImageJ:
     @pytest.mark.parametrize("dtype", ["uint16", "int16", "float64"])
     def test_a_stack_of_a_microscope_is_one_again(self, tmp_path: Path, dtype: str, step: float):
         """In types that ImageJ has and in others, and whatever the size of its pixels."""
-        sizes = {f"PhysicalSize{axis}": step for axis in "XYZ"}
+        sizes: dict[str, Any] = {f"PhysicalSize{axis}": step for axis in "XYZ"}
+        if step > 100:
+            sizes["Channel"] = {"Name": "GFP"}
         path = ome(tmp_path / "a.ome.tif", STACK.astype(dtype), "ZYX", TimeIncrement=2, **sizes)
         volume = read_volume(path)
         record = record_of("b.tif", volume)
@@ -497,6 +499,38 @@ class TestImageJ:
             again = read_volume(made)
             assert again.unscaled.dtype == dtype
             assert (again.microscope, again.interval, again.spacing) == (True, 2, volume.spacing)
+
+    @pytest.mark.parametrize("end", [".ome.tif", ".tif"])
+    @pytest.mark.parametrize("spacing", [(1.2, 1, 1), (0.01, 0.01, 0.01), None])
+    def test_a_scan_is_none_of_a_microscope(self, tmp_path: Path, end: str, spacing: Any):
+        """Whatever its pixels, as a whole and in blocks; foreign files are judged by their size."""
+        scan = Volume.from_array(STACK, "head", spacing=spacing)
+        made = write_volume(scan, tmp_path / f"b{end}")
+        again = read_volume(made)
+        assert (again.microscope, again.spacing) == (False, scan.spacing)
+        assert again.others == ()
+        ks.Recipe.from_json(RECIPE).apply_file(made, tmp_path / f"c{end}", memory="64G")
+        assert not read_volume(tmp_path / f"c{end}").microscope
+
+    @pytest.mark.parametrize("step", [0.05, 1.0])  # millimetres
+    def test_pixels_of_a_millimetre_are_of_no_microscope(self, tmp_path: Path, step: float):
+        """Unless a channel has a name or a colour."""
+        sizes = {f"PhysicalSize{axis}": step * 1000 for axis in "XYZ"}
+        named = {"Channel": {"Name": "GFP"}}
+        green = {"LUTs": [np.outer([0, 1, 0], np.arange(256)).astype(np.uint8)]}
+        steps = {"axes": "ZYX", "unit": "mm", "spacing": step}
+        resolution = (1 / step, 1 / step)
+        unnamed = [
+            ome(tmp_path / "a.ome.tif", STACK, "ZYX", **sizes),
+            imagej(tmp_path / "a.tif", STACK, resolution, **steps),
+        ]
+        others = [
+            ome(tmp_path / "b.ome.tif", STACK, "ZYX", **sizes, **named),
+            imagej(tmp_path / "b.tif", STACK, resolution, **steps, **green),
+        ]
+        assert [read_volume(each).microscope for each in unnamed] == [step < 0.1] * 2
+        assert all(read_volume(each).microscope for each in others)
+        assert read_volume(others[1]).channel == Channel("", "00FF00")
 
     def test_a_hyperstack_too_large_for_imagej(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

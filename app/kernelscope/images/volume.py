@@ -110,7 +110,7 @@ class Volume:
     """Names of further content that is lost when the volume is saved: "DICOM tags"."""
     stated: str = ""  # the axes along which the file states the distance: "zyx", "yx" or none
     channel: Channel = UNKNOWN_CHANNEL  # the channel of a microscope; results are of the same
-    microscope: bool = False  # whether the file is one of a program for microscopes
+    microscope: bool = False  # whether its file is of a microscope, as far as it shows
     given_levels: Levels | None = None  # the `levels` that the user gives
     among: tuple[Among, ...] = ()  # its place among the volumes of its file: channels, times
     nodata: float | None = None  # the number that the file has in place of unknown voxels

@@ -112,7 +112,13 @@ def _lay_out(
     described = None
     if is_ome:
         content = f"{shape} {dtype} {head}"
-        described = ome(head.steps, content, head.channel, interval=head.interval)
+        described = ome(
+            head.steps,
+            content,
+            head.channel,
+            interval=head.interval,
+            microscope=head.microscope or kind is Kind.PICTURE,
+        )
     settings = _volume(head, described) if kind is Kind.VOLUME else _picture(shape, head, described)
     plain = shape if kind is Kind.VOLUME or shape[2] > 1 else shape[:2]
     # The handle has a descriptor for a name, which tifffile cannot split.

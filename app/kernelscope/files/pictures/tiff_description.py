@@ -11,7 +11,7 @@ import json
 import math
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -56,6 +56,10 @@ _CHANNEL_FACTS = (
 )
 _SECONDS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _IMAGEJ_SECONDS = {**_SECONDS, "sec": 1.0, "msec": 1e-3, "us": 1e-6, "hour": 3600.0, "day": 86400.0}
+_NO_MICROSCOPE = "The source was no file of a microscope."  # the description of an image of OME
+_COARSE = 0.1
+"""Pixels of this many millimetres are of no microscope, unless it names channels or a colour: the
+weakest objective, 0.5×, has 0.03 mm with the pixels of a usual camera."""
 _USUAL_NAME = re.compile(r"(image|series)?[ :#_-]*\d*", re.IGNORECASE)  # of an image of OME
 _OWN = "kernelscope"  # the line of ImageJ's properties with our own, as JSON
 IMAGEJ_TYPES = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32))
@@ -79,7 +83,7 @@ class Description:
     others: tuple[str, ...] = ()  # names of entries left out
     # The description is of a known kind, or of this program.
     understood: bool = False
-    microscope: bool = False  # the file is one of a program for microscopes
+    microscope: bool = False  # see `of_microscope`
     interval: float | None = None  # seconds from one time to the next
 
     def channel(self, number: int = 0) -> Channel:
@@ -166,11 +170,18 @@ def imagej(
     return {**found, _OWN: json.dumps(own)}, resolution
 
 
+def of_microscope(steps: Mapping[str, float], channels: Sequence[Channel]) -> bool:
+    """Return whether a file of a program for microscopes is of one, and not of a scanner."""
+    named = any(each != UNKNOWN_CHANNEL for each in channels)
+    return named or not all(steps.get(axis, 0.0) >= _COARSE for axis in "yx")
+
+
 def ome(
     steps: Mapping[str, float],
     content: NDArray[Any] | str,
     *channels: Channel,
     interval: float | None = None,
+    microscope: bool = True,
 ) -> dict[str, Any]:
     """Return metadata from which `tifffile` makes OME-XML.
 
@@ -189,6 +200,8 @@ def ome(
         found |= {"TimeIncrement": interval, "TimeIncrementUnit": "s"}
     if any(each != UNKNOWN_CHANNEL for each in channels):
         found["Channel"] = [_ome_channel(each) for each in channels]
+    if not microscope:
+        found["Description"] = _NO_MICROSCOPE
     return found
 
 
@@ -280,7 +293,8 @@ def _of_ome(root: Any, number: int) -> Description:
     pixels = images[min(number, len(images) - 1)] if images else None
     if pixels is None:
         return Description(understood=True, microscope=True)
-    names = {_name(each) for each in root.iter()}
+    names = {_name(each) for each in root.iter() if each.text != _NO_MICROSCOPE}
+    marked = any(each.text == _NO_MICROSCOPE for each in root.iter())
     steps = {}
     for axis in "zyx":
         size = pixels.get(f"PhysicalSize{axis.upper()}", "")
@@ -307,7 +321,10 @@ def _of_ome(root: Any, number: int) -> Description:
     interval = _interval(pixels.get("TimeIncrement"), seconds)
     if interval is None and "TimeIncrement" in pixels.attrib:
         others = (TIME_STEP, *others)
-    return Description(steps, channels, others, understood=True, microscope=True, interval=interval)
+    microscope = not marked and ("Instrument" in names or of_microscope(steps, channels))
+    return Description(
+        steps, channels, others, understood=True, microscope=microscope, interval=interval
+    )
 
 
 def _facts(channel: Any) -> tuple[tuple[str, str], ...]:
@@ -364,7 +381,12 @@ def _of_imagej(found: Mapping[str, Any], tags: Any) -> Description:
     others += [name for name, keys in _IMAGEJ_OTHERS.items() if any(key in found for key in keys)]
     others += [TIME_STEP] * (interval is None and ("finterval" in found or "fps" in found))
     return Description(
-        steps, channels, tuple(others), understood=True, microscope=True, interval=interval
+        steps,
+        channels,
+        tuple(others),
+        understood=True,
+        microscope=of_microscope(steps, channels),
+        interval=interval,
     )
 
 
@@ -386,7 +408,10 @@ def _look_up_tables(found: Mapping[str, Any]) -> tuple[tuple[Channel, ...], list
     A table that runs evenly from black to a colour is that colour; one of grey is none.
     """
     channels, lost = [], False
-    for table in found.get("LUTs", ()):
+    tables = found.get("LUTs", ())
+    if getattr(tables, "ndim", 3) == 2:  # tifffile has that of a single channel so
+        tables = [tables]
+    for table in tables:
         colours = np.asarray(table, np.float64)
         if colours.shape != (3, 256):
             lost = True

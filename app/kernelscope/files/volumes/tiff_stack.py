@@ -151,7 +151,13 @@ def encode_ome(volumes: Sequence[Volume]) -> bytes:
     if stored[0].dtype.itemsize == 8 and stored[0].dtype.kind != "f":  # it has no such type
         stored = [each.restored(each.voxels, each.nodata) for each in volumes]
     first = volumes[0]
-    described = ome(first.steps, np.stack(stored), *channels_of(volumes), interval=first.interval)
+    described = ome(
+        first.steps,
+        np.stack(stored),
+        *channels_of(volumes),
+        interval=first.interval,
+        microscope=first.microscope,
+    )
     nodata = first.nodata
     return _encoded(stored, axes_of(volumes), described, is_ome=True, nodata=nodata)
 

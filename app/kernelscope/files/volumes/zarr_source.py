@@ -37,6 +37,7 @@ from kernelscope.files.formats import (
     named,
 )
 from kernelscope.files.lazy import Head, Sides, by_chunks
+from kernelscope.files.pictures.tiff_description import of_microscope
 from kernelscope.files.volumes.ome_zarr import VERSIONS, Multiscale, parsed
 from kernelscope.files.volumes.raw_volume import (
     RawVolume,
@@ -572,7 +573,7 @@ def _chosen(
         notices=tuple(notices),
         channels=channels,
         others=tuple(unread),
-        microscope=True,
+        microscope=of_microscope(multiscale.steps, channels),
         interval=multiscale.interval,
         among=tuple(Among(n.upper(), at, along[n]) for n, at in fixed.items() if along[n] > 1),
         ome=_of_channels(multiscale, None if colours else first),
