@@ -117,8 +117,8 @@ class Watch(QObject):
         assert self.wanted is not None
         if shown is None or not alike(shown, self.wanted):
             return False
-        visible = self.window.session.pictures.visible_part(self.wanted)
-        return shown.region is None or (visible is not None and shown.region.contains(visible))
+        visible = self.window.session.pictures.visible_parts(self.wanted)
+        return shown.region is None or any(map(shown.region.contains, visible))
 
     def stop(self) -> None:
         if self.wanted is not None:
@@ -183,7 +183,7 @@ def measure(
     window.session.set_filter(case.filter_id)
     window.session.set_values(case.filter_id, case.parameters)
     if window.session.subject.source is not image:
-        window.session.pictures.open_picture(image)
+        window.session.pictures.open_source(image)
     watch.settle()
     box = border_box(window)
     images = window.pictures.canvas

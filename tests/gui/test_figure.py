@@ -341,7 +341,7 @@ def test_the_figure_is_that_of_the_moment_when_it_was_begun(
     run(qtbot, loaded)
     made = _dialog(qtbot, loaded)
     caption = made.caption.toPlainText()
-    loaded.session.pictures.open_picture(Image.from_array(np.zeros((9, 9), np.uint8), "other"))
+    loaded.session.pictures.open_source(Image.from_array(np.zeros((9, 9), np.uint8), "other"))
     assert loaded.session.subject.result is None
     third = child(made, QComboBox, "figureThird")
     third.setCurrentIndex(1)

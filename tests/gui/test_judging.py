@@ -34,7 +34,7 @@ from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View, following, like_output
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.model.history import History, Moment, ReferenceOrigin
-from kernelscope.gui.session import subject, subjects
+from kernelscope.gui.session import subject
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window import page
 from kernelscope.gui.window.actions import Actions
@@ -529,7 +529,7 @@ def test_a_run_is_judged_drawn_and_followed_by_the_actions_once(
     qtbot.waitUntil(lambda: figures(loaded).get("PSNR", ["–"])[0] != "–")
     judged = counted(monkeypatch, subject, "judge_both")
     spread = counted(monkeypatch, Histogram, "of")
-    drawn = counted(monkeypatch, subjects, "draw")
+    drawn = counted(monkeypatch, subject, "draw")
     loaded.session.set_filter("median")  # which offers other actions
     followed = counted(monkeypatch, Actions, "refresh")
     press(qtbot, loaded, "F5")

@@ -25,7 +25,7 @@ from kernelscope.gui.model.freshness import MOVING, RESTING, Freshness, Pace, ne
 from kernelscope.gui.model.slice_drawing import Look, Projection
 from kernelscope.gui.model.slice_previews import SlicePreviews, place_of
 from kernelscope.gui.session.subject import PART
-from kernelscope.gui.session.subjects import VolumeSubject
+from kernelscope.gui.session.volume_subject import VolumeSubject
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.window.main_window import MainWindow

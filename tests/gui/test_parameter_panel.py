@@ -42,7 +42,7 @@ GIVEN = Levels(-200.0, 4095.0)
 
 def _session(array: NDArray[Any] = RAMP) -> Session:
     session = Session({})
-    session.pictures.open_picture(Image.from_array(array, "ramp"))
+    session.pictures.open_source(Image.from_array(array, "ramp"))
     session.pictures.note_moment()
     return session
 
@@ -199,7 +199,7 @@ def test_what_is_no_range_is_refused(form: _Form, white: str, black: str, proble
 
 def test_hidden_where_the_type_states_white(form: _Form) -> None:
     assert form.form.isVisible()
-    form.session.pictures.open_picture(Image.from_array(np.zeros((4, 4), np.uint8), "bytes"))
+    form.session.pictures.open_source(Image.from_array(np.zeros((4, 4), np.uint8), "bytes"))
     form.session.pictures.note_moment()
     assert not form.form.isVisible()
 

@@ -340,7 +340,7 @@ def test_pictures_and_volumes_are_evaluated_alike(kind: Kind, filter_id: str, wh
         picture, truth, output = (
             Image.from_array(np.full((4, 5), each, np.uint8)) for each in (90, 100, 97)
         )
-        session.pictures.open_picture(picture)
+        session.pictures.open_source(picture)
         session.pictures.set_reference(truth)
     else:
         volume, original, after = (
@@ -375,7 +375,7 @@ def test_the_first_reference_of_pictures_and_of_volumes_is_announced_once() -> N
     assert len(announced) == 1
     session.volumes.push(session.volumes.moment)
     assert len(announced) == 1
-    session.pictures.open_picture(grey())
+    session.pictures.open_source(grey())
     moment = session.pictures.moment
     truth = Reference(grey(), ReferenceOrigin.NOISE)
     session.pictures.push(replace(moment, references={moment.source: truth}))
@@ -387,7 +387,7 @@ def test_the_first_reference_of_pictures_and_of_volumes_is_announced_once() -> N
 )
 def test_a_result_is_saved_under_the_name_of_its_file(title: str, name: str) -> None:
     session = made()
-    session.pictures.open_picture(Image.from_array(np.zeros((4, 5), np.uint8), title))
+    session.pictures.open_source(Image.from_array(np.zeros((4, 5), np.uint8), title))
     session.set_filter("median")
     request = session.subject.request(session.require())
     session.subject.show_result(Result(request, grey(), "cpu", "parallel", ()))
@@ -482,7 +482,7 @@ def test_work_is_told_where_it_begins_ends_or_compiles() -> None:
 def test_only_live_results_of_other_settings_are_steps(live: bool) -> None:
     session, image = made(), grey()
     session.live = live
-    session.pictures.open_picture(image)
+    session.pictures.open_source(image)
     for size in (3, 5):
         session.set_values("median", {"size": size})
         result = result_of(session, image)
@@ -515,11 +515,11 @@ def test_the_part_in_view_has_whole_pixels_and_the_reduction_all_of_its_squares(
 ) -> None:
     session = made()
     view, image = session.pictures.view, grey()
-    session.pictures.open_picture(image)
+    session.pictures.open_source(image)
     view.seen = (0.7, 1.2, 3.4, 2.5)
     monkeypatch.setattr(view, "camera", SimpleNamespace(device_scale=0.4))
     request = session.require().request(image)
-    assert session.pictures.visible_part(request) == Region(1, 0, 2, 4)
+    assert session.pictures.visible_parts(request) == (Region(1, 0, 2, 4),)
     assert session.pictures.reduction() == 2
 
 
@@ -541,7 +541,7 @@ def test_levels_of_volumes_are_chosen_for_each_and_never_empty() -> None:
 def test_an_output_without_the_steps_after_it_is_not_current_and_is_shown_alone_again() -> None:
     session, image = made(), grey()
     pictures = session.pictures
-    pictures.open_picture(image)
+    pictures.open_source(image)
     result, form = result_of(session, image), session.require()
     pictures.show_output(result, form)
     assert pictures.is_current(form)
@@ -556,12 +556,12 @@ def test_two_steps_are_in_grey_again_after_a_grey_picture() -> None:
     session = made()
     pictures = session.pictures
     first, last = (Image.from_array(np.full((9, 8, 3), n, np.uint8)) for n in range(2))
-    pictures.open_picture(first)
+    pictures.open_source(first)
     session.set_grey(True)
     assert pictures.pipeline is not None
     pictures.history.amend(pipeline=pictures.pipeline.duplicated(0).selected(0))
     for image, is_converted in ((grey(), False), (last, True)):
-        pictures.open_picture(image)
+        pictures.open_source(image)
         assert len(pictures.pipeline.steps) == 2
         assert session.require().step.grey is is_converted
 
@@ -731,7 +731,7 @@ class Actions(RuleBasedStateMachine):
         if before is not None and len(before.steps) > 1:
             before = before.reopened(self.subject.moment.steps)
             kept = kept_steps(in_grey(before, self.session.wishes_grey), image, 0)
-        self.subject.open_picture(image)
+        self.subject.open_source(image)
         assert self.subject.source is image
         assert not self.subject.is_behind
         if kept is not None:
@@ -1202,7 +1202,7 @@ def test_the_rest_of_the_view_follows_the_part_that_a_pause_has_time_for(
     machine.subject.view.output_from = line, -math.inf
     wanted = machine.subject.wanted()
     assert wanted is not None
-    view = machine.subject.visible_part(wanted)
+    (view,) = machine.subject.visible_parts(wanted)
     pace = seconds / pixels_of(replace(wanted, region=view))
     machine.live._on_rest()
     parts = []

@@ -105,8 +105,9 @@ def following(moment: Moment[Opened, Part]) -> Moment[Opened, Part]:
     return Moment(output, name, (*moment.steps, *runs), references, pipeline=pipeline)
 
 
-def with_reference(request: Request, reference: Reference[Image] | None) -> Request:
-    if reference is None:
+def with_reference(request: Request, reference: Reference[Any] | None) -> Request:
+    """Return a request for a picture with the reference, if its result compares with that."""
+    if reference is None or not isinstance(reference.image, Image):
         return request
     height, width, channels = request.output_shape
     expected = (height, width, colour_count(channels))

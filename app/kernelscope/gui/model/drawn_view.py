@@ -140,7 +140,7 @@ class DrawnView:
 def draw(
     view: View,
     result: Result,
-    reference: Reference[Image] | None,
+    reference: Reference[Any] | None,
     gain: int | None,
     scale: float = 1.0,
 ) -> DrawnView:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from kernelscope.engine.memo import Memo
 from kernelscope.engine.request import Request, RunSettings
@@ -51,28 +51,21 @@ class Reference(Generic[Part]):
     origin: ReferenceOrigin
 
 
-References = Mapping[Volume, Reference[Volume]]
-
-
 def references_of(
-    volumes: Sequence[Volume],
-    truth: Sequence[Volume],
-    known: References,
-    shown: Reference[Volume] | None,
-) -> dict[Volume, Reference[Volume]]:
-    """Return the references of volumes: their `truth`, one that is known, or the chosen one."""
+    parts: Sequence[Part],
+    truth: Sequence[Part],
+    known: Mapping[Part, Reference[Part]],
+    shown: Reference[Part] | None,
+) -> dict[Part, Reference[Part]]:
+    """Return the references of parts: their `truth`, one that is known, or the chosen one."""
     if truth:
-        truths = (Reference(volume, ReferenceOrigin.TRUTH) for volume in truth)
-        return dict(zip(volumes, truths, strict=True))
-    references = {volume: known[volume] for volume in volumes if volume in known}
-    if (
-        shown
-        and shown.origin in (ReferenceOrigin.CHOSEN, ReferenceOrigin.KEPT)
-        and len(volumes) == 1
-    ):
-        (volume,) = volumes
-        if volume.voxels.shape == shown.image.voxels.shape:
-            references.setdefault(volume, Reference(shown.image, ReferenceOrigin.KEPT))
+        truths = (Reference(each, ReferenceOrigin.TRUTH) for each in truth)
+        return dict(zip(parts, truths, strict=True))
+    references = {part: known[part] for part in parts if part in known}
+    if shown and shown.origin in (ReferenceOrigin.CHOSEN, ReferenceOrigin.KEPT) and len(parts) == 1:
+        (part,), image = parts, shown.image  # it may be meant for this input too
+        if not isinstance(part, Volume) or part.voxels.shape == cast(Volume, image).voxels.shape:
+            references.setdefault(part, Reference(image, ReferenceOrigin.KEPT))
     return references
 
 

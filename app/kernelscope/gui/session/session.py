@@ -31,8 +31,9 @@ from kernelscope.gui.model.gallery import Gallery
 from kernelscope.gui.model.history import Moment, parts_of
 from kernelscope.gui.model.ladder import AUTO, Rung, RungPlace, chosen_place, rungs
 from kernelscope.gui.model.pipeline import Pipeline, kept_steps
+from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.session.subject import MOMENT, Fields, Observed, Subject
-from kernelscope.gui.session.subjects import PictureSubject, VolumeSubject
+from kernelscope.gui.session.volume_subject import VolumeSubject
 from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.schema.blocks import block_name, read_block, takes_block
@@ -104,7 +105,7 @@ class Session(Observed):
         self._remembered = remembered
         """Returns the texts of a group that `texts` returned in an earlier session."""
         self._availability: Mapping[str, Availability] = {}
-        self.pictures, self.volumes = PictureSubject(self), VolumeSubject(self)
+        self.pictures, self.volumes = Subject[Image, Image](self, CanvasView()), VolumeSubject(self)
         self.subjects: tuple[Subject[Any, Any], ...] = (self.pictures, self.volumes)
         self.subject: Subject[Any, Any] = self.pictures
         self.recorded = Recorded()  # times of other machines, once they are read

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,14 +32,16 @@ from kernelscope.gui.model.comparison import (
     offset_of,
     output_of,
     quality_of,
+    with_reference,
 )
 from kernelscope.gui.model.display import Display, PaneSide, automatic_of, samples_of
-from kernelscope.gui.model.drawn_view import DrawnView
+from kernelscope.gui.model.drawn_view import DrawnView, draw
 from kernelscope.gui.model.figure import (
     Figure,
     FigurePart,
     caption_of,
     of_planes,
+    part_in_view,
     place_of,
     region_in_view,
     row_of,
@@ -53,6 +56,7 @@ from kernelscope.gui.model.history import (
     Reference,
     ReferenceOrigin,
     parts_of,
+    references_of,
 )
 from kernelscope.gui.model.measurements import ProfiledPicture, size_of, steps_of, to_measure
 from kernelscope.gui.model.pipeline import Pipeline
@@ -69,7 +73,7 @@ from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind, Levels
 
 if TYPE_CHECKING:
-    from kernelscope.gui.session.canvas_view import CanvasView
+    from kernelscope.gui.session.canvas_view import CanvasView, Edges
     from kernelscope.gui.session.session import Session
 
 _logger = logging.getLogger(__name__)
@@ -211,7 +215,9 @@ class Savable(NamedTuple):
 
 
 class Subject(Observed, Generic[Opened, Part]):
-    kind: Kind
+    """A picture; `VolumeSubject` adds the components and the slices of volumes."""
+
+    kind = Kind.PICTURE
     drawn_at_once = False  # whether the output is drawn quickly, as the input on the screen is
 
     def __init__(self, session: Session, view: CanvasView) -> None:
@@ -220,6 +226,7 @@ class Subject(Observed, Generic[Opened, Part]):
         view.follow(self._on_view)
         self.history: History[Opened, Part] = self._owned(History())
         self.input: Opened | None = None  # the input on the screen
+        self._chosen: object = None  # the part that was chosen
         self.shown: Request | None = None
         """The request whose output, or a part of it, is on the screen."""
         self.gain: int | None = None  # that of the difference on the screen; None for no difference
@@ -280,11 +287,17 @@ class Subject(Observed, Generic[Opened, Part]):
 
     @property
     def part(self) -> Part:
-        raise NotImplementedError
+        return cast(Part, parts_of(self.moment.source)[self.component])
 
     @property
     def component(self) -> int:
-        return 0
+        """The number of the part that is shown: the one that was chosen, or else the first."""
+        parts = parts_of(self.source) if self.source is not None else ()
+        return next((place for place, each in enumerate(parts) if each is self._chosen), 0)
+
+    def choose(self, component: int) -> None:
+        with self.changing(COMPONENT):
+            self._chosen = parts_of(self.moment.source)[component]
 
     @property
     def reference(self) -> Reference[Part] | None:
@@ -302,6 +315,21 @@ class Subject(Observed, Generic[Opened, Part]):
         return "  ".join((f"{source.describe()}.", *source.notices))
 
     # --- other moments ---
+
+    def opened(
+        self, source: Opened, name: str = "", truth: Sequence[Part] = ()
+    ) -> Moment[Opened, Part]:
+        """Return the moment of an input with its references; `truth`: noise-free originals.
+
+        `name`: of the step for Undo.
+        """
+        moment, parts = self.history.current, cast("tuple[Part, ...]", parts_of(source))
+        known = moment.references if moment is not None else {}
+        references = references_of(parts, truth, known, self.reference)
+        return Moment(source, name or f"Open {source.title}", references=references)
+
+    def open_source(self, source: Opened) -> None:
+        self.open(self.opened(source))
 
     def open(self, moment: Moment[Opened, Part]) -> None:
         """Show an opened input, with the steps of the one before; Undo returns to that."""
@@ -376,7 +404,7 @@ class Subject(Observed, Generic[Opened, Part]):
 
     def request(self, settings: RunSettings, *, of_slice: bool = False) -> Request:
         """Return a checked request for the input, or a single slice; raises `InvalidParameter`."""
-        raise NotImplementedError
+        return settings.request(self.moment.source)
 
     def next_request(self, *, of_slice: bool = False) -> Request | None:
         if self.session.settings is None or self.source is None:
@@ -396,7 +424,7 @@ class Subject(Observed, Generic[Opened, Part]):
 
     def with_reference(self, request: Request) -> Request:
         """Return `request` with the reference, if the run itself can evaluate its result."""
-        return request
+        return with_reference(request, self.reference)
 
     def show_result(self, result: Result, settings: RunSettings | None = None) -> None:
         """Show a result with its input, maybe an earlier one, and the settings to restore."""
@@ -406,10 +434,12 @@ class Subject(Observed, Generic[Opened, Part]):
             self.show_output(result, settings)
             return
         known = self.history.moment_of(source) or Moment(source, "")
-        references = self._references_of(result, known)
-        moment = replace(
-            known, name="Earlier Run", references=references, result=result, settings=settings
-        )
+        moment = replace(known, name="Earlier Run", result=result, settings=settings)
+        if self.kind is Kind.PICTURE:  # a run of volumes has no reference of its own
+            reference = cast("Part | None", result.request.reference)
+            part = cast(Part, source)
+            references = {part: Reference(reference, ReferenceOrigin.CHOSEN)} if reference else {}
+            moment = replace(moment, references=references)
         self.push(moment)
 
     def show_output(
@@ -429,27 +459,24 @@ class Subject(Observed, Generic[Opened, Part]):
 
     def show_preview(self, result: Result) -> bool:
         """Show a part of a result until a whole one is; return whether it is in view."""
-        raise NotImplementedError
+        if not self.visible_parts(result.request):
+            return False
+        with self.changing(PART):
+            self.preview, self.shown = result, result.request
+        return True
 
     def drop_stand_ins(self) -> None:
         """Have previews by other methods computed again; they stay on the screen until then."""
         if self.shown is not None and self.shown.stand_in:
             self.shown = self._on_screen()
 
-    def _references_of(
-        self, result: Result, known: Moment[Opened, Part]
-    ) -> Mapping[Part, Reference[Part]]:
-        """Return the references of an earlier run; `known` is a moment with its input."""
-        return known.references
-
     def is_current(self, settings: RunSettings | None) -> bool:
         """Return whether a run would produce the result again; `settings` are None if invalid."""
-        return (
-            self.result is not None
-            and settings is not None
-            and settings.made(self.result.request)
-            and self.result.request.then == self.history.then
-        )
+        if self.result is None or settings is None:
+            return False
+        request = self.result.request
+        along = not request.by_slices or request.step.axis == self.slice_axis
+        return along and settings.made(request) and request.then == self.history.then
 
     @property
     def run(self) -> Run | None:
@@ -461,7 +488,7 @@ class Subject(Observed, Generic[Opened, Part]):
 
     @property
     def slice_axis(self) -> int:
-        return 0
+        return self.view.axis
 
     # --- the steps ---
 
@@ -540,7 +567,8 @@ class Subject(Observed, Generic[Opened, Part]):
 
     def _together(self, parts: Sequence[Part]) -> Opened:
         """Return the input of these pictures or volumes."""
-        raise NotImplementedError
+        (source,) = parts
+        return cast(Opened, source)
 
     # --- the screen ---
 
@@ -552,6 +580,7 @@ class Subject(Observed, Generic[Opened, Part]):
 
     def note_output(self, gain: int | None = None, *, has_difference: bool = False) -> None:
         """Note that the whole output is on the screen, a difference, or none."""
+        self.preview = None
         with self.changing(SHOWN):
             self.shown = self._on_screen()
             self.gain, self.has_difference = gain, has_difference
@@ -566,7 +595,11 @@ class Subject(Observed, Generic[Opened, Part]):
 
     def to_draw(self, scale: float = 1.0) -> Callable[[], DrawnView | None]:
         """Return a function, for any thread, of the output at `scale` device pixels per pixel."""
-        raise NotImplementedError
+        result, reference = self.result, self.reference
+        view, gain = self.session.view, self.session.wanted_gain
+        if result is None:
+            return lambda: None
+        return lambda: draw(view, result, reference, gain, scale)
 
     @property
     def previews_in_view(self) -> Sequence[SlicePreview]:
@@ -601,28 +634,43 @@ class Subject(Observed, Generic[Opened, Part]):
         return describe_part(shown)
 
     def visible_parts(self, request: Request) -> Sequence[Region | Box]:
-        return ()
+        """Return the parts of a result that are in view, and not there as a whole."""
+        return self._parts_of(self.view.seen, request)
 
     def first_parts(self, request: Request) -> Sequence[Region | Box]:
         """Return the visible parts without those over which the input is drawn."""
-        return self.visible_parts(request)
+        (left, top, right, bottom), (column, row) = self.view.seen, self.view.output_from
+        beside = max(left, column), max(top, row), right, bottom
+        return self._parts_of(beside, request) or self.visible_parts(request)
+
+    def _parts_of(self, edges: Edges, request: Request) -> Sequence[Region | Box]:
+        height, width = request.whole_shape[:2]
+        part = part_in_view(edges, height, width, offset_of(request))
+        return () if part is None or self.session.view is not View.OUTPUT else (part,)
 
     def shows_part(self, request: Request) -> bool:
         return True
 
     def reduction(self) -> int:
         """Return the side of the squares of pixels that one pixel of the screen shows."""
-        return 1
+        return max(1, math.floor(1 / self.view.camera.device_scale))
 
     def scene(self) -> ViewedPicture | None:
-        raise NotImplementedError
+        """Return the picture that is shown, or a slice in the form in which it is filtered."""
+        source: object = self.source
+        if not isinstance(source, Image):
+            return None
+        left, top, right, bottom = self.view.seen
+        x = (max(left, 0) + min(right, source.width)) / 2
+        y = (max(top, 0) + min(bottom, source.height)) / 2
+        return ViewedPicture(source, (int(x), int(y)), source)
 
     def display_of(self, image: Image, volume: Volume | None = None) -> Display:
         """Return how a picture, or a slice in the form in which it is filtered, is drawn.
 
         `volume`: that of the slice, by default the one that is shown.
         """
-        raise NotImplementedError
+        return self.view.displays.of(PaneSide.INPUT) or Display.automatic(image.planes)
 
     def probed(self) -> tuple[int, int] | None:
         """Return column and row of the pixel under the pointer, of a volume in the slice."""
@@ -716,7 +764,11 @@ class Subject(Observed, Generic[Opened, Part]):
         return Savable(outputs, f"{name}-{self.result.request.step.filter.id}")
 
     def difference(self) -> Callable[[], Savable] | None:
-        raise NotImplementedError
+        change = self.drawing.change if self.drawing is not None else None
+        if self.drawing is None or change is None:
+            return None
+        name = f"{stem(Path(change.title))}-{self.drawing.view}"
+        return lambda: Savable([change], name)
 
     def figure(self) -> Callable[[View | None, FigurePart], Figure]:
         """Return a function of a change and a part that draws this moment, on any thread."""

@@ -84,7 +84,7 @@ class OpenPictures(QObject):
         """Open a picture in place of the only one, or in front of those still being read."""
         self._shows_next = False
         if len(self.documents) < 2 or self._has_sample():
-            self._session.pictures.open_picture(image)
+            self._session.pictures.open_source(image)
         else:
             self._add(image, thumbnail(image, _SIDE), front=True)
 
@@ -136,7 +136,7 @@ class OpenPictures(QObject):
 
     def _add(self, image: Image, small: NDArray[np.uint8], *, front: bool) -> None:
         if front and self._has_sample():
-            self._session.pictures.open_picture(image)
+            self._session.pictures.open_source(image)
             self._opened(image)
             return
         document = Document.of(image, small)

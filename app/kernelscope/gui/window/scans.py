@@ -29,7 +29,7 @@ from kernelscope.gui.model.slice_drawing import composite, dyes
 from kernelscope.gui.model.volume_files import MOST_BYTES, FilteredFile, VolumeSeries
 from kernelscope.gui.session.session import KIND
 from kernelscope.gui.session.subject import COMPONENT, MOMENT, SHOWN, Fields
-from kernelscope.gui.session.subjects import VolumeSubject
+from kernelscope.gui.session.volume_subject import VolumeSubject
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.work.background import Background

@@ -1,32 +1,25 @@
-"""The picture, and the volumes, that are filtered."""
+"""The volumes that are filtered: components, slices, the map of their noise."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kernelscope import filters
-from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.engine.slices import SliceUnit, picture_of
-from kernelscope.files.names import stem, stem_of
+from kernelscope.files.names import stem_of
 from kernelscope.gui.model.comparison import (
     View,
-    offset_of,
     with_reference,
 )
 from kernelscope.gui.model.display import Display, PaneSide, automatic_of
-from kernelscope.gui.model.drawn_view import DrawnView, draw, draw_volume
-from kernelscope.gui.model.figure import (
-    part_in_view,
-)
-from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin, references_of
+from kernelscope.gui.model.drawn_view import DrawnView, draw_volume
+from kernelscope.gui.model.history import History, Reference, ReferenceOrigin
 from kernelscope.gui.model.pipeline import kept_steps
 from kernelscope.gui.model.runs import describe_result
 from kernelscope.gui.model.sketches import ViewedPicture
@@ -34,7 +27,6 @@ from kernelscope.gui.model.slice_drawing import Projection, drawn_slice
 from kernelscope.gui.model.slice_previews import SlicePreview, SlicePreviews, place_of
 from kernelscope.gui.session.canvas_view import SLICES, CanvasView, Edges
 from kernelscope.gui.session.subject import (
-    COMPONENT,
     MAP,
     MOMENT,
     PART,
@@ -55,108 +47,6 @@ if TYPE_CHECKING:
     from kernelscope.gui.session.session import Session
 
 
-class PictureSubject(Subject[Image, Image]):
-    kind = Kind.PICTURE
-
-    def __init__(self, session: Session) -> None:
-        super().__init__(session, CanvasView())
-
-    @property
-    def part(self) -> Image:
-        return self.moment.source
-
-    def open_picture(self, opened: Image) -> None:
-        references = {}
-        reference = self.reference
-        if reference is not None and reference.origin in (
-            ReferenceOrigin.CHOSEN,
-            ReferenceOrigin.KEPT,
-        ):
-            # One that was chosen may be meant for this picture too.
-            references[opened] = Reference(reference.image, ReferenceOrigin.KEPT)
-        self.open(Moment(opened, f"Open {opened.title}", references=references))
-
-    def _together(self, parts: Sequence[Image]) -> Image:
-        (image,) = parts
-        return image
-
-    # --- runs ---
-
-    def request(self, settings: RunSettings, *, of_slice: bool = False) -> Request:
-        return settings.request(self.moment.source)
-
-    def with_reference(self, request: Request) -> Request:
-        return with_reference(request, self.reference)
-
-    def visible_part(self, request: Request) -> Region | None:
-        return self._part_of(self.view.seen, request)
-
-    def _part_of(self, edges: Edges, request: Request) -> Region | None:
-        if self.session.view is not View.OUTPUT:
-            return None
-        height, width = request.whole_shape[:2]
-        return part_in_view(edges, height, width, offset_of(request))
-
-    def visible_parts(self, request: Request) -> tuple[Region, ...]:
-        part = self.visible_part(request)
-        return () if part is None else (part,)
-
-    def first_parts(self, request: Request) -> tuple[Region, ...]:
-        (left, top, right, bottom), (column, row) = self.view.seen, self.view.output_from
-        part = self._part_of((max(left, column), max(top, row), right, bottom), request)
-        return self.visible_parts(request) if part is None else (part,)
-
-    def show_preview(self, result: Result) -> bool:
-        if self.visible_part(result.request) is None:
-            return False
-        with self.changing(PART):
-            self.preview, self.shown = result, result.request
-        return True
-
-    def to_draw(self, scale: float = 1.0) -> Callable[[], DrawnView | None]:
-        result, reference = self.result, self.reference
-        view, gain = self.session.view, self.session.wanted_gain
-        if result is None:
-            return lambda: None
-        return lambda: draw(view, result, reference, gain, scale)
-
-    def note_output(self, gain: int | None = None, *, has_difference: bool = False) -> None:
-        self.preview = None
-        super().note_output(gain, has_difference=has_difference)
-
-    def reduction(self) -> int:
-        return max(1, math.floor(1 / self.view.camera.device_scale))
-
-    def scene(self) -> ViewedPicture | None:
-        if self.source is None:
-            return None
-        left, top, right, bottom = self.view.seen
-        x = (max(left, 0) + min(right, self.source.width)) / 2
-        y = (max(top, 0) + min(bottom, self.source.height)) / 2
-        return ViewedPicture(self.source, (int(x), int(y)), self.source)
-
-    def display_of(self, image: Image, volume: Volume | None = None) -> Display:
-        return self.view.displays.of(PaneSide.INPUT) or Display.automatic(image.planes)
-
-    def _references_of(
-        self, result: Result, known: Moment[Image, Image]
-    ) -> Mapping[Image, Reference[Image]]:
-        reference = result.request.reference
-        if not isinstance(reference, Image):
-            return {}
-        return {known.source: Reference(reference, ReferenceOrigin.CHOSEN)}
-
-    # --- to save ---
-
-    def difference(self) -> Callable[[], Savable] | None:
-        drawing = self.drawing
-        image = drawing.change if drawing is not None else None
-        if drawing is None or image is None:
-            return None
-        name = f"{stem(Path(image.title))}-{drawing.view}"
-        return lambda: Savable([image], name)
-
-
 class VolumeSubject(Subject[Scan, Volume]):
     """A scan, one component of which is shown, and its output."""
 
@@ -165,7 +55,6 @@ class VolumeSubject(Subject[Scan, Volume]):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session, CanvasView(3))
-        self._chosen: Volume | None = None
         self.map_caption = ""
         self._map_made_with: tuple[Any, ...] = ()
         self.previews = SlicePreviews()
@@ -173,30 +62,14 @@ class VolumeSubject(Subject[Scan, Volume]):
         self._stepped: Scan | None = None  # the input that `show_member` showed last
         self.when({MOMENT, RESULT}, self.previews.clear)
 
-    @property
-    def part(self) -> Volume:
-        return self.moment.source.volumes[self.component]
-
     def announce(self) -> str:
         return describe_result(self.result) if self.result is not None else super().announce()
-
-    @property
-    def component(self) -> int:
-        # The one that was chosen, or else the first.
-        volumes = self.source.volumes if self.source is not None else ()
-        return next((place for place, each in enumerate(volumes) if each is self._chosen), 0)
-
-    def choose(self, component: int) -> None:
-        with self.changing(COMPONENT):
-            self._chosen = self.moment.source.volumes[component]
 
     # --- input ---
 
     def open_volumes(self, scan: Scan, truth: Sequence[Volume] = (), *, name: str = "") -> None:
         """Show volumes as one scan; `truth`: noise-free originals; `name`: of the step for Undo."""
-        references = self.references_of(scan.volumes, truth)
-        moment = Moment(scan, name or f"Open {scan.title}", references=references)
-        before = self.history.current
+        moment, before = self.opened(scan, name, truth), self.history.current
         if before is not None and set(scan.volumes) <= set(before.source.volumes):
             self.push(replace(moment, steps=before.steps, pipeline=before.pipeline))
         elif self.session.joins and not (before and set(scan.volumes) & set(before.source.volumes)):
@@ -212,20 +85,15 @@ class VolumeSubject(Subject[Scan, Volume]):
 
     def open_each(self, scans: Sequence[Scan]) -> None:
         """Show scans one after the other: Undo returns to each."""
-        moments = [
-            Moment(scan, f"Open {scan.title}", references=self.references_of(scan.volumes))
-            for scan in scans
-        ]
         with self.changing():
-            *others, last = [self.session.with_steps(self, moment) for moment in moments]
+            *others, last = [self.session.with_steps(self, self.opened(scan)) for scan in scans]
             for moment in others:
                 self.history.push(moment)
             self.open(last)
 
     def show_member(self, scan: Scan, name: str, result: Result | None = None) -> None:
         """Show another volume of a file, maybe with its output by the present steps."""
-        moment = self.moment
-        new = Moment(scan, name, references=self.references_of(scan.volumes))
+        moment, new = self.moment, self.opened(scan, name)
         measured = moment.result is not None and moment.result.request.timed
         stepped = moment.source is self._stepped and not measured
         self._stepped = scan
@@ -246,14 +114,6 @@ class VolumeSubject(Subject[Scan, Volume]):
     @property
     def room(self) -> int:
         return MAX_COMPONENTS - (len(self.source.volumes) if self.source else 0)
-
-    def references_of(
-        self, volumes: Sequence[Volume], truth: Sequence[Volume] = ()
-    ) -> dict[Volume, Reference[Volume]]:
-        known: Mapping[Volume, Reference[Volume]] = {}
-        if self.history.current is not None:
-            known = self.history.current.references
-        return references_of(volumes, truth, known, self.reference)
 
     def set_reference(
         self, image: Volume | None, origin: ReferenceOrigin = ReferenceOrigin.CHOSEN
@@ -289,16 +149,6 @@ class VolumeSubject(Subject[Scan, Volume]):
         down, right = (axis for axis in range(3) if axis != self.slice_axis)
         return voxel[right], voxel[down]
 
-    @property
-    def slice_axis(self) -> int:
-        return self.view.axis
-
-    def is_current(self, settings: RunSettings | None) -> bool:
-        request = self.result.request if self.result else None
-        if request is not None and request.by_slices and request.step.axis != self.slice_axis:
-            return False
-        return super().is_current(settings)
-
     # --- slices before a run ---
 
     @property
@@ -327,8 +177,8 @@ class VolumeSubject(Subject[Scan, Volume]):
         places = self.view.places if self._shows_output else ()
         return [each for each in self.previews if place_of(each.request) in places]
 
-    def visible_parts(self, request: Request) -> tuple[Box, ...]:
-        """Return the slices in view that are not there as a whole."""
+    def _parts_of(self, edges: Edges, request: Request) -> tuple[Box, ...]:
+        """Return the slices in view, whole, that are not there as a whole."""
         places = self._in_view(request) if self._shows_output else []
         found = [self.previews.of(request, axis, index) for axis, index in places]
         return tuple(
