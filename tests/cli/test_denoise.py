@@ -8,12 +8,15 @@ from pathlib import Path
 import nibabel
 import numpy as np
 import pytest
+import tifffile
 from PIL import Image
 
-from kernelscope.files.volumes import read_volume, write_volumes
+from kernelscope.cli import apply
+from kernelscope.files.volumes import read_volume, read_volumes, write_volumes
 from kernelscope.images.volume import Volume
 from tests.cli.running import refused, run
 from tests.gui.test_volume_page import voxels, write
+from tests.lazy.test_viewing import write as write_zarr
 
 
 @pytest.fixture
@@ -42,6 +45,35 @@ def test_noise_of_a_volume(here: Path) -> None:
     error = run("denoise head.nii out.nii --device cpu").err
     assert "note: Volume collaborative" in error
     assert "; other filters: " in error
+
+
+@pytest.mark.parametrize("axes", [(0, 1, 2), (1, 0, 2), (1, 2, 0), None])
+def test_a_single_slice_is_a_picture(axes: tuple[int, ...] | None) -> None:
+    """Across any axis."""
+    draws = np.random.default_rng(1).random((1, 40, 60))
+    picture = np.where(draws < 0.02, 0, np.where(draws > 0.98, 255, 128)).astype(np.int16)
+    flat, name = picture.transpose(axes or (0, 1, 2)), "in.npy"
+    if axes is None:  # two channels, which are volumes of one slice
+        name = "in.zarr"
+        write_zarr(Path(name), np.stack([picture[0].astype(np.uint8)] * 2), "cyx", 1)
+    else:
+        np.save(name, flat)
+    said = run(f"denoise {name} out.tif --device cpu")
+    assert said.err.startswith("note: Median: specks in 3.5 % of the pixels\n")
+    assert "compares voxels of the whole volume" not in said.err
+    for each in read_volumes("out.tif"):
+        assert np.array_equal(each.voxels, np.full_like(flat, 128))
+
+
+def test_a_picture_of_any_size_is_seen_in_its_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    picture = np.full((60, 80), 128, np.uint8)
+    picture[25:35:2, 35:45:3] = 255
+    Image.fromarray(picture).save("in.tif")
+    monkeypatch.setattr(apply, "_SEEN", 20)
+    error = run("denoise in.tif out.tif --device cpu --memory 8G").err
+    assert error.startswith("note: Median: specks in 5 % of the pixels\n")
+    tifffile.imwrite("deep.tif", np.zeros((3, 9, 9), np.uint8), photometric="minisblack")
+    assert "cannot be computed in blocks" in run("denoise deep.tif o.tif --memory 8G", status=1).err
 
 
 @pytest.mark.slow

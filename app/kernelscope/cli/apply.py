@@ -15,7 +15,7 @@ import contextlib
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +49,10 @@ from kernelscope.cli.common import (
 from kernelscope.cli.shared_options import WITHOUT_LEVELS, cluster_of, knows_levels, tls_of
 from kernelscope.cli.sources import PictureFiles, VolumeFiles, across, several_volumes
 from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
+from kernelscope.images.volume import AXES
+from kernelscope.schema.crop import Box
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
 from kernelscope.teach.manual import filter_name, option_of
@@ -277,23 +280,55 @@ def denoise(arguments: list[str]) -> int:
     parser.add_argument("input", metavar="INPUT", type=file_path, help="picture or volume")
     parser.add_argument("output", metavar="OUTPUT", type=file_path, help="file of the result")
     from kernelscope.engine.denoising import propose
-    from kernelscope.files import read_image
-    from kernelscope.files.volumes import is_volume
 
     source = _input_of(parser, arguments)
-    # Unknown samples do not matter here, and `apply` is asked about them.
-    proposal = propose(None if is_volume(source) else read_image(source, nan=0.0))
+    given = {word.partition("=")[0] for word in arguments}
+    with blocks_mentioned(source, "--memory 2G"):
+        seen = _middle_of(source) if "--memory" in given else _first_of(source)
+    proposal = propose(seen)
     if "--quiet" not in arguments:
         others = ", ".join(map(filter_name, proposal.others))
         print(f"note: {proposal.line}{others and f'; other filters: {others}'}", file=sys.stderr)
     spec = proposal.filter
-    given = {word.partition("=")[0] for word in arguments}
     own = [
         f"{option_of(each)}={each.format(proposal.values[each.name])}"
         for each in spec.parameters
         if each.name in proposal.values and option_of(each) not in given
     ]
+    across = seen.volumes[0].flat_axis if isinstance(seen, Scan) else None
+    if across and "--axis" not in given:
+        own.append(f"--axis={AXES[across]}")
     return apply([filter_name(spec), *own, *arguments])
+
+
+def _first_of(path: Path) -> Source:
+    """Return the picture, or the first volume, of a file that is filtered as a whole."""
+    from kernelscope.files import read_image
+    from kernelscope.files.volumes import is_volume, read_volume
+
+    # Unknown samples do not matter here, and `apply` is asked about them.
+    return Scan((read_volume(path, 1, nan=0.0),)) if is_volume(path) else read_image(path, nan=0.0)
+
+
+_SEEN = 2048  # side of the part in which specks are counted
+
+
+def _middle_of(path: Path) -> Source | None:
+    """Return the middle of a picture, or of a flat volume, of any size; None for a deep volume."""
+    from kernelscope.big.lazy.opening import open_source
+    from kernelscope.files.reading import image_from
+    from kernelscope.files.volumes.reading import volume_from
+    from kernelscope.files.volumes.zarr_source import raw_picture, raw_volume
+
+    with closing(open_source(path, 1)) as opened:
+        if opened.kind is Kind.VOLUME and min(opened.shape) > 1:
+            return None
+        z, y, x = (min(side, _SEEN) for side in opened.shape)
+        first, second, third = ((a - b) // 2 for a, b in zip(opened.shape, (z, y, x), strict=True))
+        samples = opened.read(Box((first, second, third), (z, y, x)))
+    if opened.kind is Kind.VOLUME:
+        return Scan((volume_from(raw_volume(opened.head, samples), path.name, path, 0.0),))
+    return image_from(raw_picture(opened.head, samples), path.name, path, [], 0.0)
 
 
 def _input_of(parser: Parser, arguments: list[str]) -> Path:

@@ -238,6 +238,8 @@ class VolumeFiles:
 
     def advice(self) -> list[str]:
         """Name the filters for volumes that could replace filters which go slice by slice."""
+        if self._scans[0].volumes[0].flat_axis is not None:
+            return []
         return [
             f"{filter_name(step.filter)} filters each slice alone; {filter_name(other)} "
             "compares voxels of the whole volume."
