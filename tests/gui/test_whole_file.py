@@ -198,6 +198,17 @@ def test_filter_all_show_and_save(
     assert subject.is_current(window.session.settings)
     assert "2 volumes of film.ome.tif" in window.statusBar().currentMessage()
 
+    runs = window.session.gallery.of("film.ome.tif")[:CHANNELS]
+    size = "×".join(map(str, SHAPE[::-1]))
+    assert [run.input for run in runs] == [
+        f"film.ome.tif, time 1, {name}, {size}" for name in ("RFP", "DAPI")
+    ]
+    for run, place in zip(runs, (1, 0), strict=True):
+        assert run.result is members.filtered.results[place]
+        assert (run.settings, run.seconds) == (run.result.settings, run.result.seconds)
+    assert window.runs.current is runs[1], "that of the volume in front"
+    headings = [row.texts[0] for row in window.runs.table.rows.rows if row.run is None]
+    assert headings[0].endswith(f"–  {runs[0].input}")
     child(window, Slider, "channelStepSlider").setValue(1)
     qtbot.waitUntil(lambda: subject.part.channel.name == "RFP")
     assert subject.result is members.filtered.results[1]

@@ -201,6 +201,16 @@ class Volume:
         return {axis: spacing[axis] for axis in AXES if axis in self.stated}
 
     @property
+    def place(self) -> str:
+        """The place among the volumes of its file, ``time 2, DAPI``; empty without others."""
+        names = {"C": "channel", "T": "time"}
+        return ", ".join(
+            (axis.letter == "C" and self.channel.name)
+            or f"{names.get(axis.letter, axis.letter)} {axis.index + 1}"
+            for axis in self.among
+        )
+
+    @property
     def channel_number(self) -> int:
         """The place among the channels of its file, 0 if it has none."""
         return next((axis.index for axis in self.among if axis.letter == "C"), 0)

@@ -364,8 +364,8 @@ class RunTable(QTreeView):
         first = runs[0]
         chips = "  ".join(chip.text for chip in first.chips)
         heading = _Row(
-            (f"{first.filter_name}  {chips}  –  {first.picture}, {first.size}",),
-            tip=f"{first.settings}\n{first.picture}, {first.size}, {first.mode}",
+            (f"{first.filter_name}  {chips}  –  {first.input}",),
+            tip=f"{first.settings}\n{first.input}, {first.mode}",
         )
         slowest = max(run.seconds or 0.0 for run in runs)
         return [heading, *(self._row(run, slowest) for run in runs)]
@@ -393,10 +393,7 @@ class RunTable(QTreeView):
         """Return the table as it is sorted, with its header, cells separated by tabs."""
         unsaid = (PARTS,)
         rows = [(*COLUMN_NAMES, "Picture", "Filter")]
-        rows += [
-            (*self._texts(run), f"{run.picture}, {run.size}", run.settings)
-            for _, run in self.rows.places()
-        ]
+        rows += [(*self._texts(run), run.input, run.settings) for _, run in self.rows.places()]
         kept = ([cell for n, cell in enumerate(row) if n not in unsaid] for row in rows)
         return "\n".join("\t".join(row) for row in kept)
 
@@ -484,7 +481,7 @@ class RunTable(QTreeView):
             return f"{more}Reference: {run.reference.title if run.reference else ''}"
         kept = "" if run.result else "\nIts picture is no longer in memory; Run computes it again."
         how = f"{run.where}, {run.totals.describe()}, {run.measurement}"
-        return plain_tip(f"{run.settings}\n{run.picture}, {run.size}, {run.mode}\n{how}{kept}")
+        return plain_tip(f"{run.settings}\n{run.input}, {run.mode}\n{how}{kept}")
 
     def describe(self, run: Run) -> str:
         settings = self._gallery.distinguishing(run)

@@ -36,6 +36,7 @@ from kernelscope.gui.model.times import (
     duration,
 )
 from kernelscope.images.image import Image
+from kernelscope.images.scan import Scan
 from kernelscope.images.source import Source
 from kernelscope.images.volume import Volume
 from kernelscope.schema.blocks import block_name
@@ -68,6 +69,7 @@ class Run:
     filter_name: str
     source: weakref.ref[Source]  # which it does not keep in memory
     picture: str
+    member: str  # of a file of several volumes, the one that was filtered: ``time 2, DAPI``
     device: str
     level: str
     level_name: str
@@ -121,6 +123,7 @@ class Run:
             filter_name=spec.short or spec.name,
             source=weakref.ref(source),
             picture=source.title,
+            member=source.volumes[0].place if isinstance(source, Scan) else "",
             device=result.device,
             level=result.level,
             level_name=result.level_name,
@@ -154,6 +157,11 @@ class Run:
     @property
     def title(self) -> str:
         return self.name or self.filter_name
+
+    @property
+    def input(self) -> str:
+        """Return ``film.tif, time 2, DAPI, 260×200``."""
+        return ", ".join(filter(None, (self.picture, self.member, self.size)))
 
     @property
     def caption(self) -> str:

@@ -114,6 +114,7 @@ class MainWindow(Frame):
         self.measuring = Measuring(self, self.live)
         self.run_shelf = RunShelf(self, self.show_again)
         self.runner.finished.connect(self.run_shelf.add)  # first: the ladder reads the list of runs
+        self.files.whole_file.done.connect(self.run_shelf.add)
         self.levels = LevelRunner(self.ladder, self.session, self.runner, self.background)
         self.ladder.add_action(self.actions_["runLevels"])
         self.filter_shelf = FilterShelf(self, self.live)

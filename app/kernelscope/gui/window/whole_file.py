@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 
 from kernelscope.base import memory
 from kernelscope.base.durations import duration
@@ -20,6 +20,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import RunOptions
 from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.request import RunSettings
 from kernelscope.engine.worker import Job
 from kernelscope.files.formats import Format
 from kernelscope.files.names import stem
@@ -96,6 +97,9 @@ def _filter_blocks(
 
 
 class WholeFile(QObject):
+    done = Signal(object, object)
+    """`Result, RunSettings`: Of every volume that was filtered."""
+
     def __init__(self, frame: Frame, runner: Runner, members: VolumeSteps) -> None:
         super().__init__(frame)
         self._frame, self._runner, self._members = frame, runner, members
@@ -216,8 +220,11 @@ class WholeFile(QObject):
 
         def take(report: object) -> None:
             if isinstance(report, VolumeDone):
-                filtered.results[report.place] = report.result
+                result = filtered.results[report.place] = report.result
                 self._members.note_output(filtered, report.place)
+                first = result.parts[0] if result.parts else result
+                self.done.emit(first, RunSettings.of(result.request))
+                self._runner.aside_finished.emit()
             elif isinstance(report, NotANumber):
                 self._frame.file_dialogs.ask_nan(report, replace_nan)
 
