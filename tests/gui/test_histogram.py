@@ -19,7 +19,10 @@ from kernelscope.gui.model.display import ColourMap, Display, PaneSide
 from kernelscope.gui.model.histogram_plot import Handle, HeightScale, place_of
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import child, load, run
+from tests.gui.test_looking import Looked, looked, opened
 from tests.gui.test_volume_page import open_scan, voxels, write
+
+__all__ = ["looked", "opened"]  # fixtures
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -195,19 +198,22 @@ def test_values_are_read_off_and_separate_levels_asked_for(
 
     qtbot.waitUntil(is_read_off)
 
-    run(qtbot, loaded)
-    plot = open_histogram(qtbot, loaded)
-    pair, box = loaded.pictures.canvas, loaded.quality.side_box
+
+def test_handles_set_the_levels_of_the_side_that_is_chosen(qtbot: QtBot, looked: Looked) -> None:
+    view, box = looked.view, looked.window.quality.side_box
+    plot = open_histogram(qtbot, looked.window)
+    before = view.displays.of(PaneSide.INPUT)
     assert not box.isVisible()
-    pair.view.link(False)
+    view.link(False)
     qtbot.waitUntil(box.isVisible)
     assert box.currentText() == "output"
-    drag(plot, Handle.LOW, 100)
+    level = view.displays.of(PaneSide.OUTPUT).level
+    drag(plot, Handle.LOW, level)
     release(plot, Handle.LOW)
-    assert shown(loaded).low == 0
-    qtbot.waitUntil(lambda: shown(loaded, PaneSide.OUTPUT).low > 90)
+    assert view.displays.of(PaneSide.INPUT) == before
+    qtbot.waitUntil(lambda: view.displays.of(PaneSide.OUTPUT).low == pytest.approx(level, abs=10))
     box.setCurrentText("input")
-    assert plot.display == shown(loaded)
+    assert plot.display == before
 
 
 # --- volumes ---

@@ -6,7 +6,7 @@ import functools
 import math
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QTreeWidgetItem, QWidget
 
@@ -259,7 +259,7 @@ class QualityPanel(QWidget):
         self.side_box = choice_box("histogramSide", name, PaneSide, tip=tip)
         self.side_box.setCurrentText(PaneSide.OUTPUT)
         self.side_box.currentTextChanged.connect(
-            lambda name: self._session.pictures.view.choose_side(PaneSide(name))
+            lambda name: self._session.subject.view.choose_side(PaneSide(name))
         )
         self.side_box.hide()
         self._auto = tool_button(
@@ -365,7 +365,11 @@ class QualityPanel(QWidget):
 
     def _show_sides(self) -> None:
         """Ask for a picture where the two are drawn separately."""
-        self.side_box.setVisible(bool(self._session.subject.view.sides))
+        view = self._session.subject.view
+        self.side_box.setVisible(bool(view.sides))
+        if view.sides:
+            with QSignalBlocker(self.side_box):
+                self.side_box.setCurrentText(view.side)
 
     def save_histograms(self) -> None:
         text = as_csv(self.histograms.histograms)
