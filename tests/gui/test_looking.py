@@ -180,6 +180,12 @@ def one_plane_is_divided_by_a_line(qtbot: QtBot, looked: Looked, key: str, actio
     assert grey(canvas, *second) == looked.step(looked.before, *second)
     assert canvas.camera == camera, "the line was dragged, not the picture or the crosshair"
     looked.view.set_divide(0.5)
+    before = canvas.camera, canvas.cross
+    beside = QPointF(40, 8) if action == "swipe" else QPointF(8, 60)
+    looked.drag(canvas, middle + QPointF(30, 40), beside, LEFT)
+    assert looked.view.divide == 0.5
+    assert (canvas.camera, canvas.cross) != before
+    looked.viewer.fit()
     canvas.setFocus()
     qtbot.keyClick(canvas, Qt.Key.Key_BracketRight)
     assert looked.view.divide == canvas.divide == pytest.approx(0.52)
@@ -246,6 +252,10 @@ def wheel_keys_and_the_middle_button_move_the_camera(qtbot: QtBot, looked: Looke
     assert zoom.text() == f"{100 * looked.view.camera.device_scale:.0f} %"
     seen = looked.view.seen
     assert seen[2] - seen[0] < WIDTH
+    if looked.window.session.kind is Kind.PICTURE:  # in a slice, all planes are shown again
+        qtbot.mouseDClick(looked.input, LEFT, pos=QPoint(60, 60))
+        assert looked.view.camera.fitted
+        looked.wheel(looked.output, 3, at)
     press(qtbot, looked.window, "Ctrl+0")
     assert looked.view.camera.fitted
     assert looked.view.camera.device_scale == fitted
@@ -310,6 +320,12 @@ def the_probe_moves_by_keys_and_names_the_values_of_all(qtbot: QtBot, looked: Lo
         assert [(line.name, line.value) for line in probe.lines if line.value] == expected
         assert [line.name for line in probe.lines if line.bold] == [canvas.side.value]
     assert f"input {before}   output {after}   reference {before}" in looked.pixel
+    white = looked.window.session.subject.part.levels.span
+    for units, factor in (("Bytes", 255 / white), ("Share", 1 / white)):
+        looked.window.actions_[f"units{units}"].trigger()
+        hover(looked.input, QPointF(20.5, 10.5))
+        assert f"input {before * factor:.4g}   output {after * factor:.4g}" in looked.pixel
+    looked.window.actions_["unitsStored"].trigger()
     press(qtbot, looked.window, "Ctrl+Shift+I")
     assert looked.output.probe is not None
     assert looked.output.probe.lines == ()
@@ -391,6 +407,10 @@ def the_right_button_and_one_panel_change_levels_and_colours(qtbot: QtBot, looke
     assert view.displays.of(PaneSide.INPUT) == display
     expected = view.displays.of(PaneSide.OUTPUT).steps(looked.after[9:10, 9:10])
     assert grey(looked.output, 9, 9) == expected
+    if looked.window.session.kind is Kind.PICTURE:  # slices have their level above them
+        hover(looked.output, QPointF(9.5, 9.5))
+        ways = "input: display 20..120, gamma 0.5, Viridis, output: display 30..255"
+        assert looked.pixel.endswith(ways)
     child(panel, QPushButton, "displayAutomatic").click()
     assert view.displays.is_automatic(PaneSide.OUTPUT)
 

@@ -23,7 +23,7 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.comparison import View
-from kernelscope.gui.model.display import Arrangement, ColourMap, Display, PaneSide, Units
+from kernelscope.gui.model.display import Arrangement, ColourMap, Display, Units
 from kernelscope.gui.model.drawn_view import draw
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer
@@ -118,16 +118,6 @@ def test_the_dimmed_input_is_around_a_part_until_there_is_an_output(
 # --- arrangements ---
 
 
-def test_dragging_beside_the_line_moves_the_picture(qtbot: QtBot, ran: MainWindow) -> None:
-    press(qtbot, ran, "Alt+2")
-    canvas = ran.pictures.canvas.output.views[0]
-    centre, scale = canvas.camera
-    drag(canvas, QPointF(canvas.width() / 2 + 30, 40), QPointF(-24, 8), LEFT)
-    moved = canvas.camera[0] - centre
-    assert (moved.x() * scale, moved.y() * scale) == pytest.approx((24, -8))
-    assert canvas.divide == 0.5
-
-
 def test_live_parts_begin_where_the_output_does(qtbot: QtBot, ran: MainWindow) -> None:
     view = ran.session.pictures.view
     column, row = view.output_from
@@ -191,16 +181,6 @@ def test_buttons_without_room_are_in_a_menu(qtbot: QtBot, loaded: MainWindow) ->
 # --- levels and colours ---
 
 
-@pytest.fixture
-def scan(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> MainWindow:
-    """Return a window with floats from -20 to 65, and their output."""
-    ramp = np.linspace(-20, 65, 30 * 40).reshape(30, 40).astype(np.float32)
-    tifffile.imwrite(tmp_path / "scan.tif", ramp)
-    load(qtbot, window, tmp_path / "scan.tif")
-    run(qtbot, window)
-    return window
-
-
 def test_scientific_pictures_are_seen_when_they_are_opened(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
@@ -219,23 +199,6 @@ def test_scientific_pictures_are_seen_when_they_are_opened(
     assert text == f"x 20, y 15   input {pixels[15, 20]}   {display.describe()}"
 
 
-def test_output_is_drawn_as_the_input_unless_it_is_unlinked(qtbot: QtBot, scan: MainWindow) -> None:
-    pair = scan.pictures.canvas
-    pair.view.choose_display(PaneSide.OUTPUT, Display(0, 100))
-    assert pair.view.displays.of(PaneSide.INPUT) == Display(0, 100)
-    assert scan.actions_["linkDisplays"].isChecked()
-    scan.actions_["linkDisplays"].trigger()
-    own = Display.automatic(pair.output.shown.planes)
-    assert pair.view.displays.of(PaneSide.OUTPUT) == own
-    pair.view.choose_display(PaneSide.OUTPUT, Display(150, 300, 0.5))
-    assert pair.view.displays.of(PaneSide.INPUT) == Display(0, 100)
-    shown = pair.output.shown.pixels[9:10, 9:10]
-    assert grey(pair.output.views[0], 9, 9) == Display(150, 300, 0.5).steps(shown)
-    hover(pair.output.views[0], QPointF(9.5, 9.5))
-    text = child(scan, SnugLabel, "pixel").full_text
-    assert text.endswith("input: display 0..100, output: display 150..300, gamma 0.5")
-
-
 def test_a_picture_in_colour_can_only_be_inverted(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
@@ -252,29 +215,6 @@ def test_a_picture_in_colour_can_only_be_inverted(
 
 
 # --- values ---
-
-
-def test_units_of_values(ran: MainWindow) -> None:
-    for action, before, after in (
-        ("unitsStored", "60", "195"),
-        ("unitsBytes", "60", "195"),
-        ("unitsShare", "0.2353", "0.7647"),
-    ):
-        ran.actions_[action].trigger()
-        hover(ran.pictures.canvas.input.views[0], QPointF(20.5, 10.5))
-        assert (
-            child(ran, SnugLabel, "pixel").full_text
-            == f"x 20, y 10   input {before}   output {after}"
-        )
-
-
-def test_double_click_fits(ran: MainWindow) -> None:
-    pair = ran.pictures.canvas
-    fitted = pair.view.camera.scale
-    pair.look_at(QPointF(1, 29), 64)
-    mouse(pair.input.views[0], QEvent.Type.MouseButtonDblClick, QPointF(60, 60), LEFT)
-    assert pair.view.camera.fitted
-    assert pair.view.camera.scale == fitted
 
 
 def test_values_at_the_cursor_fit_a_narrow_view(qapp: QApplication) -> None:
