@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
 
 import pytest
+from PySide6.QtCore import QEvent
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
+from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.garbage import FULL_EVERY, GarbageCollector
+from tests.gui.helpers import FakeCpu, open_panels
 
 
 class Knot:
@@ -99,3 +108,28 @@ def test_the_end_restores_automatic_collection(qapp: object) -> None:
         assert not gc.isenabled()
     finally:
         gc.disable()
+
+
+def test_no_filter_of_events_gets_a_widget_that_is_half_destroyed(
+    qtbot: QtBot, cpu: FakeCpu, store: Path, opens_slowly: None
+) -> None:
+    """Destructors send events, to a `QMenu` that is no more than a `QWidget` by then."""
+    window = MainWindow({"cpu": cpu}, Settings(store))
+    window.show()
+    qtbot.waitExposed(window)
+    open_panels(window)
+    QApplication.processEvents()
+    half = list[QEvent.Type]()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        watched = frame.f_locals.get("watched")
+        if event == "call" and frame.f_code.co_name == "eventFilter" and type(watched) is QWidget:
+            half.append(frame.f_locals["event"].type())
+
+    window.close()
+    window.deleteLater()
+    sys.setprofile(note)
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    sys.setprofile(None)
+    assert not isValid(window)
+    assert half == []

@@ -57,6 +57,7 @@ from kernelscope.gui.widgets.parts import (
     RIGHT,
     ElidedLabel,
     Index,
+    Watcher,
     dressed,
     in_column,
     in_row,
@@ -82,7 +83,7 @@ from kernelscope.schema.levels import colour
 RUN_ROLE = Qt.ItemDataRole.UserRole + 1  # role of the run in a row of a model; None for a heading
 
 
-class RunChoice(QObject):
+class RunChoice(Watcher):
     """The runs that are chosen in the strip and the table: both have the same rows."""
 
     clicked = Signal(object)  # `Run`: without a modifier: it is to be shown
@@ -98,7 +99,7 @@ class RunChoice(QObject):
         self._chooser.selectionChanged.connect(lambda: self.changed.emit())
         for view in self._views:
             view.clicked.connect(self._on_clicked)
-            view.viewport().installEventFilter(self)
+            self.watch(view.viewport())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if isinstance(event, QMouseEvent) and event.type() == QEvent.Type.MouseButtonRelease:

@@ -42,6 +42,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from shiboken6 import isValid
 
 from kernelscope.base.text import printable
 from kernelscope.gui.widgets.theme import set_role
@@ -85,6 +86,29 @@ def _line(view: QAbstractItemView, cursor: QPoint | None) -> str:
     if cursor is not None:
         index = view.indexAt(view.viewport().mapFromGlobal(cursor))
     return str(index.siblingAtColumn(0).data(HELP_ROLE) or "") if index.isValid() else ""
+
+
+class Watcher(QObject):
+    """An event filter that lets go of its widgets when their window closes.
+
+    Destructors of widgets send events too. A filter in Python would get widgets that are half
+    destroyed: 40 of each main window.
+    """
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._watched: set[QObject] = set()
+
+    def watch(self, *objects: QObject) -> None:
+        for each in objects:
+            if each not in self._watched:
+                each.installEventFilter(self)
+                self._watched.add(each)
+
+    def let_go(self) -> None:
+        for each in filter(isValid, self._watched):
+            each.removeEventFilter(self)
+        self._watched.clear()
 
 
 def look_at_every_item(view: QGraphicsView) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QCursor, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QApplication, QComboBox, QMenu, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from kernelscope.base.errors import AppError
 from kernelscope.bench.recorded import RecordedTime, Wanted, with_cpu
@@ -29,7 +29,7 @@ from kernelscope.gui.session.subject import INPUT, SHOWN
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.widgets.parts import place_of
+from kernelscope.gui.widgets.parts import Watcher, place_of
 from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.runner import Runner
 from kernelscope.images.image import Image
@@ -80,7 +80,7 @@ class Companions:
         self._launches: dict[str, LaunchReport] = {}
         self.session.when(OF_SETTINGS | {INPUT, SHOWN, SEEN, SLICES}, self._follow)
         self.context_help = ContextHelp(frame)
-        self.context_help.watch(frame.panel.filter_box)
+        self.context_help.watch(frame.panel.filter_box.view())  # open, it keeps the keyboard
         self.context_help.wanted.connect(self.show_page)
 
     def add_result(self, result: Result) -> None:
@@ -447,7 +447,7 @@ class Companions:
 START = "index"  # the page if nothing around a widget names one
 
 
-class ContextHelp(QObject):
+class ContextHelp(Watcher):
     """Finds the page about the widget in use."""
 
     wanted = Signal(str)  # open this place: from a list that keeps the keyboard for itself
@@ -455,15 +455,10 @@ class ContextHelp(QObject):
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
         self._rest = QCursor.pos()  # where the mouse was when the focus changed
-        for menu in window.findChildren(QMenu):  # which keep the keyboard for themselves
-            menu.installEventFilter(self)
+        self.watch(*window.findChildren(QMenu))  # which keep the keyboard for themselves
         application = QApplication.instance()
         if isinstance(application, QApplication):
             application.focusChanged.connect(self._on_focus)
-
-    def watch(self, box: QComboBox) -> None:
-        """Open help from the open list of `box` too, which keeps the keyboard for itself."""
-        box.view().installEventFilter(self)
 
     def place(self) -> str:
         """Return page, or ``page#heading``, about the widget in use; an open menu is closed."""

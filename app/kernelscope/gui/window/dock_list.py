@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action, Need
 from kernelscope.gui.widgets.layouts import Boundary
-from kernelscope.gui.widgets.parts import set_help
+from kernelscope.gui.widgets.parts import Watcher, set_help
 
 
 class DockSide(StrEnum):
@@ -171,8 +171,9 @@ def make_docks(
         dock.raise_()
     for each in declared:
         docks[each.name].setVisible(each.side is DockSide.RIGHT)
+    guard = _WheelGuard(window)
     for dock in docks.values():
-        _Title(dock, docks.values())
+        _Title(dock, docks.values(), guard)
     for side, width in ((DockSide.LEFT, _LEFT_WIDTH), (DockSide.RIGHT, _RIGHT_WIDTH)):
         if side in first:
             window.resizeDocks([first[side]], [width], Qt.Orientation.Horizontal)
@@ -214,7 +215,7 @@ class Drawer:
             dock.raise_()
 
 
-class _WheelGuard(QObject):
+class _WheelGuard(Watcher):
     """Keeps the wheel from changing tabs."""
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -224,7 +225,7 @@ class _WheelGuard(QObject):
 class _Title(QObject):
     """Hides the title bar of a dock that lies behind a tab of the same name; others come and go."""
 
-    def __init__(self, dock: QDockWidget, docks: Iterable[QDockWidget]) -> None:
+    def __init__(self, dock: QDockWidget, docks: Iterable[QDockWidget], guard: _WheelGuard) -> None:
         super().__init__(dock)
         self._dock = dock
         self._none = QWidget(dock)
@@ -232,7 +233,7 @@ class _Title(QObject):
         for each in docks:
             for signal in (each.visibilityChanged, each.topLevelChanged, each.dockLocationChanged):
                 signal.connect(self._wait)
-        self._guard = _WheelGuard(self)
+        self._guard = guard
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._update)
         self._update()
@@ -242,11 +243,10 @@ class _Title(QObject):
 
     def _update(self) -> None:
         window = self._dock.parentWidget()
-        if isinstance(window, QMainWindow):
-            direct = Qt.FindChildOption.FindDirectChildrenOnly
-            for tabs in window.findChildren(QTabBar, "", direct):
-                tabs.installEventFilter(self._guard)  # Qt makes the bars when docks meet
         beside = window.tabifiedDockWidgets(self._dock) if isinstance(window, QMainWindow) else []
+        if isinstance(window, QMainWindow) and beside:  # Qt makes the bars when docks meet
+            direct = Qt.FindChildOption.FindDirectChildrenOnly
+            self._guard.watch(*window.findChildren(QTabBar, "", direct))
         tabbed = any(not each.isHidden() for each in beside) and not self._dock.isFloating()
         if tabbed is not (self._dock.titleBarWidget() is self._none):
             # None brings Qt's own title back; the type stubs do not know it.

@@ -22,6 +22,7 @@ from kernelscope.gui.session.subject import SHOWN, Savable
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action
+from kernelscope.gui.widgets.parts import Watcher
 from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.runner import Runner
 from kernelscope.gui.window.scans import VolumeSteps
@@ -249,14 +250,14 @@ def accept_copy(event: QDropEvent) -> None:
     event.accept()
 
 
-class SpaceOpener(QObject):
+class SpaceOpener(Watcher):
     """Opens the 3-D view and shows the component in it that is on the page."""
 
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame)
         self._frame, self._subject = frame, frame.session.volumes
         self.window: SpaceWindow | None = None
-        frame.installEventFilter(self)
+        self.watch(frame)
 
     @Action("space", "&3-D View", "Ctrl+3", need=commands.DEEP)
     def open(self) -> None:

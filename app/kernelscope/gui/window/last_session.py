@@ -20,6 +20,7 @@ from kernelscope.gui.session.session import OF_SETTINGS, Session
 from kernelscope.gui.session.subject import INPUT, MOMENT, Fields
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets.commands import Action
+from kernelscope.gui.widgets.parts import Watcher
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.open_pictures import OpenPictures
 
@@ -58,7 +59,7 @@ class Kept(NamedTuple):
         return found
 
 
-class LastSession(QObject):
+class LastSession(Watcher):
     """Keeps the layout, the settings and the open files, and opens those of the session before."""
 
     def __init__(
@@ -71,8 +72,7 @@ class LastSession(QObject):
         self._timer = QTimer(self, singleShot=True, interval=_DELAY)
         self._timer.timeout.connect(self.save)
         session.follow_later(self._on_session)
-        for widget in (window, *window.findChildren(QDockWidget)):
-            widget.installEventFilter(self)
+        self.watch(window, *window.findChildren(QDockWidget))
 
     @property
     def is_there(self) -> bool:
@@ -123,8 +123,7 @@ class LastSession(QObject):
 
     def close(self) -> None:
         self.save()
-        for widget in (self._window, *self._window.findChildren(QDockWidget)):
-            widget.removeEventFilter(self)
+        self.let_go()  # hiding the window changes the layout
         self._session.schedule = lambda: None
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:

@@ -44,6 +44,7 @@ from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.widgets import commands
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets.commands import Action, choice
+from kernelscope.gui.widgets.parts import Watcher
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.actions import MenuKeys
 from kernelscope.gui.window.companions import Companions
@@ -404,6 +405,8 @@ class MainWindow(Frame):
         self.runner.tasks.close(_PATIENCE)
         self.background.close()
         self.console.close()
+        for each in self.findChildren(Watcher):
+            each.let_go()
         super().closeEvent(event)
 
 
