@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from kernelscope.files import read_image
 from kernelscope.gui.model.replay import command_line, python
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
+from kernelscope.library import functions
 from kernelscope.library.session import session
 from kernelscope.schema.borders import Border
 from tests.gui.helpers import load
@@ -100,7 +102,7 @@ def test_steps_are_chained_and_the_device_is_that_of_the_last() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
+@pytest.mark.parametrize("mode", [pytest.param("RGB", marks=pytest.mark.exhaustive), "RGBA"])
 def test_the_program_writes_the_same_pixels(tmp_path: Path, mode: str) -> None:
     path = tmp_path / "in.png"
     picture = Pillow.fromarray(_picture().pixels).convert(mode)
@@ -128,7 +130,31 @@ def test_the_program_writes_the_same_pixels(tmp_path: Path, mode: str) -> None:
     assert (read_image(tmp_path / "output.png").pixels == image.pixels).all()
 
 
-@pytest.mark.slow
+def test_programs_of_every_setting_have_its_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is computed: each setting of a filter has code to compile."""
+    monkeypatch.chdir(tmp_path)
+    Pillow.fromarray(_picture().pixels).save("input.png")
+    taken: list[tuple[Step, Any]] = []
+
+    def take(call: object, step: Step, given: Any) -> Any:
+        taken.append((step, given))
+        return _picture().pixels
+
+    monkeypatch.setattr(functions._Call, "_run", take)
+    monkeypatch.setattr(functions, "key_of", lambda *_: None)  # no quicker way
+    requests = _requests()
+    for request in requests:
+        exec(compile(python(_picture(), [_settings(request)]), "again.py", "exec"), {})
+        step, given = taken.pop()
+        assert step == request.step
+        options = request.options
+        assert (given["device"], given["level"]) == (options.device, options.level), step
+    assert not taken
+
+
+@pytest.mark.exhaustive
 def test_programs_of_every_setting_write_the_same_pixels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
