@@ -150,7 +150,46 @@ def test_an_ome_zarr_that_is_too_large_names_the_way_out(monkeypatch: pytest.Mon
     assert "blocks" not in text, "they cannot be read either"
 
 
+@pytest.mark.parametrize("end", [".ome.tif", ".tif", ".ome.zarr"])
+@pytest.mark.parametrize("name", ["in.ome.tif", "turned.ome.tif", "in.zarr", "planes.zarr"])
+def test_blocks_filter_all_channels_and_times(name: str, end: str) -> None:
+    """Into one file, as a whole run does; numbers are estimated for each."""
+    channels = {"Channel": {"Name": ["DAPI", "GFP", "RFP"], "Color": [255, 65535, 2**24 - 1]}}
+    sizes = {f"PhysicalSize{axis}": 0.5 for axis in "XYZ"}
+    described = {**sizes, **channels, "TimeIncrement": 0.5}
+    tczyx = np.moveaxis(TZCYX, 1, 2) // np.arange(1, 7, dtype=np.uint16).reshape(2, 3, 1, 1, 1)
+    if name.endswith("zarr"):
+        planes = name == "planes.zarr"
+        axes, samples = ("cyx", tczyx[0, :2, 0]) if planes else ("tczyx", tczyx)
+        write_zarr(Path(name), samples, axes, 2, DYES[: samples.shape[-3 if planes else 1]])
+    else:
+        is_turned = name == "turned.ome.tif"
+        samples = tczyx.swapaxes(0, 1) if is_turned else tczyx
+        axes = "CTZYX" if is_turned else "TCZYX"
+        metadata = {"axes": axes, **described}
+        tifffile.imwrite(name, samples, ome=True, photometric="minisblack", metadata=metadata)
+    run(f"apply nlm {name} whole.ome.tif --patch 3 --search-radius 1 --quiet")
+    said = run(f"apply nlm {name} blocks{end} --patch 3 --search-radius 1 --memory 64G")
+    whole, blocks = read_volumes("whole.ome.tif"), read_volumes(f"blocks{end}")
+    assert f"{len(whole)} volumes of 10×12×{whole[0].depth} voxels" in said.out
+    assert "(other volumes: as estimated for each)" in said.out
+    assert len(blocks) == len(whole) == (2 if name == "planes.zarr" else 6)
+    for each in whole:
+        (same,) = (other for other in blocks if set(other.among) == set(each.among))
+        assert np.array_equal(same.voxels, each.voxels)
+        assert (same.channel, same.interval) == (each.channel, each.interval)
+        assert (same.steps, same.microscope) == (pytest.approx(each.steps), True)
+    record = json.loads(run(f"apply median {name} b{end} --memory 64G --json").out)["record"]
+    assert {"channel names", "channel colours"} <= set(record["kept"])
+    assert not any("volume 1" in text.lower() for text in record["changed"])
+    if name != "planes.zarr":
+        assert "the time step" in record["kept"]
+
+
 def test_blocks_name_the_option_that_chooses() -> None:
-    _ome("in.ome.tif")
-    error = refused("apply mean in.ome.tif o.tif --memory 1G")
-    assert "6: time 2, RFP. That is --volume N." in error
+    with tifffile.TiffWriter("in.tif") as file:
+        for side in (8, 9):
+            stack = np.zeros((3, side, side), np.uint8)
+            file.write(stack, photometric="minisblack", contiguous=False)
+    error = refused("apply mean in.tif o.tif --memory 64G")
+    assert "That is --volume N." in error

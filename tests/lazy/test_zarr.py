@@ -433,10 +433,10 @@ def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_spacing_needs_units() -> None:
-    described: Any = attributes_of("0.5", axes_for("zyx", {}, None), [(1, 1, 1)])
+    described: Any = attributes_of("0.5", axes_for("zyx", {}, None, None), [(1, 1, 1)])
     assert parsed(described).steps == {}
     steps = {"z": 3.0, "y": 2.0, "x": 1.0}
-    described = attributes_of("0.4", axes_for("zyx", steps, None), [(1, 1, 1)])
+    described = attributes_of("0.4", axes_for("zyx", steps, None, None), [(1, 1, 1)])
     assert parsed(described).steps == steps
     described["multiscales"][0]["coordinateTransformations"] = [
         {"type": "scale", "scale": [2.0, 1.0, 1.0]}

@@ -216,6 +216,7 @@ def apply_streamed(command: ApplyCommand) -> None:
     sides = report.shape if report.kind is Kind.VOLUME else report.shape[:2]
     cells = "voxels" if report.kind is Kind.VOLUME else "pixels"
     size = "×".join(map(str, reversed(sides)))
+    size = f"{report.volumes} volumes of {size}" if report.volumes > 1 else size
     say.line(
         f"{command.result}: {'; '.join(report.steps)}; {size} {cells} in "
         f"{duration(done.seconds)}, {done.samples / 1e6 / done.seconds:.1f} million samples/s"
@@ -265,7 +266,9 @@ def _check_streamed(command: ApplyCommand) -> None:
             "Leave one of them out.",
         )
     if len(command.volume) > 1:
-        raise InvalidParameter("--memory filters one volume.", "Give one number to --volume.")
+        raise InvalidParameter(
+            "--memory filters one volume, or all.", "Give one number to --volume, or none."
+        )
 
 
 def denoise(arguments: list[str]) -> int:

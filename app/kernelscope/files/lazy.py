@@ -50,6 +50,7 @@ class Head:
     microscope: bool = False
     interval: float | None = None
     among: tuple[Among, ...] = ()
+    """Of a result the axes of all its volumes, times before channels; none for one volume."""
     ome: Multiscale | None = None  # the metadata of OME-Zarr
 
     def moved(self, before: Sides, after: Sides) -> Head:

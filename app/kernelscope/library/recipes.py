@@ -211,7 +211,7 @@ class Recipe:
         memory : int or str, default '2G'
             Bytes that this process may take, all of it; a text may end in K, M, G or T.
         number : int, optional
-            Number, from 1, of the volume in a file of several.
+            Number, from 1, of the volume in a file of several; by default all channels and times.
         white, black : float, optional
             Levels of floats and of volumes, to which amounts are relative.
         device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'

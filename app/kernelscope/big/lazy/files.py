@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from kernelscope.base import memory
-from kernelscope.base.errors import ImageWriteError, OutOfMemory
+from kernelscope.base.errors import ImageWriteError, OutOfMemory, SeveralVolumes
 from kernelscope.big.lazy import tiff_sink, zarr_sink
 from kernelscope.big.lazy.blocks import plan
 from kernelscope.big.lazy.filtered import Filtered, filtered
@@ -34,6 +39,8 @@ from kernelscope.schema.samples import UNIT, Kind, Levels
 _SURVEY_RESERVE = 256 << 20
 """Bytes that the compiler takes, which is not loaded yet when the source is surveyed."""
 
+_OWN_LEVELS = "Black and white are those of each volume."
+
 _SLACK = 32 << 20  # bytes for which the allocator may hold memory that it does not use
 
 
@@ -45,6 +52,7 @@ class Filed:
     record: Record
     """The properties of the source that its result kept, has in another form, or lost."""
     streamed: Streamed
+    volumes: int = 1  # of one shape each
 
     @property
     def notices(self) -> list[str]:
@@ -96,7 +104,8 @@ def filter_file(
     """Filter a file in blocks, into another one that appears when it is complete.
 
     `limit`: bytes of memory that this process may take. `number`: from 1, of the volume in a file
-    of several. `workers`: they compute the blocks, and each takes as much memory. `levels`:
+    of several; by default all channels and times go into one file, each with its own estimates.
+    `workers`: they compute the blocks, and each takes as much memory. `levels`:
     black and white of floats and volumes. On failure an existing target is unchanged.
     """
     token = token or CancelToken()
@@ -110,42 +119,116 @@ def filter_file(
         token.check()
         return execute(request, backends, token, costs=costs, learn=False)
 
-    def cover(part: LazySource) -> Iterator[Box]:
+    def cover(advance: Progress, part: LazySource) -> Iterator[Box]:
         token.check()
         boxes = _planned(part, limit, _SURVEY_RESERVE)
         for done, box in enumerate(boxes):
             token.check()
             yield box
-            progress("survey", (done + 1) / len(boxes))
+            advance("survey", (done + 1) / len(boxes))
 
-    with closing(open_source(source, number)) as opened:
-        last: LazySource = opened
-        steps = list[Filtered]()
-        for place, step in enumerate(recipe.steps, 1):
-            several = len(recipe.steps) > 1
-            with naming(f"Step {place}, {step.filter.name}: " if several else ""):
-                last = filtered(last, step, compute, here, cover, levels)
-            steps.append(last)
-        _warm_up(last)
-        _planned(last, limit, _SLACK)  # refuses too little memory before a file is made
-        head = opened.head.moved(opened.shape, last.shape)
-        with sink_for(target, last, head) as sink:
-            boxes = _planned(last, limit, _SLACK, sink.grain)
-            if workers is None:
-                report = stream(last, sink, boxes, token, progress)
-            else:
-                task = describe(source, number, steps, options)
-                report = workers.stream(last, sink, boxes, task, target, token, progress)
-            sink.finish(token, progress)
-            opened.check_unchanged()
-        texts = tuple(each.description for each in steps)
-        peaks = [each for each in (memory.peak(), report.peak_bytes) if each]
-        report = replace(report, peak_bytes=max(peaks, default=None))
+    numbers, joint = _chosen(source, number)
+    reports, texts, ends = list[Streamed](), list[list[str]](), list[list[str]]()
+    with ExitStack() as files:
+        first = files.enter_context(closing(open_source(source, numbers[0])))
+        sink: tiff_sink.TiffSink | zarr_sink.ZarrSink | None = None
+        head = joint or replace(first.head, among=())
+        for place, each in enumerate(numbers):
+
+            def advance(stage: str, fraction: float, done: int = place) -> None:
+                progress(stage, (done + fraction) / len(numbers))
+
+            again = closing(open_source(source, each)) if place else nullcontext(first)
+            with again as opened:
+                last: LazySource = opened
+                steps = list[Filtered]()
+                for count, step in enumerate(recipe.steps, 1):
+                    several = len(recipe.steps) > 1
+                    with naming(f"Step {count}, {step.filter.name}: " if several else ""):
+                        last = filtered(last, step, compute, here, partial(cover, advance), levels)
+                    steps.append(last)
+                if sink is None:
+                    _warm_up(last)
+                    _planned(last, limit, _SLACK)  # refuses too little memory before a file is made
+                    head = head.moved(opened.shape, last.shape)
+                    sink = files.enter_context(sink_for(target, last, head))
+                boxes = _planned(last, limit, _SLACK, sink.grain)
+                written = sink.part(place) if joint else sink
+                if workers is None:
+                    report = stream(last, written, boxes, token, advance)
+                else:
+                    task = describe(source, each, steps, options)
+                    report = workers.stream(last, written, boxes, task, target, token, advance)
+                opened.check_unchanged()
+                reports.append(report)
+                texts.append([each.description for each in steps])
+                ends.append(_levels_notices(steps))
+        assert sink is not None
+        sink.finish(token, progress)
+        first.check_unchanged()
         record = _record(head, last, target)
-        own = own_levels(opened.kind, opened.dtype) if levels else ""
-        notices = [*_levels_notices(steps), *filter(None, [own])]
-        record = replace(record, changed=(*record.changed, *notices))
-        return Filed(last.kind, last.shape, texts, record, report)
+        notices = ends[0] if ends.count(ends[0]) == len(ends) else [_OWN_LEVELS]
+        notices += filter(None, [own_levels(first.kind, first.dtype) if levels else ""])
+    record = replace(record, changed=(*record.changed, *notices))
+    words = tuple(map(_in_words, zip(*texts, strict=True)))
+    return Filed(last.kind, last.shape, words, record, _sum(reports), len(numbers))
+
+
+def _chosen(source: Path, number: int | None) -> tuple[Sequence[int | None], Head | None]:
+    """Return the volumes of a file to filter, and the head of all, if there are several.
+
+    Raises as `open_source`, also for several volumes that are no channels or times.
+    """
+    try:
+        open_source(source, number).close()
+        return [number], None
+    except SeveralVolumes as error:
+        first = _head(source, 1)
+        axes = list(first.among)
+        counts = [axis.count for axis in axes]
+        known = {axis.letter for axis in axes} <= {"C", "T"}
+        if not error.alike or not known or math.prod(counts) != len(error.names):
+            raise
+    numbers = np.arange(1, math.prod(counts) + 1).reshape(counts)
+    if [axis.letter for axis in axes] == ["C", "T"]:  # files have times outside
+        numbers, axes = numbers.T, axes[::-1]
+    of_one_time = numbers.reshape(-1, axes[-1].count)[0] if axes[-1].letter == "C" else [1]
+    order = numbers.ravel().tolist()
+    last = _head(source, order[-1])  # notices about one of the volumes are not those of another
+    heads = [first, *(_head(source, int(each)) for each in of_one_time[1:])]
+    ome = first.ome
+    if ome is not None and ome.omero:
+        each = [head.ome.omero.get("channels", ()) for head in heads if head.ome]
+        ome = replace(ome, omero={**ome.omero, "channels": list(itertools.chain(*each))})
+    joint = replace(
+        first,
+        channels=tuple(head.channel for head in heads),
+        among=tuple(axes),
+        ome=ome,
+        notices=tuple(text for text in first.notices if text in last.notices),
+    )
+    return order, joint
+
+
+def _head(source: Path, number: int) -> Head:
+    with closing(open_source(source, number)) as opened:
+        return opened.head
+
+
+def _in_words(texts: tuple[str, ...]) -> str:
+    """Return the step of all volumes in words; numbers may be estimated for each."""
+    others = len(set(texts)) > 1
+    return f"{texts[0]} (other volumes: as estimated for each)" if others else texts[0]
+
+
+def _sum(reports: Sequence[Streamed]) -> Streamed:
+    peaks = [peak for peak in (memory.peak(), *(each.peak_bytes for each in reports)) if peak]
+    return Streamed(
+        sum(each.blocks for each in reports),
+        sum(each.samples for each in reports),
+        sum(each.seconds for each in reports),
+        max(peaks, default=None),
+    )
 
 
 def _levels_notices(steps: Sequence[Filtered]) -> list[str]:
@@ -161,7 +244,9 @@ def _levels_notices(steps: Sequence[Filtered]) -> list[str]:
 def _record(head: Head, result: LazySource, target: Path) -> Record:
     """Return the properties of a file that a sink keeps and loses."""
     is_zarr = target.name.lower().endswith(zarr_sink.SUFFIXES)
-    channels, channels_stay = head.channels, is_zarr or len(head.channels) == 1
+    channels = head.channels
+    channels_stay = is_zarr or len(channels) == 1 or bool(head.among)
+    has_times = any(axis.letter == "T" for axis in head.among)
     plural = "s" if len(channels) > 1 else ""
     further = head.ome.described() if head.ome else {}
     has_pyramid = head.ome is not None and head.ome.levels > 1
@@ -176,7 +261,7 @@ def _record(head: Head, result: LazySource, target: Path) -> Record:
             any(each.facts for each in channels),
             target.name.lower().endswith(OME_SUFFIXES),
         ),
-        (TIME_STEP, head.interval, not is_zarr),
+        (TIME_STEP, head.interval, not is_zarr or has_times),
         *((name, there, is_zarr) for name, there in further.items()),
         ("lower resolutions", has_pyramid and not is_zarr, False),
         *((other, True, False) for other in head.others),

@@ -14,9 +14,12 @@ from kernelscope.schema.samples import Kind
 
 
 def open_source(path: Path, number: int | None = None) -> TiffSource | ZarrSource:
-    """Open a file to be read in blocks; close it after use."""
+    """Open a file to be read in blocks; close it after use.
+
+    `number`: from 1, of several volumes, and planes of an OME-Zarr are volumes of one slice then.
+    """
     if is_zarr(path):
-        return open_zarr(path, number)
+        return open_zarr(path, number, apart=number is not None)
     kind = Kind.VOLUME if is_volume(path) else Kind.PICTURE
     if path.is_file() and not is_tiff(path):
         raise ImageReadError(

@@ -41,6 +41,11 @@ class TiffSink:
         self._path, self._handle, self._first = path, handle, first
         self._shape, self._dtype = shape, dtype
 
+    def part(self, number: int) -> TiffSink:
+        """Return the sink of one of several volumes, counted from 0 in the order of the file."""
+        place = self._first + number * math.prod(self._shape) * self._dtype.itemsize
+        return TiffSink(self._path, self._handle, place, self._shape, self._dtype)
+
     def write(self, box: Box, samples: NDArray[Any]) -> None:
         size, (_, height, width) = self._dtype.itemsize, self._shape
         data = np.ascontiguousarray(samples, self._dtype)
@@ -77,7 +82,8 @@ def tiff_sink(
     """
     check_target(path)
     target = resolved(path)
-    check_room(path, target.parent, math.prod(shape) * dtype.itemsize)
+    count = math.prod(axis.count for axis in head.among)
+    check_room(path, target.parent, count * math.prod(shape) * dtype.itemsize)
     with replacing(path, atomic.new_file(target)) as handle:
         with explained(path):
             first = _lay_out(path, handle, shape, dtype, kind, head)
@@ -108,19 +114,20 @@ def _lay_out(
     import tifffile
 
     is_ome = path.name.lower().endswith(OME_SUFFIXES)
-    big = is_big(math.prod(shape) * dtype.itemsize)
-    described = None
+    counts = [axis.count for axis in head.among]
+    big = is_big(math.prod(counts) * math.prod(shape) * dtype.itemsize)
+    described, channels = None, head.channels if counts else (head.channel,)
     if is_ome:
         content = f"{shape} {dtype} {head}"
         described = ome(
             head.steps,
             content,
-            head.channel,
+            *channels,
             interval=head.interval,
             microscope=head.microscope or kind is Kind.PICTURE,
         )
     settings = _volume(head, described) if kind is Kind.VOLUME else _picture(shape, head, described)
-    plain = shape if kind is Kind.VOLUME or shape[2] > 1 else shape[:2]
+    plain = (*counts, *shape) if kind is Kind.VOLUME or shape[2] > 1 else shape[:2]
     # The handle has a descriptor for a name, which tifffile cannot split.
     named = tifffile.FileHandle(handle, name=path.name)
     with tifffile.TiffWriter(named, bigtiff=big, ome=is_ome) as writer:
@@ -135,11 +142,12 @@ def _volume(head: Head, described: dict[str, Any] | None) -> dict[str, Any]:
         described = ours(
             head.spacing or (1.0, 1.0, 1.0),
             stated,
-            head.channel,
+            *(head.channels if head.among else (head.channel,)),
             interval=head.interval,
             microscope=head.microscope,
         )
-    return {"photometric": "minisblack", "metadata": {"axes": "ZYX", **described}}
+    axes = "".join(axis.letter for axis in head.among) + "ZYX"
+    return {"photometric": "minisblack", "metadata": {"axes": axes, **described}}
 
 
 def _picture(shape: Sides, head: Head, described: dict[str, Any] | None) -> dict[str, Any]:

@@ -308,6 +308,7 @@ def _stack(file: OpenedFile, tiff: Any, number: int | None) -> TiffSource:
         others=(*others_of(file.handle, keyframe, chosen.description), *_marks(keyframe)),
         microscope=chosen.description.microscope,
         interval=chosen.description.interval,
+        among=chosen.among,
     )
     pages = list(_slices(file, series, chosen.index, meaning == WHITE_IS_ZERO))
     return TiffSource(file, pages, Kind.VOLUME, head)

@@ -41,20 +41,31 @@ _LEVEL = 1  # level of Zstandard: the least, which is faster than a disk on a us
 class ZarrSink:
     """A folder that is being written; see `kernelscope.big.lazy.streaming.Sink`.
 
-    `arrays`: the levels, the finest first, with the axes z, y, x or y, x or c, y, x. `factors`: for
-    each level, the samples of level 0 along each axis that one of its samples covers.
+    `arrays`: the levels, the finest first, with the axes z, y, x or y, x or c, y, x, and those of
+    several volumes before them. `factors`: for each level, the samples of level 0 along each axis
+    that one of its samples covers. `place`: that of a volume among several.
     """
 
     def __init__(
-        self, path: Path, kind: Kind, arrays: list[Any], factors: list[tuple[int, ...]]
+        self,
+        path: Path,
+        kind: Kind,
+        arrays: list[Any],
+        factors: list[tuple[int, ...]],
+        place: tuple[int, ...] = (),
     ) -> None:
-        self._path, self._kind = path, kind
+        self._path, self._kind, self._place = path, kind, place
         self._arrays, self._factors = arrays, factors
         chunks = arrays[0].chunks
         rows, columns = chunks[-2:]
         self.grain: Sides = (
-            (chunks[0], rows, columns) if kind is Kind.VOLUME else (rows, columns, 1)
+            (chunks[-3], rows, columns) if kind is Kind.VOLUME else (rows, columns, 1)
         )
+
+    def part(self, number: int) -> ZarrSink:
+        counts = self._arrays[0].shape[:-3]
+        place = tuple(map(int, np.unravel_index(number, counts)))
+        return ZarrSink(self._path, self._kind, self._arrays, self._factors, place)
 
     def write(self, box: Box, samples: NDArray[Any]) -> None:
         array = self._arrays[0]
@@ -64,8 +75,8 @@ class ZarrSink:
             data = samples[:, :, 0] if array.ndim == 2 else np.moveaxis(samples, 2, 0)
             first = box.first[:2] if array.ndim == 2 else (0, *box.first[:2])
         with explained(self._path):
-            for places, inside in by_chunks(first, data.shape, array.chunks):
-                array[places] = data[inside]
+            for places, inside in by_chunks(first, data.shape, array.chunks[-data.ndim :]):
+                array[(*self._place, *places)] = data[inside]
 
     def finish(self, token: CancelToken, progress: Progress) -> None:
         """Write the other resolutions, which follow from all blocks."""
@@ -154,10 +165,12 @@ def _laid_out(
     version = source.version if source else LATEST
     number = VERSIONS[version]
     axes, sides = _axes(kind, shape)
+    axes = "".join(axis.letter.lower() for axis in head.among) + axes
+    sides = (*(axis.count for axis in head.among), *sides)
     factors = list(_factors(axes, sides))
     attributes = attributes_of(
         version,
-        axes_for(axes, head.steps, source),
+        axes_for(axes, head.steps, head.interval, source),
         factors,
         source.name if source else "",
         source.omero if source else omero_for(head.channels),
@@ -170,7 +183,7 @@ def _laid_out(
     if number == 3:
         settings["dimension_names"] = list(axes)
     arrays = []
-    chunk = (1, *_CHUNK[kind])[-len(axes) :]
+    chunk = (1, 1, *_CHUNK[kind])[-len(axes) :]
     for level, each in enumerate(factors):
         extent = tuple(-(-side // factor) for side, factor in zip(sides, each, strict=True))
         chunks = tuple(min(a, b) for a, b in zip(chunk, extent, strict=True))
@@ -200,7 +213,9 @@ def _factors(axes: str, sides: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     while True:
         yield factors
         extent = [-(-side // factor) for side, factor in zip(sides, factors, strict=True)]
-        halved = [name != "c" and side > _SMALL for name, side in zip(axes, extent, strict=True)]
+        halved = [
+            name not in "tc" and side > _SMALL for name, side in zip(axes, extent, strict=True)
+        ]
         if not any(halved):
             return
         factors = tuple(factor * (1 + half) for factor, half in zip(factors, halved, strict=True))

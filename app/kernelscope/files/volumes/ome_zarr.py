@@ -145,9 +145,12 @@ def _omero(found: object) -> Mapping[str, Any]:
 
 
 def axes_for(
-    names: Sequence[str], steps: Mapping[str, float], source: Multiscale | None
+    names: Sequence[str],
+    steps: Mapping[str, float],
+    interval: float | None,
+    source: Multiscale | None,
 ) -> tuple[Axis, ...]:
-    """Return the axes of a result: those of its source, or of distances in millimetres."""
+    """Return the axes of a result: those of its source, or of millimetres and seconds."""
     if source is not None:
         known = {axis.name: axis for axis in source.along}
         return tuple(known.get(name, Axis(name)) for name in names)
@@ -155,6 +158,8 @@ def axes_for(
     return tuple(
         Axis(name, float(f"{steps[name] / factor:.12g}"), _UNITS[unit])
         if name in steps
+        else Axis(name, interval, "second")
+        if name == "t" and interval
         else Axis(name)
         for name in names
     )
@@ -211,4 +216,4 @@ def _described(axis: Axis) -> dict[str, str]:
     if axis.name == "c":
         return {"name": axis.name, "type": "channel"}
     unit = {"unit": axis.unit} if axis.unit else {}
-    return {"name": axis.name, "type": "space", **unit}
+    return {"name": axis.name, "type": "time" if axis.name == "t" else "space", **unit}

@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Signal
 
 from kernelscope.base import memory
 from kernelscope.base.durations import duration
-from kernelscope.base.errors import AppError, NotANumber, SeveralVolumes
+from kernelscope.base.errors import AppError, NotANumber
 from kernelscope.base.text import one_line
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
@@ -55,13 +55,13 @@ class _Written:
         first, second, third = self.filed.shape
         sides = (second, first) if self.filed.kind is Kind.PICTURE else (third, second, first)
         took = duration(self.filed.streamed.seconds)
-        size = f"{'×'.join(map(str, sides))}, in {took}."
+        several = f"{self.filed.volumes} volumes of " if self.filed.volumes > 1 else ""
+        size = f"{several}{'×'.join(map(str, sides))}, in {took}."
         return "  ".join((f"Wrote {self.target}: {size}", *self.filed.notices))
 
 
 def _filter_blocks(
     path: Path,
-    index: int,
     recipe: Recipe,
     options: RunOptions,
     levels: Levels | None,
@@ -71,22 +71,15 @@ def _filter_blocks(
     token: CancelToken,
     report: Callable[[StepProgress | _Written], None],
 ) -> None:
-    """Filter a file in half of the free memory; of one of several volumes, that at `index`."""
+    """Filter a file, all of its channels and times, in half of the free memory."""
     from kernelscope.big.lazy.files import filter_file
-    from kernelscope.big.lazy.opening import open_source
 
-    try:
-        open_source(path).close()
-        number = None
-    except SeveralVolumes:
-        number = index + 1
     filed = filter_file(
         recipe,
         path,
         target,
         memory.resident() + memory.available() / 2,
         backends,
-        number=number,
         options=replace(options, level=None),
         token=token,
         progress=lambda stage, fraction: report(StepProgress("", stage, fraction)),
@@ -140,8 +133,8 @@ class WholeFile(QObject):
         help="command-line#larger-than-memory",
     )
     def filter_in_blocks(self) -> None:
-        """Filter the file that is open, a TIFF or an OME-Zarr of any size, at its full resolution
-        by the present steps, into another file.
+        """Filter the file that is open, a TIFF or an OME-Zarr of any size, all channels and times
+        at the full resolution, by the present steps into another file.
         """
         from kernelscope.files.volumes.zarr_source import is_zarr
 
@@ -157,8 +150,7 @@ class WholeFile(QObject):
         except AppError as error:
             self._runner.failed.emit(error)
             return
-        _, index, _ = self._members.place if session.subject is self._subject else (None, 0, 0)
-        order = partial(_filter_blocks, path, index, recipe, options, session.subject.levels)
+        order = partial(_filter_blocks, path, recipe, options, session.subject.levels)
         kinds = (_ZARR, _TIFF) if is_zarr(path) else (_TIFF, _ZARR)
         name = f"{stem(path)}-{recipe.steps[-1].filter.id}{kinds[0].suffixes[0]}"
 
