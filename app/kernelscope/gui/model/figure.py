@@ -110,7 +110,7 @@ def of_planes(rows: Sequence[Sequence[Picture]]) -> tuple[Picture, ...]:
     )
 
 
-def place_of(part: Viewed, planes: Sequence[Plane | None], position: Position) -> str:
+def slices_in_words(part: Viewed, planes: Sequence[Plane | None], position: Position) -> str:
     """Return the place of slices in words; empty for a picture."""
     if isinstance(part, Image):
         return ""

@@ -42,9 +42,9 @@ from kernelscope.gui.model.figure import (
     caption_of,
     of_planes,
     part_in_view,
-    place_of,
     region_in_view,
     row_of,
+    slices_in_words,
     unit_of,
 )
 from kernelscope.gui.model.freshness import describe_part
@@ -63,7 +63,8 @@ from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.gui.model.regions import Interest, Regions
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.sketches import ViewedPicture
-from kernelscope.gui.model.slice_previews import SlicePreview
+from kernelscope.gui.model.slice_drawing import Projection
+from kernelscope.gui.model.slice_previews import SlicePreview, SlicePreviews, place_of
 from kernelscope.images.image import Image
 from kernelscope.images.levels import relevelled, takes_levels
 from kernelscope.images.planes import Plane
@@ -234,6 +235,8 @@ class Subject(Observed, Generic[Opened, Part]):
         self.drawing: DrawnView | None = None  # the output or the difference on the screen
         self.preview: Result | None = None
         """The last region of a result that was shown over the output."""
+        self.previews = SlicePreviews()
+        """Slices of outputs of volumes that were computed before a run of the whole."""
         self.map: Part | None = None  # a map of noise that is shown in place of the output
         self.at_work = self.compiling = False
         """Whether the output is computed, and whether its code is compiled first."""
@@ -247,6 +250,7 @@ class Subject(Observed, Generic[Opened, Part]):
         """The history of the input on the screen, and its state when that was drawn."""
         self._judged: tuple[object, Judgement] | None = None
         self._derived: tuple[object, Pipeline] | None = None
+        self.when({MOMENT, RESULT}, self.previews.clear)
 
     def _owned(self, history: History[Opened, Part]) -> History[Opened, Part]:
         history.settings_now = lambda: self.session.settings if self.is_front else None
@@ -467,6 +471,7 @@ class Subject(Observed, Generic[Opened, Part]):
 
     def drop_stand_ins(self) -> None:
         """Have previews by other methods computed again; they stay on the screen until then."""
+        self.previews.drop_stand_ins()
         if self.shown is not None and self.shown.stand_in:
             self.shown = self._on_screen()
 
@@ -586,6 +591,8 @@ class Subject(Observed, Generic[Opened, Part]):
             self.gain, self.has_difference = gain, has_difference
 
     def _on_screen(self) -> Request | None:
+        if self.previews_in_view:
+            return self.previews_in_view[-1].request
         return self.result.request if self.result is not None else None
 
     def note_work(self, *, at_work: bool, compiling: bool) -> None:
@@ -602,16 +609,32 @@ class Subject(Observed, Generic[Opened, Part]):
         return lambda: draw(view, result, reference, gain, scale)
 
     @property
-    def previews_in_view(self) -> Sequence[SlicePreview]:
+    def _shows_output(self) -> bool:
+        return self.session.view is View.OUTPUT and self.map is None
+
+    @property
+    def previews_in_view(self) -> list[SlicePreview]:
         """The slices in view that were computed alone, the last one at the end."""
-        return ()
+        places = self.view.places if self._shows_output else ()
+        return [each for each in self.previews if place_of(each.request) in places]
 
     def drop_previews(self) -> bool:
-        return False
+        settings = self.session.settings
+        if not self.previews or not (self.is_current(settings) or self.history.then):
+            return False
+        self.previews.clear()  # the whole is there under them, or is another one
+        return True
 
     def earlier_axes(self) -> frozenset[int]:
         """Return the axes of the planes in view that show an output of earlier settings."""
-        return frozenset()
+        settings, earlier = self.session.settings, set()
+        whole = self.result.request if self.result is not None else None
+        for axis, index in self.view.places:
+            preview = self.previews.at(axis, index)
+            request = preview.request if preview is not None else whole
+            if request is not None and not (settings and settings.made(request)):
+                earlier.add(axis)
+        return frozenset(earlier)
 
     @property
     def is_earlier(self) -> bool:
@@ -646,10 +669,18 @@ class Subject(Observed, Generic[Opened, Part]):
     def _parts_of(self, edges: Edges, request: Request) -> Sequence[Region | Box]:
         height, width = request.whole_shape[:2]
         part = part_in_view(edges, height, width, offset_of(request))
-        return () if part is None or self.session.view is not View.OUTPUT else (part,)
+        return (part,) if part is not None and self._shows_output else ()
+
+    def _in_view(self, request: Request) -> list[tuple[int, int]]:
+        projected = self.view.look.projection is not Projection.SLICE
+        if projected or request.then or not request.has_boxes:
+            return []
+        places = self.view.places
+        return [each for each in places if not request.by_slices or each[0] == request.step.axis]
 
     def shows_part(self, request: Request) -> bool:
-        return True
+        place = place_of(request)
+        return place is None or place in self._in_view(request)
 
     def reduction(self) -> int:
         """Return the side of the squares of pixels that one pixel of the screen shows."""
@@ -793,7 +824,7 @@ class Subject(Observed, Generic[Opened, Part]):
                 own = [each for each in regions if each.plane in (None, number)]
                 place = plane, position
                 rows.append(row_of(result, part, reference, displays, third, region, own, place))
-            names = place_of(part, [planes[number] for number in numbers], position)
+            names = slices_in_words(part, [planes[number] for number in numbers], position)
             caption = caption_of(result, judgement, names, in_part=region is not None)
             return Figure(of_planes(rows), caption, unit_of(part), len(rows))
 

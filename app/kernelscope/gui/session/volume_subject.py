@@ -14,7 +14,6 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.slices import SliceUnit, picture_of
 from kernelscope.files.names import stem_of
 from kernelscope.gui.model.comparison import (
-    View,
     with_reference,
 )
 from kernelscope.gui.model.display import Display, PaneSide, automatic_of
@@ -23,14 +22,12 @@ from kernelscope.gui.model.history import History, Reference, ReferenceOrigin
 from kernelscope.gui.model.pipeline import kept_steps
 from kernelscope.gui.model.runs import describe_result
 from kernelscope.gui.model.sketches import ViewedPicture
-from kernelscope.gui.model.slice_drawing import Projection, drawn_slice
-from kernelscope.gui.model.slice_previews import SlicePreview, SlicePreviews, place_of
+from kernelscope.gui.model.slice_drawing import drawn_slice
+from kernelscope.gui.model.slice_previews import place_of
 from kernelscope.gui.session.canvas_view import SLICES, CanvasView, Edges
 from kernelscope.gui.session.subject import (
     MAP,
-    MOMENT,
     PART,
-    RESULT,
     Fields,
     Savable,
     Subject,
@@ -57,10 +54,7 @@ class VolumeSubject(Subject[Scan, Volume]):
         super().__init__(session, CanvasView(3))
         self.map_caption = ""
         self._map_made_with: tuple[Any, ...] = ()
-        self.previews = SlicePreviews()
-        """Slices of outputs that were computed before a run of the whole."""
         self._stepped: Scan | None = None  # the input that `show_member` showed last
-        self.when({MOMENT, RESULT}, self.previews.clear)
 
     def announce(self) -> str:
         return describe_result(self.result) if self.result is not None else super().announce()
@@ -151,10 +145,6 @@ class VolumeSubject(Subject[Scan, Volume]):
 
     # --- slices before a run ---
 
-    @property
-    def _shows_output(self) -> bool:
-        return self.session.view is View.OUTPUT and self.map is None
-
     def to_draw(self, scale: float = 1.0) -> Callable[[], DrawnView | None]:
         shown, caption, output = self.map, self.map_caption, self.shown_output
         if shown is not None:
@@ -172,11 +162,6 @@ class VolumeSubject(Subject[Scan, Volume]):
             return settings is None or not self.is_map_current(settings)
         return super().is_earlier
 
-    @property
-    def previews_in_view(self) -> list[SlicePreview]:
-        places = self.view.places if self._shows_output else ()
-        return [each for each in self.previews if place_of(each.request) in places]
-
     def _parts_of(self, edges: Edges, request: Request) -> tuple[Box, ...]:
         """Return the slices in view, whole, that are not there as a whole."""
         places = self._in_view(request) if self._shows_output else []
@@ -186,13 +171,6 @@ class VolumeSubject(Subject[Scan, Volume]):
             for (axis, index), preview in zip(places, found, strict=True)
             if preview is None or preview.part is not None
         )
-
-    def _in_view(self, request: Request) -> list[tuple[int, int]]:
-        projected = self.view.look.projection is not Projection.SLICE
-        if projected or request.then or not request.has_boxes:
-            return []
-        places = self.view.places
-        return [each for each in places if not request.by_slices or each[0] == request.step.axis]
 
     def part_shown(self, request: Request) -> Box | None:
         place = place_of(request)
@@ -214,10 +192,6 @@ class VolumeSubject(Subject[Scan, Volume]):
             words += f", {parts} in part" if len(places) > 1 else " in part"
         return f"{words}, of {size} voxels"
 
-    def shows_part(self, request: Request) -> bool:
-        place = place_of(request)
-        return place is None or place in self._in_view(request)
-
     def show_preview(self, result: Result) -> bool:
         fits = result.request.source is self.source and not self.history.then
         if not fits or not self.previews.put(result) or not self.previews_in_view:
@@ -226,37 +200,12 @@ class VolumeSubject(Subject[Scan, Volume]):
             self.shown = self._on_screen()
         return True
 
-    def drop_stand_ins(self) -> None:
-        self.previews.drop_stand_ins()
-        super().drop_stand_ins()
-
     def _on_view(self, fields: Fields) -> None:
         if self.source is None or self.is_behind:
             fields -= {SLICES}  # of another volume
         with self.changing(*fields):
             if SLICES in fields:
                 self.shown = self._on_screen()
-
-    def _on_screen(self) -> Request | None:
-        parts = [each.request for each in self.previews_in_view]
-        return parts[-1] if parts else super()._on_screen()
-
-    def drop_previews(self) -> bool:
-        settings = self.session.settings
-        if not self.previews or not (self.is_current(settings) or self.history.then):
-            return False
-        self.previews.clear()  # the whole is there under them, or is another one
-        return True
-
-    def earlier_axes(self) -> frozenset[int]:
-        settings, earlier = self.session.settings, set()
-        whole = self.result.request if self.result is not None else None
-        for axis, index in self.view.places:
-            preview = self.previews.at(axis, index)
-            request = preview.request if preview is not None else whole
-            if request is not None and not (settings and settings.made(request)):
-                earlier.add(axis)
-        return frozenset(earlier)
 
     # --- the map of noise ---
 
