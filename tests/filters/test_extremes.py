@@ -62,7 +62,7 @@ def test_masks_of_any_shape(name: str, own: dict[str, Any]) -> None:
 @every
 @pytest.mark.parametrize(
     ("border", "values"),
-    [(Border.WRAP, {"size": 31}), (Border.REDUCE, {"size": 9, "footprint": "disk"})],
+    [(Border.WRAP, {"size": 15}), (Border.REDUCE, {"size": 9, "footprint": "disk"})],
     ids=str,
 )
 def test_pictures_of_several_blocks(

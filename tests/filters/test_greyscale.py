@@ -34,9 +34,10 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
 @pytest.mark.slow
 @pytest.mark.parametrize("rounding", ["nearest", "floor"])
 @pytest.mark.parametrize("level", ["serial", "parallel"])
-def test_every_colour_of_24_bits(level: str, rounding: str) -> None:
+def test_every_sum_of_24_bits(level: str, rounding: str) -> None:
+    """A fifth of the colours has 19 sums of 20."""
     green, blue = (axis.astype(np.uint8) for axis in np.mgrid[:256, :256])
-    for red in range(256):
+    for red in range(0, 256, 5):
         source = np.stack([np.full_like(green, red), green, blue], axis=2)
         output = apply(SPEC, source, {"rounding": rounding}, level=level)
         total = source.astype(np.int64) @ WEIGHTS
@@ -51,11 +52,11 @@ def test_every_colour_of_24_bits(level: str, rounding: str) -> None:
 @pytest.mark.parametrize("level", ["serial", "parallel"])
 def test_16_bits_next_to_the_bounds(level: str) -> None:
     """Colours whose thousandths are within one of a whole level, and of a tie; and white."""
-    colours = np.random.default_rng(0).integers(0, 65536, (4_000_000, 3))
+    colours = np.random.default_rng(0).integers(0, 65536, (1_000_000, 3))
     colours[0] = 65535
     total = colours @ WEIGHTS
     near = np.isin(total % 1000, (0, 1, 499, 500, 501, 999))
-    assert near.sum() > 20_000
+    assert near.sum() > 5_000
     source = colours[near].astype(np.uint16)[None]
     down = apply(SPEC, source, {"rounding": "floor"}, level=level)
     np.testing.assert_array_equal(down[0, :, 0], total[near] // 1000)

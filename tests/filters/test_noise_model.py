@@ -17,7 +17,7 @@ from skimage import data
 
 from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel, find_noise, opponents
 from kernelscope.filters.shared.stabilise import NOISE_STEPS, Stabiliser, stabiliser
-from tests.pairs import all_pairs, together
+from tests.pairs import all_pairs, in_turn, together
 
 F = np.float32
 GREY = ("camera", "coins", "moon", "page", "text", "brick", "grass", "gravel")
@@ -71,9 +71,15 @@ def in_type(samples: Picture, dtype: Any) -> Picture:
 # Kinds --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.uint16])
-@pytest.mark.parametrize("picture", ["camera", "coins", "astronaut"])
-@pytest.mark.parametrize("make", [white, camera, blurred])
+@pytest.mark.parametrize(
+    ("make", "picture", "dtype"),
+    in_turn(
+        (white, camera, blurred),
+        ("camera", "coins", "astronaut"),
+        (np.float32, np.uint8, np.uint16),
+        every=3,
+    ),
+)
 def test_the_kind_is_recognised(make: Callable[..., Picture], picture: str, dtype: Any) -> None:
     found = find_noise(in_type(make(clean(picture)), dtype))
     kinds = {white: NoiseKind.WHITE, camera: NoiseKind.CAMERA, blurred: NoiseKind.CORRELATED}
@@ -85,11 +91,7 @@ def test_the_kind_is_recognised(make: Callable[..., Picture], picture: str, dtyp
         np.testing.assert_allclose(found.sigmas, 20 / 255, rtol=0.06)
 
 
-@pytest.mark.parametrize(
-    "picture",
-    [*GREY, *COLOUR],
-)
-@pytest.mark.parametrize("sigma", [5, 10, 20, 50])
+@pytest.mark.parametrize(("picture", "sigma"), in_turn((*GREY, *COLOUR), (5, 10, 20, 50), every=2))
 def test_white_noise_is_not_taken_for_another(picture: str, sigma: float) -> None:
     """Not even beside texture, whose spectrum falls as that of correlated noise does."""
     noisy = white(clean(picture), sigma / 255).astype(F)
@@ -126,9 +128,10 @@ def test_texture_of_photos_without_noise_is_not_taken_for_correlated_noise(pictu
     assert found.sigma < 1 / 255
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
-@pytest.mark.parametrize("sigma", [10, 20])
-@pytest.mark.parametrize("picture", ["camera", "coins", "page"])
+@pytest.mark.parametrize(
+    ("picture", "sigma", "dtype"),
+    in_turn(("camera", "coins", "page"), (10, 20), (np.float32, np.uint8), every=2),
+)
 def test_edges_do_not_hide_correlated_noise(picture: str, sigma: float, dtype: Any) -> None:
     """Blurred by a pixel, it leaves hardly anything in high frequencies, and edges do."""
     whole = np.atleast_3d(getattr(data, picture)()) / np.float64(255)
@@ -137,8 +140,12 @@ def test_edges_do_not_hide_correlated_noise(picture: str, sigma: float, dtype: A
     assert found.sigma * 255 == pytest.approx(sigma, rel=0.1)
 
 
-@pytest.mark.parametrize("picture", ["rocket", "logo", "brick", "moon", "camera"])
-@pytest.mark.parametrize("change", ["JPEG", "softened", "enlarged"])
+@pytest.mark.parametrize(
+    ("picture", "change"),
+    in_turn(
+        ("rocket", "logo", "brick", "moon", "camera"), ("JPEG", "softened", "enlarged"), every=2
+    ),
+)
 def test_changed_photos_are_not_taken_for_correlated_noise(picture: str, change: str) -> None:
     """Of JPEG files many blocks are even: the power of rounding errors is no noise."""
     samples = getattr(data, picture)()
@@ -271,6 +278,7 @@ def test_few_pixels_do_not_show_the_kind() -> None:
     assert not find_noise(noise[:, :, [0, 0, 0]]).sure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "sigma", "sure"), [("chelsea", 5, False), ("chelsea", 20, True)])
 def test_sigma_is_not_sure_where_texture_leaves_it_open(
     name: str, sigma: float, sure: bool
@@ -338,7 +346,7 @@ def test_the_inverse_is_exact_and_unbiased(a: float, read: float, photons: float
 def test_the_noise_becomes_white(a: float, b: float) -> None:
     random = np.random.default_rng(2)
     for mean in (5 * a, 30 * a, 1000 * a):
-        samples = a * random.poisson(mean / a, 200000) + random.normal(0, math.sqrt(b), 200000)
+        samples = a * random.poisson(mean / a, 100000) + random.normal(0, math.sqrt(b), 100000)
         stable = steps(a, b).forward(samples.reshape(-1, 1, 1).astype(F))
         assert stable.std() == pytest.approx(1, abs=0.03)  # `sigma` of the model
 
@@ -349,7 +357,7 @@ def test_clipped_means_are_restored() -> None:
     transform = steps(a, b, np.uint8)
     random = np.random.default_rng(4)
     for mean in (0.0, 0.5, 0.9, 0.97):
-        noisy = random.poisson(mean / a, 400000) * a + random.normal(0, 0.01, 400000)
+        noisy = random.poisson(mean / a, 50000) * a + random.normal(0, 0.01, 50000)
         stable = transform.forward(in_type(noisy, np.uint8).reshape(-1, 1, 1))
         average = np.full((1, 1, 1), stable.mean(dtype=np.float64), F)
         assert abs(float(transform.backward(average)[0, 0, 0]) - 255 * mean) <= 1.5
