@@ -197,7 +197,7 @@ def expected(
     return parameters, rounded(sums, divisor, 255)
 
 
-@pytest.mark.parametrize(("way", "border"), in_turn(WAYS, BORDERS, every=3))
+@pytest.mark.parametrize(("way", "border"), in_turn(WAYS, BORDERS, every=5))
 def test_every_border_in_rows_of_any_length(
     tuned: Filter, way: tuple[str, int, int], border: Border
 ) -> None:

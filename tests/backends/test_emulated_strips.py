@@ -31,7 +31,7 @@ SETTINGS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
 BORDERS = (Border.REFLECT, Border.WRAP, Border.VALID, Border.REDUCE)
 
 
-@pytest.mark.parametrize(("setting", "border"), in_turn(SETTINGS, BORDERS, every=2))
+@pytest.mark.parametrize(("setting", "border"), in_turn(SETTINGS, BORDERS, every=3))
 def test_strips_have_the_rows_of_the_whole(
     setting: tuple[str, dict[str, Any], tuple[str, ...]], border: Border
 ) -> None:

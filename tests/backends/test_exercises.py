@@ -58,7 +58,7 @@ def test_the_solution_passes(exercise: Exercise) -> None:
 
 @needs_compiler
 @pytest.mark.slow
-@pytest.mark.parametrize("exercise", in_turn(exercises(), every=2), ids=lambda each: each.id)
+@pytest.mark.parametrize("exercise", in_turn(exercises(), every=3), ids=lambda each: each.id)
 def test_the_starter_does_not(exercise: Exercise) -> None:
     grade = graded(exercise, exercise.starter)
     assert not grade.passed

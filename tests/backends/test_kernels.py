@@ -52,12 +52,17 @@ def assert_compiles(
 
 @each_filter
 def test_compiles_at_every_choice_of_each_macro(spec: FilterSpec, quick_nvrtc: CubinCache) -> None:
-    """The architectures take turns, and so do filters with borders, whose code they share.
+    """The architectures take turns, and so do filters with borders and channels, whose code is one.
 
-    On the emulated GPU each filter is compiled with each border.
+    Of some sizes and directions two are compiled. On the emulated GPU each filter is compiled with
+    each border and number of channels.
     """
     turn = gpu_filters().index(spec)
     others = [("BORDER", str(each.code)) for each in Border if (each.code + turn) % 3]
+    others += [("CHANNELS", str(each)) for each in (1, 2, 3, 4) if (each + turn) % 2]
+    for name in ("DIRECTION", "TILE_COLUMNS"):
+        values = {macros[name] for macros in defines(spec) if name in macros}
+        others += [(name, each) for each in sorted(values, key=int)[1:-1]]
     for number, macros in enumerate(covering(defines(spec), 1, without=others)):
         assert_compiles(spec, ARCHITECTURES[number % 2], macros, quick_nvrtc)
 

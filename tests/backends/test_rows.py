@@ -16,6 +16,7 @@ from tests.backends import emulated
 from tests.backends.emulated import needs_compiler
 from tests.backends.specialisations import tuned_at_any_size
 from tests.contract.test_pictures import expected
+from tests.pairs import in_turn
 
 pytestmark = [needs_compiler, pytest.mark.slow]
 
@@ -57,10 +58,10 @@ def test_how_many_words_a_thread_has() -> None:
     assert "GREY_BYTES" not in planned("median", (61, 1101, 1)).defines
 
 
-@pytest.mark.parametrize(("filter_id", "width"), WIDTHS)
-@pytest.mark.parametrize("border", BORDERS)
-def test_pictures_of_each_width(filter_id: str, width: int, border: Border) -> None:
+@pytest.mark.parametrize(("kind", "border"), in_turn([*WIDTHS], BORDERS, every=2))
+def test_pictures_of_each_width(kind: tuple[str, int], border: Border) -> None:
     """Two blocks or three side by side, and as many below each other; fewer rows than the mask."""
+    filter_id, width = kind
     shapes = [(61, width), (4, width), (3, width)]
     if border is not Border.VALID:
         shapes += [(2, width), (1, width), (7, width // 4 % 4 * 4 or 16), (2, 48)]
@@ -73,12 +74,12 @@ def test_pictures_of_each_width(filter_id: str, width: int, border: Border) -> N
         )
 
 
-@pytest.mark.parametrize(("filter_id", "width"), WIDTHS)
-@pytest.mark.parametrize("border", BORDERS)
+@pytest.mark.parametrize(("kind", "border"), in_turn([*WIDTHS], BORDERS, every=2))
 def test_strips_of_which_only_the_needed_rows_are_there(
-    filter_id: str, width: int, border: Border
+    kind: tuple[str, int], border: Border
 ) -> None:
     """Rows behind the last one of a strip come first under `wrap`; others are never read."""
+    filter_id, width = kind
     pixels = picture(41, width)
     whole = expected(filter_id, pixels, SIZE, border)
     bounds = 0, 1, 20, 38, len(whole)

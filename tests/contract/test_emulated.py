@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,9 @@ from tests.pairs import all_pairs
 
 pytestmark = [needs_compiler, pytest.mark.slow]
 
-ROWS, COLUMNS = 17, 33
+ROWS, COLUMNS = 11, 33
+"""Two blocks each way. Where each pixel is compared with all, candidates come in two parts, one of
+them narrow, and in two chunks at level *tuned*."""
 
 SHAPES = ((ROWS, COLUMNS), (5, 5), (3, 131))
 
@@ -68,14 +70,6 @@ a whole search window."""
 
 DELIBERATE = {("turned_tiles", "no-barrier")}
 """The level that shows what a missing barrier does."""
-
-
-def rows_of(parameters: Mapping[str, Any]) -> int:
-    """Return the rows of the largest picture: fewer where each pixel is compared with all.
-
-    Candidates still come in two parts, one of them narrow, and in two chunks at level *tuned*.
-    """
-    return 11 if parameters.get("search") == "image" else ROWS
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +125,7 @@ def compare(
     side = 2 * spec.radius(parameters) + 1
     is_checked = isinstance(backend, CheckedBackend)
     least = 1 if (is_checked or side > 100) and border is not Border.VALID else side
-    first = max(rows_of(parameters), least), max(COLUMNS, least)
+    first = max(ROWS, least), max(COLUMNS, least)
     others = ((side, side), (side + 2, side + 30)) if border is Border.VALID else SHAPES[1:]
     for shape in (first,) if is_checked else (first, others[case % 2]):
         rgba = make(dtype, "random", shape)
@@ -147,16 +141,18 @@ def compare(
             assert actual.shape == wanted.shape, label
 
 
-def share_code(one: int, value: Any, two: int) -> bool:
+def share_code(one: int, value: Any, two: int, *, textures: bool) -> bool:
     """Whether a value goes through code that others of its axis share, with every one of `two`.
 
-    Levels share what treats borders and channels, and what computes, except for level *tuned*, and
-    level *texture*, whose unit knows some of the borders.
+    Levels share code for borders, types and channels, and for the values of cells, except for
+    level *tuned*, and level *texture*, whose unit knows some of the borders: those are tried where
+    `textures` says so.
     """
-    level, border, case, _, channels = range(5)
-    return two in {level: (border, case, channels), border: (case, channels)}.get(one, ()) and (
-        value not in (TUNED, TEXTURE)
-    )
+    level, border, case, dtype, channels = range(5)
+    if value is TUNED or (value is TEXTURE and (textures or two != border)):
+        return False
+    others = {level: (border, case, dtype, channels), border: (case, dtype, channels)}
+    return two in others.get(one, (channels,) if one == case else ())
 
 
 @functools.cache
@@ -167,7 +163,9 @@ def turns(filter_id: str) -> dict[Border, list[tuple[Any, ...]]]:
     found: dict[Border, list[tuple[Any, ...]]] = {border: [] for border in spec.borders}
     seen: dict[tuple[Level, Border], int] = {}
     axes = levels, spec.borders, cases, DTYPES, (1, 2, 3, 4)
-    for level, border, *others in all_pairs(*axes, need_not=share_code):
+    textures = SPECS.index(spec) % 3 == 0  # the unit is the same for all filters
+    shared = functools.partial(share_code, textures=textures)
+    for level, border, *others in all_pairs(*axes, need_not=shared):
         # In turn over levels, borders and filters, and over the cases of one level and border.
         number = seen[level, border] = seen.get((level, border), -1) + 1
         turn = levels.index(level) + spec.borders.index(border) + SPECS.index(spec) + number
