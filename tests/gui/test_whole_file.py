@@ -207,6 +207,7 @@ def test_filter_all_show_and_save(
         assert run.result is members.filtered.results[place]
         assert (run.settings, run.seconds) == (run.result.settings, run.result.seconds)
     assert window.runs.current is runs[1], "that of the volume in front"
+    assert window.session.gallery.distinguishing(runs[0]) == ("time 1, RFP",)
     headings = [row.texts[0] for row in window.runs.table.rows.rows if row.run is None]
     assert headings[0].endswith(f"–  {runs[0].input}")
     child(window, Slider, "channelStepSlider").setValue(1)
@@ -243,6 +244,27 @@ def test_filter_all_show_and_save(
     assert len(cpu.requests) == 2 * TIMES * CHANNELS * SHAPE[0]
     assert box.windowTitle() == "Save 6 Volumes"
     box.reject()
+
+
+def test_blocks_take_all_channels_and_times(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    film = write_film(tmp_path / "film.ome.tif", np.uint8)
+    open_scan(qtbot, window, tmp_path / "film.ome.tif")
+    window.actions_["filterBlocks"].trigger()
+    box = dialog(qtbot, window, QFileDialog)
+    target = Path(box.selectedFiles()[0])
+    assert target.name == f"film-{window.session.filter_id}.ome.tif"
+    box.fileSelected.emit(str(target))
+    box.reject()
+    qtbot.waitUntil(target.exists)
+    settle(qtbot, window)
+    size = "×".join(map(str, SHAPE[::-1]))
+    assert f"Wrote {target}: 6 volumes of {size}, in " in window.statusBar().currentMessage()
+    for number, each in enumerate(read_volumes(target)):
+        time, channel = divmod(number, CHANNELS)
+        assert (each.channel.name, each.interval) == (("DAPI", "RFP")[channel], 2.5)
+        np.testing.assert_array_equal(each.voxels, 255 - film[time, channel])
 
 
 def test_outputs_of_a_file_behind_are_dropped_with_a_word(

@@ -81,9 +81,9 @@ class Gallery(Runs):
         return [run for run in others if run.result is not None]
 
     def distinguishing(self, run: Run) -> tuple[str, ...]:
-        """Return the settings of a run that distinguish it, as texts of chips.
+        """Return the texts that distinguish a run: its volume among those of a file, and settings.
 
-        Those that differ among the runs of the filter; where none does, those that have not
+        Settings that differ among the runs of the filter; where none does, those that have not
         their default. The level comes behind them if the same work was done at several.
         """
         alike = [
@@ -96,7 +96,9 @@ class Gallery(Runs):
         varying = {name for name in names if len({each.get(name) for each in texts}) > 1}
         chosen = (chip for chip in run.chips if chip.name in varying or not (varying or chip.usual))
         level = (run.level_name,) if self.has_others(run) else ()
-        return (*(chip.text for chip in chosen), *level)
+        of_file = {other.member for other in self.of(run.picture)}
+        member = (run.member,) if len(of_file) > 1 else ()
+        return (*member, *(chip.text for chip in chosen), *level)
 
     @property
     def bytes(self) -> int:

@@ -24,6 +24,7 @@ from kernelscope.engine.request import RunSettings
 from kernelscope.engine.worker import Job
 from kernelscope.files.formats import Format
 from kernelscope.files.names import stem
+from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
 from kernelscope.gui.model.comparison import StepProgress
 from kernelscope.gui.model.history import parts_of
 from kernelscope.gui.model.volume_files import FilteredFile, VolumeDone
@@ -152,7 +153,9 @@ class WholeFile(QObject):
             return
         order = partial(_filter_blocks, path, recipe, options, session.subject.levels)
         kinds = (_ZARR, _TIFF) if is_zarr(path) else (_TIFF, _ZARR)
-        name = f"{stem(path)}-{recipe.steps[-1].filter.id}{kinds[0].suffixes[0]}"
+        is_ome = path.name.lower().endswith(OME_SUFFIXES)
+        end = OME_SUFFIXES[0] if is_ome else kinds[0].suffixes[0]
+        name = f"{stem(path)}-{recipe.steps[-1].filter.id}{end}"
 
         def begin(target: Path) -> None:
             job = Job(partial(order, target, self._runner.tasks.costs), "blocks")
