@@ -13,6 +13,7 @@ import tifffile
 from PIL import Image as PillowImage
 
 from kernelscope.base import memory
+from kernelscope.base.errors import ImageReadError
 from kernelscope.files import read_image, read_pages
 from kernelscope.files.volumes import read_volume, read_volumes, zarr_source
 from kernelscope.images.source import Channel
@@ -125,6 +126,12 @@ def test_an_ome_zarr_is_read_as_a_whole() -> None:
     assert np.array_equal(read_volume("one.tif").voxels, made[2].voxels)
     write_zarr(Path("plane.zarr"), TZCYX[0, 0, 0], "yx", 1)
     run("apply negative plane.zarr plane.tif --reference plane.zarr")
+    (slice_,) = read_volume("plane.zarr").voxels
+    assert np.array_equal(slice_, TZCYX[0, 0, 0])
+    assert read_volume("plane.zarr").steps == pytest.approx(dict.fromkeys("yx", 5e-4))
+    write_zarr(Path("colours.zarr"), TZCYX[0, 0], "cyx", 1)
+    with pytest.raises(ImageReadError, match="in colours, and no volume"):
+        read_volume("colours.zarr")
     image = read_image("plane.tif")
     assert np.array_equal(image.pixels, 65535 - TZCYX[0, 0, 0])
     assert image.metadata.steps == pytest.approx(dict.fromkeys("yx", 5e-4))

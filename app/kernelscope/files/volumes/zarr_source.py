@@ -420,7 +420,14 @@ def decode(path: Path, number: int | None) -> RawVolume:
     if math.prod(source.shape) >= MAX_VOXELS:
         size = "×".join(map(str, reversed(source.shape)))
         raise TooManyPixels(f"its {size} voxels are too many to be read as a whole.")
-    return raw_volume(source.head, _whole(source))
+    samples, head = _whole(source), source.head
+    if source.kind is Kind.PICTURE:  # a plane is a volume of one slice, as of a TIFF
+        if source.shape[2] > 1:
+            raise Unreadable("it is a picture in colours, and no volume.")
+        samples = np.moveaxis(samples, 2, 0)
+        spacing, stated = spacing_from(head.ome.steps if head.ome else {})
+        head = replace(head, spacing=spacing, stated=stated)
+    return raw_volume(head, samples)
 
 
 def decode_picture(path: Path) -> Decoded:

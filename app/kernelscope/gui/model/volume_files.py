@@ -239,8 +239,6 @@ class FoundFile:
 
 def read_together(paths: Sequence[Path], nan: float | None = None) -> list[FoundFile]:
     """Read files, each DICOM series once; raises `NotANumber` unless `nan` replaces it."""
-    from kernelscope.files.volumes.zarr_source import is_zarr
-
     found: list[FoundFile] = []
     series: dict[tuple[Path, str], Path] = {}
     for path in paths:
@@ -250,9 +248,6 @@ def read_together(paths: Sequence[Path], nan: float | None = None) -> list[Found
             if earlier is not path:
                 text = f"It belongs to the same series as {earlier.name}."
                 found.append(FoundFile(path, problem=text))
-                continue
-            if is_zarr(path):
-                found.append(FoundFile(path, problem=f"It is an OME-Zarr. {_ALONE}"))
                 continue
             volume = read_volume(path, nan=nan)
         except NotANumber:
