@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -322,29 +322,21 @@ def to_measure(
     for name, each, target, first in shown:
         if each is None or (each is reference and _size(each) != _size(part)):
             continue
-        if target is not None and _size(target) != _size(each):
-            target = None
         for number, plane in enumerate(planes):
-            here = {} if plane is None else _place_of(part, plane, number, position)
-            samples, other = (
-                None if image is None else colours(samples_of(image, plane, position))
-                for image in (each, target)
-            )
-            assert samples is not None
-            measured.append(
-                ProfiledPicture(name, samples, other, first, white=white, peak=peak, **here)
-            )
+            samples, other = colours(samples_of(each, plane, position)), None
+            if target is not None and _size(target) == _size(each):
+                other = colours(samples_of(target, plane, position))
+            picture = ProfiledPicture(name, samples, other, first, white=white, peak=peak)
+            if plane is not None and isinstance(part, Volume):
+                place = f"{plane.name.lower()} {position[plane.axis] + 1}"
+                steps = steps_of(part, plane)
+                picture = replace(picture, plane=number, slice=place, steps=steps)
+            measured.append(picture)
     return measured
 
 
 def _size(image: Viewed) -> tuple[int, ...]:
     return image.shape[:2] if isinstance(image, Image) else image.voxels.shape
-
-
-def _place_of(part: Viewed, plane: Plane, number: int, position: Position) -> dict[str, Any]:
-    assert isinstance(part, Volume)
-    name = f"{plane.name.lower()} {position[plane.axis] + 1}"
-    return {"plane": number, "slice": name, "steps": steps_of(part, plane)}
 
 
 def steps_of(volume: Volume, plane: Plane) -> Steps | None:
