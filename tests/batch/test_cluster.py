@@ -49,7 +49,7 @@ from tests.paths import ROOT
 from tests.patience import PATIENCE
 
 RECIPE = Recipe((Step.create("median", {"size": 5}),))
-FILES = 24
+FILES = 16
 
 
 @pytest.fixture
@@ -75,9 +75,24 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Yield a cluster for tests that leave it as it was: its processes take seconds to start."""
-    with Cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return write_keys(tmp_path_factory.mktemp("keys"))
+
+
+@pytest.fixture(scope="module")
+def tls(keys: dict[str, Path]) -> Tls:
+    return Tls(keys["--tls-ca-file"], keys["--tls-cert"], keys["--tls-key"])
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory, keys: dict[str, Path]) -> Iterator[Cluster]:
+    """Yield a cluster for tests that leave it as it was: its processes take seconds to start.
+
+    The others have clusters without keys.
+    """
+    folder = tmp_path_factory.mktemp("secured")
+    with Cluster(folder, 2, [*as_options(keys), "--protocol", "tls"]) as cluster:
+        assert cluster.address.startswith("tls://")
         yield cluster
 
 
@@ -112,10 +127,10 @@ def local(recipe: Path, folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.slow
 def test_a_worker_is_killed_in_the_middle(
-    recipe: Path, folder: Path, tmp_path: Path, shared: Cluster
+    recipe: Path, folder: Path, tmp_path: Path, secured: Cluster, tls: Tls
 ) -> None:
-    out, killed, victim = tmp_path / "out", list[int](), shared.add_worker()
-    shared.workers.append(victim)
+    out, killed, victim = tmp_path / "out", list[int](), secured.add_worker()
+    secured.workers.append(victim)
     items = find_items([folder], out).items
     journal = Journal(out, RECIPE)
 
@@ -125,11 +140,11 @@ def test_a_worker_is_killed_in_the_middle(
         if len(killed) == 4:
             kill(victim)
 
-    with connected(shared.address) as client:
+    with connected(secured.address, tls) as client:
         client.wait_for_workers(3)
         outcomes = ClusterBatch(items, settings_of(out), client).run(journal, CancelToken(), report)
     journal.close()
-    assert [each.poll() is None for each in shared.workers] == [True, True, False]
+    assert [each.poll() is None for each in secured.workers] == [True, True, False]
     assert sorted(each.item.source for each in outcomes) == [item.source for item in sorted(
         items, key=lambda item: item.source)]  # fmt: skip
     assert contents(out) == local(recipe, folder)
@@ -218,17 +233,18 @@ def test_the_command_line_on_workers_of_its_own(
     assert [row["source"] for row in rows] == [str(item.source) for item in items]
     assert rows[1]["filtered"] > 0
     assert len(contents(out)) == FILES - 1
-    assert batch(*command, "--resume", "--local-cluster", 1) == 1
+    assert batch(*command, "--resume") == 1
     assert f"0 of {FILES} files" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_the_command_line_on_a_scheduler(
-    recipe: Path, folder: Path, tmp_path: Path, shared: Cluster,
+    recipe: Path, folder: Path, tmp_path: Path, secured: Cluster, keys: dict[str, Path],
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     out = tmp_path / "out"
-    command = recipe, folder, "--out", out, "--device", "cpu", "--scheduler", shared.address
+    where = "--scheduler", secured.address, *as_options(keys)
+    command = recipe, folder, "--out", out, "--device", "cpu", *where
     assert batch(*command) == 0
     assert contents(out) == local(recipe, folder)
     (out / "00.png").write_bytes(b"mine")
@@ -255,31 +271,9 @@ def test_local_workers_refuse_other_users_of_the_machine() -> None:
 
 
 @pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return write_keys(tmp_path_factory.mktemp("keys"))
-
-
-@pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Write the keys of somebody whom the scheduler does not know."""
     return write_keys(tmp_path_factory.mktemp("others"))
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory, keys: dict[str, Path]) -> Iterator[Cluster]:
-    folder = tmp_path_factory.mktemp("secured")
-    with Cluster(folder, 1, [*as_options(keys), "--protocol", "tls"]) as cluster:
-        assert cluster.address.startswith("tls://")
-        yield cluster
-
-
-@pytest.mark.slow
-def test_a_batch_on_a_scheduler_with_tls(
-    recipe: Path, folder: Path, tmp_path: Path, secured: Cluster, keys: dict[str, Path]
-) -> None:
-    command = recipe, folder, "--device", "cpu", "--out", tmp_path / "out", "--scheduler"
-    assert batch(*command, secured.address, *as_options(keys)) == 0
-    assert contents(tmp_path / "out") == local(recipe, folder)
 
 
 @pytest.mark.slow
@@ -312,17 +306,19 @@ def test_blocks_on_a_scheduler_with_tls(
             "tls",
             "error: The scheduler at “{}” wants keys. Give --tls-ca-file, --tls-cert",
         ),
-        (
+        pytest.param(
             "apply",
             None,
             "tcp",
             "error: The scheduler at “{}” ended the connection. If it was started with",
+            marks=pytest.mark.exhaustive,
         ),
-        (
+        pytest.param(
             "batch",
             (),
             "tcp",
             "error: “{}” is an address without encryption, for which keys are of no use.",
+            marks=pytest.mark.exhaustive,
         ),
         (
             "apply",
@@ -378,7 +374,7 @@ def test_a_scheduler_with_tls_and_keys_that_it_refuses(
 
 
 def test_an_unknown_authority_is_named_whenever_its_alert_arrives(
-    keys: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    tls: Tls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the connection is closed, the alert is an error of Dask that has no cause."""
 
@@ -388,7 +384,6 @@ def test_an_unknown_authority_is_named_whenever_its_alert_arrives(
         convert_stream_closed_error("test", alert)
 
     monkeypatch.setattr("kernelscope.big.batch.cluster._reach", refuse)
-    tls = Tls(keys["--tls-ca-file"], keys["--tls-cert"], keys["--tls-key"])
     with (
         pytest.raises(AppError, match=r"ended the connection\. It may not know the authority"),
         connected("tls://127.0.0.1:1", tls),
@@ -466,11 +461,13 @@ def test_keys_that_are_missing_or_of_no_use(
 
 
 @pytest.mark.slow
-def test_a_cancelled_batch_leaves_no_parts(folder: Path, tmp_path: Path, shared: Cluster) -> None:
+def test_a_cancelled_batch_leaves_no_parts(
+    folder: Path, tmp_path: Path, secured: Cluster, tls: Tls
+) -> None:
     out, token = tmp_path / "out", CancelToken()
     items = find_items([folder], out).items
     journal = Journal(out, RECIPE)
-    with connected(shared.address) as client:
+    with connected(secured.address, tls) as client:
         outcomes = ClusterBatch(items, settings_of(out), client).run(
             journal, token, lambda outcome: token.cancel()
         )

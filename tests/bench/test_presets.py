@@ -35,8 +35,23 @@ def test_expands_on_both_devices(preset: Preset, backends: dict[str, Backend]) -
     assert {case.gpus for case in lacking} <= {2}
 
 
+_MANY_FILTERS = ("Denoisers", "V noise models and windows")
+"""Presets whose code takes 20 and 7 seconds to compile; each filter has tests of its own."""
+
+
 @pytest.mark.slow
-@EACH
+@pytest.mark.parametrize(
+    "preset",
+    [
+        pytest.param(
+            preset,
+            id=preset.name,
+            marks=pytest.mark.exhaustive if preset.name in _MANY_FILTERS else (),
+        )
+        for preset in PRESETS.values()
+        if "cpu" in preset.plan.devices
+    ],
+)
 def test_small_version_runs_on_the_cpu(preset: Preset, backends: dict[str, Backend]) -> None:
     del backends["gpu"]
     plan = preset.plan.small(8)

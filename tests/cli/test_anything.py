@@ -19,7 +19,7 @@ from kernelscope.cli.main import main
 pytestmark = pytest.mark.slow
 
 SEED = 17
-TRIES = 1500
+TRIES = [500, pytest.param(5000, marks=pytest.mark.exhaustive)]
 
 NAMES = (
     *(
@@ -175,13 +175,17 @@ def anything(rng: random.Random) -> str:
     return rng.choice(rng.choice((NAMES, NUMBERS, WORDS)))
 
 
+@pytest.mark.parametrize("tries", TRIES)
 @pytest.mark.parametrize("make", [of_apply, of_others])
 def test_one_line_and_no_traceback(
-    make: Callable[[random.Random], list[str]], here: Path, capsys: pytest.CaptureFixture[str]
+    make: Callable[[random.Random], list[str]],
+    tries: int,
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     rng = random.Random(SEED)
     counts: dict[object, int] = {}
-    for _ in range(TRIES):
+    for _ in range(tries):
         arguments = make(rng)
         status = outcome(["apply", *arguments] if make is of_apply else arguments)
         err = capsys.readouterr().err
@@ -198,8 +202,8 @@ def test_one_line_and_no_traceback(
         assert "Traceback" not in err, shown
         counts[status] = counts.get(status, 0) + 1
     print(counts)
-    assert counts[1] > TRIES / 10
-    assert counts[2] > TRIES / 10
+    assert counts[1] > tries / 10
+    assert counts[2] > tries / 10
     assert not list(here.glob(".kernelscope*"))
 
 

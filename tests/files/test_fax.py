@@ -76,10 +76,11 @@ def packed(codes: str) -> bytes:
 
 class TestGoodPages:
     @pytest.mark.slow
+    @pytest.mark.parametrize("count", [50, pytest.param(400, marks=pytest.mark.exhaustive)])
     @pytest.mark.parametrize("kind", KINDS)
-    def test_pages_of_libtiff(self, put, kind):
+    def test_pages_of_libtiff(self, put, kind, count):
         rng = np.random.default_rng(11)
-        for number in range(120):
+        for number in range(count):
             bits = page(rng, number)
             image = read_image(put("a.tif", by_libtiff(bits, kind)))
             np.testing.assert_array_equal(image.pixels, bits * np.uint8(255), f"page {number}")

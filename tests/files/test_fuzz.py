@@ -13,7 +13,7 @@ from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
-MUTANTS = [150, pytest.param(8000, marks=pytest.mark.exhaustive)]
+MUTANTS = [60, pytest.param(8000, marks=pytest.mark.exhaustive)]
 KINDS = dict.fromkeys(format.name for format in (*READABLE, *READABLE_VOLUMES))
 
 

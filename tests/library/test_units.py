@@ -20,6 +20,7 @@ from kernelscope.images.image import Image
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import UNIT, Kind, levels_between, levels_of
 from tests.lazy.arrays import ArraySource
+from tests.pairs import in_turn
 
 SCALES = [1e-30, 2.0**-20, 255.0, 1e12, 1e30]
 
@@ -179,9 +180,10 @@ def transparent(dtype: str, channels: int = 4) -> NDArray[Any]:
     return planes
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-@pytest.mark.parametrize("channels", [2, 4])
-@pytest.mark.parametrize("name", [*ROUND, "nlm"])
+@pytest.mark.parametrize(
+    ("name", "channels", "dtype"),
+    in_turn([*ROUND, "nlm"], [2, 4], ["uint8", "uint16", "float32"], every=3),
+)
 def test_what_nobody_sees_has_no_effect(name: str, channels: int, dtype: str) -> None:
     planes = transparent(dtype, channels)
     other = planes.copy()

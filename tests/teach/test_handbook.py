@@ -98,8 +98,20 @@ def test_formulas_are_typeset(spec: FilterSpec) -> None:
     assert "\\" not in mathml, "a command that was not understood"
 
 
+_MANY_PASSES = ("collaborative", "volume_collaborative", "volume_dct")
+"""Filters whose code for an example takes 5 to 11 seconds to compile; it has no arithmetic."""
+
+
 @SLOW
-@pytest.mark.parametrize("spec", SPECS, ids=IDS)
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(
+            spec, id=spec.id, marks=pytest.mark.exhaustive if spec.id in _MANY_PASSES else ()
+        )
+        for spec in SPECS
+    ],
+)
 def test_the_arithmetic_of_an_example_gives_its_result(spec: FilterSpec) -> None:
     worked = pictures.worked_example(spec.id)
     found = worked.result[worked.middle]
