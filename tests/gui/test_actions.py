@@ -182,6 +182,7 @@ ALL = WindowState(
     kept=True,
     baseline=True,
     steps=2,
+    regions=1,
     later=True,
     undo="A",
     redo="B",

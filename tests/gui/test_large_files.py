@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.big.lazy import viewing
 from kernelscope.files import formats
+from kernelscope.gui.model.regions import Shape
 from kernelscope.gui.model.volume_files import read_file
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
@@ -75,6 +76,18 @@ def test_a_large_picture_is_shown_reduced_and_filtered_whole(
     qtbot.waitUntil(target.exists)
     settle(qtbot, window)
     assert f"Wrote {target}: 40×60, in " in window.statusBar().currentMessage()
+
+    window.measuring.regions.add(Shape.RECTANGLE, ((5, 10), (15, 30)))
+    window.actions_["openRegion"].trigger()
+    qtbot.waitUntil(lambda: shown(window) == f"{name}, 20×40 from 10, 20")
+    settle(qtbot, window)
+    part = window.session.pictures.source
+    assert part is not None
+    np.testing.assert_array_equal(part.pixels.squeeze(), whole[20:60, 10:30])
+    assert part.path is None
+    window.measuring.regions.add(Shape.RECTANGLE, ((1, 2), (3, 4)))
+    window.actions_["openRegion"].trigger()
+    assert "Only pictures that are shown at a lower" in window.statusBar().currentMessage()
     monkeypatch.undo()
     made, _ = read_file(target)
     assert isinstance(made, Image)

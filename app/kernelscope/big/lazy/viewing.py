@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base import memory
+from kernelscope.base.errors import TooLarge
 from kernelscope.big.lazy.opening import open_source
 from kernelscope.big.lazy.tiff_source import TiffSource
 from kernelscope.big.lazy.zarr_sink import reduced
@@ -39,6 +41,8 @@ from kernelscope.schema.samples import Kind
 
 _SAMPLE_BYTES = 32
 """Memory for each sample that is looked at and filtered: floats, output, previews, twice that."""
+
+REDUCED = "the full resolution"  # among the content that a picture lost when it was read
 
 _ROWS, _COLUMNS = 256, 4096  # that are read at a time, at least, where pixels are averaged
 
@@ -112,11 +116,38 @@ def read_at(
             f"Shown {'at ' * bool(resolution.level)}{shown}: {sizes}. Filters see these; "
             "File > Filter in Blocks filters the whole."
         )
-        others = (*head.others, "the full resolution")
+        others = (*head.others, REDUCED)
         head = replace(head, notices=(notice, *head.notices), others=others)
     if kind is Kind.VOLUME:
         return volume_from(raw_volume(head, samples), name, path, nan)
     return image_from(raw_picture(head, samples), name, path, [], nan)
+
+
+def read_region(path: Path, ends: tuple[int, int, int, int], shown: Sequence[int]) -> Image:
+    """Read a part of a picture at its full resolution.
+
+    `ends`: left, top, right and bottom, in pixels of the picture as it is `shown` (height, width).
+    Raises `TooLarge` if the part does not fit into memory.
+    """
+    with closing(open_source(path)) as source:
+        height, width, channels = source.shape
+        down, across = height / shown[0], width / shown[1]
+        left, top = math.floor(ends[0] * across), math.floor(ends[1] * down)
+        right, bottom = math.ceil(ends[2] * across), math.ceil(ends[3] * down)
+        left, right = max(left, 0), min(right, width)
+        top, bottom = max(top, 0), min(bottom, height)
+        sides = bottom - top, right - left, channels
+        size = f"{sides[1]}×{sides[0]}"
+        if not fits(sides, Kind.PICTURE):
+            raise TooLarge(
+                f"{path.name}: the region has {size} pixels, which are too many.",
+                "Draw a smaller one.",
+            )
+        samples = source.read(Box((top, left, 0), sides))
+        head = replace(source.head, others=(*source.head.others, "the rest of the picture"))
+    title = f"{path.name}, {size} from {left}, {top}"
+    image = image_from(raw_picture(head, samples), title, path, [], None)
+    return replace(image, path=None)  # it is not the file
 
 
 def _opened(path: Path, number: int | None, level: int) -> TiffSource | ZarrSource:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from PySide6.QtCore import QObject
 
@@ -19,6 +20,7 @@ from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.work.background import Later
+from kernelscope.images.image import Image
 from kernelscope.images.scan import Scan
 from kernelscope.schema.samples import Kind
 
@@ -134,6 +136,20 @@ class Measuring(QObject):
     def remove(self) -> None:
         """Delete the selected region; in a picture or slice, press Delete."""
         self.regions.remove()
+
+    @Action("openRegion", "&Open Region at Full Resolution", need=commands.REGIONS)
+    def open_region(self) -> None:
+        """Open the part of the file in the selected region as a picture, where it is shown at a
+        lower resolution.
+        """
+        from kernelscope.big.lazy.viewing import REDUCED, read_region
+
+        base, chosen = self._session.subject.base, self.regions.chosen
+        if not isinstance(base, Image) or base.path is None or REDUCED not in base.metadata.others:
+            self._frame.show_status("Only pictures that are shown at a lower resolution have more.")
+        elif chosen is not None:
+            work = partial(read_region, base.path, chosen.box, base.shape)
+            self._background.start("region", work, self._frame.file_dialogs.loaded.emit)
 
     def _on_front(self) -> None:
         source = self._session.subject.source

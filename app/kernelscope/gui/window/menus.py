@@ -134,7 +134,7 @@ MENUS = (
                     "Regions of In&terest",
                     [
                         ["drawRectangle", "drawEllipse", "drawPolygon", "drawLine", "regionsOff"],
-                        ["removeRegion"],
+                        ["openRegion", "removeRegion"],
                     ],
                     help="window#measuring",
                 ),
