@@ -141,15 +141,14 @@ def compare(
             assert actual.shape == wanted.shape, label
 
 
-def share_code(one: int, value: Any, two: int, *, textures: bool) -> bool:
+def share_code(one: int, value: Any, two: int) -> bool:
     """Whether a value goes through code that others of its axis share, with every one of `two`.
 
     Levels share code for borders, types and channels, and for the values of cells, except for
-    level *tuned*, and level *texture*, whose unit knows some of the borders: those are tried where
-    `textures` says so.
+    level *tuned*, and level *texture*, whose unit knows some of the borders: see `turns`.
     """
     level, border, case, dtype, channels = range(5)
-    if value is TUNED or (value is TEXTURE and (textures or two != border)):
+    if value is TUNED or (value is TEXTURE and two != border):
         return False
     others = {level: (border, case, dtype, channels), border: (case, dtype, channels)}
     return two in others.get(one, (channels,) if one == case else ())
@@ -157,15 +156,23 @@ def share_code(one: int, value: Any, two: int, *, textures: bool) -> bool:
 
 @functools.cache
 def turns(filter_id: str) -> dict[Border, list[tuple[Any, ...]]]:
-    """Return (level, case, type, channels, whether accesses are checked) at each border."""
+    """Return (level, case, type, channels, whether accesses are checked) at each border.
+
+    Levels that share their code have a fourth of the borders at each filter, in turn.
+    """
     spec = filters.get(filter_id)
     levels, cases = spec.levels("gpu"), range(len(test_module(filter_id).CASES))  # type: ignore[union-attr]
     found: dict[Border, list[tuple[Any, ...]]] = {border: [] for border in spec.borders}
     seen: dict[tuple[Level, Border], int] = {}
     axes = levels, spec.borders, cases, DTYPES, (1, 2, 3, 4)
-    textures = SPECS.index(spec) % 3 == 0  # the unit is the same for all filters
-    shared = functools.partial(share_code, textures=textures)
-    for level, border, *others in all_pairs(*axes, need_not=shared):
+    rows = all_pairs(*axes, need_not=share_code)
+    there = {row[:2] for row in rows}
+    for level, border in itertools.product(levels, spec.borders):
+        turn = levels.index(level) + spec.borders.index(border) + SPECS.index(spec)
+        if (level, border) not in there and turn % 4 == 0:
+            rows.append((level, border, *(axis[len(rows) % len(axis)] for axis in axes[2:])))
+    assert {row[0] for row in rows} == set(levels)
+    for level, border, *others in rows:
         # In turn over levels, borders and filters, and over the cases of one level and border.
         number = seen[level, border] = seen.get((level, border), -1) + 1
         turn = levels.index(level) + spec.borders.index(border) + SPECS.index(spec) + number
@@ -206,6 +213,17 @@ def test_blocks_that_compute_several_tiles(
     for level in checked.levels(spec):
         if level is SHARED:
             run(checked, request, level, spec.id)
+
+
+def test_the_median_of_small_pictures_errs_nowhere(
+    checked: CheckedBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel of its own, two rows a thread; the last row has no other one beside it."""
+    monkeypatch.setattr(launch, "BY_SIZE", True)
+    pixels = make(np.dtype(np.uint8), "random", (ROWS, 32))[:, :, :1]
+    request = Request.create(Image.from_array(pixels.copy()), "median", {"size": 3})
+    wanted = expected("median", pixels, parameters_of("median", 0), request.step.border)
+    np.testing.assert_array_equal(run(checked, request, TUNED, "median"), wanted)
 
 
 @pytest.mark.parametrize("components", [1, 2, 3])
