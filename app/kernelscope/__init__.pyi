@@ -741,6 +741,108 @@ def greyscale(
     """
 
 @overload
+def hot_pixels(
+    *,
+    contrast: float = 1.5,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+) -> Recipe:
+    """Return a step of a recipe."""
+
+@overload
+def hot_pixels(
+    image: ArrayLike,
+    *,
+    contrast: float = 1.5,
+    channel_axis: int | str | None = None,
+    axes: tuple[int | str, int | str] | None = None,
+    alpha: bool = False,
+    grey: bool = False,
+    within: str | None = None,
+    axis: Literal["z", "y", "x"] | None = None,
+    white: float | None = None,
+    black: float | None = None,
+    nan: float | None = None,
+    device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
+    level: Literal["parallel"] | None = None,
+    progress: Callable[[str, float], object] | Any | None = None,
+    cancel: Callable[[], bool] | None = None,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Return the result of the filter Hot pixels.
+
+    Mends single bright pixels of long exposures, also where demosaicing spread them.
+
+    Before a denoiser, for photographs of long exposure: hot pixels look like nothing else and
+    would stay. *Denoise* puts it first where it finds them.
+
+    Parameters
+    ----------
+    image : array_like, shape (height, width) or (height, width, channels)
+        Any array of real numbers; the result has its type. Every channel is filtered, see
+        `alpha` and `channel_axis`. A stack with `axes` or `axis`.
+    contrast : float, default 1.5
+        How far above the brightest samples around a hot one has to be, in units of how much
+        these differ. Less finds more. Allowed: 0.5 to 10.
+    channel_axis : int or str, optional
+        Axis of the channels; by default the last of three, if it has at most 4.
+    axes : (int, int), optional
+        Axes of the rows and the columns; the pictures along all others are filtered one by one.
+    alpha : bool, default False
+        The last of 2 or 4 channels is alpha: it is kept, and colours under alpha 0 have no
+        effect.
+    grey : bool, default False
+        Convert to greyscale first (ITU-R 601).
+    within : str, optional
+        Filter only there and keep the rest: “rectangle 12,8 52,38”, “ellipse 12,8 52,38” or
+        “polygon 0,0 40,0 20,30”, in pixels to the right and down.
+    axis : {'z', 'y', 'x'}, optional
+        Read the array as a volume of shape (depth, height, width) and filter its slices
+        perpendicular to this axis.
+    white : float, optional
+        White of floats and of volumes, to which amounts are relative; by default 1 for samples
+        between 0 and 1, else the largest. That of uint8 and uint16 pictures is 255 and 65535.
+    black : float, optional
+        Black beside `white`; by default 0, and without `white` the smallest sample if that is
+        negative.
+    nan : float, optional
+        Filter NaN as this number; the result has NaN there again.
+    device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
+        Where to compute. Integers have the same result on all of them.
+    level : {'parallel'}, optional
+        Way of computing; by default the fastest of the device.
+    progress : callable or bar of tqdm, optional
+        Called with a stage and the fraction of it that is done, 0 to 1.
+    cancel : callable, optional
+        Called often, on any thread; the function raises `Cancelled` soon after it returned
+        True.
+    out : ndarray, optional
+        Array of the result's shape and type to write it to; it is returned.
+
+    Returns
+    -------
+    ndarray
+        A new array of the type of `image`.
+
+    Raises
+    ------
+    AppError
+        For every problem that the caller can correct; the message names the argument.
+    Cancelled
+        If `cancel` returned True.
+
+    Examples
+    --------
+    >>> import kernelscope as ks
+    >>> result = ks.hot_pixels(image, contrast=3.0)
+
+    References
+    ----------
+    after the module “hot pixels” of darktable, which compares with the four next samples.
+    """
+
+@overload
 def laplace(
     *,
     form: Literal["4", "8", "5x5"] = "4",

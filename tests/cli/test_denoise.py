@@ -40,6 +40,20 @@ def test_specks() -> None:
 
 
 @pytest.mark.slow
+def test_hot_pixels_are_a_step_before(here: Path) -> None:
+    pixels = np.tile(np.arange(60, 188, dtype=np.uint8), (128, 1))
+    pixels[::12, ::12] = 255
+    Image.fromarray(pixels).save("hot.png")
+    done = run("denoise hot.png out.png --device cpu --strength 80 --json")
+    assert "; Hot pixels before it: 0.59 %" in done.err
+    first, second = json.loads(done.out)["steps"]
+    assert (first["filter"], second["filter"]) == ("hot-pixels", "collaborative")
+    assert second["parameters"]["strength"] == 80
+    there = np.asarray(Image.open("out.png"))[::12, ::12]
+    assert np.abs(there - np.arange(60.0, 188, 12)).max() <= 2
+
+
+@pytest.mark.slow
 def test_noise_of_a_volume(here: Path) -> None:
     write(here / "head.nii", voxels())
     error = run("denoise head.nii out.nii --device cpu").err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,21 @@ def test_noise_gets_the_filter_with_the_best_results_at_its_estimates() -> None:
         "Collaborative filtering: the best results of the denoisers, "
         "for noise without black and white specks"
     )
+    assert proposal.first is None
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_hot_pixels_are_mended_before(dtype: str) -> None:
+    planes = clean("coffee")
+    random = np.random.default_rng(3)
+    hot = random.random(planes.shape[:2]) < 0.002
+    planes[hot, 0] = random.uniform(0.9, 1, hot.sum())
+    white = 1 if dtype == "float32" else np.iinfo(dtype).max
+    proposal = propose(Image.from_array((planes * white).astype(dtype)))
+    assert proposal.filter.id == "collaborative"
+    assert proposal.first is not None
+    assert proposal.first.id == "hot_pixels"
+    assert re.search(r"; Hot pixels before it: 0\.\d+ % of the pixels$", proposal.line)
 
 
 def test_volumes_get_a_filter_of_volumes() -> None:

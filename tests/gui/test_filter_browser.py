@@ -406,6 +406,22 @@ def test_denoise_chooses_the_filter_and_its_values_and_says_why(
     assert window.session.values.numbers["size"] == 5
     assert window.statusBar().currentMessage() == "Median: specks in 20 % of the pixels"
 
+    hot = np.tile(np.arange(60, 188, dtype=np.uint8), (128, 1))
+    hot[::12, ::12] = 255
+    path = tmp_path / "hot.png"
+    PillowImage.fromarray(hot).save(path)
+    load(qtbot, window, path)
+    subject = window.session.subject
+    for _ in range(2):  # the second time they are mended already
+        window.findChild(QAction, "denoise").trigger()
+        qtbot.waitUntil(lambda: not window.background._tasks and subject.pending is None)
+        qtbot.waitUntil(lambda: window.session.filter_id == "collaborative")
+        assert subject.pipeline is not None
+        steps = [each.step.filter.id for each in subject.pipeline.steps]
+        assert steps == ["hot_pixels", "collaborative"]
+        assert subject.pipeline.place == 1
+        assert subject.source is not subject.base
+
 
 @pytest.mark.slow
 def test_the_helper_compiles_in_a_process_of_its_own(qtbot: QtBot) -> None:

@@ -440,6 +440,21 @@ def test_denoise_gives_the_bytes_of_the_filter_that_suits() -> None:
         ks.denoise("text")
 
 
+@pytest.mark.slow
+def test_denoise_mends_hot_pixels_before() -> None:
+    pixels = np.broadcast_to(
+        np.arange(60, 188, dtype=np.uint8)[:, None, None], (128, 128, 3)
+    ).copy()
+    pixels[::12, ::12, 1] = 255
+    mended = ks.hot_pixels(pixels)
+    assert mended[24, 24, 1] == 84
+    wanted = ks.collaborative(mended, border="mirror", strength=50)
+    np.testing.assert_array_equal(ks.denoise(pixels, border="mirror", strength=50), wanted)
+    planes = np.moveaxis(pixels, 2, 0)
+    made = ks.denoise(planes, channel_axis=0, border="mirror", strength=50)
+    np.testing.assert_array_equal(np.moveaxis(made, 0, 2), wanted)
+
+
 def test_denoise_names_the_functions_for_a_volume() -> None:
     volume = np.zeros((5, 6, 7), np.uint8)
     with pytest.raises(ks.AppError, match=r"; of a volume, all three\.$"):

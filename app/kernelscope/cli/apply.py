@@ -301,7 +301,8 @@ def denoise(arguments: list[str]) -> int:
     across = seen.volumes[0].flat_axis if isinstance(seen, Scan) else None
     if across and "--axis" not in given:
         own.append(f"--axis={AXES[across]}")
-    return apply([filter_name(spec), *own, *arguments])
+    first = [filter_name(proposal.first), ":"] if proposal.first is not None else []
+    return apply([*first, filter_name(spec), *own, *arguments])
 
 
 def _first_of(path: Path) -> Source:

@@ -1,7 +1,8 @@
 """The filter that is proposed for a noisy picture or volume.
 
 black and white specks    the remedy for impulses, at a size that suits their share
-anything else             the remedy for noise with the best results
+anything else             the remedy for noise with the best results; where a photograph has hot
+                          pixels, their remedy goes before it
 """
 
 from __future__ import annotations
@@ -31,23 +32,31 @@ class Proposal:
     values: Mapping[str, Any]  # parameters that are not at their defaults
     line: str  # the filter and why, for the user; a run says more about the noise
     others: tuple[FilterSpec, ...] = ()  # filters that remove it as well, the best first
+    first: FilterSpec | None = None  # goes before the filter, at its defaults
 
 
 def propose(source: Source | None) -> Proposal:
     """Return the best filter against the noise of a source; None stands for any deep volume."""
-    image, share = _picture(source), 0.0
+    image, share, first = _picture(source), 0.0, None
     if image is None:
         best, *others = remedies(Disturbance.NOISE, Kind.VOLUME)
         why = "the best results of the denoisers of volumes"
-    elif share := impulse_share(_in_unit(_middle(image), image)):
+    elif share := impulse_share(middle := _in_unit(_middle(image), image)):
         best, *others = remedies(Disturbance.IMPULSES, Kind.PICTURE)
-        percent = float(f"{100 * share:.2g}")
-        why = f"specks in {percent:g} % of the pixels"
+        why = f"specks in {_percent(share)} of the pixels"
     else:
         best, *others = remedies(Disturbance.NOISE, Kind.PICTURE)
         why = "the best results of the denoisers, for noise without black and white specks"
+        for spec in remedies(Disturbance.HOT_PIXELS, Kind.PICTURE):
+            assert spec.remedy is not None
+            if hot := spec.remedy.share(middle):
+                first, why = spec, f"{why}; {spec.name} before it: {_percent(hot)} of the pixels"
     assert best.remedy is not None
-    return Proposal(best, best.remedy.values(share), f"{best.name}: {why}", tuple(others))
+    return Proposal(best, best.remedy.values(share), f"{best.name}: {why}", tuple(others), first)
+
+
+def _percent(share: float) -> str:
+    return f"{float(f'{100 * share:.2g}'):g} %"
 
 
 def _picture(source: Source | None) -> Image | None:

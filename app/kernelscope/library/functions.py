@@ -238,11 +238,16 @@ class _Call:
         )
 
 
+_OF_THE_END = {"border", "device", "grey", "level", "out", "progress"}
+"""Arguments that a step before the last one does not get."""
+
+
 def denoise(image: ArrayLike, **arguments: Any) -> NDArray[Any]:
     """Return a picture without its noise, by the filter that suits it.
 
     That is the median against black and white specks, and collaborative filtering against all
-    other noise, whose kind and strength it estimates. Of a stack the first picture decides.
+    other noise, whose kind and strength it estimates; hot pixels are mended before. Of a stack
+    the first picture decides.
 
     Parameters
     ----------
@@ -271,6 +276,10 @@ def denoise(image: ArrayLike, **arguments: Any) -> NDArray[Any]:
             raise InvalidParameter("axes: three make a volume.", f"Use {' or '.join(ways)}.")
         usual = {each.name: each.default for each in (*PICTURE_ARGUMENTS, *CALLBACKS)}
         proposal = propose(pictures.sample_picture({**usual, **arguments, "image": image}))
+    if (first := proposal.first) is not None:
+        names = {each.name for each in arguments_of(first)} - _OF_THE_END
+        common = {name: value for name, value in arguments.items() if name in names}
+        image = function_of(first)(image, **common)
     function = function_of(proposal.filter)
     made: NDArray[Any] = function(image, **{**proposal.values, **arguments})
     return made

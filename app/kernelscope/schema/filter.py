@@ -20,6 +20,7 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.schema.borders import Border
@@ -243,6 +244,8 @@ class Disturbance(Enum):
     """In all samples."""
     IMPULSES = "impulses"
     """Black and white specks."""
+    HOT_PIXELS = "hot pixels"
+    """Few bright samples, beside noise or without any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,6 +258,9 @@ class Remedy:
     the largest is proposed first."""
     values: Callable[[float], Mapping[str, Any]] = lambda share: {}
     """Maps the share of samples that are impulses to parameters."""
+    share: Callable[[NDArray[np.float32]], float] = lambda planes: 0.0
+    """Maps the middle of a picture, where white is 1, to the share of pixels to mend before other
+    noise is removed; 0 if nothing shows that these are disturbed."""
 
 
 @dataclass(frozen=True, kw_only=True)

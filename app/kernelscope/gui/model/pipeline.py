@@ -170,6 +170,11 @@ class Pipeline:
         copy = renewed(self.present)
         return Pipeline((*self.steps[:place], copy, *self.steps[place:]), place)
 
+    def preceded(self, settings: RunSettings) -> Pipeline:
+        """Return the same with another step before that of the form."""
+        steps = (*self.steps[: self.place], settings, *self.steps[self.place :])
+        return replace(self, steps=steps, place=self.place + 1)
+
     def ended(self) -> Pipeline:
         return Pipeline(self.steps[: self.place + 1], self.place)
 

@@ -61,8 +61,9 @@ class FilterShelf(QObject):
 
     draws = True  # whether thumbnails are computed at all
 
-    def __init__(self, frame: Frame, live: Live) -> None:
+    def __init__(self, frame: Frame, live: Live, precede: Callable[[Step], None]) -> None:
         super().__init__(frame)
+        self._precede = precede  # puts a step before that of the form
         self._frame = frame
         self._dock = frame.docks[DockName.FILTERS]
         self.browser, self._session, self._runner = frame.filters, frame.session, live.runner
@@ -119,6 +120,8 @@ class FilterShelf(QObject):
                 session.set_filter(proposal.filter.id)
                 session.reset()
                 session.set_values(proposal.filter.id, proposal.values)
+            if proposal.first is not None:
+                self._precede(Step.create(proposal.first.id))
             others = ", ".join(spec.name for spec in proposal.others)
             also = f"; other filters: {others}" if others else ""
             self._frame.show_status(proposal.line + also)

@@ -21,6 +21,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.engine.memo import Facts
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
+from kernelscope.engine.step import Step
 from kernelscope.gui.docks.steps_panel import StepsPanel
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.history import Moment
@@ -225,6 +226,12 @@ class StepCommands(QObject):
         pipeline = self._subject.pipeline
         if pipeline is not None:
             self._apply(pipeline.shown_alone(not pipeline.alone), "")
+
+    def precede(self, step: Step) -> None:
+        """Put another step before that of the form, unless such a one is there."""
+        pipeline = self._subject.pipeline
+        if pipeline is not None and all(each.step != step for each in pipeline.before):
+            self._apply(pipeline.preceded(RunSettings(step)), f"Add {step.filter.name}")
 
     def _change(self, place: int, change: Callable[[Pipeline, int], Pipeline], word: str) -> None:
         """Apply a change of the step at a place, named ``Move Median`` for Undo."""
