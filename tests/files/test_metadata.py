@@ -18,7 +18,7 @@ import tifffile
 
 from kernelscope.files import read_image, read_pages, write_image, write_pages
 from kernelscope.files.pictures import png, tiff
-from kernelscope.files.pictures.exif import DAMAGED, _entries, valid_orientation
+from kernelscope.files.pictures.exif import DAMAGED, _entries, stamped, turned, valid_orientation
 from kernelscope.files.volumes.writing import record_of
 from kernelscope.images.image import Metadata
 from tests.files.makers import picture, png_chunk
@@ -84,6 +84,26 @@ class TestKept:
             own = data.get_ifd(0x8769)
             assert own[0x9003] == "2026:11:22 10:00:00"
             assert (own[0xA002], own[0xA003]) == (4, 2)
+
+    @pytest.mark.parametrize("orientation", range(1, 9))
+    @pytest.mark.parametrize("order", "<>")
+    def test_the_subject_turns_with_the_picture(self, orientation, order):
+        pixels = np.zeros((40, 60), np.uint8)
+        pixels[10, 20] = 1  # the middle of the subject
+        y, x = np.argwhere(turned(pixels, orientation))[0]
+        height, width = turned(pixels, orientation).shape
+        sides = (5, 3) if orientation >= 5 else (3, 5)
+        for values in ((20, 10), (20, 10, 7), (20, 10, 3, 5)):
+            data = PIL.Image.Exif()
+            data.endian = order
+            data[0x0112] = orientation
+            data[0x8769] = {0x9214: values, 0xA214: (20, 10)}
+            after = PIL.Image.Exif()
+            after.load(b"Exif\0\0" + stamped(data.tobytes()[6:], width, height))
+            own = after.get_ifd(0x8769)
+            rest = sides if len(values) == 4 else values[2:]
+            assert own[0x9214] == (x, y, *rest)
+            assert own[0xA214] == (x, y)
 
     @pytest.mark.parametrize("target", [".png", ".jpg", ".webp", ".tif"])
     @pytest.mark.parametrize("orientation", [1, 3, 6])

@@ -24,6 +24,8 @@ _PREFIX = b"Exif\0\0"
 _ORIENTATION, _X_RESOLUTION, _Y_RESOLUTION, _UNIT = 0x0112, 0x011A, 0x011B, 0x0128
 _EXIF_TABLE, _WIDTHS, _HEIGHTS = 0x8769, (0x0100, 0xA002), (0x0101, 0xA003)
 _ALONG_SIDES = ((_X_RESOLUTION, _Y_RESOLUTION), (0xA20E, 0xA20F))  # the second of the sensor
+_SUBJECTS = 0x9214, 0xA214
+"""Where the subject is: the x and y of its middle, and perhaps its diameter or its two sides."""
 _SHORT, _LONG, _RATIONAL = 3, 4, 5
 PER_INCH = {2: 1.0, 3: 2.54}
 """Factors to pixels per inch, by the number of the unit in TIFF and EXIF."""
@@ -34,7 +36,7 @@ DAMAGED = "The EXIF data are damaged; the picture may lie on its side."
 
 @dataclass(frozen=True)
 class _Entry:
-    """A number in a table: its format for `struct`, and its offset."""
+    """Numbers in a table: their format for `struct`, and their offset."""
 
     tag: int
     form: str
@@ -106,7 +108,12 @@ def stamped(exif: bytes, width: int, height: int) -> bytes:
     stamped = bytearray(exif)
     numbers = {_ORIENTATION: 1, **dict.fromkeys(_WIDTHS, width), **dict.fromkeys(_HEIGHTS, height)}
     entries = {entry.tag: entry for entry in _entries(exif)}
-    if valid_orientation(_numbers(exif).get(_ORIENTATION)) >= 5:
+    orientation = valid_orientation(_numbers(exif).get(_ORIENTATION))
+    for entry in (entries[tag] for tag in _SUBJECTS if tag in entries):
+        found = struct.unpack_from(order + entry.form, exif, entry.place)
+        turned_subject = _turned_subject(found, orientation, width, height)
+        struct.pack_into(order + entry.form, stamped, entry.place, *turned_subject)
+    if orientation >= 5:
         for pair in _ALONG_SIDES:
             x, y = (entries.get(tag) for tag in pair)
             if x and y and x.form == y.form == "II":
@@ -140,6 +147,20 @@ def turned(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
     return pixels
 
 
+def _turned_subject(
+    subject: tuple[int, ...], orientation: int, width: int, height: int
+) -> tuple[int, ...]:
+    """Return the numbers of `_SUBJECTS` in a picture of this size that was turned upright."""
+    x, y, *sides = subject
+    if orientation >= 5:
+        x, y, sides = y, x, sides[::-1]
+    if orientation in (3, 4, 7, 8):
+        y = max(height - 1 - y, 0)
+    if orientation in (2, 3, 6, 7):
+        x = max(width - 1 - x, 0)
+    return x, y, *sides
+
+
 def _order(exif: bytes) -> str:
     order = {b"II*\0": "<", b"MM\0*": ">"}.get(exif[:4])
     if order is None:
@@ -160,6 +181,9 @@ def _entries(exif: bytes) -> Iterator[_Entry]:
                     tables.append(struct.unpack_from(f"{order}I", exif, start + 8)[0])
             elif count == 1 and kind in (_SHORT, _LONG):
                 yield _Entry(tag, "H" if kind == _SHORT else "I", start + 8)
+            elif tag in _SUBJECTS and kind == _SHORT and 2 <= count <= 4:
+                far = struct.unpack_from(f"{order}I", exif, start + 8)[0]
+                yield _Entry(tag, count * "H", start + 8 if count == 2 else far)
             elif count == 1 and kind == _RATIONAL:
                 yield _Entry(tag, "II", struct.unpack_from(f"{order}I", exif, start + 8)[0])
 
