@@ -92,8 +92,7 @@ def main_job(window: MainWindow) -> dict[str, QWidget]:
 @pytest.mark.parametrize(
     ("screen", "scheme"),
     in_turn(
-        # Large text: names of filters are whole, which takes a bit of the room.
-        ((1920, 1080, 1.0, 0.60), (1280, 720, 1.0, 0.45), (1280, 720, 1.5, 0.44)),
+        ((1920, 1080, 1.0, 0.60), (1280, 720, 1.0, 0.45), (1280, 720, 1.5, 0.45)),
         (Scheme.DARK, Scheme.LIGHT),
         every=2,
     ),

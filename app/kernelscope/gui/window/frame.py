@@ -271,7 +271,7 @@ class Frame(QMainWindow):
             self._stack.addWidget(page)
         centre = dressed(QWidget(), "centre")
         column = (self._view_bar, self.headline, (self._stack, 1), self.film_strip)
-        in_column(*column, of=centre, margins=(4, 2, 4, 2), spacing=4)
+        in_column(*column, of=centre, margins=(2, 0, 2, 0), spacing=4)
         self.setCentralWidget(Boundary(centre))
         self.preparing = Preparing(self.session, self.background)
         self._status = StatusBar(self.preparing, self.panel_buttons)
