@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
     QDialog,
+    QDockWidget,
     QFileDialog,
     QLabel,
     QMessageBox,
@@ -212,9 +213,18 @@ def press(qtbot: QtBot, window: MainWindow, key: str) -> None:
 
 def run(qtbot: QtBot, window: MainWindow) -> None:
     """Press F5 and wait for the new output."""
-    before = window.pictures.canvas.output.shown
+    output = window.page.canvas.output
+    before = output.shown
     press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: window.pictures.canvas.output.shown not in (before, None))
+    qtbot.waitUntil(lambda: output.shown not in (before, None))
+
+
+def show_quality(window: MainWindow) -> None:
+    window.findChild(QDockWidget, "qualityDock").raise_()
+
+
+def judged_by(window: MainWindow) -> str:
+    return window.findChild(QLabel, "referenceName").text()
 
 
 def click(qtbot: QtBot, window: QWidget, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.images.judging.pictures import Histogram, difference, suggest_gain
 from kernelscope.schema.borders import Border
+from kernelscope.schema.samples import Kind
 from tests.gui.helpers import (
     HEIGHT,
     WIDTH,
@@ -50,15 +52,21 @@ from tests.gui.helpers import (
     choose_files,
     counted,
     dialog,
+    judged_by,
     load,
     press,
     run,
     save_as,
     settle,
-    shown,
+    show_quality,
+    wait_until,
     write_picture,
 )
+from tests.gui.test_looking import Looked, opened
+from tests.gui.test_volume_page import open_scan, voxels, write
 from tests.patience import PATIENCE
+
+__all__ = ["opened"]  # a fixture
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -68,26 +76,20 @@ def click(qtbot: QtBot, window: MainWindow, name: str) -> None:
 
 
 def add_noise(qtbot: QtBot, window: MainWindow) -> None:
-    """Spoil the input (the backend inverts it) and go on from there."""
-    window.session.set_filter("gaussian_noise")
+    """Spoil the input (the backend inverts or halves it) and go on from there."""
+    kinds = {Kind.PICTURE: "gaussian_noise", Kind.VOLUME: "rician_noise"}
+    window.session.set_filter(kinds[window.session.kind])
     run(qtbot, window)
-    spoilt = window.pictures.canvas.output.shown
+    canvas = window.page.canvas
+    spoilt = canvas.output.shown
     click(qtbot, window, "reuseButton")
-    qtbot.waitUntil(lambda: window.pictures.canvas.input.shown is spoilt)
-
-
-def show_quality(window: MainWindow) -> None:
-    window.findChild(QDockWidget, "qualityDock").raise_()
+    qtbot.waitUntil(lambda: canvas.input.shown is spoilt)
 
 
 def figures(window: MainWindow) -> dict[str, list[str]]:
     """Return the cells of each figure."""
     rows = [line.split("\t") for line in window.quality.text().splitlines()[1:]]
     return {name: cells for name, *cells in rows}
-
-
-def judged_by(window: MainWindow) -> str:
-    return window.findChild(QLabel, "referenceName").text()
 
 
 def bold(window: MainWindow, row: int) -> list[bool]:
@@ -120,32 +122,43 @@ def test_what_a_denoiser_removed_needs_no_reference(
 # --- the reference ---
 
 
-def test_noise_and_mending_are_judged_by_what_was_before(qtbot: QtBot, loaded: MainWindow) -> None:
-    original = loaded.pictures.canvas.input.shown
-    add_noise(qtbot, loaded)
-    quality = loaded.findChild(QDockWidget, "qualityDock")
-    qtbot.waitUntil(lambda: not quality.widget().visibleRegion().isEmpty())
-    assert child(loaded, QLabel, "inputDetails").toolTip().endswith("after Gaussian noise")
-    qtbot.waitUntil(lambda: judged_by(loaded) == "Compared with ramp.png (before noise)")
-    errors = 255 - 2.0 * original.pixels
-    psnr = 10 * np.log10(255**2 / np.mean(errors**2))
-    assert figures(loaded)["PSNR"] == [f"{psnr:.2f} dB", "–", ""]
+def test_noise_and_mending_are_judged_by_what_was_before(qtbot: QtBot, opened: Looked) -> None:
+    window, subject = opened.window, opened.window.session.subject
+    original: Any = subject.part
 
-    loaded.session.set_filter("median")
-    run(qtbot, loaded)
-    qtbot.waitUntil(lambda: figures(loaded)["PSNR"][1] == "∞ dB (equal)")
-    assert loaded.session.subject.result.request.reference is original
-    mae = np.mean(abs(errors))
-    assert figures(loaded)["PSNR"][2] == "better"
-    assert figures(loaded)["MAE"] == [f"{mae:.4g}", "0", f"better by {mae:.4g}"]
-    assert [bold(loaded, row) for row in range(4)] == [[False, False, True, False]] * 4
+    def psnr() -> float:
+        part = subject.shown_output or subject.part
+        error = np.mean((part.arrays()[0].astype(float) - original.arrays()[0]) ** 2)
+        return float(10 * np.log10(original.levels.span**2 / error)) if error else math.inf
 
-    loaded.page.use_output()
-    loaded.session.set_filter("mean")
-    qtbot.waitUntil(lambda: loaded.pictures.canvas.output.shown is None)
-    run(qtbot, loaded)
-    qtbot.waitUntil(lambda: figures(loaded)["MSE"][2].startswith("worse by"))
-    assert bold(loaded, 2) == [False, True, False, False]
+    def text(found: float) -> str:
+        return "∞ dB (equal)" if math.isinf(found) else f"{found:.2f} dB"
+
+    add_noise(qtbot, window)
+    show_quality(window)
+    title, before = original.title, psnr()
+    qtbot.waitUntil(lambda: judged_by(window) == f"Compared with {title} (before noise)")
+    assert figures(window)["PSNR"] == [text(before), "–", ""]
+
+    window.session.set_filter("mean")
+    press(qtbot, window, "F4")
+    for _ in range(2):  # the backend undoes what it made of the input, and makes it again
+        before = psnr()
+        run(qtbot, window)
+        after = psnr()
+        qtbot.waitUntil(lambda: window.page.canvas.output.content.minus is original)
+        wanted = [text(before), text(after)]
+        wait_until(qtbot, lambda wanted=wanted: figures(window)["PSNR"][:2] == wanted)
+        verdict = "better" if after > before else "worse" if after < before else "equal"
+        found = [figures(window)[name][2] for name in ("PSNR", "MSE", "MAE")]
+        assert [each.split()[0] for each in found] == [verdict] * 3
+        assert bold(window, 0) == [False, after < before, after > before, False]
+        press(qtbot, window, "Ctrl+U")
+        qtbot.waitUntil(lambda: subject.result is None and not subject.is_behind)
+        assert reference_of(window).image is original, "no noise was added"
+    for _ in range(3):
+        press(qtbot, window, "Ctrl+Z")
+    qtbot.waitUntil(lambda: judged_by(window).startswith("No reference"))
 
 
 def test_a_reference_is_remembered_until_another_picture_and_kept_if_chosen(
@@ -445,20 +458,26 @@ def test_undo_and_redo_name_the_step_and_bring_everything_back(
 
 
 def test_earlier_run_keeps_its_steps_and_can_be_undone(
-    qtbot: QtBot, loaded: MainWindow, tmp_path: Path
+    qtbot: QtBot, opened: Looked, tmp_path: Path
 ) -> None:
-    add_noise(qtbot, loaded)
-    run(qtbot, loaded)
-    result = loaded.session.subject.result
-    load(qtbot, loaded, write_picture(tmp_path / "other.png", 1))
-    loaded.runs.wanted.emit(next(iter(loaded.session.gallery)))
-    qtbot.waitUntil(lambda: loaded.pictures.canvas.output.shown is result.image)
-    assert [each.step.filter.id for each in loaded.session.subject.moment.steps] == [
-        "gaussian_noise"
-    ]
-    assert reference_of(loaded).image is result.request.reference
-    loaded.session.subject.undo()
-    qtbot.waitUntil(lambda: shown(loaded) == "other.png")
+    window, subject = opened.window, opened.window.session.subject
+    original: Any = subject.part
+    add_noise(qtbot, window)
+    run(qtbot, window)
+    result = subject.result
+    if window.session.kind is Kind.PICTURE:
+        load(qtbot, window, write_picture(tmp_path / "other.png", 1))
+    else:
+        open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))
+    other: Any = subject.part
+    assert subject.reference is None
+    window.runs.wanted.emit(next(iter(window.session.gallery)))
+    qtbot.waitUntil(lambda: subject.result is result and not subject.is_behind)
+    assert [each.step.filter.category for each in subject.moment.steps] == ["Noise"]
+    assert reference_of(window).image is original
+    assert window.findChild(QAction, "undo").text() == "&Undo Earlier Run"
+    subject.undo()
+    qtbot.waitUntil(lambda: subject.part is other and not subject.is_behind)
 
 
 def test_output_is_not_taken_after_something_else_is_shown(

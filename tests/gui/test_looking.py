@@ -24,7 +24,15 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.model.display import Arrangement, ColourMap, Display, PaneSide, full_of, table
+from kernelscope.gui.model.display import (
+    Arrangement,
+    ColourMap,
+    Display,
+    PaneSide,
+    full_of,
+    samples_of,
+    table,
+)
 from kernelscope.gui.model.figure import FigurePart
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
@@ -45,7 +53,6 @@ from tests.gui.helpers import (
     write_picture,
 )
 from tests.gui.test_volume_page import open_scan, write
-from tests.gui.test_volume_page import run as run_volume
 
 LEFT, RIGHT = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton
 SHIFT, CTRL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
@@ -145,17 +152,11 @@ def opened(
 @pytest.fixture
 def looked(qtbot: QtBot, opened: Looked) -> Looked:
     """Return a ramp and what the test's backend makes of it."""
-    window = opened.window
-    if window.session.kind is Kind.PICTURE:
-        run(qtbot, window)
-        result = window.session.pictures.result
-        assert result is not None
-        opened.after = result.image.pixels
-    else:
-        run_volume(qtbot, window)
-        output = window.session.volumes.shown_output
-        assert output is not None
-        opened.after = opened.view.planes[0].cut(output.voxels, 1)
+    run(qtbot, opened.window)
+    output = opened.window.session.subject.shown_output
+    assert output is not None
+    plane = next(iter(opened.view.planes), None)
+    opened.after = samples_of(output, plane, (1, 0, 0))[:, :, 0]
     QApplication.processEvents()
     return opened
 

@@ -22,10 +22,10 @@ from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.planes import planes_of
 from kernelscope.images.volume import Volume
-from tests.gui.helpers import child, load, press
+from tests.gui.helpers import child, load, press, run
 from tests.gui.test_measuring import chosen
 from tests.gui.test_viewer import drag, mouse
-from tests.gui.test_volume_page import open_scan, run, voxels, write
+from tests.gui.test_volume_page import open_scan, voxels, write
 
 LEFT = Qt.MouseButton.LeftButton
 AXIAL, CORONAL, SAGITTAL = range(3)

@@ -60,12 +60,14 @@ from tests.gui.helpers import (
     choose_files,
     dialog,
     headline,
+    judged_by,
     load,
     press,
+    run,
     save_as,
+    show_quality,
     wait_until,
 )
-from tests.gui.test_judging import judged_by, show_quality
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -109,12 +111,6 @@ def add(qtbot: QtBot, window: MainWindow, path: Path) -> None:
     before = titles(window)
     window.scans.components.add_wanted.emit([path])
     qtbot.waitUntil(lambda: titles(window) == [*before, path.name])
-
-
-def run(qtbot: QtBot, window: MainWindow) -> None:
-    before = window.session.volumes.result
-    press(qtbot, window, "F5")
-    qtbot.waitUntil(lambda: window.session.volumes.result not in (before, None))
 
 
 def caption(window: MainWindow, side: str = "Output") -> str:
@@ -341,22 +337,6 @@ def test_a_volume_of_another_size_follows_an_output(
     assert window.volumes.canvas.view.position == (0, 2, 1)
 
 
-def test_an_earlier_run_comes_back_with_its_steps(
-    qtbot: QtBot, scanned: MainWindow, tmp_path: Path
-) -> None:
-    run(qtbot, scanned)
-    press(qtbot, scanned, "Ctrl+U")
-    qtbot.waitUntil(lambda: scanned.session.volumes.result is None)
-    run(qtbot, scanned)
-    result = scanned.session.volumes.result
-    assert result is not None
-    open_scan(qtbot, scanned, write(tmp_path / "other.nii", voxels(3)))
-    scanned.show_again(result, RunSettings.of(result.request))
-    assert scanned.session.volumes.result is result
-    qtbot.waitUntil(lambda: caption(scanned, "Input").endswith("after MRI NLM"))
-    assert scanned.findChild(QAction, "undo").text() == "&Undo Earlier Run"
-
-
 def test_what_was_estimated_is_told(
     qtbot: QtBot, scanned: MainWindow, cpu: FakeCpu, tmp_path: Path
 ) -> None:
@@ -375,32 +355,6 @@ def test_what_was_estimated_is_told(
     assert scanned.statusBar().currentMessage().startswith("T2.nii.gz")
     scanned.session.subject.undo()
     assert sigma.placeholderText() == "30.94 (estimated)"
-
-
-def test_what_was_before_the_noise_judges_what_comes_after(
-    qtbot: QtBot, scanned: MainWindow
-) -> None:
-    clean = scanned.session.volumes.source.volumes[0]
-    scanned.session.set_filter("rician_noise")
-    run(qtbot, scanned)
-    press(qtbot, scanned, "Ctrl+U")
-    qtbot.waitUntil(lambda: scanned.session.volumes.result is None)
-    show_quality(scanned)
-    qtbot.waitUntil(lambda: judged_by(scanned) == "Compared with T1.nii.gz (before noise)")
-    scanned.session.set_filter("mri_nlm")
-    run(qtbot, scanned)
-    output = scanned.session.volumes.result.scan.volumes[0]
-    expected = judge_volume(output.voxels, clean.voxels)
-    qtbot.waitUntil(lambda: f"\t{expected.psnr:.2f} dB\t" in scanned.quality.text())
-    assert f"\t{expected.bias:+.4g}\t" in scanned.quality.text().splitlines()[5]
-    press(qtbot, scanned, "F4")
-    assert scanned.volumes.canvas.output.content.minus is clean
-    press(qtbot, scanned, "Ctrl+U")  # a step that adds no noise keeps the reference
-    qtbot.waitUntil(lambda: scanned.session.volumes.result is None)
-    assert scanned.session.volumes.reference.image is clean
-    press(qtbot, scanned, "Ctrl+Z")
-    press(qtbot, scanned, "Ctrl+Z")
-    qtbot.waitUntil(lambda: judged_by(scanned).startswith("No reference"))
 
 
 def test_a_reference_is_chosen_kept_and_cleared(

@@ -728,8 +728,9 @@ class PairView(QWidget):
                     text += f" ({kind} {values.text_of(slab[row, column, None], factor)})"
             found.append((name, text))
         own = found[0][0], found[-1][0]
-        if isinstance(self.reference, Volume):
-            sample = self.reference.voxels[voxel][None]
+        reference = self.reference  # it may still be that of the input before
+        if isinstance(reference, Volume) and reference.voxels.shape == volume.voxels.shape:
+            sample = reference.voxels[voxel][None]
             found.append(("reference", values.text_of(sample, factor)))
         return Reading(values.place_text(volume, voxel), found, own)
 
