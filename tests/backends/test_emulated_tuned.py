@@ -31,7 +31,6 @@ from tests.contract.test_volumes import assert_close, make, run
 from tests.filters import test_median, test_sliding_dct
 from tests.pairs import in_turn, together
 
-OPTIMISED = True
 pytestmark = pytest.mark.slow
 
 

@@ -207,7 +207,7 @@ def test_blocks_that_compute_several_tiles(
 ) -> None:
     """As in large pictures: a tile is not overwritten while threads read it."""
     monkeypatch.setattr(launch, "PIXELS_A_STRIDE", 1)
-    source = make(np.dtype(np.uint8), "random", (37, 33))[:, :, :1]
+    source = make(np.dtype(np.uint8), "random", (19, 33))[:, :, :1]
     parameters, border = parameters_of(spec.id, 0), spec.borders[0]
     request = Request.create(Image.from_array(source), spec.id, parameters, border=border)
     for level in checked.levels(spec):
