@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -134,3 +135,10 @@ def test_a_wrong_field_of_a_record_is_named(old: str, new: str, place: str) -> N
         parse(text.replace(old, new), "f").record(_Record)
     with pytest.raises(InvalidJson, match="expected an object"):
         parse("[1, 2, 3, 4, 5]", "f").record(_Record)
+
+
+@pytest.mark.parametrize("text", ["NaN", "true", '"1"', "1" + 400 * "0"])
+def test_no_bound_admits_what_is_no_number(text: str) -> None:
+    field = parse(text, "my.json")
+    with pytest.raises(InvalidJson, match=r"my\.json: expected a number from -inf to inf, found"):
+        field.number(-math.inf, math.inf)
