@@ -23,8 +23,8 @@ SETTINGS: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("median", MASK, ("shared", "tuned")),
     ("morphology", {"operation": "opening", "size": 3}, ("tuned",)),
     ("morphology", {"operation": "closing", **MASK}, ("global", "shared", "tuned")),
-    ("morphology", {"operation": "white-top-hat", **MASK}, ("texture",)),
     ("morphology", {"operation": "gradient", **MASK}, ("tuned",)),
+    ("morphology", {"operation": "white-top-hat", **MASK}, ("texture",)),
 ]
 
 
