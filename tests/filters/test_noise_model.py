@@ -15,6 +15,7 @@ from scipy.ndimage import convolve, gaussian_filter
 from scipy.stats import norm, poisson
 from skimage import data
 
+from kernelscope.filters.nlm import SPEC as NLM
 from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel, find_noise, opponents
 from kernelscope.filters.shared.stabilise import NOISE_STEPS, Stabiliser, stabiliser
 from tests.pairs import all_pairs, in_turn, together
@@ -182,6 +183,33 @@ def test_noise_of_jpeg_files_is_that_of_each_plane(
     planes = found.sigma * np.sqrt(found.spectra.mean((1, 2)))
     assert planes[0] == pytest.approx(noise[0].std(), rel=0.15)
     assert max(planes[1:]) < (0.75 if subsampling == 0 else 0.35) * planes[0]
+
+
+@pytest.mark.parametrize("subsampling", [1, 2])
+def test_texture_everywhere_does_not_hide_the_noise_of_a_jpeg_file(subsampling: int) -> None:
+    """Brightness has no more in the middle than in the highest frequencies: that is noise."""
+    light = camera(clean("chelsea"), 100)
+    noisy = Image.fromarray(in_type(np.clip(light, 0, 1), np.uint8))
+    noisy.save(file := io.BytesIO(), "JPEG", quality=92, subsampling=subsampling)
+    photo = np.asarray(Image.open(file))
+    noise = opponents(np.moveaxis(photo / 255 - clean("chelsea"), 2, 0))
+    found = find_noise(photo)
+    assert found.spectra is not None
+    planes = found.sigma * np.sqrt(found.spectra.mean((1, 2)))
+    np.testing.assert_allclose(planes, noise.std((1, 2)), rtol=0.3)
+    if subsampling == 2:  # non-local means cannot make that white
+        assert NLM.noise is not None
+        assert NLM.noise.find(photo, "auto").kind == NoiseKind.CAMERA
+
+
+@pytest.mark.parametrize(("photons", "subsampling"), [(300, 1), (100, 0), (100, 2)])
+def test_texture_in_a_jpeg_file_is_not_taken_for_noise(photons: int, subsampling: int) -> None:
+    light = camera(clean("immunohistochemistry"), photons)
+    noisy = Image.fromarray(in_type(np.clip(light, 0, 1), np.uint8))
+    noisy.save(file := io.BytesIO(), "JPEG", quality=92, subsampling=subsampling)
+    photo = np.asarray(Image.open(file))
+    noise = (photo / 255 - clean("immunohistochemistry")).std()
+    assert find_noise(photo).sigma == pytest.approx(noise, rel=0.15)
 
 
 def test_noise_of_bright_tissue_is_not_taken_for_that_of_a_jpeg_file() -> None:

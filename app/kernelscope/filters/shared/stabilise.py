@@ -455,8 +455,8 @@ MODEL = "noise_model"
 """Name of the `NoiseModel` among the parameters that `FilterSpec.resolve` gets."""
 
 
-def _find(pixels: Pixels, noise: str) -> NoiseModel:
-    return find_noise(pixels, None if noise == "auto" else NoiseKind(noise))
+def _find(pixels: Pixels, noise: str, *, of_jpeg: bool = True) -> NoiseModel:
+    return find_noise(pixels, None if noise == "auto" else NoiseKind(noise), of_jpeg=of_jpeg)
 
 
 def _steps(
@@ -495,8 +495,13 @@ NOISE_STEPS = NoiseChoice(
 WHITENING_STEPS = replace(NOISE_STEPS, steps=functools.partial(_steps, _careful_steps_for))
 """For one that knows a single spectrum, that of noise that cannot be made white."""
 
-ALL_STEPS = replace(NOISE_STEPS, steps=functools.partial(_steps, _all_steps_for))
-"""For one that compares channels, too: their noise is made equal."""
+ALL_STEPS = replace(
+    NOISE_STEPS,
+    find=functools.partial(_find, of_jpeg=False),
+    steps=functools.partial(_steps, _all_steps_for),
+)
+"""For one that compares channels, too: their noise is made equal. Noise of a JPEG file, which has
+next to nothing in several frequencies, cannot be made white: it counts as in other pictures."""
 
 
 def estimated_sigma(pixels: Pixels, parameters: Mapping[str, Any]) -> float:
