@@ -211,6 +211,7 @@ def test_conclusions_are_ratios_of_the_medians_in_the_files(page: SimpleNamespac
     assert float(line[4].partition("×")[0]) == pytest.approx(expected, rel=5e-3)
 
 
+@pytest.mark.slow
 def test_two_gpus_are_judged_by_what_was_measured(
     page: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,6 +279,7 @@ def test_what_m_does_not_state_is_said_with_each_of_its_figures(page: SimpleName
     )
 
 
+@pytest.mark.slow
 def test_plots_show_figures_of_the_same_quantity_only(page: SimpleNamespace) -> None:
     quoted = 0
     for each in page.pictures():

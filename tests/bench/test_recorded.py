@@ -313,6 +313,7 @@ def test_time_of_a_filter_that_takes_the_whole_picture_is_not_scaled() -> None:
     assert found.elsewhere(Request.create(larger, "nlm", wanted)) is None
 
 
+@pytest.mark.slow
 def test_nlm_as_published_has_a_time_on_the_recorded_card() -> None:
     """Scaled to twice the pixels: half of them take less than a time that is scaled."""
     source = Image.from_array(np.zeros((4096, 8192), np.uint8), "black")

@@ -31,6 +31,7 @@ def completing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_words_are_completed(completing: Path, here: Path) -> None:
     (here / "photo.png").touch()
 

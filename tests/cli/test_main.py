@@ -427,6 +427,7 @@ def test_numpy_has_no_threads_of_its_own() -> None:
     assert done.stdout.split()[-1] == "1"
 
 
+@pytest.mark.slow
 def test_a_wrong_value_is_refused_without_loading_devices() -> None:
     code = (
         "import sys; from kernelscope.cli.main import main; "

@@ -203,6 +203,7 @@ def test_3d_is_for_volumes_and_for_filters_with_a_mask() -> None:
 # Chains -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_steps_follow_each_other_over_volumes() -> None:
     noise, nlm = "--sigma 0.05 --seed 3", f"{QUICK} --component T2.nii"
     apply(f"rician-noise T1.nii.gz noisy.nii {noise}")

@@ -130,6 +130,7 @@ class TestClaims:
         with pytest.raises(ImageReadError, match="no end of segments"):
             read_image(put("a", b"\xff\xd8" + b"\xff\xfe\0\2" * 2**17))
 
+    @pytest.mark.slow
     def test_chunks_of_a_png(self, put):
         data = png_header(3, 3) + png_chunk(b"tEXt", b"") * 2**20
         with pytest.raises(ImageReadError, match="too many chunks"):
@@ -150,6 +151,7 @@ class TestClaims:
         with pytest.raises(ImageReadError, match="it holds 160000 volumes"):
             read_volume(path)
 
+    @pytest.mark.slow
     def test_more_data_than_a_nifti_tells(self, put):
         pack = zlib.compressobj(9, zlib.DEFLATED, 31)
         parts = [pack.compress(nifti(2, 2, 2))]

@@ -414,6 +414,7 @@ class TestBombs:
     def test_what_is_within_all_limits(self, size):
         check_size(*size)
 
+    @pytest.mark.slow
     def test_no_memory_is_taken(self, put):
         """In a process that has no memory to spare for the claimed size."""
         paths = [str(put("a." + kind, claims(kind, 60000, 60000))) for kind in self.KINDS]

@@ -294,6 +294,7 @@ def test_a_slice_is_measured_again_by_a_small_part_of_it() -> None:
     assert run_to_measure(request, other, pace) is not None, "it is across another axis"
 
 
+@pytest.mark.slow
 def test_requests_of_the_same_settings_are_alike_however_they_were_made() -> None:
     """That is seen without their keys, which are the same then."""
     step, options = Step.of_numbers("nlm", {}), RunOptions()

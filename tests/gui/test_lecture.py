@@ -95,6 +95,7 @@ def test_a_page_shows_text_numbers_and_the_open_picture(
     assert lecture.view.accessibleName() == drawing.title
 
 
+@pytest.mark.slow
 def test_a_control_changes_the_page_and_keeps_its_value(
     qtbot: QtBot, lecture: LectureWindow
 ) -> None:

@@ -146,6 +146,7 @@ def test_search_goes_on_through_the_pages(qtbot: QtBot, window: ManualWindow) ->
     assert len(found) > 1
 
 
+@pytest.mark.slow
 def test_search_without_a_match_stays(qtbot: QtBot, window: ManualWindow) -> None:
     window.open_page("volumes")
     search(qtbot, window, "no page has these words")

@@ -334,7 +334,6 @@ def snr_of_a_volume_takes_the_noise_of_its_background(qtbot: QtBot, scanned: Mai
     assert scanned.measure.rows[0].snr == pytest.approx(signal / noise, rel=1e-4)
 
 
-@pytest.mark.smoke
 def test_stories_of_measuring_in_planes(qtbot: QtBot, scanned: MainWindow) -> None:
     """In one window: each begins with all planes and without regions."""
     view = scanned.volumes.canvas.view

@@ -231,6 +231,7 @@ def filtered(window: MainWindow) -> np.ndarray:
     return (result.image.planes != source.planes).any(2)
 
 
+@pytest.mark.slow
 def test_the_switch_follows_the_chosen_region(qtbot: QtBot, filtering: MainWindow) -> None:
     box = filtering.findChild(WithinBox, "within")
     assert not box.isVisible()
@@ -260,6 +261,7 @@ def test_the_switch_follows_the_chosen_region(qtbot: QtBot, filtering: MainWindo
     assert (exact(qtbot, filtering).planes == whole.planes).all()
 
 
+@pytest.mark.slow
 def test_a_line_is_no_area_and_the_next_session_has_no_limit(
     qtbot: QtBot, filtering: MainWindow
 ) -> None:

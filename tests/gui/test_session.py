@@ -1224,7 +1224,10 @@ def test_the_rest_of_the_view_follows_the_part_that_a_pause_has_time_for(
     machine.teardown()
 
 
-EXAMPLES = [20, pytest.param(2000, marks=pytest.mark.exhaustive)]
+EXAMPLES = [
+    pytest.param(20, marks=pytest.mark.slow),
+    pytest.param(2000, marks=pytest.mark.exhaustive),
+]
 
 
 @pytest.mark.parametrize("examples", EXAMPLES)

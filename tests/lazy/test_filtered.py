@@ -252,6 +252,7 @@ def test_a_mask_through_slices_needs_their_sign(compute: Compute) -> None:
         filtered(picture, step, compute)
 
 
+@pytest.mark.slow
 def test_a_dark_volume_and_two_steps(compute: Compute) -> None:
     """White of the second step is the brightest voxel that the first one made."""
     for voxels in (voxels_of("int16"), np.full((3, 5, 4), -7, np.int16)):

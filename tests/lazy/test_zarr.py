@@ -344,6 +344,7 @@ def test_cancelled_in_the_pyramid(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["in.tif"]
 
 
+@pytest.mark.slow
 def test_other_things_in_the_target_are_not_replaced(tmp_path: Path) -> None:
     source = stored(tmp_path / "in.zarr", some(VOLUME))
     (tmp_path / "out.zarr/labels").mkdir(parents=True)

@@ -143,6 +143,7 @@ def test_bytes_of_volumes(name: str, dtype: Any, here: Path) -> None:
     np.testing.assert_array_equal(made, np.load("out.npy"), strict=True)
 
 
+@pytest.mark.slow
 def test_components_are_filtered_together(here: Path) -> None:
     first, second = head(), head()[::-1].copy()
     np.save("t1.npy", first)
@@ -179,6 +180,7 @@ def test_result_belongs_to_the_caller(spec: FilterSpec) -> None:
     assert not np.shares_memory(array, made)
 
 
+@pytest.mark.slow
 def test_a_denoiser_filters_floats_of_64_bits_in_32(caplog: pytest.LogCaptureFixture) -> None:
     image = picture(np.float32, 1)[:, :, 0]
     with caplog.at_level("INFO", "kernelscope"):
@@ -373,6 +375,7 @@ def test_the_source_may_be_given_by_name_or_by_place() -> None:
         function("median")(image, image=image)
 
 
+@pytest.mark.slow
 def test_a_typed_argument_implies_others() -> None:
     """As an option of the command line does: a sigma is used, not estimated."""
     given = ks.mri_nlm(head(), sigma=20, sigma_from="given", search_radius=1)

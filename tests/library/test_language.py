@@ -436,6 +436,7 @@ def test_tensors_that_numpy_cannot_read_are_refused() -> None:
         ks.median(torch.eye(5).to_sparse())
 
 
+@pytest.mark.slow
 def test_volumes_come_back_in_the_container_that_they_came_in() -> None:
     first: Any = Labelled(samples("float32", (5, 20, 31)), ("z", "y", "x"), {"z": [1, 2, 3, 4, 5]})
     second = np.ma.array(samples("float32", (5, 20, 31)), mask=False)
@@ -462,6 +463,7 @@ def test_a_table_is_no_array() -> None:
         ks.median(Table())  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_dask_array_of_unknown_shape_is_refused() -> None:
     array = pytest.importorskip("dask.array")
     image = array.from_array(samples("uint8", (50, 61)), chunks=(17, 20))

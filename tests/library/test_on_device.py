@@ -302,6 +302,7 @@ def test_noise_has_no_kernels(cupy: Any, card: Card) -> None:
     np.testing.assert_array_equal(made.host, ks.gaussian_noise(image, seed=3))
 
 
+@pytest.mark.slow
 def test_volumes_and_their_components(cupy: Any, card: Card) -> None:
     first, second = (ks.phantom((9, 12, 10), weighting=each) for each in ("t1", "t2"))
     made: Any = ks.mri_nlm(on_card(first), components=[second], search_radius=1, sigma=9)

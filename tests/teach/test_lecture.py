@@ -95,6 +95,7 @@ def test_figures_of_sources_have_their_author(page: LecturePage) -> None:
         assert "gpu" not in quote(figure)
 
 
+@pytest.mark.slow
 def test_runs_of_the_session_are_on_the_pages_of_their_filter() -> None:
     run = MeasuredTime("mean", "Mean 3×3, GPU shared", "0.0123 ms")
     subject = LectureSubject("squares", SQUARES.pixels, (run,))
