@@ -834,8 +834,11 @@ def test_a_save_that_waits_for_a_run_is_forgotten_with_it(
     qtbot: QtBot, loaded: MainWindow, cpu: FakeCpu, tmp_path: Path
 ) -> None:
     cpu.go.clear()
-    loaded.actions_["save"].trigger()
-    qtbot.waitUntil(cpu.entered.is_set)
+    for _ in range(2):  # the second time the run is under way already
+        loaded.actions_["save"].trigger()
+        said = loaded.statusBar().currentMessage()
+        assert said == "It can be saved when this run is done; Esc stops both."
+        qtbot.waitUntil(cpu.entered.is_set)
     press(qtbot, loaded, "Esc")
     cpu.go.set()
     qtbot.waitUntil(lambda: not loaded.runner.busy)

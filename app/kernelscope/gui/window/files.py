@@ -98,6 +98,8 @@ class Files(QObject):
     def _run_to_save(self, output: Callable[[], Savable | None]) -> None:
         self._awaited = self._session.subject.source, output
         self._runner.run()
+        if self._awaited is not None:
+            self._frame.show_status("It can be saved when this run is done; Esc stops both.")
 
     def _forget_save(self, *_: object) -> None:
         self._awaited = None
