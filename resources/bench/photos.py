@@ -228,8 +228,8 @@ PSNR in dB of whole photographs of scikit-image, taken again by a camera that is
 colour at each pixel, with the noise of darktable's profile of a Nikon D750 at ISO 51200, in a DNG
 file. darktable 4.2.1 demosaics it and brings it into the curve of sRGB, 16 bits. *4 times lifted*
 has a quarter of the light. The truth is the same file without noise, developed alike. Of
-29 November 2026; the columns *noisy*, *sliding DCT* and *Denoise* were made again on 30 November,
-with the same numbers.
+29 November 2026; of 30 November are the columns *noisy* and *sliding DCT*, with the same numbers,
+and *Denoise*, which the picture below has of the day before.
 
 darktable's *denoise (profiled)* works within that, on linear samples, and gets the very profile
 that the noise was drawn from; its other settings follow from the profile, the strength is 1, or the
