@@ -355,7 +355,7 @@ class Copy:
             if isinstance(error, subprocess.TimeoutExpired):
                 return "hangs", f"after {seconds:.0f} s"
             raise
-        lines = output.strip().splitlines()
+        lines = output.strip().splitlines() or ["no output"]
         if program.returncode in (1, 2):  # a test fails, or cannot be collected
             failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
             return "fails", (failed or lines)[-1].partition(" - ")[0]
