@@ -231,7 +231,7 @@ def _reader(kind: Any) -> Read:
         return generic(*typing.get_args(kind))
     if kind in _PLAIN:
         return _PLAIN[kind]
-    if issubclass(kind, Enum):
+    if isinstance(kind, type) and issubclass(kind, Enum):  # no class: arrays, given by the caller
         return _enumeration(kind)
     return lambda field: field.record(kind)
 
