@@ -979,6 +979,7 @@ def test_plots_are_saved_as_png_and_svg(bench: BenchWindow, tmp_path: Path) -> N
     drawing = next(path for path in paths if path.suffix == ".svg").read_text(encoding="utf-8")
     for text in ("CPU serial", "GPU tuned", "Times as fast as CPU serial", "16×16", "4.50×"):
         assert text in drawing
+    assert "Measured: today, an unknown CPU and an unknown GPU." in drawing
     pixels = {picture.pixelColor(x, y).name() for x in range(0, 2400, 7) for y in range(0, 1440, 7)}
     assert {"#ffffff", colour("tuned")} <= pixels
 
@@ -1045,12 +1046,24 @@ def test_data_are_saved_and_opened(
     choose_files(dialog, tmp_path / "out.json")
     qtbot.waitUntil(lambda: len(table(other)) == 4)
     assert state(other) == "Opened out.json."
-    assert origin(other) == "Opened: out.json (an unknown CPU and an unknown GPU, today)."
+    assert origin(other) == "Recorded: today, an unknown CPU and an unknown GPU (out.json)."
     save(measured(more=(row(label="Median", seconds=(1.0,)),)), tmp_path / "more.json")
     read(qtbot, other, [tmp_path / "out.json", tmp_path / "more.json"])
     assert len(table(other)) == 9, "as one run"
     assert state(other) == "Opened out.json, more.json."
     assert origin(other).count("today") == 2
+
+
+def test_a_saved_plot_of_recorded_results_says_where_and_when_they_were_measured(
+    qtbot: QtBot, bench: BenchWindow, tmp_path: Path
+) -> None:
+    machine = {"CPU": "theirs", "GPU": "NVIDIA H100", "Date": "2026-11-21 20:25+00:00"}
+    save(replace(measured(), machine=machine), tmp_path / "card.json")
+    read(qtbot, bench, [tmp_path / "card.json"])
+    click(qtbot, bench, "benchSavePlot")
+    choose_files(bench.findChildren(QFileDialog)[-1], tmp_path / "plot.svg")
+    drawing = (tmp_path / "plot.svg").read_text(encoding="utf-8")
+    assert "Recorded: 2026-11-21 20:25, theirs and NVIDIA H100 (card.json)." in drawing
 
 
 # Verifying -----------------------------------------------------------------------------
@@ -1090,7 +1103,7 @@ def test_verifying_leaves_opened_results_to_whom_they_belong(
     machine = {"CPU": "theirs", "GPU": "NVIDIA H100", "Date": "2026-11-21 20:25+00:00"}
     save(replace(measured(), machine=machine), tmp_path / "card.json")
     read(qtbot, bench, [tmp_path / "card.json"])
-    whose = "Opened: card.json (theirs and NVIDIA H100, 2026-11-21 20:25)."
+    whose = "Recorded: 2026-11-21 20:25, theirs and NVIDIA H100 (card.json)."
     assert origin(bench) == whose
     click(qtbot, bench, "benchVerify")
     wait_for_end(qtbot, bench)
@@ -1101,7 +1114,7 @@ def test_verifying_leaves_opened_results_to_whom_they_belong(
     set_small(bench)
     click(qtbot, bench, "benchRun")
     wait_for_end(qtbot, bench)
-    assert origin(bench).startswith("Measured here: ")
+    assert origin(bench).startswith("Measured: ")
 
 
 @pytest.mark.slow

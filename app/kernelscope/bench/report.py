@@ -36,13 +36,13 @@ class Report:
         ]
         commit = self.machine.get("Kernelscope", "").rpartition(" ")[2]
         when = self.machine.get("Date", "").rpartition("+")[0] or self.machine.get("Date", "")
-        parts = [" and ".join(names), commit and f"commit {commit}", when]
+        parts = [when, " and ".join(names), commit and f"commit {commit}"]
         return ", ".join(filter(None, parts))
 
     def origin(self) -> str:
         if not self.files:
-            return f"Measured here: {self.measured_on()}." if self.rows else "Measured here."
-        return "Opened: " + "; ".join(f"{name} ({text})" for name, text in self.files.items()) + "."
+            return f"Measured: {self.measured_on()}."
+        return "Recorded: " + "; ".join(f"{on} ({name})" for name, on in self.files.items()) + "."
 
 
 _GROUPS = ("Software", "Measured")  # facts of a GPU that affect times and are not stated elsewhere

@@ -6,7 +6,7 @@ import html
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -545,8 +545,12 @@ _BAR_HEIGHT, _BESIDE_BARS = 16, 120
 _SCALE = 2  # pixels of a PNG for each pixel of the drawing, in x and y
 
 
-def save_chart(shown: Chart, path: Path) -> None:
-    """Draw a chart, dark on white, into a PNG or, by the name's ending, an SVG."""
+def save_chart(shown: Chart, path: Path, origin: str = "") -> None:
+    """Draw a chart, dark on white, into a PNG or, by the name's ending, an SVG.
+
+    `origin`: where and when it was measured; written below the chart.
+    """
+    shown = replace(shown, note="\n".join(filter(None, (origin, shown.note))))
     view = ChartView(light())
     bars = len(shown.groups) * (1 if shown.stacked else len(shown.series))
     least, most = _FILE_HEIGHTS
@@ -606,7 +610,8 @@ def export(
         name = re.sub(r"\W+", "-", title).strip("-")
         for suffix in (".png", ".svg"):
             path = folder / f"{name}{suffix}"
-            save_chart(chart(plot, choice, report.rows, waiting=waiting), path)
+            shown = chart(plot, choice, report.rows, waiting=waiting)
+            save_chart(shown, path, report.origin())
             paths.append(path)
     del app
     return paths

@@ -654,9 +654,13 @@ class BenchWindow(ToolWindow):
         self._verifying = request.step.filter.name
 
     def save_plot(self) -> None:
-        if self._chart is not None:
-            shown = self._chart
-            self._choose_file("Save the plot", "bench.png", _PLOTS, lambda p: save_chart(shown, p))
+        if self._chart is not None and self._report is not None:
+            shown, origin = self._chart, self._report.origin()
+
+            def write(path: Path) -> None:
+                save_chart(shown, path, origin)
+
+            self._choose_file("Save the plot", "bench.png", _PLOTS, write)
 
     def save_data(self) -> None:
         if (report := self._report) is not None:
