@@ -34,6 +34,7 @@ def test_filters_in_use_come_first_with_all_their_types() -> None:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr(warm_up, "COMMON", ("negative", "mean"))
+    monkeypatch.setattr(warm_up, "_is_kept", lambda *_: False)
     return tmp_path
 
 
@@ -56,6 +57,21 @@ def test_each_piece_is_reported_and_the_last_one_leaves_a_mark(
         *(("mean", dtype) for dtype in DTYPES),
         ("negative", "uint8"),
     ]
+    assert warm_up.is_done()
+
+
+def test_code_that_is_there_is_neither_listed_nor_counted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = pieces()
+    kept, ran = {work[0], work[3]}, []
+    monkeypatch.setattr(warm_up, "_is_kept", lambda piece, _: piece in kept)
+    monkeypatch.setattr(warm_up, "_compile", lambda piece, _: ran.append(piece))
+    steps = warm_up.compile_all(work)
+    assert next(steps) == Done(0, 4, work[1].name)
+    kept.add(work[2])  # by a run
+    assert list(steps) == [Done(2, 4, work[4].name), Done(3, 4, work[5].name), Done(4, 4, "")]
+    assert ran == [work[1], work[4], work[5]]
     assert warm_up.is_done()
 
 
@@ -96,7 +112,8 @@ def test_compiled_code_is_found_by_another_process(tmp_path: Path) -> None:
 import sys, numpy as np
 from kernelscope.backends import warm_up
 warm_up.COMMON, warm_up.DTYPES = ("negative",), ("uint8",)
-list(warm_up.compile_all(warm_up.pieces()))
+print(*(done.of for done in warm_up.compile_all(warm_up.pieces())))
+print(*(done.of for done in warm_up.compile_all(warm_up.pieces())))
 from kernelscope.base import jit
 jit._elsewhere = lambda *of: print("asked for", of[:2])
 from kernelscope.backends.cpu import CpuBackend
@@ -116,4 +133,4 @@ print("done", warm_up.is_done())
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["done", "True"]
+    assert done.stdout.splitlines() == ["1 1", "0", "done True"]

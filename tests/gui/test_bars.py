@@ -15,7 +15,7 @@ from kernelscope.gui.window.bars import StatusBar
 from kernelscope.gui.window.main_window import MainWindow
 
 
-def test_name_bar_and_time_left_are_shown_while_it_compiles(
+def test_name_bar_and_number_left_are_shown_while_it_compiles(
     qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     preparing = window.preparing
@@ -30,12 +30,12 @@ def test_name_bar_and_time_left_are_shown_while_it_compiles(
     window._on_code_ready("Sobel")
     qtbot.waitUntil(lambda: bool(ordered))
     assert ordered == [["median", "sobel"]]
-    preparing.helper.answered.emit(json.dumps(Done(1, 4, "Sobel, 8 bit", 125.0)))
+    preparing.helper.answered.emit(json.dumps(Done(1, 4, "Sobel, 8 bit")))
     assert preparing.isVisible()
-    assert preparing._label.full_text == "Compiling Sobel, 8 bit, 2 min left"
+    assert preparing._label.full_text == "Compiling Sobel, 8 bit, 3 of 4 left"
     assert (preparing._bar.value(), preparing._bar.maximum()) == (1, 4)
     assert window._status._area().right() < preparing.x()
-    preparing.helper.answered.emit(json.dumps(Done(4, 4, "", 0.0)))
+    preparing.helper.answered.emit(json.dumps(Done(4, 4, "")))
     assert not preparing.isVisible()
 
 

@@ -14,7 +14,6 @@ import itertools
 import json
 import os
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -81,7 +80,6 @@ class Done(NamedTuple):
     number: int
     of: int
     next: str
-    left: float  # seconds that the rest should take
 
 
 def pieces(first: Sequence[str] = ()) -> list[FilterCode]:
@@ -102,20 +100,43 @@ def _mark() -> Path:
 
 
 def compile_all(work: Sequence[FilterCode]) -> Iterator[Done]:
-    """Compile the pieces, or find them in the cache; yield after each."""
-    backend, begun = _Compiling(threads=1), time.perf_counter()
-    yield Done(0, len(work), work[0].name if work else "", 0.0)
-    try:
-        for number, piece in enumerate(work, 1):
-            for request in _requests(piece):
-                request, _ = prepared(request)  # estimates have code as well
-                backend.run(request, backend.levels(request.step.filter)[-1], RunContext())
-            left = (time.perf_counter() - begun) / number * (len(work) - number)
-            following = work[number].name if number < len(work) else ""
-            yield Done(number, len(work), following, left)
-    finally:
-        backend.close()
+    """Compile those of the pieces that the cache lacks; yield after each."""
+    with contextlib.closing(_Compiling(threads=1)) as backend:
+        left = [each for each in work if not _is_kept(each, backend)]
+        of = len(left)
+        while left:
+            yield Done(of - len(left), of, left[0].name)
+            _compile(left.pop(0), backend)
+            while left and _is_kept(left[0], backend):  # a run had it compiled meanwhile
+                del left[0]
+        yield Done(of, of, "")
     compiled.try_to_keep(_mark(), json.dumps([list(each) for each in work]).encode())
+
+
+def _compile(piece: FilterCode, backend: CpuBackend) -> None:
+    for request in _requests(piece):
+        request, _ = prepared(request)  # estimates have code as well
+        backend.run(request, backend.levels(request.step.filter)[-1], RunContext())
+
+
+class _Missing(Exception):
+    """Code is not in the cache."""
+
+
+def _is_kept(piece: FilterCode, backend: CpuBackend) -> bool:
+    """Load the code of a piece, and return whether all of it was there."""
+
+    def refuse(*kernel: Any) -> None:
+        raise _Missing
+
+    jit.compile_elsewhere(refuse)
+    try:
+        _compile(piece, backend)
+    except _Missing:
+        return False
+    finally:
+        jit.compile_elsewhere(None)
+    return True
 
 
 def _requests(piece: FilterCode) -> Iterator[Request]:

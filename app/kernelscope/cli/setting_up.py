@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Mapping
 
 from kernelscope.base import jit
-from kernelscope.base.durations import about
 from kernelscope.base.errors import AppError
 from kernelscope.base.paths import RESOURCES
 from kernelscope.base.text import PROGRAM
@@ -111,7 +110,6 @@ def warm_up(arguments: list[str]) -> int:
         )
     for done in compile_all(pieces()):
         if done.next:
-            left = f", {about(done.left)} left" if done.left else ""
-            show(f"{done.number + 1} of {done.of}: {done.next}{left}")
+            show(f"{done.number + 1} of {done.of}: {done.next}")
     show("All is compiled.")
     return 0

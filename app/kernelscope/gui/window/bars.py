@@ -25,7 +25,6 @@ from PySide6.QtWidgets import (
 )
 
 from kernelscope.backends import warm_up
-from kernelscope.base.durations import about
 from kernelscope.base.text import one_line
 from kernelscope.engine.timing import TimeLeft, left
 from kernelscope.gui.session.session import FILTER, Session
@@ -206,7 +205,7 @@ _TIP = (
 
 
 class Preparing(QWidget):
-    """The code that `helper` compiles, by name, a bar and the time left; else hidden."""
+    """The code that `helper` compiles, by name, a bar and how many are left; else hidden."""
 
     def __init__(self, session: Session, background: Background) -> None:
         super().__init__()
@@ -247,8 +246,8 @@ class Preparing(QWidget):
         if not done.next:
             self.hide()
             return
-        left = f", {about(done.left)} left" if done.left else ""
-        text = f"Compiling {done.next}{left}"
+        # No time: one piece takes a second, another a minute.
+        text = f"Compiling {done.next}, {done.of - done.number} of {done.of} left"
         self._label.set_full_text(text)
         self._label.setFixedWidth(self._label.fontMetrics().horizontalAdvance(text) + 4)
         self._bar.setRange(0, done.of)
