@@ -172,7 +172,7 @@ def test_sigma_at_some_voxels_is_that_of_the_filter(dimensions: str) -> None:
     smooth = sigmas_at(map_sigma(volume, np.zeros(2), True, deep), places)
     for c in range(2):
         one = np.ascontiguousarray(volume[..., c])
-        wanted = estimate_smooth(one, deep=deep).ravel()
+        wanted = estimate_smooth(one, deep=deep, raised=True).ravel()
         np.testing.assert_allclose(smooth[:, c], wanted, rtol=1e-5)
         for window in (1, 2):
             local = estimate_around(volume, np.full(2, 18.0), window, True, deep, places)

@@ -103,7 +103,12 @@ class _Cells:
 
 
 def map_sigma(
-    volume: NDArray[Any], least: NDArray[Any], rician: bool = True, deep: bool = True
+    volume: NDArray[Any],
+    least: NDArray[Any],
+    rician: bool = True,
+    deep: bool = True,
+    *,
+    raised: bool = True,
 ) -> SigmaMap:
     """Return the noise in the components of a volume, in its units.
 
@@ -112,6 +117,7 @@ def map_sigma(
     - `rician`: False for Gaussian noise, which needs neither correction nor a rule for the
       background.
     - `deep`: False where every slice is a picture: its noise is estimated by itself.
+    - `raised`: with step 5, as a denoiser needs it.
     """
     shape, components = volume.shape[:3], volume.shape[3]
     axes = [axis for axis in range(3) if shape[axis] > 1 and (deep or axis > 0)]
@@ -127,7 +133,7 @@ def map_sigma(
     for c in range(components):
         if axes:
             cells = _cells(volume[..., c], nodes.shape[1], axes, half, step)
-            nodes[c] = _sigma(cells, axes, rician)
+            nodes[c] = _sigma(cells, axes, rician, raised)
         else:
             nodes[c] = 0
     floor = np.asarray(least).reshape(-1, 1, 1, 1)
@@ -226,7 +232,7 @@ def _halve(
 # Sigma --------------------------------------------------------------------------------
 
 
-def _sigma(cells: _Cells, axes: list[int], rician: bool) -> NDArray[np.float64]:
+def _sigma(cells: _Cells, axes: list[int], rician: bool, raised: bool) -> NDArray[np.float64]:
     """Return sigma at each node; see the steps above."""
     some = cells.power > 0  # next to a head that was cut out there is no noise
     if not some.any():
@@ -253,7 +259,7 @@ def _sigma(cells: _Cells, axes: list[int], rician: bool) -> NDArray[np.float64]:
     sides = cells.halves.shape
     halved = _halve(variance, axes, sides)
     sigma = np.sqrt(halved)
-    if rician:
+    if rician and raised:
         signal = cells.power / np.maximum(2 * variance, tiny)
         without = np.clip((_SIGNAL - signal) / (_SIGNAL - _NO_SIGNAL), 0, 1)
         thin = _least(cells.halves / np.maximum(2 * halved, tiny), axes)
@@ -393,11 +399,14 @@ def plan_map(
 
 
 def estimate_smooth(
-    volume: NDArray[Any], rician: bool = True, deep: bool = True
+    volume: NDArray[Any], rician: bool = True, deep: bool = True, *, raised: bool = False
 ) -> NDArray[np.float32]:
-    """Return sigma at each voxel, in the volume's units; shape (depth, height, width)."""
+    """Return sigma at each voxel, in the volume's units; shape (depth, height, width).
+
+    `raised`: as denoisers use it, see `map_sigma`.
+    """
     values = volume.astype(np.float32)[..., np.newaxis]  # squares of whole numbers would wrap
-    found = map_sigma(values, np.zeros(1), rician, deep)
+    found = map_sigma(values, np.zeros(1), rician, deep, raised=raised)
     sigmas = np.empty((1, *volume.shape), np.float32)
     sweep = plan_map(found, sigmas)
     sweep.kernel(*sweep.arguments, 0, sweep.rows)
