@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +40,7 @@ from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.session.subject import Savable
+from kernelscope.gui.session.volume_subject import VolumeSubject
 from kernelscope.gui.tools.file_dialogs import TogetherDialog
 from kernelscope.gui.tools.phantom_dialog import PhantomDialog
 from kernelscope.gui.viewer.pane import EARLIER
@@ -68,6 +70,7 @@ from tests.gui.helpers import (
     show_quality,
     wait_until,
 )
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
 
@@ -483,6 +486,28 @@ def test_a_map_of_noise_is_marked_when_it_would_be_another(
     press(qtbot, window, "F6")
     qtbot.waitUntil(lambda: "window radius 2" in caption(window))
     assert caption(window).startswith("Noise: Gaussian sigma"), "a microscope's is not Rician"
+
+
+def test_a_view_that_is_chosen_while_noise_is_estimated_stays(
+    qtbot: QtBot, scanned: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diagnostic, made_with = scanned.session.volumes.map_of(scanned.session.require())
+    go = threading.Event()
+
+    def compute(voxels: np.ndarray, _: object) -> tuple[np.ndarray, str]:
+        assert go.wait(PATIENCE)
+        return np.ones(voxels.shape, np.float32), "Sigma"
+
+    slow = replace(diagnostic, compute=compute)
+    monkeypatch.setattr(VolumeSubject, "map_of", lambda *_: (slow, made_with))
+    for keys in (("F6", "F2"), ("F6", "F2", "F6")):
+        go.clear()
+        for key in keys:
+            press(qtbot, scanned, key)
+        go.set()
+        qtbot.waitUntil(lambda: scanned.statusBar().currentMessage().startswith("Sigma: median 1"))
+        assert (scanned.session.volumes.map is not None) is (keys[-1] == "F6")
+        scanned.show_status("")
 
 
 def estimate(request: Request, voxels: np.ndarray) -> float:

@@ -27,7 +27,7 @@ from kernelscope.gui.docks.volume_components import ComponentsPanel, VolumeStepB
 from kernelscope.gui.model.display import Display, PaneSide, automatic_of
 from kernelscope.gui.model.slice_drawing import composite, dyes
 from kernelscope.gui.model.volume_files import MOST_BYTES, FilteredFile, VolumeSeries
-from kernelscope.gui.session.session import KIND
+from kernelscope.gui.session.session import KIND, VIEW
 from kernelscope.gui.session.subject import COMPONENT, MOMENT, SHOWN, Fields
 from kernelscope.gui.session.volume_subject import VolumeSubject
 from kernelscope.gui.widgets import commands
@@ -57,6 +57,7 @@ class Scans(QObject):
         self._wanted: tuple[Volume, ...] = ()  # the volumes that are being opened, or are open
         self._displays: dict[tuple[Path | None, int], Display] = {}
         """The last one of each channel of a file, in which all its times are drawn."""
+        self._views = 0  # choices of a view so far
         self.components.chosen.connect(subject.choose)
         self.components.reordered.connect(lambda volumes: self.open(volumes, name="Components"))
         self.components.add_wanted.connect(self.add_wanted)
@@ -65,6 +66,7 @@ class Scans(QObject):
         subject.session.follow(self._on_session)
 
     def _on_session(self, fields: Fields) -> None:
+        self._views += bool(fields & {KIND, VIEW})
         if KIND in fields:
             self.components.setVisible(self.subject.is_front)
 
@@ -139,7 +141,7 @@ class Scans(QObject):
 
     def show_noise(self, settings: RunSettings, show_status: Callable[[str], None]) -> None:
         """Show the map of the filter, or of another filter, until the view changes."""
-        volume = self.subject.part
+        volume, views = self.subject.part, self._views
         diagnostic, made_with = self.subject.map_of(settings)
 
         def work() -> tuple[Volume, str]:
@@ -152,7 +154,8 @@ class Scans(QObject):
             if volume is not self.subject.part:
                 return
             shown, text = made
-            self.subject.show_map(shown, made_with, f"{diagnostic.name}: {text}")
+            if views == self._views:  # else the user has chosen another view meanwhile
+                self.subject.show_map(shown, made_with, f"{diagnostic.name}: {text}")
             show_status(f"{text}.")
 
         self._background.start("noise", work, show)
