@@ -279,6 +279,22 @@ def _texts(svg: str) -> list[tuple[float, str]]:
     return [(float(size), text) for size, text in found]
 
 
+def test_the_drawing_grows_with_the_text_of_the_projector(
+    lecture: LectureWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It became smaller, beside larger text."""
+    letters: list[float] = []
+    monkeypatch.setattr(lecture_window, "paint_drawing", lambda *of: letters.append(of[-1]))
+    lecture.view.grab()
+    lecture.projector.setChecked(True)
+    lecture.view.grab()
+    assert (letters[0], letters[-1]) == (1.0, 1.25)
+    assert lecture.view.minimumWidth() > WIDTH
+    lecture.projector.setChecked(False)
+    lecture.view.grab()
+    assert letters[-1] == 1.0
+
+
 def test_a_drawing_has_room_for_larger_letters(qtbot: QtBot) -> None:
     """Beside large text it became smaller: it scrolls where there is no room."""
     view = DrawingView()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -9,6 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
+from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
@@ -20,7 +22,10 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.ladder import KnownRung, Rung, RungPlace, Time
 from kernelscope.gui.model.why import loads_of, times_of, with_neighbours
+from kernelscope.gui.tools import level_dialog
 from kernelscope.gui.tools.level_dialog import LevelDialog
+from kernelscope.gui.tools.manual_window import drawn
+from kernelscope.gui.widgets.appearance import Appearance, Stylist
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.schema.levels import CPU_LEVELS
@@ -158,3 +163,26 @@ def test_the_window_counts_while_it_is_open(qtbot: QtBot, dialog: LevelDialog) -
     assert "1.69 from global memory, 25.0 from shared memory" in text.text()
     dialog.show_entry(by_id(rungs("mean", Device.CPU))["parallel"], spec, request_of(64, 5))
     assert "Loads for a pixel" not in text.text()
+
+
+def test_the_drawing_and_its_letters_grow_with_the_text(
+    dialog: LevelDialog, stylist: Stylist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pixels of the largest letters; at 150 % they stayed as they were."""
+    sizes: list[float] = []
+
+    def spy(content: bytes, ink: QColor, ratio: float, scale: float) -> QImage:
+        image = drawn(content, ink, ratio, scale)
+        (width,) = re.findall(rb'<svg [^>]*?width="(\d+)"', content)
+        largest = max(map(float, re.findall(rb'font-size="([^"]+)"', content)))
+        sizes.append(largest * image.width() / image.devicePixelRatio() / int(width))
+        return image
+
+    monkeypatch.setattr(level_dialog, "drawn", spy)
+    for scale in (1.0, 1.25, 1.5):
+        stylist.apply(Appearance(scale=scale))
+        sizes.clear()
+        dialog.show_entry(by_id(rungs("mean"))["shared"], filters.get("mean"))
+        if scale == 1:
+            usual = sizes[-1]
+        assert sizes[-1] >= (1 + 0.7 * (scale - 1)) * usual, "less only where there is no room"

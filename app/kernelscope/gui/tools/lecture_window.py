@@ -62,7 +62,7 @@ from kernelscope.gui.widgets.parts import (
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.source import Source
-from kernelscope.teach.handbook.svg import Drawing
+from kernelscope.teach.handbook.svg import GROWN, Drawing
 from kernelscope.teach.lecture.page import (
     Demonstration,
     LecturePage,
@@ -78,15 +78,12 @@ from kernelscope.teach.lecture.parts import HEIGHT, WIDTH, credits, quote
 WAITING = "The picture of this page is being made…"
 
 
-_WIDEST = 820  # pixels of a drawing that the text beside it leaves on a screen of 1280
+_WIDEST = 0.64  # of the screen's width: what the text beside a drawing leaves to it
 
 _MARGIN = 4  # pixels around a drawing
 
 _LEAST = 0.75
 """The share of its height to which a drawing becomes smaller in a low window before it scrolls."""
-
-_GROWN = 1.25
-"""How much larger letters of a drawing can be while its lines keep apart."""
 
 
 class DrawingView(QWidget):
@@ -114,7 +111,7 @@ class DrawingView(QWidget):
 
     def show_letters(self, scale: float) -> None:
         """Be large enough for letters that are larger than usual, as all text of the window is."""
-        self._letters = min(scale, _GROWN)
+        self._letters = min(scale, GROWN)
         self._usual = QSizeF(WIDTH, HEIGHT) * (scale / self._letters if scale > 1 else 0.48)
         self._take_room()
 
@@ -329,9 +326,10 @@ class LectureWindow(ToolWindow):
         sheet = _type(self._size * QApplication.font().pointSizeF())
         if sheet != self.styleSheet():
             self.setStyleSheet(sheet)
-        self.view.show_letters(stylist().appearance.scale)
+        self.view.show_letters(stylist().appearance.scale * self._size / _USUAL)
         bar = self._area.verticalScrollBar().sizeHint().width()
-        self._area.setMinimumWidth(min(self.view.minimumWidth() + bar, _WIDEST))
+        widest = round(_WIDEST * self.screen().availableGeometry().width())
+        self._area.setMinimumWidth(min(self.view.minimumWidth() + bar, widest))
 
     def _follow(self) -> None:
         """Take another size of text and other colours."""

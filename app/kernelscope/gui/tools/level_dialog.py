@@ -15,7 +15,7 @@ from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.gui.model.ladder import KnownRung, Rung
 from kernelscope.gui.model.why import loads_of, times_of
-from kernelscope.gui.tools.manual_window import drawn
+from kernelscope.gui.tools.manual_window import PICTURE_WIDTH, drawn
 from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.layouts import Scrolled
 from kernelscope.gui.widgets.parts import dressed, in_column, push_button, set_help, text_label
@@ -26,13 +26,13 @@ from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import Level, colour
 from kernelscope.teach.handbook import level_pictures, pictures
+from kernelscope.teach.handbook.svg import GROWN, Drawing
 from kernelscope.teach.manual import level_page
 
 _TOPIC = "why"
 _QUICK = MOST_ACCESSES // 16
 """Accesses up to which the open picture is counted, in about two seconds; else a corner."""
 _WIDTH = 460
-_DRAWING = 840  # pixels of the text at least, and of the drawing at most
 
 
 class LevelDialog(ToolWindow):
@@ -154,7 +154,7 @@ class LevelDialog(ToolWindow):
     def _fit(self) -> None:
         """Be as high as the text and the drawing need, or else let them scroll."""
         content, margins = self._content, self._column.contentsMargins()
-        width = max(_DRAWING, content.minimumSizeHint().width())
+        width = max(PICTURE_WIDTH, content.minimumSizeHint().width())
         layout = content.layout()
         height = layout.heightForWidth(width) if layout is not None else content.height()
         bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
@@ -175,14 +175,18 @@ class LevelDialog(ToolWindow):
         self._drawing.setVisible(rung.level is not None)
         if rung.level is None:
             return
-        name = f"level/{rung.place.kernels.value}/{rung.place.level}"
-        content = self._of_request(rung.level) or pictures.render(name)
+        drawing = self._of_request(rung.level) or pictures.of_level(
+            rung.place.kernels.value, rung.level.id
+        )
         ink = self.palette().color(QPalette.ColorRole.WindowText)
-        image = drawn(content, ink, self.devicePixelRatioF(), _DRAWING)
+        scale = stylist().appearance.scale
+        letters = min(scale, GROWN)
+        content = drawing.svg(letters=letters).encode()
+        image = drawn(content, ink, self.devicePixelRatioF(), scale / letters)
         self._drawing.setPixmap(QPixmap.fromImage(image))
         self._drawing.setAccessibleName(f"Drawing of the level {rung.level.name}")
 
-    def _of_request(self, level: Level) -> bytes | None:
+    def _of_request(self, level: Level) -> Drawing | None:
         if self._request is None or self._rung.place.kernels is not Device.GPU:
             return None
         own = {each.id: each for each in self._request.step.filter.levels(Device.GPU)}
@@ -192,11 +196,12 @@ class LevelDialog(ToolWindow):
             plan = level_pictures.planned_for(self._request, own[level.id])
         except AppError:  # not for these values; the drawing of the page explains the level
             return None
-        return level_pictures.draw(plan).svg().encode()
+        return level_pictures.draw(plan)
 
     def _restyle(self) -> None:
         if self._entry is not None:
             self._draw()
+            self._fit()
 
     def _open_bench(self) -> None:
         assert self._entry is not None

@@ -140,15 +140,15 @@ class PageView(QTextBrowser):
         return False
 
 
-def drawn(content: bytes, ink: QColor, ratio: float, width: int = PICTURE_WIDTH) -> QImage:
+def drawn(content: bytes, ink: QColor, ratio: float, scale: float = 1) -> QImage:
     """Return a picture of the handbook, SVG or PNG, drawn in the colour of the text around it."""
     if not content.startswith(b"<svg"):
         return QImage.fromData(content)
     text = content.decode().replace("currentColor", ink.name())
     renderer = QSvgRenderer(QByteArray(text.encode()))
     size = renderer.defaultSize()
-    if size.width() > width:
-        size = QSize(width, round(size.height() * width / size.width()))
+    width = round(scale * min(size.width(), PICTURE_WIDTH))
+    size = QSize(width, round(size.height() * width / size.width()))
     image = QImage(size * ratio, QImage.Format.Format_ARGB32_Premultiplied)
     image.fill(Qt.GlobalColor.transparent)
     image.setDevicePixelRatio(ratio)

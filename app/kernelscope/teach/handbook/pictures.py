@@ -291,13 +291,13 @@ def render(name: str, ink: str = INK) -> bytes:
             drawing = draw(filters.get(about).name, worked_example(about))
             return drawing.svg(ink).encode()
         case "level":
-            return _level(*about.split("/")).svg(ink).encode()
+            return of_level(*about.split("/")).svg(ink).encode()
         case "effect":
             return _effect(about)
     raise KeyError(name)
 
 
-def _level(device: str, level_id: str) -> Drawing:
+def of_level(device: str, level_id: str) -> Drawing:
     if device == Device.CPU:
         return level_pictures.draw_cpu(filters.levels(device)[level_id])
     return level_pictures.draw(level_pictures.planned_example(level_id))

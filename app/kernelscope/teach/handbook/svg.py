@@ -19,6 +19,7 @@ _FONT = "'Noto Sans', 'DejaVu Sans', 'Segoe UI', Helvetica, Arial, sans-serif"
 
 
 _LINE = 9  # texts whose baselines are less apart stand beside each other
+GROWN = 1.25  # how much larger letters can be while the lines of a drawing keep apart
 _STEPS = 5  # from the usual letters to the largest ones
 
 
