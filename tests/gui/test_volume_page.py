@@ -506,8 +506,14 @@ def test_a_view_that_is_chosen_while_noise_is_estimated_stays(
             press(qtbot, scanned, key)
         go.set()
         qtbot.waitUntil(lambda: scanned.statusBar().currentMessage().startswith("Sigma: median 1"))
-        assert (scanned.session.volumes.map is not None) is (keys[-1] == "F6")
+        shows_map = keys[-1] == "F6"
+        assert (scanned.session.volumes.map is not None) is shows_map
+        assert scanned.actions_["viewOutput"].isChecked() is not shows_map
         scanned.show_status("")
+    for _ in range(2):
+        scanned.actions_["viewOutput"].trigger()
+        assert scanned.actions_["viewOutput"].isChecked()
+        assert scanned.session.volumes.map is None
 
 
 def estimate(request: Request, voxels: np.ndarray) -> float:

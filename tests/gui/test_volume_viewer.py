@@ -144,6 +144,13 @@ def test_a_composite_has_the_filtered_channels_in_the_output(viewer: PairView) -
                 planes = view.front._parts[-1].pyramid.planes  # their light is added
                 cut = plane.cut(added.voxels, viewer.view.position[plane.axis])
                 np.testing.assert_array_equal(planes[..., 0], cut)
+    noise = volume(4)
+    viewer.show_output(DrawnView(noise, own_levels=display, caption="Noise: sigma"))
+    for view, plane in zip(viewer.output.views, viewer.view.planes, strict=True):
+        assert view.front is not None
+        (part,) = view.front._parts
+        cut = plane.cut(noise.voxels, viewer.view.position[plane.axis])
+        np.testing.assert_array_equal(part.pyramid.planes[..., 0], cut)
 
 
 def test_a_click_moves_the_crosshair_in_all_planes(qtbot: QtBot, viewer: PairView) -> None:

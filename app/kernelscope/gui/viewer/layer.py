@@ -338,7 +338,9 @@ class Slabs:
                 return None, False
             part = None if content.part is None else _place(content.part, plane, volume)
             layer = layer_of(values, display, part)
-            return layer, self._add_channels(layer, volume, plane, index, look)
+            of_channel = content.own_levels is None  # a map of noise is none
+            drawn = not of_channel or self._add_channels(layer, volume, plane, index, look)
+            return layer, drawn
         under = self.values(minus, None, plane, index, look) if look.overlaid else values
         if values is None or under is None:
             return None, False

@@ -71,7 +71,7 @@ class Actions(Mapping[str, QAction]):
 
     def tick(self, owner: object) -> None:
         for _, action in declared_by(type(owner)):
-            if action.ticked is not None and (not action.choice or action.is_on(owner)):
+            if action.ticked is not None:
                 self[action.id].setChecked(action.is_on(owner))
 
     def __getitem__(self, id_: str) -> QAction:
@@ -292,7 +292,9 @@ class Actions(Mapping[str, QAction]):
         made.setCheckable(action.is_checkable)
         if action.choice:
             if action.choice not in self._choices:
-                self._choices[action.choice] = QActionGroup(self._window)
+                self._choices[action.choice] = group = QActionGroup(self._window)
+                if action.ticked is not None:  # `tick` does it: maybe none
+                    group.setExclusionPolicy(QActionGroup.ExclusionPolicy.ExclusiveOptional)
             self._choices[action.choice].addAction(made)
         self._window.addAction(made)
         return made

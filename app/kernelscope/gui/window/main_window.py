@@ -149,7 +149,7 @@ class MainWindow(Frame):
 
     @choice(
         "view",
-        lambda window: window.session.view,
+        lambda window: None if window.session.subject.map else window.session.view,
         commands.NOTHING,
         Action(
             "viewOutput",
@@ -311,6 +311,7 @@ class MainWindow(Frame):
                 self._warm_up()
         if fields & {KIND, SHOWN}:
             self._view_bar.show_gain(subject.gain)
+            self.actions_.tick(self)  # no view is, while a map of noise is shown
         if fields & _OF_ACTIONS:
             self._refresh_actions()
         elif SHOWN in fields:
