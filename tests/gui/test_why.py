@@ -28,7 +28,7 @@ from kernelscope.gui.tools.manual_window import drawn
 from kernelscope.gui.widgets.appearance import Appearance, Stylist
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
-from kernelscope.schema.levels import CPU_LEVELS
+from kernelscope.schema.levels import CONSTANT, CPU_LEVELS
 
 
 @cache
@@ -90,6 +90,12 @@ def test_a_level_that_a_filter_lacks_is_compared_with_none() -> None:
     found = with_neighbours([KnownRung(each) for each in (entries[1], gap, entries[3])])
     assert found[1].beside is None
     assert found[2].beside is not None
+
+
+@pytest.mark.parametrize("filter_id", ["mean", "median", "sobel", "dot_product"])
+def test_levels_promise_no_mask_to_filters_that_have_none(filter_id: str) -> None:
+    helps = [each.help for each in filters.get(filter_id).levels(Device.GPU) if each != CONSTANT]
+    assert not [each for each in helps if "mask" in each and "if there is one" not in each]
 
 
 def test_counted_loads_stand_beside_those_of_global_memory() -> None:
