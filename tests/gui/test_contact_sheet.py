@@ -114,6 +114,44 @@ def test_the_focus_stays_on_its_value_when_values_move(qtbot: QtBot, real: MainW
     assert [tile.value for tile in sheet.tiles if tile.hasFocus()] == [17]
 
 
+def test_values_that_stay_keep_their_results(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    """All tiles waited again after one was adopted."""
+    load(qtbot, window, picture)
+    window.session.set_filter("mean")
+    window.session.set_values("mean", {"size": 21})
+    sheet = _opened(window)
+    qtbot.waitUntil(lambda: _complete(sheet) and window.runner.tasks.current is None)
+    adopted = sheet.tiles[6].value
+    kept = {tile.value: tile.text.removesuffix(", current") for tile in sheet.tiles}
+    QTest.keyClick(sheet.tiles[7], Qt.Key.Key_P)
+    pinned = sheet.tiles[7].value
+    cpu.requests.clear()
+    cpu.go.clear()
+    qtbot.mouseClick(sheet.tiles[6], Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: [t.value for t in sheet.tiles if "current" in t.text] == [adopted])
+    still = [tile for tile in sheet.tiles if tile.value in kept]
+    assert len(still) > 5
+    assert all(tile.picture is not None for tile in still)
+    assert [tile.value for tile in sheet.tiles if "pinned" in tile.text] == [pinned]
+    cpu.go.set()
+    qtbot.waitUntil(lambda: _complete(sheet) and window.runner.tasks.current is None)
+    of_sheet = [each for each in cpu.requests if each.region is not None]
+    assert not {each.step.parameters["size"] for each in of_sheet} & kept.keys()
+
+
+def test_the_current_value_is_computed_first(
+    qtbot: QtBot, window: MainWindow, picture: Path, cpu: FakeCpu
+) -> None:
+    load(qtbot, window, picture)
+    window.session.set_filter("mean")
+    window.session.set_values("mean", {"size": 21})
+    sheet = _opened(window)
+    qtbot.waitUntil(lambda: _complete(sheet))
+    assert cpu.requests[0].step.parameters["size"] == 21
+
+
 def test_the_sheet_follows_the_settings(qtbot: QtBot, real: MainWindow) -> None:
     sheet = _sheet(qtbot, real)
     child(real, QSpinBox, "sizeBox").setValue(21)
@@ -188,7 +226,7 @@ def test_the_sheet_waits_for_a_run(
     window.runner.stopped.connect(lambda: stopped.append(None))
     child(window, QSpinBox, "sizeBox").setValue(21)
     qtbot.waitUntil(lambda: "Waits" in sheet.note.text())
-    assert all("waiting…" in tile.text for tile in sheet.tiles)
+    assert [tile.value for tile in sheet.tiles if "waiting…" in tile.text] == [21, 23, 25, 27, 29]
     assert window.runner.busy
     cpu.go.set()
     qtbot.waitUntil(lambda: _complete(sheet))
@@ -256,7 +294,8 @@ def test_the_sheet_of_a_denoiser_varies_its_strength(qtbot: QtBot, real: MainWin
     real.session.set_values("sliding_dct", {"sigma": 0.0})
     qtbot.waitUntil(lambda: "makes no difference" in sheet.note.text())
     assert sheet.note.text().startswith("Strength ")
-    first, *others = sheet.tiles
+    first = next(tile for tile in sheet.tiles if "current" in tile.text)
+    others = [tile for tile in sheet.tiles if tile is not first]
     assert not first.same
     assert all(f"same as {first.caption}" in tile.text for tile in others)
 

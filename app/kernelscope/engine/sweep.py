@@ -95,10 +95,15 @@ def sweep(
     token: CancelToken,
     report: Callable[[Cell], None],
     begun: Callable[[int, str], None] = lambda index, stage: None,
+    *,
+    known: Mapping[int, Cell] | None = None,
+    first: int = 0,
 ) -> None:
-    """Run the variants one after the other and report each as it ends.
+    """Run the variants one after the other and report each as it ends, `first` before the others.
 
     Results come first, the scores of all afterwards: an estimate takes two more runs of each.
+
+    - `known`: cells with the results of variants, by index, which are not run again.
 
     - `begun`: called with the index of a variant and the stage that its run begins; before the
       first stage with an empty one.
@@ -110,10 +115,15 @@ def sweep(
         return execute(request, backends, token, progress, learn=False)
 
     done: list[Cell] = []
-    for index, variant in enumerate(cells):
+    known = known or {}
+    for index in sorted(range(len(cells)), key=lambda each: (each not in known, each != first)):
         token.check()
-        begun(index, "")
-        cell = _run(index, variant, partial(run, progress=_once(partial(begun, index))))
+        variant = cells[index]
+        if index in known:
+            cell = replace(known[index], index=index, variant=variant)
+        else:
+            begun(index, "")
+            cell = _run(index, variant, partial(run, progress=_once(partial(begun, index))))
         cell = replace(cell, same=_same(cell, done))
         report(cell)
         done.append(cell)
@@ -124,7 +134,7 @@ def sweep(
     scores: dict[Variant, Score | None] = {}
     for cell in done:
         token.check()
-        score = scores[cell.same] if cell.same else _score(cell, sigma, run)
+        score = cell.score or (scores[cell.same] if cell.same else _score(cell, sigma, run))
         scores[cell.variant] = score
         if score is not None:
             report(replace(cell, score=score))

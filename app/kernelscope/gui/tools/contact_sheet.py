@@ -9,7 +9,7 @@ benchmarks come first: the sheet waits until they end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,15 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
-from kernelscope.engine.sweep import Cell, Score, sweep, sweepable, variants, why_unscored
+from kernelscope.engine.sweep import (
+    Cell,
+    Score,
+    Variant,
+    sweep,
+    sweepable,
+    variants,
+    why_unscored,
+)
 from kernelscope.engine.worker import Job
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.times import EMULATED, Timing, duration
@@ -51,7 +59,7 @@ from kernelscope.schema.parameters import Parameter
 class SheetTile(QWidget):
     """A picture with a caption, which can be clicked, pinned and reached by Tab.
 
-    `image`: `picture` as it is drawn. `same`: an earlier tile with the same result, in words.
+    `image`: `picture` as it is drawn. `same`: another tile with the same result, in words.
     """
 
     chosen = Signal(object)
@@ -217,6 +225,8 @@ class ContactSheet(ToolWindow):
         self.take_size(1080, 820)
         self._tasks, self._request, self._display = tasks, request, display
         self._shown: Request | None = None
+        self._known: dict[Hashable, Cell] = {}
+        """Cells of the tiles: values move along when one is adopted, and keep their results."""
         self._pinned: list[SheetTile] = []
         self.parameters = choice_box("sheetParameter", "Parameter that varies")
         self.note = text_label("", "", "note", parent=self)
@@ -287,7 +297,13 @@ class ContactSheet(ToolWindow):
         request = replace(whole, region=middle(visible, whole.output_shape))
         self._shown = request
         cells = variants(request, parameter.name)
-        self._show_tiles(parameter, len(cells), [each.value for each in cells])
+        known = {
+            index: self._known[_key(each)]
+            for index, each in enumerate(cells)
+            if _key(each) in self._known
+        }
+        self._known = {_key(each.variant): each for each in known.values()}
+        self._show_tiles(parameter, cells, known)
         current = self._tasks.current
         if current is not self._task and not self._tasks.is_free(Priority.ERRAND):
             self._tasks.when_free(Priority.ERRAND, self.touch)
@@ -301,10 +317,21 @@ class ContactSheet(ToolWindow):
         )
         self.note.setText(f"{part}. Click adopts; Shift+click or P pins.".lstrip(". "))
 
+        values = [each.value for each in cells]
+        first = values.index(request.step.parameters[parameter.name])
+
         def work(
             backends: Mapping[str, Backend], token: CancelToken, report: Callable[[Any], None]
         ) -> None:
-            sweep(cells, backends, token, report, lambda *begun: report(begun))
+            sweep(
+                cells,
+                backends,
+                token,
+                report,
+                lambda *begun: report(begun),
+                known=known,
+                first=first,
+            )
 
         if self._task is not None:
             self._task.mute()
@@ -325,9 +352,10 @@ class ContactSheet(ToolWindow):
         self.parameters.setCurrentIndex(index)
         return offered[index]
 
-    def _show_tiles(self, parameter: Parameter, count: int, values: list[Any]) -> None:
-        self._pinned.clear()
-        while len(self.tiles) < count:
+    def _show_tiles(
+        self, parameter: Parameter, cells: list[Variant], known: Mapping[int, Cell]
+    ) -> None:
+        while len(self.tiles) < len(cells):
             tile = SheetTile(self)
             tile.chosen.connect(self._adopt)
             tile.pinned.connect(self._pin)
@@ -336,14 +364,27 @@ class ContactSheet(ToolWindow):
             self._grid.addWidget(tile, index // _COLUMNS, index % _COLUMNS)
         assert self._shown is not None
         current = self._shown.step.parameters[parameter.name]
+        # Values move along when one is adopted.
         focused = next((each.value for each in self.tiles if each.hasFocus()), None)
+        pinned = [tile.value for tile in self._pinned]
         for index, tile in enumerate(self.tiles):
-            tile.setVisible(index < count)
-            if index < count:
-                tile.begin(parameter, values[index], current=values[index] == current)
-                if focused is not None and values[index] == focused:
-                    tile.setFocus()  # values move along when one is adopted
+            tile.setVisible(index < len(cells))
+            if index < len(cells):
+                value = cells[index].value
+                tile.begin(parameter, value, current=value == current)
+                if index in known:
+                    self._show_cell(tile, known[index])
+                if focused is not None and value == focused:
+                    tile.setFocus()
+        shown = [self.tiles[index] for index in known]
+        self._pinned = [tile for value in pinned for tile in shown if tile.value == value]
         self._show_pins()
+        self._mark_best()
+
+    def _show_cell(self, tile: SheetTile, cell: Cell) -> None:
+        request = cell.variant.request or self._shown
+        assert request is not None
+        tile.show_cell(cell, self._display(request))
 
     def _clear(self, text: str) -> None:
         self._stop()
@@ -370,9 +411,9 @@ class ContactSheet(ToolWindow):
             if stage == "compile":
                 self._compiling.start(_COMPILING_MS)
             return
-        request = value.variant.request or self._shown
-        assert request is not None
-        self.tiles[value.index].show_cell(value, self._display(request))
+        if value.result is not None:
+            self._known[_key(value.variant)] = value
+        self._show_cell(self.tiles[value.index], value)
         self._mark_best()
 
     def _on_compiling(self) -> None:
@@ -389,7 +430,8 @@ class ContactSheet(ToolWindow):
 
     def _all_alike(self) -> Parameter | None:
         shown = [tile for tile in self.tiles if not tile.isHidden()]
-        return shown[0].parameter if len(shown) > 1 and all(t.same for t in shown[1:]) else None
+        alike = len(shown) > 1 and sum(bool(tile.same) for tile in shown) == len(shown) - 1
+        return shown[0].parameter if alike else None
 
     def _on_failed(self, error: Exception) -> None:
         self._end()
@@ -466,6 +508,14 @@ class ContactSheet(ToolWindow):
         if pair is not None:
             images, names = (pair[0].image, pair[1].image), (pair[0].caption, pair[1].caption)
             BlindDialog(images, names, self).show()
+
+
+def _key(variant: Variant) -> Hashable:
+    """Return what decides the content of a tile."""
+    request = variant.request
+    if request is None:
+        return None
+    return request.work, request.options, request.region, id(request.reference)
 
 
 def middle(visible: Region | None, shape: tuple[int, ...]) -> Region:
