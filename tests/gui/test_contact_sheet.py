@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialog, QSpinBox
 from pytestqt.qtbot import QtBot
@@ -25,6 +26,7 @@ from kernelscope.gui.tools.picture_pair import BlindDialog
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets import tool_window
 from kernelscope.gui.widgets.settings import Settings
+from kernelscope.gui.widgets.tiles import image_of
 from kernelscope.gui.window import menus
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
@@ -150,6 +152,20 @@ def test_the_current_value_is_computed_first(
     sheet = _opened(window)
     qtbot.waitUntil(lambda: _complete(sheet))
     assert cpu.requests[0].step.parameters["size"] == 21
+
+
+def test_a_tile_shows_pixels_one_to_one(qtbot: QtBot, real: MainWindow) -> None:
+    """In 200×150 pixels of the screen, 320×240 of a picture showed less noise than there is."""
+    sheet = _sheet(qtbot, real)
+    tile = sheet.tiles[0]
+    stripes = np.zeros((240, 320), np.uint8)
+    stripes[:, ::2] = 255
+    tile.image = image_of(stripes, QImage.Format.Format_Grayscale8)
+    sheet.resize(sheet.minimumSizeHint())
+    tile.resize(tile.minimumSizeHint())
+    middle = tile.grab().toImage().copy(tile.width() // 2 - 10, 40, 20, 1)
+    found = [middle.pixelColor(x, 0).red() for x in range(20)]
+    assert found in ([0, 255] * 10, [255, 0] * 10)
 
 
 def test_the_sheet_follows_the_settings(qtbot: QtBot, real: MainWindow) -> None:

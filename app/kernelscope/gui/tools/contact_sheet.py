@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QRect, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
     QImage,
@@ -166,7 +166,9 @@ class SheetTile(QWidget):
         if self.image.isNull():
             draw_note(painter, frame, self._problem)
         else:
-            draw_still(painter, self.image, QRectF(frame))
+            part = QRect(QPoint(), self.image.size().boundedTo(frame.size()))
+            part.moveCenter(self.image.rect().center())  # reduced, it would show less noise
+            draw_still(painter, self.image.copy(part), QRectF(frame))
         here = (self._best, "★ best"), (self._current, "● current"), (self._is_pinned, "◆ pinned")
         marks = " ".join(mark for is_here, mark in here if is_here)
         lines = TileLine(self.caption, aside=marks), TileLine(self._figures, quiet=True)
