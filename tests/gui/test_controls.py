@@ -707,3 +707,23 @@ def test_a_tooltip_shows_names_as_they_are(qtbot: QtBot, name: str) -> None:
     show = document.setHtml if QtGui.Qt.mightBeRichText(label.toolTip()) else document.setPlainText
     show(label.toolTip())
     assert document.toPlainText().replace("\xa0", " ") == name
+
+
+@pytest.mark.parametrize(("count", "wanted"), [(3, 1), (4, 1), (4, 2)])
+def test_a_click_in_the_groove_of_a_slider_goes_to_its_place(
+    qtbot: QtBot, count: int, wanted: int
+) -> None:
+    slider = Slider()
+    qtbot.addWidget(slider)
+    slider.setRange(0, count - 1)
+    slider.resize(400, 24)
+    slider.show()
+    qtbot.waitExposed(slider)
+    left, middle = Qt.MouseButton.LeftButton, slider.height() // 2
+    place = QPoint(round(slider.width() * wanted / (count - 1)), middle)
+    qtbot.mousePress(slider, left, pos=place)
+    assert slider.value() == wanted
+    qtbot.mouseMove(slider, QPoint(slider.width() + 20, middle))
+    assert slider.value() == count - 1, "it is dragged on"
+    qtbot.mouseRelease(slider, left, pos=QPoint(slider.width() + 20, middle))
+    assert not slider.isSliderDown()

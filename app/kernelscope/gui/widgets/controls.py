@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from PySide6.QtCore import QLocale, QPoint, Qt
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QValidator, QWheelEvent
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QValidator, QWheelEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QSpinBox,
     QStyle,
     QStyleOptionComboBox,
+    QStyleOptionSlider,
     QToolTip,
     QWidget,
 )
@@ -79,6 +80,21 @@ class Slider(_Calm, QSlider):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Go to the place that is clicked, as Qt does for the middle button: ten volumes a page are
+        often all of them.
+        """
+        option, part = QStyleOptionSlider(), QStyle.SubControl
+        self.initStyleOption(option)
+        place, slider = event.position().toPoint(), QStyle.ComplexControl.CC_Slider
+        hit = self.style().hitTestComplexControl(slider, option, place, self)
+        left = event.button() is Qt.MouseButton.LeftButton
+        if left and hit is not part.SC_SliderHandle:
+            button = Qt.MouseButton.MiddleButton
+            where = event.position(), event.globalPosition()
+            event = QMouseEvent(event.type(), *where, button, button, event.modifiers())
+        super().mousePressEvent(event)
 
 
 class _Box(_Calm):
