@@ -280,6 +280,8 @@ def test_the_levels_of_a_missing_card_are_folded_and_have_recorded_figures(
     assert shown.figure is not None
     assert shown.time is None
     assert fold.text(0).splitlines()[0] == f"▾ No GPU: recorded on H100, {shown.figure.date}"
+    assert shown.brief_time.endswith("/MP")  # beside times of the whole picture
+    assert "Times for one megapixel, not for this picture" in fold.toolTip(0)
     assert all(line.strip("▾ ") in fold.toolTip(0) for line in fold.text(0).splitlines())
     for words in (
         "Recorded, not measured here",

@@ -162,9 +162,10 @@ class LevelRunner(QObject):
         request = self._session.subject.next_request()
         if request is None:
             return with_neighbours([KnownRung(rung) for rung in self._session.rungs])
-        figures, wanted = {}, Wanted.by(request)
+        figures, wanted, by_million = {}, Wanted.by(request), False
         if any(map(_is_missing, self._session.rungs)):
             figures = self._session.recorded.nearest(wanted)
+            by_million = any(math.prod(f.row.asked) != wanted.pixels for f in figures.values())
         remarks = self._remarks if self._remarks_of == self._key(request) else {}
         found = []
         for rung in self._session.rungs:
@@ -175,7 +176,7 @@ class LevelRunner(QObject):
                     rung,
                     time=self._state.time(request, options),
                     figure=figure,
-                    per_million=figure is not None and math.prod(figure.row.asked) != wanted.pixels,
+                    per_million=figure is not None and by_million,
                     parity=self._state.parity(request, rung.place),
                     remark=remarks.get(rung.place, ""),
                     best=self._best(rung),
@@ -430,7 +431,11 @@ def _fold_of_missing(missing: list[KnownRung], wanted: Wanted | None) -> str:
     figure = entry.figure
     other = "" if wanted.is_done_by(figure) else "other settings: "
     settings = f"{other}{wanted.describe(figure)}"
-    return f"No {device}: recorded on {figure.card}, {figure.date}\n{settings}"
+    heading = f"No {device}: recorded on {figure.card}, {figure.date}\n{settings}"
+    if not entry.per_million:
+        return heading
+    many, whole = ("megapixel", "picture") if len(wanted.shape) == 2 else ("megavoxel", "volume")
+    return f"{heading}\nTimes for one {many}, not for this {whole}"
 
 
 def _brief(remark: str) -> str:
