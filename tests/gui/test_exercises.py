@@ -134,6 +134,24 @@ def test_a_passed_exercise_is_ticked_and_stays_so(
     assert titles(other) == titles(window)
 
 
+@pytest.mark.parametrize(
+    ("filter_id", "level", "title"),
+    [
+        ("median", "shared", "2. A tile in shared memory"),
+        ("mean", "shared", "2. A tile in shared memory"),
+        ("nlm", "shared", "7. Non-local means from a tile"),
+        ("sobel", "texture", "4. Reading through a texture"),
+        ("sobel", "", "6. Sobel with shared rows"),
+        ("median", "", "1. One thread for each pixel"),
+    ],
+)
+def test_it_opens_at_the_level_in_front_and_else_at_the_filter(
+    window: ExerciseWindow, filter_id: str, level: str, title: str
+) -> None:
+    window.open_at(filter_id, level)
+    assert title in window.findChild(QListWidget).currentItem().text()
+
+
 @pytest.mark.smoke
 def test_it_opens_from_the_menu(open_window: Opener) -> None:
     window_of_all = open_window()

@@ -21,6 +21,7 @@ from kernelscope.gui.tools import lecture_window
 from kernelscope.gui.tools.lecture_window import WAITING, DrawingView, LectureWindow
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import Appearance, Scheme, Stylist
+from kernelscope.gui.widgets.form import Form
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
@@ -213,6 +214,25 @@ def test_the_menu_opens_the_lecture(qtbot: QtBot, window: MainWindow) -> None:
     qtbot.waitUntil(lambda: lecture.settled)
     assert lecture.isVisible()
     lecture.close()
+
+
+def test_a_page_opens_with_the_size_of_mask_that_is_set(
+    window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, lecture = window.session, window.companions.lecture
+    monkeypatch.setattr(window.companions, "_level_in_front", lambda: "shared")
+    form = lecture.findChild(Form, "lectureForm")
+    for filter_id, values, shown in (
+        ("median", {"size": 3}, 3),
+        ("mask", {"mask": [[1] * 7] * 7}, 7),
+        ("median", {"size": 31}, 7),  # more than the page can show
+    ):
+        session.set_filter(filter_id)
+        session.set_values(filter_id, values)
+        window.actions_["lecture"].trigger()
+        assert lecture.page.id == "tiles"
+        assert form.values["size"] == shown
+        lecture.close()
 
 
 @pytest.mark.slow

@@ -122,6 +122,7 @@ class Exercise:
     tables: tuple[tuple[Annotated[int, (0, 255)], ...], ...] = ()
     title: str
     filter_id: str  # the filter of the program that computes the same
+    level: str  # id of the level that it is about
     parameters: Mapping[str, Any]
     hints: tuple[str, ...]  # each says more than the one before
     goal: Annotated[float, (0, 1e6)] | None = None

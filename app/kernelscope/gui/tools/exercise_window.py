@@ -82,12 +82,16 @@ class ExerciseWindow(ToolWindow):
         in_column(row, (self._tabs, 1), of=work, margins=0)
         return work
 
-    def open_at(self, filter_id: str) -> None:
-        for row in range(self._list.count()):
+    def open_at(self, filter_id: str, level: str) -> None:
+        """Choose the exercise about a level, of that filter if there is one, or else the filter."""
+
+        def fit(row: int) -> tuple[bool, bool]:
             exercise: Exercise = self._list.item(row).data(Qt.ItemDataRole.UserRole)
-            if exercise.filter_id == filter_id:
-                self._list.setCurrentRow(row)
-                return
+            return exercise.level == level, exercise.filter_id == filter_id
+
+        best = max(range(self._list.count()), key=fit)
+        if any(fit(best)):
+            self._list.setCurrentRow(best)
 
     def leave(self) -> None:
         self.panel.stop()

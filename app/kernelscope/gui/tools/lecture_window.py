@@ -7,10 +7,12 @@ the values of the screen.
 
 from __future__ import annotations
 
+import contextlib
 import html
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from PySide6.QtCore import (
@@ -419,11 +421,22 @@ class LectureWindow(ToolWindow):
     def counted(self) -> bool:
         return any(fact.origin is NumberOrigin.EMULATED for fact in self._facts_shown)
 
-    def open(self, level: str = "", filter_id: str = "") -> None:
-        """Show the lecture, at its page about the level in front or else about the filter."""
+    def open(
+        self, level: str = "", filter_id: str = "", values: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        """Show the lecture, at its page about the level in front or else about the filter.
+
+        Controls of the page that are parameters of the filter too have its `values`.
+        """
         page = _LEVEL_PAGES.get(level) or _FILTER_PAGES.get(filter_id)
         if page is not None and not self.isVisible():
+            for control in PAGES[page].controls:
+                with contextlib.suppress(InvalidParameter):  # more than the page can show
+                    if control.name in values:
+                        control.validate(values[control.name])
+                        self._values[page][control.name] = values[control.name]
             self._chooser.setCurrentIndex(self._chooser.findData(page))
+            self._form.show_values(**self._values[page])
         self.show_in_front()
         self.view.setFocus()
         self._refresh()

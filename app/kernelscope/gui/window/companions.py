@@ -228,13 +228,16 @@ class Companions:
     def show_exercises(self) -> None:
         """Kernels to write yourself, graded without a GPU."""
         if not self.exercises.isVisible():
-            self.exercises.open_at(self.session.filter_id)
+            self.exercises.open_at(self.session.filter_id, self._level_in_front())
         self.exercises.show_in_front()
 
     @Action("lecture", "&Lecture", help="lecture")
     def show_lecture(self) -> None:
         """Short pages on memory and speed, with live pictures of the open image."""
-        self.lecture.open(self._level_in_front(), self.session.filter_id)
+        values = dict(self.session.values.numbers)
+        if (mask := values.get("mask")) is not None:
+            values["size"] = len(mask)
+        self.lecture.open(self._level_in_front(), self.session.filter_id, values)
 
     @Action("memoryLadder", "&Memory Ladder…", need=commands.SOURCE)
     def show_memory_ladder(self) -> None:
