@@ -294,6 +294,20 @@ def test_the_levels_of_a_missing_card_are_folded_and_have_recorded_figures(
         assert words in item.data(0, Qt.ItemDataRole.AccessibleTextRole)
 
 
+def test_a_level_without_a_recorded_figure_says_so_and_where_to_see_it(
+    qtbot: QtBot, ready: MainWindow
+) -> None:
+    constant = RungPlace(Device.GPU, "constant")
+    ready.session.set_filter("median")
+    qtbot.waitUntil(lambda: entry(ready, constant).remark != "")
+    assert "recorded neither for these settings" in entry(ready, constant).remark
+    assert item_of(ready.levels.ladder.rungs, constant).text(2) == "see Custom mask"
+    click(ready, constant)
+    text = ready.findChild(LevelDialog).findChild(QLabel, "levelText").text()
+    for words in ("No NVIDIA driver", "recorded neither", "Custom mask shows it best"):
+        assert words in text
+
+
 def test_why_explains_a_level_and_leads_to_kernel_and_bench(
     qtbot: QtBot, ready: MainWindow, cpu: FakeCpu
 ) -> None:

@@ -335,7 +335,7 @@ class KnownRung:
     """Whether the figure is of another size, so that its time is shown by the megapixel."""
     parity: RungParity | None = None
     remark: str = ""
-    best: BestShown | None = None  # of a level that the filter lacks: where to see it
+    best: BestShown | None = None  # of a level without a figure of this filter: where to see it
     has_run: bool = False
     """Whether there was a run with the present settings on the present picture."""
     beside: KnownRung | None = None  # the level that it is compared with; see `why`

@@ -49,6 +49,8 @@ from kernelscope.gui.work.tasks import Priority
 
 _logger = logging.getLogger(__name__)
 
+_NOT_RECORDED = "Its time is recorded neither for these settings nor for the nearest ones."
+
 _EMULATED = "They check, count and X-ray kernels."
 """The purpose of the emulated levels, where there is no card."""
 
@@ -171,6 +173,7 @@ class LevelRunner(QObject):
         for rung in self._session.rungs:
             options = self._session.options_at(rung.place)
             figure = figures.get(rung.place.level or "") if _is_missing(rung) else None
+            lacks_figure = self._is_read and _is_missing(rung) and figure is None
             found.append(
                 KnownRung(
                     rung,
@@ -178,18 +181,22 @@ class LevelRunner(QObject):
                     figure=figure,
                     per_million=figure is not None and by_million,
                     parity=self._state.parity(request, rung.place),
-                    remark=remarks.get(rung.place, ""),
-                    best=self._best(rung),
+                    remark=remarks.get(rung.place, _NOT_RECORDED if lacks_figure else ""),
+                    best=self._best(rung, beside_others=lacks_figure and bool(figures)),
                     has_run=self._state.has_run(request, options),
                 )
             )
         return with_neighbours(found)
 
-    def _best(self, rung: Rung) -> BestShown | None:
-        """Return where a level can be seen that has no meaning for this filter."""
-        if not rung.gap or rung.level is None:
+    def _best(self, rung: Rung, *, beside_others: bool) -> BestShown | None:
+        """Return which filter shows a level that has no meaning for this one, or no figure
+        `beside_others` that have one.
+        """
+        if rung.level is None or not (rung.gap or beside_others):
             return None
-        return self._session.recorded.best_shown(rung.level.id)
+        found = self._session.recorded.best_shown(rung.level.id)
+        is_own = found is not None and found.figure.row.filter == self._session.filter_id
+        return None if is_own else found
 
     def _follow(self) -> None:
         """Follow a change of the settings or the picture; a race for others ends at once."""
