@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from PySide6.QtCore import QMimeData, QUrl
-from PySide6.QtWidgets import QFileDialog, QLabel
+from PySide6.QtCore import QMimeData, Qt, QUrl
+from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit
 from pytestqt.qtbot import QtBot
 
 from kernelscope.big.lazy import viewing
@@ -18,7 +18,7 @@ from kernelscope.gui.model.volume_files import read_file
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
-from tests.gui.helpers import FakeCpu, dialog, settle, shown
+from tests.gui.helpers import FakeCpu, child, dialog, settle, shown
 from tests.lazy.test_viewing import write
 
 
@@ -111,3 +111,34 @@ def test_a_document_of_ome_zarr_wakes_up(qtbot: QtBot, window: MainWindow, tmp_p
     settle(qtbot, window)
     assert window.session.pictures.source is not None
     assert window.session.pictures.source.path == tmp_path / "0.zarr"
+
+
+@pytest.mark.parametrize("typed", [True, False])
+def test_an_ome_zarr_is_chosen_as_a_file_in_the_dialog(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, typed: bool
+) -> None:
+    path = tmp_path / "cells.ome.zarr"
+    write(path, np.zeros((4, 6, 5), np.uint16), "zyx", 1)
+    window.actions_["open"].trigger()
+    chooser = dialog(qtbot, window, QFileDialog)
+    name = child(chooser, QLineEdit, "fileNameEdit")
+    if typed:
+        name.setText(str(path))
+        qtbot.keyClick(name, Qt.Key.Key_Return)
+    else:
+        chooser.directoryEntered.emit(str(path))  # by a double click
+    qtbot.waitUntil(lambda: window.session.volumes.source is not None)
+    assert window.session.volumes.part.path == path
+    qtbot.waitUntil(lambda: not window.findChildren(QFileDialog))
+
+
+def test_the_dialog_goes_into_other_folders(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    window.actions_["open"].trigger()
+    chooser = dialog(qtbot, window, QFileDialog)
+    child(chooser, QLineEdit, "fileNameEdit").setText(str(tmp_path))
+    chooser.accept()
+    assert Path(chooser.directory().absolutePath()) == tmp_path
+    assert chooser.isVisible()
+    chooser.reject()

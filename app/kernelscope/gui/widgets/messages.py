@@ -94,6 +94,28 @@ def offer_help(dialog: QDialog) -> None:
         behind = behind.window().parentWidget()
 
 
+class _FileDialog(QFileDialog):
+    """Takes an OME-Zarr, which is a folder, for a file, and does not go into it."""
+
+    def __init__(self, parent: QWidget, title: str, folder: str) -> None:
+        super().__init__(parent, title, folder)
+        self.directoryEntered.connect(self._take)
+
+    def accept(self) -> None:
+        chosen = self.selectedFiles()
+        if len(chosen) != 1 or not self._take(chosen[0]):
+            super().accept()
+
+    def _take(self, path: str) -> bool:
+        from kernelscope.files.volumes.zarr_source import is_zarr
+
+        if self.fileMode() is QFileDialog.FileMode.Directory or not is_zarr(Path(path)):
+            return False
+        self.filesSelected.emit([path])
+        self.done(QDialog.DialogCode.Accepted)
+        return True
+
+
 def choose_paths(
     parent: QWidget,
     title: str,
@@ -104,7 +126,7 @@ def choose_paths(
     kinds: Iterable[str] = (),
     mode: QFileDialog.FileMode = QFileDialog.FileMode.ExistingFile,
 ) -> QFileDialog:
-    dialog = dressed(QFileDialog(parent, title, folder), name)
+    dialog = dressed(_FileDialog(parent, title, folder), name)
     dialog.setOption(QFileDialog.Option.HideNameFilterDetails)  # dozens of suffixes
     dialog.setFileMode(mode)
     if filters := list(kinds):
