@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from kernelscope.engine.options import Device
 from kernelscope.gui.docks.runs_panel import BUTTONS
 from kernelscope.gui.tools.kernel_viewer import KernelViewer
 from kernelscope.gui.widgets.appearance import Appearance, Stylist
@@ -165,3 +166,34 @@ def test_tools_fit_a_small_screen_and_can_be_closed(
     (close,) = (each for each in buttons if "Close" in each.text())
     close.click()
     assert not tool.isVisible()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id_", ["mask", "collaborative"])
+def test_names_and_hints_of_levels_have_room(
+    qtbot: QtBot, open_window: Opener, picture: Path, stylist: Stylist, id_: str
+) -> None:
+    """“Constant memory” lacked a pixel, and “see Custom mask” had the room of a bar."""
+    window = open_window()
+    window.resize(1920, 1080)
+    load(qtbot, window, picture)
+    window.find_gpu()
+    window.session.set_filter(id_)
+    wait_until(qtbot, lambda: any(each.figure for each in window.levels.entries()))
+    rungs = window.levels.ladder.rungs
+    rungs.headings[Device.GPU].setExpanded(True)
+    stylist.apply(Appearance(scale=1.5))
+    QApplication.processEvents()
+    hints = 0
+    for entry in window.levels.entries():
+        item = rungs.rung_item(entry.rung.place)
+        assert item is not None
+        if entry.rung.level is not None:
+            needed = rungs.sizeHintForIndex(rungs.indexFromItem(item, 0)).width()
+            assert rungs.columnWidth(0) >= needed, item.text(0)
+        if entry.best is not None:
+            hints += 1
+            room = rungs.hint_place(item).width()
+            assert rungs.fontMetrics().horizontalAdvance(f"see {entry.best.filter}") <= room
+            assert rungs.hint_place(item).right() < rungs.viewport().width()
+    assert hints == 2 * (id_ == "collaborative")

@@ -14,9 +14,24 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QBrush, QColor, QIcon, QKeyEvent, QMouseEvent, QResizeEvent
-from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QWidget
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QAction,
+    QBrush,
+    QColor,
+    QIcon,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QHeaderView,
+    QStyleOptionViewItem,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QWidget,
+)
 
 from kernelscope.engine.options import Device
 from kernelscope.gui.model.ladder import Agreement, KnownRung, RungPlace, TimeScale
@@ -24,6 +39,7 @@ from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import stylist
 from kernelscope.gui.widgets.parts import (
     HELP_ROLE,
+    Index,
     action_button,
     as_table,
     in_column,
@@ -171,7 +187,7 @@ class LadderTree(QTreeWidget):
         cells = (
             (_name(entry, chosen=chosen), ink),
             (rung.device, quiet),
-            (f"see {entry.best.filter}" if entry.best is not None else "", quiet),
+            ("", quiet),
             (
                 entry.brief_time if entry.best is None and rung.level else "",
                 ink if entry.seconds is not None else quiet,
@@ -221,11 +237,16 @@ class LadderTree(QTreeWidget):
         """Return the widths in which nothing is cut off; devices are named if there are several."""
         metrics, rungs = self.fontMetrics(), [each for each in self._entries if each.rung.level]
         width = metrics.horizontalAdvance
-        names = (width(_name(each, chosen=True)) for each in rungs)
+        # Qt lays names out by fractions of pixels: they take up to 2 more than their advance.
+        names = (
+            self.sizeHintForIndex(self.indexFromItem(item, _NAME)).width()
+            for item in itertools.chain.from_iterable(self._items.values())
+            if item.entry is not None and item.entry.rung.level
+        )
         times = Column(("≈ 88.8 ms", *(each.brief_time for each in rungs)), metrics)
         apart = {each.rung.device for each in rungs if each.rung.place.device not in self._folds}
         return {
-            _NAME: self._side + max(names, default=0) + 2 * _MARGIN,
+            _NAME: max(names, default=0),
             _DEVICE: max(map(width, apart)) + 2 * _MARGIN if len(apart) > 1 else 0,
             _TIME: times.width + 8,
             _PARITY: width("ref") + 8,
@@ -282,6 +303,21 @@ class LadderTree(QTreeWidget):
         if event.size().width() != event.oldSize().width():
             QTimer.singleShot(0, self, self._fill)  # headings wrap; not while Qt lays out
 
+    def drawRow(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        super().drawRow(painter, option, index)
+        item = self.itemFromIndex(index)
+        if isinstance(item, RungItem) and item.entry is not None:
+            painter.setPen(theme.quiet_text(self.palette()))
+            middle = Qt.AlignmentFlag.AlignVCenter
+            painter.drawText(self.hint_place(item), middle, _hint(item.entry))
+
+    def hint_place(self, item: RungItem) -> QRect:
+        """Return where a level without bar and time says what to see in their place."""
+        header, place = self.header(), self.visualItemRect(item)
+        place.setLeft(header.sectionViewportPosition(_BAR) + _MARGIN)
+        place.setRight(header.sectionViewportPosition(_PARITY) - 1)
+        return place
+
     def sizeHint(self) -> QSize:
         height = 2 * self.frameWidth() + len(self._items.get(None, ())) * self._row_height
         for device, heading in self.headings.items():
@@ -292,12 +328,19 @@ class LadderTree(QTreeWidget):
     def minimumSizeHint(self) -> QSize:
         """Return a width in which no name is cut off, and the height of a few lines."""
         bar = self.verticalScrollBar().sizeHint().width() + 2 * self.frameWidth()
-        return QSize(sum(self._widths().values()) + _LEAST_BAR + bar, _FEWEST * self._row_height)
+        widths = self._widths()
+        hints = (self.fontMetrics().horizontalAdvance(_hint(each)) for each in self._entries)
+        figures = max(_LEAST_BAR + widths.pop(_TIME), max(hints, default=0) + 2 * _MARGIN)
+        return QSize(sum(widths.values()) + figures + bar, _FEWEST * self._row_height)
 
 
 def _name(entry: KnownRung, *, chosen: bool) -> str:
     rung = entry.rung
     return f"{'◉' if chosen else '○'} {rung.name if rung.level else rung.full_name}"
+
+
+def _hint(entry: KnownRung) -> str:
+    return f"see {entry.best.filter}" if entry.best is not None else ""
 
 
 class Ladder(QWidget):
