@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.planes import planes_of
+from kernelscope.images.source import Channel
 from kernelscope.images.volume import Volume
 from tests.gui.helpers import child, load, press, run
 from tests.gui.test_measuring import chosen
@@ -263,6 +265,20 @@ def test_white_is_the_brightest_voxel_of_the_reference() -> None:
     assert rows[0].unit == noisy.voxels.max()
     assert rows[0].area is None  # the size of a voxel is not known
     assert steps_of(noisy, planes_of(noisy)[0]) is None
+
+
+def test_figures_name_the_channel_of_a_microscope() -> None:
+    gfp = replace(Volume.from_array(voxels()), channel=Channel("GFP"))
+    corners = ((0, 0), (5, 4))
+    regions = [
+        Interest("R1", Shape.RECTANGLE, corners, plane=0),
+        Interest("R2", Shape.LINE, corners, plane=0),
+        Interest("R3", Shape.ELLIPSE, corners, plane=0),
+    ]
+    measured = to_measure(gfp, None, None, planes_of(gfp), (1, 0, 0))
+    rows = measure(regions, Against(cnr="R1"), measured)
+    assert [row.channel for row in rows] == ["GFP"] * 3
+    assert rows[2].cnr is not None
 
 
 def test_lines_are_hit_within_pixels_of_the_screen() -> None:

@@ -42,6 +42,7 @@ class ProfiledPicture:
     offset: int = 0  # row and column of the input from which the first pixel comes
     plane: int | None = None  # the plane of a slice; see `Interest.plane`
     slice: str = ""  # name of the slice
+    channel: str = ""  # of a volume, if its file names it
     white: float | None = None
     """The value by which units are converted; by default, that of the type."""
     peak: float | None = None  # as in `statistics`
@@ -330,7 +331,8 @@ def to_measure(
             if plane is not None and isinstance(part, Volume):
                 place = f"{plane.name.lower()} {position[plane.axis] + 1}"
                 steps = steps_of(part, plane)
-                picture = replace(picture, plane=number, slice=place, steps=steps)
+                channel = part.channel.name
+                picture = replace(picture, plane=number, slice=place, channel=channel, steps=steps)
             measured.append(picture)
     return measured
 
@@ -399,7 +401,7 @@ def _by_channel(region: Interest, picture: ProfiledPicture) -> dict[str, Statist
     height, width, channels = picture.planes.shape
     if region.shape is Shape.LINE:
         values = profile(region, picture).inside
-        named = {ALL_CHANNELS if channels > 1 else "": statistics(values)}
+        named = {ALL_CHANNELS if channels > 1 else picture.channel: statistics(values)}
         if channels > 1:
             named |= {name: statistics(values[:, n]) for n, name in enumerate(CHANNELS)}
         return named
@@ -408,7 +410,8 @@ def _by_channel(region: Interest, picture: ProfiledPicture) -> dict[str, Statist
     samples = picture.planes[rows, columns][mask]
     other = picture.reference
     target = other[rows, columns][mask] if other is not None else None
-    figures = {ALL_CHANNELS if channels > 1 else "": statistics(samples, target, picture.peak)}
+    whole = ALL_CHANNELS if channels > 1 else picture.channel
+    figures = {whole: statistics(samples, target, picture.peak)}
     if channels > 1:
         same = target is not None and target.shape == samples.shape
         for number, name in enumerate(CHANNELS[:channels]):
