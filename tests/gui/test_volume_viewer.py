@@ -29,6 +29,7 @@ from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.viewer import layer
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
+from kernelscope.images.source import Channel
 from kernelscope.images.volume import Volume
 from tests.gui.helpers import hover
 
@@ -151,6 +152,23 @@ def test_a_composite_has_the_filtered_channels_in_the_output(viewer: PairView) -
         (part,) = view.front._parts
         cut = plane.cut(noise.voxels, viewer.view.position[plane.axis])
         np.testing.assert_array_equal(part.pyramid.planes[..., 0], cut)
+
+
+def test_the_output_of_a_composite_names_the_channels_that_are_filtered(viewer: PairView) -> None:
+    dapi, gfp, rfp, made = (
+        (replace(volume(n), channel=Channel(name)), Display(0, 1000))
+        for n, name in enumerate(("DAPI", "GFP", "RFP", "GFP"))
+    )
+    show_input(viewer, dapi[0])
+    show_output(viewer, dapi[0], "Output: Median")
+    for beside, filtered, only in (
+        ((), (), ""),
+        ((gfp, rfp), (gfp, rfp), " · DAPI only"),
+        ((gfp, rfp), (made, rfp), " · DAPI, GFP only"),
+        ((gfp,), (made,), ""),
+    ):
+        viewer.view.choose_look(replace(viewer.view.look, beside=beside, filtered=filtered))
+        assert viewer.output.title.full_text == f"Output: Median{only}"
 
 
 def test_a_click_moves_the_crosshair_in_all_planes(qtbot: QtBot, viewer: PairView) -> None:

@@ -92,6 +92,12 @@ class Look:
     def of_output(self) -> Look:
         return replace(self, beside=self.filtered) if self.filtered else self
 
+    def filtered_with(self, front: Volume) -> list[str]:
+        """Return the names of the channels whose outputs are drawn; none if all channels are."""
+        pairs = zip(self.beside, self.filtered, strict=False)
+        others = [made.channel.name for (raw, _), (made, _) in pairs if made is not raw]
+        return [front.channel.name, *others] if len(others) < len(self.beside) else []
+
     def layer(self, change: NDArray[np.float32], width: float, gain: int) -> NDArray[np.uint8]:
         """Return differences as colours to be drawn over anatomy.
 

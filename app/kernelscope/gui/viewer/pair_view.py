@@ -400,6 +400,10 @@ class PairView(QWidget):
                 if self.view.plane_number in (None, canvas.plane):
                     self._fill(pane, canvas)
             pane.place_hint()
+        output, names = self.output.content, list[str]()
+        if volume is not None and not output.is_change and not output.caption:
+            names = self.view.look.filtered_with(volume)
+        self.output.set_only(", ".join(filter(None, names)))
         self._note_line()
         work = self._slabs.take_work()
         if work is not None:

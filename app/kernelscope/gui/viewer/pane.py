@@ -46,6 +46,7 @@ class Pane(QWidget):
         self.has_parts = False  # whether regions or single slices of another output are shown
         self.lends_room = False  # whether the input is drawn here, as there is no output yet
         self._stale = False
+        self._only = ""
         self._caption = self.heading, ""
         self._title_colours = QPalette()
         self.title = dressed(ElidedLabel(self), f"{name}Title")
@@ -150,6 +151,12 @@ class Pane(QWidget):
             self._stale = stale
             self._draw_caption()
 
+    def set_only(self, channels: str) -> None:
+        """Name the filtered channels of a composite in the caption; empty if all are."""
+        if channels != self._only:
+            self._only = channels
+            self._draw_caption()
+
     def set_caption(self, text: str, brief: str = "") -> None:
         self._caption = text, brief
         self._draw_caption()
@@ -165,6 +172,8 @@ class Pane(QWidget):
     def _draw_caption(self) -> None:
         text, brief = self._caption
         stale = self._stale and not self.is_empty
+        if self._only and not self.is_empty:
+            text, brief = (each and f"{each} · {self._only} only" for each in (text, brief))
         mark = EARLIER if stale else ""
         self.title.set_full_text(mark + text, brief and mark + brief)
         colours = QPalette()
