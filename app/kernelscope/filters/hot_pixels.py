@@ -32,6 +32,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Explanation
 from kernelscope.schema.filter import (
     Absent,
+    BenchDefaults,
     Cpu,
     CpuTask,
     Disturbance,
@@ -185,6 +186,7 @@ SPEC = FilterSpec(
     radius=lambda parameters: 3,
     borders=(Border.MIRROR,),  # others repeat a hot sample of the edge beside it
     unit=Unit.WHITE,
+    bench=BenchDefaults(border=Border.MIRROR),
     remedy=Remedy(disturbance=Disturbance.HOT_PIXELS, share=hot_share),
     implementations={
         "cpu": Cpu(
@@ -201,5 +203,6 @@ SPEC = FilterSpec(
         "else and would stay. *Denoise* puts it first where it finds them.",
         avoid="Stars narrower than 1.8 pixels in demosaiced pictures may have one colour and "
         "count as hot. For specks in more than 1 % of the pixels use the median.",
+        sample="camera-salt-pepper.png",
     ),
 )
