@@ -23,7 +23,9 @@ F = np.float32
 
 
 def denoisers(kind: Kind) -> list[str]:
-    return [each.id for each in filters.discover(kind).values() if each.category == "Denoising"]
+    """Return those that remove noise of a sigma."""
+    found = [each for each in filters.discover(kind).values() if each.category == "Denoising"]
+    return [each.id for each in found if any(one.name == "sigma" for one in each.parameters)]
 
 
 PICTURES, VOLUMES = denoisers(Kind.PICTURE), denoisers(Kind.VOLUME)
