@@ -127,7 +127,7 @@ print("done", warm_up.is_done())
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,

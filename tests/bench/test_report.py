@@ -323,9 +323,9 @@ def test_what_was_opened_says_whose_it_is(tmp_path: Path) -> None:
         save(Report(machine, PLAN, rows), tmp_path / f"{name}.json")
     found = [load(tmp_path / f"{name}.json") for name in ("cpu", "both", "none")]
     assert merge(found).files == {
-        "cpu.json": "a CPU, commit abc, 2026-11-21 20:25",
-        "both.json": "a CPU and a card, 8 GiB, commit abc, 2026-11-21 20:25",
-        "none.json": "commit abc, 2026-11-21 20:25",
+        "cpu.json": "2026-11-21 20:25, a CPU, commit abc",
+        "both.json": "2026-11-21 20:25, a CPU and a card, 8 GiB, commit abc",
+        "none.json": "2026-11-21 20:25, commit abc",
     }
     assert not REPORT.files, "measured here"
 
