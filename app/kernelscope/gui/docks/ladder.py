@@ -309,7 +309,7 @@ class LadderTree(QTreeWidget):
         if isinstance(item, RungItem) and item.entry is not None:
             painter.setPen(theme.quiet_text(self.palette()))
             middle = Qt.AlignmentFlag.AlignVCenter
-            painter.drawText(self.hint_place(item), middle, _hint(item.entry))
+            painter.drawText(self.hint_place(item), middle, hint_of(item.entry))
 
     def hint_place(self, item: RungItem) -> QRect:
         """Return where a level without bar and time says what to see in their place."""
@@ -329,7 +329,7 @@ class LadderTree(QTreeWidget):
         """Return a width in which no name is cut off, and the height of a few lines."""
         bar = self.verticalScrollBar().sizeHint().width() + 2 * self.frameWidth()
         widths = self._widths()
-        hints = (self.fontMetrics().horizontalAdvance(_hint(each)) for each in self._entries)
+        hints = (self.fontMetrics().horizontalAdvance(hint_of(each)) for each in self._entries)
         figures = max(_LEAST_BAR + widths.pop(_TIME), max(hints, default=0) + 2 * _MARGIN)
         return QSize(sum(widths.values()) + figures + bar, _FEWEST * self._row_height)
 
@@ -339,7 +339,7 @@ def _name(entry: KnownRung, *, chosen: bool) -> str:
     return f"{'◉' if chosen else '○'} {rung.name if rung.level else rung.full_name}"
 
 
-def _hint(entry: KnownRung) -> str:
+def hint_of(entry: KnownRung) -> str:
     return f"see {entry.best.filter}" if entry.best is not None else ""
 
 
