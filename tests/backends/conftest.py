@@ -1,18 +1,24 @@
-"""Ends the work of simulated GPUs; lets tests be interrupted."""
+"""Compilers whose work is kept, and edited kernels in this process; lets tests be interrupted."""
 
 from __future__ import annotations
 
 import hashlib
 import signal
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kernelscope.backends.cuda import compiler as compiler_module
-from kernelscope.backends.cuda.compiler import CompileError, Cubin, CubinCache, Nvcc, Nvrtc
+from kernelscope.backends.cuda.compiler import CompileError, Cubin, CubinCache, Nvrtc
 from kernelscope.backends.emulator import EmulatorBackend
+from kernelscope.backends.emulator.compiler import HostCompiler
+from kernelscope.backends.trial import child, parent
+from kernelscope.backends.trial.protocol import StageNotes, TrialJob
 from tests import builds
 from tests.backends.fake_card import FakeCard
 from tests.backends.quick_compiler import QuickCompiler, quick_compiler
@@ -52,7 +58,7 @@ class QuickNvrtc(Nvrtc):
             return Nvrtc().compile(*arguments)
 
 
-def kept_by(compiler: Nvrtc | Nvcc) -> CubinCache:
+def kept_by(compiler: Any) -> CubinCache:
     """Return a compiler with the kernels that it compiled in earlier sessions, by the same code.
 
     Cubins are found by the text, the macros and the compiler's version, and kept with their log.
@@ -69,6 +75,45 @@ def compiler() -> CubinCache:
 @pytest.fixture(scope="session")
 def quick_nvrtc() -> CubinCache:
     return kept_by(QuickNvrtc())
+
+
+class _TrialHere:
+    """Stands for the process of a trial, which has ended once it was started."""
+
+    returncode = 0
+
+    def __init__(self, command: Sequence[str], **_: object) -> None:
+        folder = Path(command[-1])
+        job = TrialJob.read(folder)
+        child._TARGETS[job.target](job, folder, StageNotes(folder)).write(folder)
+
+    def poll(self) -> int:
+        return 0
+
+
+@pytest.fixture
+def trials_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try edited kernels in this process, with what earlier sessions have compiled.
+
+    For kernels that end: a process and its compilers take two seconds for each.
+    """
+
+    def keep(kind: type[Nvrtc] | type[HostCompiler]) -> None:
+        real: Any = kind.compile
+
+        def compile_(compiler: Any, *arguments: Any) -> Cubin:
+            names = {each: getattr(compiler, each) for each in ("name", "version")}
+            return kept_by(SimpleNamespace(**names, compile=partial(real, compiler))).get(
+                *arguments
+            )
+
+        monkeypatch.setattr(kind, "compile", compile_)
+
+    keep(Nvrtc)
+    keep(HostCompiler)
+    here = SimpleNamespace(Popen=_TrialHere, DEVNULL=subprocess.DEVNULL)
+    monkeypatch.setattr(parent, "subprocess", here)
+    monkeypatch.setattr(parent, "_end", lambda process: None)
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from kernelscope.base.errors import AppError
 from tests.backends.emulated import needs_compiler
 from tests.pairs import in_turn
 
+pytestmark = pytest.mark.usefixtures("trials_here")
+
 each = pytest.mark.parametrize("exercise", exercises(), ids=lambda each: each.id)
 
 COUNTED = {

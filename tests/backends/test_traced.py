@@ -62,6 +62,10 @@ def cells(trace: Trace, thread: int) -> list[tuple[int, ...]]:
     return [(int(row), int(column)) for row, column in zip(*places[:2], strict=True)]
 
 
+here = pytest.mark.usefixtures("trials_here")
+
+
+@here
 @needs_compiler
 @pytest.mark.slow
 def test_the_cells_are_those_that_the_edited_kernel_reads() -> None:
@@ -84,7 +88,6 @@ def test_the_cells_are_those_that_the_edited_kernel_reads() -> None:
         ("for (volatile int i = 0;; ) ++i;", Ending.TIME, "ran for more than 0.2 s"),
         ("__trap();", Ending.DIED, "reached a trap"),
         ("*(volatile int*)8 = 3;", Ending.DIED, "outside its memory"),
-        ("int missing = nothing;", Ending.NOT_COMPILED, "compile"),
         ("return;", Ending.REFUSED, "No thread of mean_global writes pixel 20, 10"),
     ],
 )
@@ -98,6 +101,17 @@ def test_a_kernel_that_cannot_be_traced_is_stopped_and_named(
     assert words in made.report.text
 
 
+@here
+@needs_compiler
+@pytest.mark.slow
+def test_a_kernel_that_does_not_compile_is_named() -> None:
+    made = traced(first_call("int missing = nothing;"), (20, 10))
+    assert made.trace is None
+    assert made.report.ending is Ending.NOT_COMPILED
+    assert "compile" in made.report.text
+
+
+@here
 @needs_compiler
 @pytest.mark.slow
 def test_a_damaged_trace_is_refused(tmp_path: Path) -> None:

@@ -124,6 +124,7 @@ def test_a_source_is_compiled() -> None:
     assert report.seconds["compile"] > 0
 
 
+@pytest.mark.usefixtures("trials_here")
 @pytest.mark.slow
 def test_errors_stand_at_the_lines_of_the_edited_source() -> None:
     line = next(n for n, text in enumerate(MEAN.split("\n"), 1) if "sum += part" in text)
@@ -136,6 +137,7 @@ def test_errors_stand_at_the_lines_of_the_edited_source() -> None:
     assert "prt" in report.messages[0].text
 
 
+@pytest.mark.usefixtures("trials_here")
 @pytest.mark.slow
 def test_a_source_without_its_kernel() -> None:
     report = try_out(job(MEAN.replace("mean_shared", "mean_shred"))).report
@@ -143,6 +145,7 @@ def test_a_source_without_its_kernel() -> None:
     assert "no kernel “mean_shared”" in report.messages[0].text
 
 
+@pytest.mark.usefixtures("trials_here")
 @pytest.mark.slow
 @pytest.mark.parametrize("size", ["10ll << 30", "1 << 20"])
 def test_too_much_shared_memory_is_an_error(size: str) -> None:

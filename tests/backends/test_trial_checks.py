@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from kernelscope.backends.trial.exercises import exercises, grade_of
-from kernelscope.backends.trial.protocol import COMPILE_ONLY, Ending, TrialJob, TrialLimits
+from kernelscope.backends.trial.parent import TrialOutcome, try_out
+from kernelscope.backends.trial.protocol import (
+    CHECKED,
+    COMPILE_ONLY,
+    Ending,
+    TrialJob,
+    TrialReport,
+)
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
 from kernelscope.gui.model import trials
@@ -44,6 +53,10 @@ def tried(text: str, filter_id: str = "mean", level: str = "shared") -> Tried:
     return try_subject(subject, job, CancelToken(), lambda *_: None, graded=False)
 
 
+here = pytest.mark.usefixtures("trials_here")
+
+
+@here
 @needs_compiler
 @pytest.mark.slow
 def test_a_kernel_without_mistakes_has_no_findings() -> None:
@@ -56,7 +69,6 @@ def test_a_kernel_without_mistakes_has_no_findings() -> None:
 
 
 WRONG = {
-    "wild read": ("if (*(volatile int*)8) return;", Ending.DIED, "reads outside its arrays"),
     "write behind": ("output[g.width * g.height + 5] = 3;", Ending.FAULT, "of the output"),
     "no value": (
         "__shared__ volatile int box[300]; if (box[threadIdx.x] == 12345) output[0] = 1;",
@@ -71,6 +83,7 @@ WRONG = {
 }  # fmt: skip
 
 
+@here
 @needs_compiler
 @pytest.mark.slow
 @pytest.mark.parametrize(("code", "ending", "words"), WRONG.values(), ids=WRONG)
@@ -89,6 +102,16 @@ def test_a_wrong_access_is_named_with_its_line(code: str, ending: Ending, words:
         assert str(grade).endswith(made.memory)
 
 
+@needs_compiler
+@pytest.mark.slow
+def test_the_access_of_a_kernel_that_dies_is_named() -> None:
+    made = tried(with_code("if (*(volatile int*)8) return;"))
+    assert made.outcome.report.ending is Ending.DIED
+    assert "reads outside its arrays" in made.memory
+    assert made.findings[0].line == LINE
+
+
+@here
 @needs_compiler
 @pytest.mark.slow
 def test_a_missing_barrier_of_an_exercise_is_named() -> None:
@@ -111,14 +134,20 @@ def test_a_missing_barrier_of_an_exercise_is_named() -> None:
     assert len(places) == len(set(places)) <= 4, "once for all pictures"
 
 
+@here
 @needs_compiler
 @pytest.mark.slow
 def test_what_cannot_be_checked_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trials, "_CHECK_LIMITS", TrialLimits(compile=0.001))
+    def stopped(job: TrialJob, *rest: Any) -> TrialOutcome:
+        late = TrialOutcome(TrialReport(Ending.TIME, "Compiling took too long."))
+        return late if job.target == CHECKED else try_out(job, *rest)
+
+    monkeypatch.setattr(trials, "try_out", stopped)
     made = tried(MEAN)
     assert made.outcome.report.ending is Ending.DONE
     assert made.memory == ""
-    assert made.unchecked.startswith("Its accesses to memory were not checked: Compiling took")
+    wanted = "Its accesses to memory were not checked: Compiling took too long."
+    assert made.unchecked == wanted
 
 
 def test_the_part_that_is_checked_is_small_where_a_pixel_costs_much() -> None:

@@ -66,6 +66,9 @@ LINE = 1 + MEAN[: MEAN.index(CALL)].count("\n")
 """Of `mean.cu`, at which that code stands."""
 
 
+here = pytest.mark.usefixtures("trials_here")
+
+
 # Results ------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_an_unchanged_kernel_is_right() -> None:
@@ -77,6 +80,7 @@ def test_an_unchanged_kernel_is_right() -> None:
     assert outcome.report.resources["sm_75"].registers > 8
 
 
+@here
 @pytest.mark.slow
 def test_a_wrong_kernel_is_wrong_where_it_is() -> None:
     outcome = tried(with_code("if (blockIdx.x == 1 && threadIdx.x == 3) return;"))
@@ -86,6 +90,7 @@ def test_a_wrong_kernel_is_wrong_where_it_is() -> None:
     assert np.flatnonzero(wrong.any(axis=0)).tolist()[0] >= 32, "other blocks have their own tiles"
 
 
+@here
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("filter_id", "level"), [("sobel", "texture"), ("nlm", "shared"), ("mean", "single-block")]
@@ -99,6 +104,7 @@ def test_plans_of_all_kinds_survive_the_way(filter_id: str, level: str) -> None:
     assert output.std() > 5
 
 
+@here
 @pytest.mark.slow
 def test_border_keep_has_the_kernel_that_puts_the_rim_back() -> None:
     made = work(border=Border.KEEP)
@@ -111,38 +117,52 @@ def test_border_keep_has_the_kernel_that_puts_the_rim_back() -> None:
 
 # Kernels that do harm -----------------------------------------------------------------
 
-HOSTILE = {
-    "endless loop": ("volatile int n = 1; while (n) {}", Ending.TIME, "more than 0.2 s"),
-    "write behind": ("output[g.width * g.height + 5] = 3;", Ending.FAULT, "behind the output: 1 b"),
-    "write in front": ("((Sample*)output)[-7] = 3;", Ending.FAULT, "nearest 7 bytes before"),
-    "write to the source": ("((Sample*)source)[0] = 250;", Ending.FAULT, "into the source"),
-    "wild write": ("output[1ll << 40] = 3;", Ending.DIED, "outside its memory"),
-    "wild read": ("if (*(volatile int*)8) return;", Ending.DIED, "outside its memory"),
-    "trap": ("__trap();", Ending.DIED, "reached a trap"),
+FAULTS = {
+    "write behind": ("output[g.width * g.height + 5] = 3;", "behind the output: 1 b"),
+    "write in front": ("((Sample*)output)[-7] = 3;", "nearest 7 bytes before"),
+    "write to the source": ("((Sample*)source)[0] = 250;", "into the source"),
     "barrier in a branch": (
         "if (threadIdx.x < 5) __syncthreads();",
-        Ending.FAULT,
         f"different barriers, mean.cu:{LINE} and",
     ),
+}
+
+
+@here
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_named(name: str) -> None:
+    code, text = FAULTS[name]
+    report = tried(with_code(code)).report
+    assert (report.ending, text in report.text) == (Ending.FAULT, True), report
+    assert report.hint
+
+
+DEADLY = {
     "barrier that some miss": (
         "if (threadIdx.x < 5) { volatile int n = 1; while (n) __syncthreads(); }",
         Ending.FAULT,
         "different barriers",
     ),
+    "endless loop": ("volatile int n = 1; while (n) {}", Ending.TIME, "more than 0.2 s"),
+    "wild write": ("output[1ll << 40] = 3;", Ending.DIED, "outside its memory"),
+    "wild read": ("if (*(volatile int*)8) return;", Ending.DIED, "outside its memory"),
+    "trap": ("__trap();", Ending.DIED, "reached a trap"),
     "deep stack": ("volatile char all[1 << 22]; all[g.width] = 1;", Ending.DIED, "outside"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", in_turn(tuple(HOSTILE), every=2))
+@pytest.mark.parametrize("name", in_turn(tuple(DEADLY), every=2))
 def test_harm_is_stopped_and_named(name: str) -> None:
-    code, ending, text = HOSTILE[name]
+    code, ending, text = DEADLY[name]
     # A long limit for what ends by itself: loading may take as long as a busy machine likes.
     report = tried(with_code(code), run=0.2 if ending is Ending.TIME else PATIENCE).report
     assert (report.ending, text in report.text) == (ending, True), report
     assert report.hint
 
 
+@here
 @pytest.mark.slow
 def test_ten_gigabytes_of_shared_memory() -> None:
     code = "__shared__ char all[10ll << 30]; all[threadIdx.x] = 1; output[0] = all[g.width];"
@@ -151,6 +171,7 @@ def test_ten_gigabytes_of_shared_memory() -> None:
     assert "10,737,418,240 bytes" in report.messages[0].text
 
 
+@here
 @pytest.mark.slow
 def test_errors_stand_at_their_lines() -> None:
     report = tried(with_code("int a = prt;")).report
