@@ -148,13 +148,17 @@ def air_sigma(volume: NDArray[Any]) -> float | None:
     if count > _MOST_SQUARES:
         places = np.linspace(0, count - 1, _MOST_SQUARES).astype(int)
     z, y, x = np.unravel_index(places, (depth, height, width))
-    view = np.lib.stride_tricks.sliding_window_view(volume, (_AIR, _AIR), (1, 2))
-    squares = view[z, y * _AIR, x * _AIR].reshape(len(places), -1).astype(np.float64)
-    varied = (squares.min(1) != squares.max(1)) & ((squares == 0).mean(1) < 0.5)
+    first = np.ravel_multi_index((z, y * _AIR, x * _AIR), volume.shape)
+    beside = np.arange(_AIR)[:, None] * volume.shape[2] + np.arange(_AIR)
+    voxels = volume.reshape(-1)
+    # The voxels of a square below each other: NumPy is slow along short rows.
+    squares = np.stack([voxels[first + step] for step in beside.flat])
+    varied = squares.min(0) != squares.max(0)
+    varied &= np.count_nonzero(squares, 0) > len(squares) / 2
     if varied.sum() < _FEWEST_SQUARES:
         return None
-    squares, where = squares[varied], np.stack([z, y, x], 1)[varied]
-    power = np.square(squares).mean(1)
+    squares, where = squares[:, varied], np.stack([z, y, x], 1)[varied]
+    power = np.einsum("ij,ij->j", squares, squares, dtype=np.float64) / len(squares)
     level = float(np.quantile(power, 0.01))
     for _ in range(50):
         air = (power > _DIM * level) & (power < _BRIGHT * level)
@@ -167,10 +171,12 @@ def air_sigma(volume: NDArray[Any]) -> float | None:
     if volume.dtype.kind != "f" and sigma < _ROUNDED:
         return None
     rounding = 0.0 if volume.dtype.kind == "f" else 0.5
-    for share, value in _QUANTILES:
-        quantile = float(np.quantile(squares[air], share))
-        if abs(quantile - value * sigma) > _ALIKE * value * sigma + rounding:
-            return None
+    inside = squares[:, air].reshape(-1)
+    inside = inside[:: max(1, inside.size // _MOST_SQUARES)]
+    shares, values = np.transpose(_QUANTILES)
+    away = np.abs(np.quantile(inside, shares) - values * sigma)
+    if (away > _ALIKE * values * sigma + rounding).any():
+        return None
     # Noise that varies over the head is neither that of the air nor the same in all of it.
     cells = where[air] * _CELLS // np.array([depth, height, width])
     numbers = cells @ np.array([_CELLS**2, _CELLS, 1])
