@@ -334,7 +334,9 @@ class Copy:
             | kept
             | {
                 "QT_QPA_PLATFORM": "offscreen",
-                "PYTHONPATH": os.pathsep.join([str(self.folder / "app"), str(self.folder)]),
+                "PYTHONPATH": os.pathsep.join(
+                    [str(self.folder / "app"), str(self.folder), os.environ.get("PYTHONPATH", "")]
+                ).rstrip(os.pathsep),
             }
         )
         program = subprocess.Popen(
