@@ -16,9 +16,11 @@ import pytest
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.paths import RESOURCES
 from kernelscope.bench import Plan, Report, grid, load, save
+from kernelscope.bench.charts import Plot
 from kernelscope.bench.peers import plain_c
 from kernelscope.cli import bench as cli_bench
 from kernelscope.engine.backend import Backend
+from kernelscope.gui.tools import bench_charts
 from tests.bench.stand_in import StandIn
 from tests.cli.running import refused, run
 
@@ -217,7 +219,8 @@ def test_compare() -> None:
 
 
 @pytest.mark.slow
-def test_two_machines_in_one_plot() -> None:
+def test_two_machines_in_one_plot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_charts, "Plot", [Plot.TIME])  # each of the others takes 0.3 s
     line = "bench --filters mean --sizes 16 32 --masks 3 --levels serial --devices cpu"
     for name in "ab":
         of_machine(f"{name}.json", f"machine {name}", line)
@@ -228,7 +231,8 @@ def test_two_machines_in_one_plot() -> None:
 
 
 @pytest.mark.slow
-def test_saved_runs_are_shown_as_one() -> None:
+def test_saved_runs_are_shown_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_charts, "Plot", [Plot.SPEED_UP])
     for level in ("serial", "tuned"):
         run(f"{SMALL} --levels {level} --out {level}.json")
     text = run("bench --show serial.json tuned.json --plot plots --csv both.csv").out

@@ -39,6 +39,13 @@ def make_garbage(places: list[threading.Thread], count: int = 5000) -> None:
         Knot(places)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def only_new_objects_are_looked_at() -> None:
+    """Leave out what other tests hold: to look through it takes half a second each time."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def collector(qapp: object) -> Iterator[GarbageCollector]:
     gc.enable()

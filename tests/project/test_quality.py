@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import subprocess
@@ -84,9 +83,8 @@ def test_a_class_has_a_name_of_its_own() -> None:
     """A recipe of the library has that of the engine, whose steps it calls with arrays."""
     places: dict[str, list[str]] = defaultdict(list)
     for path in (ROOT / "app").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(path.relative_to(ROOT / "app").as_posix())
+        for name in re.findall(r"^ *class (\w+)[(:]", path.read_text(encoding="utf-8"), re.M):
+            places[name].append(path.relative_to(ROOT / "app").as_posix())
     assert len(places) > 500
     several = {name: found for name, found in places.items() if len(found) > 1}
     assert several.keys() == {"Recipe"}, several

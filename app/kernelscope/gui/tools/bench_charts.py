@@ -545,8 +545,8 @@ _BAR_HEIGHT, _BESIDE_BARS = 16, 120
 _SCALE = 2  # pixels of a PNG for each pixel of the drawing, in x and y
 
 
-def save_chart(shown: Chart, path: Path, origin: str = "") -> None:
-    """Draw a chart, dark on white, into a PNG or, by the name's ending, an SVG.
+def save_chart(shown: Chart, *paths: Path, origin: str = "") -> None:
+    """Draw a chart, dark on white, into PNGs or, by the ends of their names, SVGs.
 
     `origin`: where and when it was measured; written below the chart.
     """
@@ -556,9 +556,13 @@ def save_chart(shown: Chart, path: Path, origin: str = "") -> None:
     least, most = _FILE_HEIGHTS
     view.resize(_FILE_WIDTH, min(max(least, _BAR_HEIGHT * bars + _BESIDE_BARS), most))
     view.show_chart(shown)
-    drawn = _as_svg(view, shown.title) if path.suffix.lower() == ".svg" else _as_png(view)
+    drawn = [
+        _as_svg(view, shown.title) if path.suffix.lower() == ".svg" else _as_png(view)
+        for path in paths
+    ]
     view.show_chart(None)  # destroys the plot in Qt's order
-    write(path, drawn)
+    for path, content in zip(paths, drawn, strict=True):
+        write(path, content)
 
 
 def _as_svg(view: ChartView, title: str) -> bytes:
@@ -608,10 +612,9 @@ def export(
         announce(f"{number}/{len(plots)}  Drawing {plot}, {choice}")
         title = f"{plot} {choice}".lower().replace("×", "x")
         name = re.sub(r"\W+", "-", title).strip("-")
-        for suffix in (".png", ".svg"):
-            path = folder / f"{name}{suffix}"
-            shown = chart(plot, choice, report.rows, waiting=waiting)
-            save_chart(shown, path, report.origin())
-            paths.append(path)
+        both = [folder / f"{name}{suffix}" for suffix in (".png", ".svg")]
+        shown = chart(plot, choice, report.rows, waiting=waiting)
+        save_chart(shown, *both, origin=report.origin())
+        paths += both
     del app
     return paths

@@ -658,7 +658,7 @@ class BenchWindow(ToolWindow):
             shown, origin = self._chart, self._report.origin()
 
             def write(path: Path) -> None:
-                save_chart(shown, path, origin)
+                save_chart(shown, path, origin=origin)
 
             self._choose_file("Save the plot", "bench.png", _PLOTS, write)
 
