@@ -59,7 +59,8 @@ def test_nothing_removed_or_nothing_there() -> None:
 
 def test_the_figure_is_that_of_the_pairs_inside() -> None:
     noise = gaussian_filter(np.random.default_rng(3).normal(0, 10, (40, 50, 60)), (0.4, 0, 0))
-    noisy, smooth = (head() + 30 + noise).astype(F), head()
+    part = np.s_[4:36, 5:45, 5:55]  # so small that all of it is looked at
+    noisy, smooth = (head() + 30 + noise)[part].astype(F), head()[part]
     removed, inside = noisy - smooth.astype(np.float64), smooth > smooth.mean()
     both = inside[:-1] & inside[1:]
     pairs = np.corrcoef(removed[:-1][both], removed[1:][both])[0, 1]
