@@ -41,17 +41,21 @@ from kernelscope.gui.model.figure import (
     region_in_view,
     row_of,
     scale_bar,
+    slices_in_words,
 )
 from kernelscope.gui.model.regions import Interest, Shape
+from kernelscope.gui.model.slice_drawing import Look, Projection
 from kernelscope.gui.tools.figure_dialog import FigureDialog
 from kernelscope.gui.viewer.figure_painter import FigurePainter
+from kernelscope.gui.viewer.layer import as_qimage
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.images.judging.metrics import judge
 from kernelscope.images.planes import planes_of
 from kernelscope.images.scan import Scan
-from kernelscope.images.volume import Volume
+from kernelscope.images.source import Channel
+from kernelscope.images.volume import Among, Volume
 from kernelscope.schema.borders import Border
 from tests.gui.helpers import child, choose_files, dialog, press, run
 
@@ -426,3 +430,43 @@ def test_outlines_names_and_letters_are_drawn(qtbot: QtBot, shown: bool) -> None
     assert [bool(each.max() > 200) for each in (top, bottom)] == [shown] * 2, "letters at the edges"
     if shown:
         assert red.max() == pytest.approx(50 / 60, abs=0.02)
+
+
+def test_a_figure_has_the_channels_of_a_composite_and_the_projection() -> None:
+    """It is that of the screen: channels in their colours, in the output those that are filtered,
+    and the projection; the change is that of the channel in front.
+    """
+    voxels = np.random.default_rng(4).integers(0, 200, (3, 8, 5, 6)).astype(np.uint8)
+    front, other, filtered = (
+        replace(Volume.from_array(each), channel=Channel(name), among=(Among("C", n, 2),))
+        for each, name, n in zip(voxels, ("GFP", "DAPI", "DAPI"), (1, 0, 0), strict=True)
+    )
+    result, plane = result_of_volumes(front, front.voxels // 2), planes_of(front)[0]
+    red, green = (Display(0, 255, 1.0, each) for each in (ColourMap.RED, ColourMap.GREEN))
+    look = Look(Projection.MAXIMUM, 3, beside=((other, red),), filtered=((filtered, red),))
+    place = plane, (4, 2, 2)
+    pictures = row_of(result, front, None, (green,) * 2, View.RESIDUAL, place=place, look=look)
+    seen = [each[3:6].max(0) for each in (front.voxels, front.voxels // 2, other.voxels)]
+    for picture, (first, second) in zip(
+        pictures, ((seen[2], seen[0]), (filtered.voxels[3:6].max(0), seen[1])), strict=False
+    ):
+        wanted = np.stack([first, second, np.zeros_like(first)], -1)
+        np.testing.assert_array_equal(drawn_pixels(picture), wanted)
+        assert picture.bar is None
+    assert [each.title for each in pictures[:2]] == ["Input", "Output"]
+    assert pictures[2].title == "Residual: output − input (GFP)"
+    change = (front.voxels // 2).astype(int)[3:6] - front.voxels[3:6]
+    np.testing.assert_array_equal(pictures[2].planes[:, :, 0], change.min(0))
+    words = slices_in_words(front, [plane], (4, 2, 2), green, look)
+    assert words == "DAPI in red, GFP in green, maximum of across z slices 4–6"
+    raw = replace(look, filtered=((other, red),))
+    _, output = row_of(result, front, None, (green,) * 2, None, place=place, look=raw)
+    assert output.title == "Output (GFP only)"
+
+
+def drawn_pixels(picture: Picture) -> np.ndarray:
+    image = as_qimage(picture.planes, picture.display)
+    colours = [
+        [image.pixelColor(x, y) for x in range(image.width())] for y in range(image.height())
+    ]
+    return np.array([[(c.red(), c.green(), c.blue()) for c in row] for row in colours])

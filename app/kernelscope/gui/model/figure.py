@@ -30,8 +30,17 @@ from kernelscope.bench.statistics import short
 from kernelscope.engine.region import Region
 from kernelscope.engine.result import Judgement, Result
 from kernelscope.gui.model.comparison import View, like_output, offset_of, output_of
-from kernelscope.gui.model.display import ColourMap, Display, Viewed, samples_of
+from kernelscope.gui.model.display import ColourMap, Display, Viewed
 from kernelscope.gui.model.regions import Interest
+from kernelscope.gui.model.slice_drawing import (
+    Look,
+    Projection,
+    added_light,
+    in_colours,
+    numbers,
+    slab,
+    slice_of,
+)
 from kernelscope.gui.model.times import NOT_TIMED, Timing, duration
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
@@ -63,13 +72,15 @@ def row_of(
     region: Region | None = None,
     regions: Sequence[Interest] = (),
     place: tuple[Plane | None, Position] = (None, (0, 0, 0)),
+    look: Look = Look(),  # noqa: B008 (it never changes)
 ) -> tuple[Picture, ...]:
     """Return input, output and the wanted change: of a picture, or of slices as on the screen.
 
     `part`: the picture, or the volume, of the input. `displays`: of input and output. `third`:
     `View.RESIDUAL` or, with a reference, `View.DIFFERENCE`. `region`: the part of the output to
     show; by default all of it. `regions`: of interest, in pixels of the input. `place`: a plane,
-    and a voxel of the slice.
+    and a voxel of the slice. `look`: the projection, and the other channels of a composite, whose
+    changes are those of the channel in front.
 
     Raises `Incomparable`: if the reference has another size.
     """
@@ -78,20 +89,36 @@ def row_of(
     if isinstance(part, Volume) and plane is not None:
         pixel, letters = (part.spacing[plane.columns], part.spacing[plane.rows]), plane.letters
 
-    def cut(image: Viewed) -> NDArray[Any]:
-        planes = np.ascontiguousarray(samples_of(image, plane, position))
+    def cut(image: Viewed, minus: Viewed | None = None) -> NDArray[Any]:
+        if isinstance(image, Volume):
+            assert plane is not None
+            assert minus is None or isinstance(minus, Volume)
+            planes = slice_of(image, minus, plane, position[plane.axis], look)[:, :, np.newaxis]
+        elif minus is None:
+            planes = image.planes
+        else:
+            assert isinstance(minus, Image)
+            planes = colours(image.planes).astype(np.float32) - colours(minus.planes)
+        planes = np.ascontiguousarray(planes)
         return planes if region is None else region.of(planes)
 
-    pictures = [
-        Picture(title, cut(each), display, pixel, _bar(display))
-        for title, each, display in zip(
-            ("Input", "Output"), (source, output), displays, strict=True
-        )
-    ]
+    def drawn(title: str, image: Viewed, display: Display, look: Look) -> Picture:
+        others = look.others(image) if isinstance(image, Volume) else []
+        if not others:
+            return Picture(title, cut(image), display, pixel, _bar(display))
+        slices = [(cut(each)[:, :, 0], own) for each, own in ((image, display), *others)]
+        return Picture(title, added_light(slices), Display.full(np.dtype(np.uint8)), pixel)
+
+    names = look.filtered_with(part) if isinstance(part, Volume) else []
+    titles = "Input", f"Output ({', '.join(names)} only)" if any(names) else "Output"
+    looks = look, look.of_output
+    pictures = list(map(drawn, titles, (source, output), displays, looks))
     other = source if third is View.RESIDUAL else reference and like_output(reference, result)
     if third in _NAMES and other is not None:
-        change = _change(_NAMES[third], colours(cut(output)), colours(cut(other)), pixel)
-        pictures.append(change)
+        title = _NAMES[third]
+        if look.beside and isinstance(part, Volume) and part.channel.name:
+            title = f"{title} ({part.channel.name})"
+        pictures.append(_change(title, cut(output, other), pixel))
     offset = offset_of(result.request)
     left, top = (region.left, region.top) if region is not None else (0, 0)
     placed = tuple(each.moved(-left - offset, -top - offset) for each in regions)
@@ -110,13 +137,33 @@ def of_planes(rows: Sequence[Sequence[Picture]]) -> tuple[Picture, ...]:
     )
 
 
-def slices_in_words(part: Viewed, planes: Sequence[Plane | None], position: Position) -> str:
-    """Return the place of slices in words; empty for a picture."""
+def slices_in_words(
+    part: Viewed,
+    planes: Sequence[Plane | None],
+    position: Position,
+    display: Display,
+    look: Look = Look(),  # noqa: B008
+) -> str:
+    """Return channels with their colours, projection and place of slices; empty for a picture.
+
+    `display`: of the channel in front.
+    """
     if isinstance(part, Image):
         return ""
-    slices = [f"{each.name.lower()} slice {position[each.axis] + 1}" for each in planes if each]
-    place = enumerated(slices, "and") if part.flat_axis is None else ""
-    return ", ".join(filter(None, (part.channel.name, place, part.oblique)))
+    place = ""
+    if part.flat_axis is None:
+        slices = []
+        for each in filter(None, planes):
+            index, side = position[each.axis], part.voxels.shape[each.axis]
+            one = look.projection is Projection.SLICE
+            taken = range(index, index + 1) if one else slab(index, look.slices, side)
+            slices.append(f"{each.name.lower()} slice{'s' * (len(taken) > 1)} {numbers(taken)}")
+        place = enumerated(slices, "and")
+        if look.projection is not Projection.SLICE:
+            place = f"{look.projection.value.lower()} of {place}"
+    others = look.others(part)
+    channels = in_colours(((part, display), *others)) if others else part.channel.name
+    return ", ".join(filter(None, (channels, place, part.oblique)))
 
 
 def unit_of(part: Viewed) -> str:
@@ -167,11 +214,8 @@ def _bar(display: Display) -> tuple[str, str, str] | None:
     return None if display.colour_map.is_grey else described(display.low, display.high)
 
 
-def _change(
-    title: str, planes: NDArray[Any], other: NDArray[Any], pixel: tuple[float, float]
-) -> Picture:
-    """Return ``planes - other`` around the middle of a diverging map; of colours, around grey."""
-    change = planes.astype(np.float32) - other
+def _change(title: str, change: NDArray[np.float32], pixel: tuple[float, float]) -> Picture:
+    """Return a change around the middle of a diverging map; of colours, around grey."""
     most = float(np.abs(change).max())
     limit = float(np.percentile(np.abs(change), _SHARE)) or most or 1.0
     grey = change.shape[2] == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -29,6 +29,10 @@ def slab(index: int, slices: int, side: int) -> range:
         return range(side)
     first = index - (slices - 1) // 2
     return range(max(first, 0), min(first + slices, side))
+
+
+def numbers(part: range) -> str:
+    return f"{part.start + 1}" if len(part) == 1 else f"{part.start + 1}–{part.stop}"
 
 
 def project(volume: Volume, axis: int, slices: range, projection: Projection) -> NDArray[Any]:
@@ -65,6 +69,19 @@ def project_change(
     return total.astype(np.float32)
 
 
+def slice_of(
+    volume: Volume, minus: Volume | None, plane: Plane, index: int, look: Look
+) -> NDArray[Any]:
+    """Return a slice or a projection as it is drawn, rows from the top; a difference to `minus`."""
+    if look.projection is Projection.SLICE:
+        cut = plane.cut(volume.voxels, index)
+        return cut if minus is None else cut.astype(np.float32) - plane.cut(minus.voxels, index)
+    part = slab(index, look.slices, volume.voxels.shape[plane.axis])
+    if minus is None:
+        return plane.cut(project(volume, plane.axis, part, look.projection), 0)
+    return plane.cut(project_change(volume, minus, plane.axis, part, look.projection), 0)
+
+
 def _across(axis: int, index: int) -> tuple[slice, ...]:
     return tuple(slice(index, index + 1) if each == axis else slice(None) for each in range(3))
 
@@ -91,6 +108,11 @@ class Look:
     @property
     def of_output(self) -> Look:
         return replace(self, beside=self.filtered) if self.filtered else self
+
+    def others(self, front: Volume) -> list[tuple[Volume, Display]]:
+        """Return the channels of `beside` whose light is added to that of the one in front."""
+        shape = front.voxels.shape
+        return [p for p in self.beside if p[0] is not front and p[0].voxels.shape == shape]
 
     def filtered_with(self, front: Volume) -> list[str]:
         """Return the names of the channels whose outputs are drawn; none if all channels are."""
@@ -128,22 +150,31 @@ def dyes(volumes: Sequence[Volume]) -> list[ColourMap]:
     return known if len(set(known)) == len(known) else [_DYES[n % 4] for n in range(len(known))]
 
 
-def composite(volumes: Sequence[Volume], plane: Plane, index: int) -> Image:
-    maps = dyes(volumes)
-    displays = [
-        replace(automatic_of(volume), colour_map=each)
-        for volume, each in zip(volumes, maps, strict=True)
-    ]
+def added_light(slices: Iterable[tuple[NDArray[Any], Display]]) -> NDArray[np.uint8]:
+    """Return slices of channels, each in its colours, as one picture of red, green and blue."""
     total: NDArray[np.float32] = np.zeros((1, 1, 3), np.float32)
-    for volume, display in zip(volumes, displays, strict=True):
-        steps = display.steps(plane.cut(volume.voxels, index))
-        total = total + table(display.colour_map)[steps].astype(np.float32)
-    names = [each.channel.name or f"channel {n}" for n, each in enumerate(volumes, 1)]
+    for values, display in slices:
+        total = total + table(display.colour_map)[display.steps(values)].astype(np.float32)
+    return np.minimum(total, 255).astype(np.uint8)
+
+
+def in_colours(channels: Iterable[tuple[Volume, Display]]) -> str:
+    """Return the names of channels with their colours: ``DAPI in blue, GFP in green``."""
+    ordered = sorted(channels, key=lambda pair: pair[0].channel_number)
+    return ", ".join(
+        f"{volume.channel.name or f'channel {n}'} in {display.colour_map.value.lower()}"
+        for n, (volume, display) in enumerate(ordered, 1)
+    )
+
+
+def composite(volumes: Sequence[Volume], plane: Plane, index: int) -> Image:
+    channels = [
+        (volume, replace(automatic_of(volume), colour_map=each))
+        for volume, each in zip(volumes, dyes(volumes), strict=True)
+    ]
+    pixels = added_light((plane.cut(each.voxels, index), display) for each, display in channels)
     title = plane.title(volumes[0], index)
-    pairs = zip(names, maps, strict=True)
-    notice = f"{', '.join(f'{name} in {each.value.lower()}' for name, each in pairs)}."
-    pixels = np.minimum(total, 255).astype(np.uint8)
-    return Image.from_array(pixels, title, notices=(notice,))
+    return Image.from_array(pixels, title, notices=(f"{in_colours(channels)}.",))
 
 
 def drawn_slice(volume: Volume, plane: Plane, index: int, display: Display) -> Image:

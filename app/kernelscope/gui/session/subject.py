@@ -807,6 +807,7 @@ class Subject(Observed, Generic[Opened, Part]):
         assert result is not None
         reference = self.reference.image if self.reference is not None else None
         planes, position, active, seen = self._planes, view.position, view.active_plane, view.seen
+        look = view.look
         chosen, regions = [view.displays.of(side) for side in PaneSide], self.regions.all
 
         def make(third: View | None, wanted: FigurePart) -> Figure:
@@ -823,8 +824,11 @@ class Subject(Observed, Generic[Opened, Part]):
                     region = region_in_view(seen, height, width, offset_of(result.request))
                 own = [each for each in regions if each.plane in (None, number)]
                 place = plane, position
-                rows.append(row_of(result, part, reference, displays, third, region, own, place))
-            names = slices_in_words(part, [planes[number] for number in numbers], position)
+                rows.append(
+                    row_of(result, part, reference, displays, third, region, own, place, look)
+                )
+            wanted_planes = [planes[number] for number in numbers]
+            names = slices_in_words(part, wanted_planes, position, displays[0], look)
             caption = caption_of(result, judgement, names, in_part=region is not None)
             return Figure(of_planes(rows), caption, unit_of(part), len(rows))
 

@@ -21,7 +21,14 @@ from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPixmap
 from kernelscope.engine.region import Region
 from kernelscope.gui.model.display import ColourMap, Display, table
 from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
-from kernelscope.gui.model.slice_drawing import Look, Projection, project, project_change, slab
+from kernelscope.gui.model.slice_drawing import (
+    Look,
+    Projection,
+    project,
+    project_change,
+    slab,
+    slice_of,
+)
 from kernelscope.gui.widgets.tiles import image_of
 from kernelscope.images.image import Image
 from kernelscope.images.judging.pictures import ZERO
@@ -285,11 +292,7 @@ class Slabs:
         """Return the values to draw; None if they have to be computed elsewhere first."""
         axis = plane.axis
         if look.projection is Projection.SLICE:
-            cut = plane.cut(volume.voxels, index)
-            if minus is None:
-                return cut
-            change: NDArray[np.float32] = cut.astype(np.float32) - plane.cut(minus.voxels, index)
-            return change
+            return slice_of(volume, minus, plane, index, look)
         part = slab(index, look.slices, volume.voxels.shape[axis])
         key = (minus and ref(minus), axis, part, look.projection)
         made = self._made.setdefault(volume, {})
@@ -355,9 +358,7 @@ class Slabs:
         self, layer: Layer, volume: Volume, plane: Plane, index: int, look: Look
     ) -> bool:
         """Add the other channels of a composite; return False if they are computed elsewhere."""
-        for other, display in look.beside:
-            if other is volume or other.voxels.shape != volume.voxels.shape:
-                continue
+        for other, display in look.others(volume):
             values = self.values(other, None, plane, index, look)
             if values is None:
                 return False

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernelscope.gui.model.camera import Point
 from kernelscope.gui.model.display import Units
-from kernelscope.gui.model.slice_drawing import Projection
+from kernelscope.gui.model.slice_drawing import Projection, numbers
 from kernelscope.images.planes import Plane, Position, millimetres
 from kernelscope.images.volume import AXES, Volume
 
@@ -49,10 +49,6 @@ def place_text(volume: Volume, position: Position) -> str:
     if place is None:
         return text
     return f"{text}   ({', '.join(f'{part:.1f}' for part in place)}) mm"
-
-
-def numbers(part: range) -> str:
-    return f"{part.start + 1}" if len(part) == 1 else f"{part.start + 1}–{part.stop}"
 
 
 def note_of(projection: Projection, part: range, state: str, *, drawn: bool) -> str:

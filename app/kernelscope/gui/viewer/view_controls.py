@@ -9,9 +9,8 @@ from functools import partial
 from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 
-from kernelscope.gui.model.slice_drawing import Projection
+from kernelscope.gui.model.slice_drawing import Projection, numbers
 from kernelscope.gui.session.canvas_view import DRAWN, CanvasView
-from kernelscope.gui.viewer.values import numbers
 from kernelscope.gui.widgets.controls import NumberBox, Slider, WholeBox, choice_box
 from kernelscope.gui.widgets.parts import dressed, in_row, label_of, switch
 from kernelscope.images.planes import Plane
