@@ -249,6 +249,17 @@ def test_another_size_is_counted_anew(qtbot: QtBot, window: MemoryLadderWindow) 
     assert float(rows(window)["bytes of device memory"][0]) == 2.0
 
 
+def test_the_same_work_is_counted_once(
+    qtbot: QtBot, window: MemoryLadderWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.show_request(request_of("laplace"), Recorded())
+    wait(qtbot, window)
+    counted = rows(window)
+    monkeypatch.setattr(Tracer, "count", None)  # it would fail
+    window.show_request(request_of("laplace"), Recorded())  # opened again
+    assert rows(window) == counted
+
+
 def test_the_table_is_copied_for_a_spreadsheet(qtbot: QtBot, window: MemoryLadderWindow) -> None:
     window.show_request(request_of("negative"), Recorded())
     wait(qtbot, window)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+from collections.abc import Hashable
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QGuiApplication, QIcon
@@ -170,6 +171,7 @@ class MemoryLadderWindow(ToolWindow):
         self._keeps_card = False  # one that the user has chosen, or that of this computer
         self._runs = runs
         self._found: tuple[CountedRung, ...] = ()
+        self._known: dict[Hashable, tuple[CountedRung, ...]] = {}  # of all levels, by the work
         self._left: tuple[Level, ...] = ()
         self._title = text_label("", "memoryLadderTitle", "title")
         self._bars = MemoryLadderBars()
@@ -265,13 +267,17 @@ class MemoryLadderWindow(ToolWindow):
         self._token.cancel()
         self._token = CancelToken()
         request = with_side(self._request, self._sides.currentData())
-        self._found, self._left = (), tuple(request.step.filter.levels(Device.GPU))
+        levels = tuple(request.step.filter.levels(Device.GPU))
+        self._found = self._known.get(_work_of(request), ())
+        self._left = () if self._found else levels
         self._counted = request
         self._count_next(request)
 
     def _count_next(self, request: Request) -> None:
         self._show()
         if not self._left:
+            if not any(each.refusal for each in self._found):  # it may have lacked a compiler
+                self._known[_work_of(request)] = self._found
             return
         level, token = self._left[0], self._token
 
@@ -346,6 +352,10 @@ class MemoryLadderWindow(ToolWindow):
         self._token.cancel()
         for topic in (_TOPIC, _OWN):
             self._background.forget(topic)
+
+
+def _work_of(request: Request) -> Hashable:
+    return request.work, request.options.block
 
 
 def _name(side: int, picture: Image) -> str:
