@@ -1,11 +1,10 @@
 """Collaborative filtering on the CPU.
 
-A stage goes down the rows of blocks that have a group. For one row of them and one offset, the
-squared differences of eight rows are added up at each column, and those of eight columns: all
-blocks of the row are compared at once. Then each group is filtered by itself, its blocks side by
-side, so that all loops are over lanes, which the compiler turns into vectors. Level *serial* has
-the same loops without vectors: `plain` is None for level *parallel*, where the compiler then leaves
-out the call that forbids them.
+A stage filters tiles of blocks that have a group, whose cells and sums stay in the cache. For one
+row of a tile and one offset, the squared differences of eight rows are added up at each column, and
+those of eight columns: all blocks of the row are compared at once. Then each group is filtered by
+itself. Level *parallel* computes eight coefficients at a time, in vectors that are written out, and
+`plain` is None for it; level *serial* has the same arithmetic in plain loops.
 """
 
 from __future__ import annotations
@@ -28,16 +27,15 @@ from kernelscope.base.jit import (
     intrinsic,
     kernel,
 )
+from kernelscope.filters.collaborative import blocks
+from kernelscope.filters.collaborative.blocks import PITCH, from_wavelets, to_wavelets
 from kernelscope.filters.collaborative.model import (
-    LARGEST,
     LIMIT,
     MARGIN,
     ONE,
     PARTS,
-    SHARES,
     SIDE,
     STEPS,
-    UPDATE,
     WEIGHT_STEPS,
     WIENER,
     numbers,
@@ -52,7 +50,6 @@ from kernelscope.filters.shared.cosine import (
     colour_of,
     float_of,
     forward,
-    fused,
     get,
     opponents,
     put,
@@ -62,37 +59,6 @@ from kernelscope.filters.shared.vectors import Loops
 from kernelscope.schema.filter import CpuPass, CpuTask
 from kernelscope.schema.levels import SERIAL
 from kernelscope.schema.samples import colour_count
-
-INVERSE, SLOPE, OFFSET = np.int32(0x7EB50000), np.float32(-1.9412878), np.float32(2.7867577)
-"""Of `share_of`."""
-
-LEAST_WHOLE, LEAST_WHOLE_BITS = np.float32(2**23), np.int32(0x4B000000)
-WHOLE, WHOLE_BITS = np.float32(3 * 2**22), np.int32(0x4B400000)
-"""Floats, and their bits, to which a number is added to have its whole number in the last bits: one
-that is not negative, and any."""
-
-PITCH = SIDE * WIENER  # from a line of a group to the next: there are eight lanes for each block
-
-
-@inlined
-def to_wavelets(samples: Record) -> Any:
-    """Return coefficients of bior1.5 on a circle, each times its `model.WAVELET_SCALES`."""
-    a0, a1, a2, a3, a4, a5, a6, a7 = samples
-    d0, d1, d2, d3 = a1 - a0, a3 - a2, a5 - a4, a7 - a6
-    u, v = (d3 - d1) * UPDATE, (d0 - d2) * UPDATE
-    s0, s1, s2, s3 = a0 + a1 + u, a2 + a3 + v, a4 + a5 - u, a6 + a7 - v
-    p, q = s0 + s1, s2 + s3
-    return p + q, q - p, s1 - s0, s3 - s2, d0, d1, d2, d3
-
-
-@inlined
-def from_wavelets(coefficients: Record) -> Any:
-    """Return the samples whose `to_wavelets` these are, each times its `model.WAVELET_PARTS`."""
-    b0, b1, e, f, d0, d1, d2, d3 = coefficients
-    p, q = b0 - b1, b0 + b1
-    u, v = (d3 - d1) * UPDATE, (d0 - d2) * UPDATE
-    s0, s1, s2, s3 = p - e - u, p + e - v, q - f + u, q + f + v
-    return s0 - d0, s0 + d0, s1 - d1, s1 + d1, s2 - d2, s2 + d2, s3 - d3, s3 + d3
 
 
 @intrinsic
@@ -213,16 +179,15 @@ class Lists(NamedTuple):
 
 
 @kernel
-def make_lists(width: Index, step: Index, most: Index, plain: Flag) -> Any:
+def make_lists(count: Index, width: Index, step: Index, most: Index, plain: Flag) -> Any:
     if plain is not None:
         no_simd()
-    across = -(-(width - 8) // step) + 1
     columns, sums = np.empty(width, np.float32), np.empty(width, np.float32)
     limits, numbers = np.empty(width, np.float32), np.empty(width, np.int64)
     for x in range(width):
         limits[x], numbers[x] = -1, (x + step - 1) // step
-    keys, counts = np.empty((across, 8 + most), np.int64), np.empty(across, np.int64)
-    for j in range(across):
+    keys, counts = np.empty((count, 8 + most), np.int64), np.empty(count, np.int64)
+    for j in range(count):
         keys[j, 7] = -1
     alike = np.zeros(-(-width // 8) * 8, np.uint8)
     return Lists(keys, counts, limits, numbers, columns, sums, alike)
@@ -242,12 +207,31 @@ def empty_lists(lists: Record, step: Index, tolerance: Number, plain: Flag) -> N
             lists.keys[j, m] = key
 
 
+@inlined
+def insert_alike(lists: Record, first: Index, place: Index, plain: Flag) -> None:
+    """Insert those of eight blocks that are alike; `place` is that of the one of column 0."""
+    if plain is not None:
+        no_simd()
+    keys, counts, limits, numbers, _, sums, alike = lists
+    for x in range(first, first + 8):
+        column = np.uintp(x)
+        if alike[column]:
+            own = np.uintp(numbers[column])
+            key = np.int64(bits_of(sums[column])) << 32 | (place + x)
+            insert(keys[own], key, plain)
+            counts[own] += 1
+            # The list has one more, without the block itself.
+            worst = keys[own, np.uintp(keys.shape[1] - 2)]
+            limits[column] = float_of(np.int32(worst >> 32))
+
+
 @kernel
 def match_row(
     cells: Line,
     height: Index,
     width: Index,
     y: Index,
+    left: Index,
     step: Index,
     reach: Index,
     tolerance: Number,
@@ -255,47 +239,45 @@ def match_row(
     places: Array,
     plain: Flag,
 ) -> None:
-    """Find the blocks most like those of row `y` that have a group: `places` and their counts.
+    """Find the blocks most like those of row `y`, from column `left` on, that have a group.
+
+    It writes `places` and their counts; columns of the lists begin at `left`.
 
     The block itself comes first. Of others that are equally alike the upper one comes first, then
     the left one. A group has a power of two of blocks.
     """
     if plain is not None:
         no_simd()
-    keys, counts, limits, numbers, columns, sums, alike = lists
-    last, origin = width - 8, (y - reach) * width
+    keys, counts, limits, _, columns, sums, alike = lists
+    last, origin = width - 8 - left, (y - reach) * width
+    right = limits.size - 8
     empty_lists(lists, step, tolerance, plain)
     eights = alike.view(np.uint64)
     for dy in range(max(-reach, -y), min(reach, height - 8 - y) + 1):
         for dx in range(-reach, reach + 1):
             # Blocks from `first` to `final` have another one at this offset.
-            first, final = max(0, -dx), min(last, last - dx)
+            first, final = max(0, -dx - left), min(right, last - dx)
             if (dx == 0 and dy == 0) or first > final:
                 continue
-            here, there = y * width, (y + dy) * width + dx
-            compare_rows(
-                cells, width, here, there, first, final + 8, columns, limits, sums, alike, plain
-            )
+            here, there = y * width + left, (y + dy) * width + left + dx
+            if plain is None and final - first >= blocks.COMPARED:
+                blocks.compare(
+                    cells, width, here, there, first, final + 8, columns, limits, sums, alike
+                )
+            else:
+                compare_rows(
+                    cells, width, here, there, first, final + 8, columns, limits, sums, alike, plain
+                )
             for eight in range(first // 8, final // 8 + 1):
-                if eights[np.uintp(eight)] == 0:
-                    continue
-                for x in range(8 * eight, 8 * eight + 8):
-                    column = np.uintp(x)
-                    if alike[column]:
-                        own = np.uintp(numbers[column])
-                        key = np.int64(bits_of(sums[column])) << 32 | (there + x - origin)
-                        insert(keys[own], key, plain)
-                        counts[own] += 1
-                        # The list has one more, without the block itself.
-                        worst = keys[own, np.uintp(keys.shape[1] - 2)]
-                        limits[column] = float_of(np.int32(worst >> 32))
-                eights[np.uintp(eight)] = 0
+                if eights[np.uintp(eight)] != 0:
+                    insert_alike(lists, 8 * eight, there - origin, plain)
+                    eights[np.uintp(eight)] = 0
     for j in range(counts.size):
         count = 1
         while 2 * count <= min(counts[j], places.shape[1]):
             count *= 2
         counts[j] = count
-        places[j, 0] = y * width + min(j * step, last)
+        places[j, 0] = y * width + left + min(j * step, right)
         for m in range(1, count):
             places[j, m] = origin + (keys[j, 7 + m] & 0xFFFFFFFF)
 
@@ -309,30 +291,27 @@ def transform_group(
     wavelets: Flag,
     lines: Line,
     out: Line,
-    plain: Flag,
 ) -> None:
     """Write the spectra of a group of blocks, added up over the group: see `add_up`.
 
     Line k of `out` has, for each block, the eight coefficients along y whose number along x is k.
     """
-    if plain is not None:
-        no_simd()
+    no_simd()
     lanes = 8 * count
     for b in range(count):
         place = np.uintp(places[b])
         for j in range(8):
             put(out, j * PITCH + 8 * b, 1, get(cells, place + np.uintp(j * width), 1))
-    transform(out, lanes, wavelets, plain)
-    turn(out, count, lines, plain)
-    transform(lines, lanes, wavelets, plain)
-    add_up(lines, count, out, plain)
+    transform(out, lanes, wavelets)
+    turn(out, count, lines)
+    transform(lines, lanes, wavelets)
+    add_up(lines, count, out)
 
 
 @kernel
-def transform(lines: Line, lanes: Index, wavelets: Flag, plain: Flag) -> None:
+def transform(lines: Line, lanes: Index, wavelets: Flag) -> None:
     """Replace the eight numbers of each lane by their coefficients."""
-    if plain is not None:
-        no_simd()
+    no_simd()
     if wavelets:
         for i in range(lanes):
             put(lines, i, PITCH, to_wavelets(get(lines, i, PITCH)))
@@ -342,9 +321,8 @@ def transform(lines: Line, lanes: Index, wavelets: Flag, plain: Flag) -> None:
 
 
 @kernel
-def transform_back(lines: Line, lanes: Index, wavelets: Flag, plain: Flag) -> None:
-    if plain is not None:
-        no_simd()
+def transform_back(lines: Line, lanes: Index, wavelets: Flag) -> None:
+    no_simd()
     if wavelets:
         for i in range(lanes):
             put(lines, i, PITCH, from_wavelets(get(lines, i, PITCH)))
@@ -354,10 +332,9 @@ def transform_back(lines: Line, lanes: Index, wavelets: Flag, plain: Flag) -> No
 
 
 @kernel
-def turn(lines: Line, count: Index, out: Line, plain: Flag) -> None:
+def turn(lines: Line, count: Index, out: Line) -> None:
     """Exchange the axes of each block."""
-    if plain is not None:
-        no_simd()
+    no_simd()
     for j in range(8):
         for b in range(count):
             for x in range(8):
@@ -375,15 +352,14 @@ def added_and_subtracted(a: Record, b: Record) -> Any:
 
 
 @kernel
-def add_up(lines: Line, count: Index, out: Line, plain: Flag) -> None:
+def add_up(lines: Line, count: Index, out: Line) -> None:
     """Transform along the group by Haar's wavelet: sums and differences alone.
 
     The first is the sum of all blocks, the second the first half less the second one, then come two
     differences of quarters, and so on. That of which 2^t blocks were added up is the coefficient of
     the orthonormal transform times the root of 2^t. Sums are left in `lines`.
     """
-    if plain is not None:
-        no_simd()
+    no_simd()
     for line in range(0, 8 * PITCH, PITCH):
         n = count
         while n > 1:
@@ -399,10 +375,9 @@ def add_up(lines: Line, count: Index, out: Line, plain: Flag) -> None:
 
 
 @kernel
-def take_apart(lines: Line, count: Index, out: Line, plain: Flag) -> None:
+def take_apart(lines: Line, count: Index, out: Line) -> None:
     """Transform back the sums of `add_up`, each divided by its 2^t."""
-    if plain is not None:
-        no_simd()
+    no_simd()
     for line in range(0, 8 * PITCH, PITCH):
         put(out, line, 1, get(lines, line, 1))
         n = 1
@@ -416,48 +391,20 @@ def take_apart(lines: Line, count: Index, out: Line, plain: Flag) -> None:
 
 
 @kernel
-def shrink_hard(spectra: Line, count: Index, thresholds: Line, parts: Line, plain: Flag) -> Any:
-    """Leave the coefficients of up to their threshold, which are noise; return the group's weight.
+def shrink_hard(spectra: Line, count: Index, thresholds: Line, parts: Line) -> Any:
+    """Leave the coefficients of up to their threshold, which are noise; count the others.
 
-    A coefficient without a value is none. The mean of the group is not noise.
+    A coefficient without a value is none.
     """
-    if plain is not None:
-        no_simd()
+    no_simd()
     kept, zero = 0, np.float32(0)
-    mean = spectra[0]
     for line in range(0, 8 * PITCH, PITCH):
         for i in range(line, line + 8 * count):
             place = np.uintp(i)
             noise = abs(spectra[place]) <= thresholds[place]
             spectra[place] = spectra[place] * parts[place] if noise else zero
             kept += 0 if noise else 1
-    if abs(mean) <= thresholds[0]:
-        kept += 1
-        spectra[0] = zero
-    return np.true_divide(np.float32(1), np.float32(kept))
-
-
-@inlined
-def share_of(own: Number, guide: Number) -> Any:
-    """Return noise's share of a coefficient's power, own / (guide² + own), times `SHARES`, whole.
-
-    To a part in 9000: x y (c0 + c1 x y) is that near to 1 if y, the difference of the bits of a
-    number and of x, is about 0.7 / x.
-    """
-    power = fused(guide, guide, own)
-    power = power if power < LARGEST else LARGEST  # has no value, or is too large
-    inverse = float_of(np.int32(INVERSE - bits_of(power)))
-    rest = fused(power * inverse, SLOPE, OFFSET)
-    return np.int32(bits_of(fused(own * SHARES * inverse, rest, LEAST_WHOLE)) - LEAST_WHOLE_BITS)
-
-
-@inlined
-def steps_of(value: Number, part: Number, factor: Number) -> Any:
-    """Return the integer of a block's loss at a pixel, from minus to plus the limit."""
-    share = fused(value, part, np.float32(0.5))
-    share = share if share > np.float32(0) else np.float32(0)  # has no value, too
-    share = share if share < np.float32(1) else np.float32(1)
-    return np.int32(bits_of(fused(share - np.float32(0.5), factor, WHOLE)) - WHOLE_BITS)
+    return kept
 
 
 @kernel
@@ -467,18 +414,16 @@ def shrink_wiener(
     count: Index,
     variances: Line,
     parts: Line,
-    plain: Flag,
 ) -> Any:
-    """Leave sigma² / (b² + sigma²) of each coefficient, b that of the guide; return the weight.
+    """Leave sigma² / (b² + sigma²) of each coefficient, b that of the guide.
+
+    Return the sum of the squared factors of what is taken.
 
     These factors have 16 bits, and the rest 8, so that sums of its squares are of integers.
     Nothing is left of coefficients of which one has no value.
     """
-    if plain is not None:
-        no_simd()
+    no_simd()
     total, zero = 0, np.float32(0)
-    mean = guides[0]
-    guides[0] = np.float32(np.inf)
     for line in range(0, 8 * PITCH, PITCH):
         for q in range(8):
             if not abs(spectra[np.uintp(line + q)]) < np.float32(np.inf):
@@ -487,55 +432,99 @@ def shrink_wiener(
     for line in range(0, 8 * PITCH, PITCH):
         for i in range(line, line + 8 * count):
             place = np.uintp(i)
-            noise = share_of(variances[place], guides[place])
+            noise = blocks.share_of(variances[place], guides[place])
             spectra[place] = spectra[place] * np.float32(noise) * parts[place]
             left = np.int32(255 - (noise >> 8))
             total += int(np.int32(left * left))
-    guides[0] = mean
-    return np.true_divide(np.float32(ONE), np.float32(total))
+    return total
 
 
 @kernel
 def add_group(
     spectra: Line,
     lines: Line,
-    places: Line,
+    spots: Line,
     count: Index,
     wavelets: Flag,
-    width: Index,
-    first: Index,
-    weight: Number,
     part: Number,
+    scale: Number,
     factors: Line,
-    steps: Line,
     sums: Line,
-    weights: Line,
+    width: Index,
     plain: Flag,
 ) -> None:
     """Transform back the rest of a group, and add it to the sums of its pixels.
 
-    `sums` and `weights` begin with place `first`.
+    `spots` are the places of its blocks in `sums`, of that `width`.
     """
     if plain is not None:
         no_simd()
-    lanes = 8 * count
-    take_apart(spectra, count, lines, plain)
-    transform_back(lines, lanes, wavelets, plain)
-    turn(lines, count, spectra, plain)
-    transform_back(spectra, lanes, wavelets, plain)
-    scale = weight * np.float32(2 * LIMIT * STEPS)
-    whole = np.int32(np.rint(weight * np.float32(WEIGHT_STEPS)))
-    for line in range(0, 8 * PITCH, PITCH):
-        for i in range(line, line + lanes):
-            lane = np.uintp(i)
-            steps[lane] = steps_of(spectra[lane], part, scale * factors[lane])
-    for b in range(count):
-        place = np.uintp(places[b] - first)
-        weights[place] += whole
-        for j in range(8):
-            row = place + np.uintp(j * width)
-            taken, _ = added_and_subtracted(get(sums, row, 1), get(steps, j * PITCH + 8 * b, 1))
-            put(sums, row, 1, taken)
+        lanes = 8 * count
+        take_apart(spectra, count, lines)
+        transform_back(lines, lanes, wavelets)
+        turn(lines, count, spectra)
+        transform_back(spectra, lanes, wavelets)
+        for b in range(count):
+            for j in range(8):
+                row = spots[b] + j * width
+                for x in range(8):
+                    lane = np.uintp(j * PITCH + 8 * b + x)
+                    factor = scale * factors[lane]
+                    sums[np.uintp(row + x)] += blocks.steps_of(spectra[lane], part, factor)
+    else:
+        blocks.add_blocks(spectra, spots, count, wavelets, part, scale, factors, sums, width)
+
+
+@kernel
+def shrink_group(
+    planes: Line,
+    guides: Line,
+    width: Index,
+    places: Line,
+    count: Index,
+    wiener: Flag,
+    noise: Line,
+    parts: Line,
+    lines: Line,
+    spectra: Line,
+    guide: Line,
+    plain: Flag,
+) -> Any:
+    """Leave the noise in the spectra of a group; return its weight."""
+    if plain is not None:
+        transform_group(planes, width, places, count, not wiener, lines, spectra)
+        if wiener:
+            transform_group(guides, width, places, count, False, lines, guide)
+            total = shrink_wiener(spectra, guide, count, noise, parts)
+        else:
+            total = shrink_hard(spectra, count, noise, parts)
+    else:
+        blocks.spectra_of(planes, width, places, count, not wiener, spectra)
+        if wiener:
+            blocks.spectra_of(guides, width, places, count, False, guide)
+            total = blocks.shrink_wiener(spectra, guide, noise, parts, count)
+        else:
+            total = blocks.shrink_hard(spectra, spectra, noise, parts, count)
+    return np.true_divide(np.float32(ONE if wiener else 1), np.float32(total))
+
+
+@kernel
+def add_part(part: Array, all_rows: Array, top: Index, left: Index, plain: Flag) -> None:
+    """Add the sums of a tile to those of the picture, which other threads add to as well."""
+    if plain is not None:
+        no_simd()
+    height, width = part.shape
+    line = all_rows.reshape(all_rows.size)
+    for y in range(height):
+        start = (top + y) * all_rows.shape[1] + left
+        for x in range(width):
+            if part[y, x] != 0:
+                add_atomically(line, np.uintp(start + x), part[y, x])
+
+
+TILE = (16, 64)
+"""Rows and columns of blocks that have a group and are filtered together. Their sums and the part
+of the picture that they read stay in the second level of a processor's cache."""
 
 
 @kernel
@@ -551,7 +540,7 @@ def filter_groups(
     start: Index,
     stop: Index,
 ) -> None:
-    """Add the loss by the groups of the blocks in rows `start` to `stop` to `sums`.
+    """Add the loss by the groups of the tiles `start` to `stop` to `sums`.
 
     - `planes`, `guides`: float32, shape (planes, rows * columns). The noisy picture, and the
       result of the first stage.
@@ -565,62 +554,77 @@ def filter_groups(
     step, reach, most, wiener, tolerance, noise, parts, part = numbers
     height, width = cells.shape
     colours = planes.shape[0]
-    last = height - 8
     compared = cells.reshape(height * width)
-    lists = make_lists(width, step, most, plain)
-    across = lists.counts.size
-    places = np.empty((across, most), np.int64)
+    across = -(-(width - 8) // step) + 1
+    tiles = -(-across // TILE[1])
     lines = np.empty(8 * PITCH, np.float32)
     spectra = np.empty(8 * PITCH, np.float32)
     guide = np.empty(8 * PITCH, np.float32)
-    steps = np.empty(8 * PITCH, np.int32)
-    if start == stop:
-        return
-    top = max(0, min(start * step, last) - reach)
-    bottom = min(height, min((stop - 1) * step, last) + reach + 8)
-    first = top * width
-    size = bottom * width - first
-    own_sums = np.zeros((colours, size), np.int32)
-    own_weights = np.zeros((colours, size), np.int32)
-    for i in range(start, stop):
-        y = min(i * step, last)
-        match_row(compared, height, width, y, step, reach, tolerance, lists, places, plain)
-        for j in range(across):
-            for c in range(colours):
-                there, count = places[j], lists.counts[j]
+    spots = np.empty(most, np.int64)
+    for tile in range(start, stop):
+        upper, fore = tile // tiles * TILE[0], tile % tiles * TILE[1]
+        count = min(TILE[1], across - fore)
+        left, right = min(fore * step, width - 8), min((fore + count - 1) * step, width - 8)
+        lower = min(upper * step + (TILE[0] - 1) * step, height - 8)
+        # The part of the picture that blocks of its groups may be in.
+        top, begin = max(0, min(upper * step, lower) - reach), max(0, left - reach)
+        wide = min(width, right + reach + 8) - begin
+        own_sums = np.zeros((colours, min(height, lower + reach + 8) - top, wide), np.int32)
+        own_weights = np.zeros_like(own_sums)
+        flat_sums = own_sums.reshape(colours, own_sums[0].size)
+        flat_weights = own_weights.reshape(colours, own_sums[0].size)
+        lists = make_lists(count, right - left + 8, step, most, plain)
+        places = np.empty((count, most), np.int64)
+        for i in range(upper, -(-lower // step) + 1):
+            y = min(i * step, height - 8)
+            match_row(
+                compared, height, width, y, left, step, reach, tolerance, lists, places, plain
+            )
+            for j in range(count):
+                there, size = places[j], lists.counts[j]
                 doublings = 0
-                while 1 << doublings < count:
+                while 1 << doublings < size:
                     doublings += 1
-                own, shares = noise[c, doublings], parts[doublings]
-                transform_group(planes[c], width, there, count, not wiener, lines, spectra, plain)
-                if wiener:
-                    transform_group(guides[c], width, there, count, False, lines, guide, plain)
-                    weight = shrink_wiener(spectra, guide, count, own, shares, plain)
-                else:
-                    weight = shrink_hard(spectra, count, own, shares, plain)
-                add_group(
-                    spectra,
-                    lines,
-                    there,
-                    count,
-                    not wiener,
-                    width,
-                    first,
-                    weight,
-                    part,
-                    factors,
-                    steps,
-                    own_sums[c],
-                    own_weights[c],
-                    plain,
-                )
-    for c in range(colours):
-        all_sums, all_weights = sums[c], weights[c]
-        for i in range(size):
-            if own_sums[c, i] != 0:
-                add_atomically(all_sums, np.uintp(first + i), own_sums[c, i])
-            if own_weights[c, i] != 0:
-                add_atomically(all_weights, np.uintp(first + i), own_weights[c, i])
+                for b in range(size):
+                    row = there[b] // width
+                    spots[b] = (row - top) * wide + there[b] - row * width - begin
+                for c in range(colours):
+                    own, shares = noise[c, doublings], parts[doublings]
+                    weight = shrink_group(
+                        planes[c],
+                        guides[c],
+                        width,
+                        there,
+                        size,
+                        wiener,
+                        own,
+                        shares,
+                        lines,
+                        spectra,
+                        guide,
+                        plain,
+                    )
+                    for b in range(size):
+                        flat_weights[c, np.uintp(spots[b])] += np.int32(
+                            np.rint(weight * np.float32(WEIGHT_STEPS))
+                        )
+                    scale = weight * np.float32(2 * LIMIT * STEPS)
+                    add_group(
+                        spectra,
+                        lines,
+                        spots,
+                        size,
+                        not wiener,
+                        part,
+                        scale,
+                        factors,
+                        flat_sums[c],
+                        wide,
+                        plain,
+                    )
+        for c in range(colours):
+            add_part(own_sums[c], sums[c].reshape(height, width), top, begin, plain)
+            add_part(own_weights[c], weights[c].reshape(height, width), top, begin, plain)
 
 
 @kernel
@@ -672,28 +676,46 @@ def cell_of(grey: Number, colours: Index, whole: Flag) -> Any:
 
 
 @kernel
+def spread_weights(
+    weights: Line, width: Index, y: Index, start: Index, curve: Line, rows: Array, plain: Flag
+) -> None:
+    """Weigh the blocks by the window, along the rows up to `y` that it needs.
+
+    Those of the last eight rows are kept in `rows`; row `start` is the first that is asked for.
+    """
+    if plain is not None:
+        no_simd()
+    for upper in range(y if y > start else max(0, y - 7), y + 1):
+        row, first = rows[upper & 7], upper * width
+        for x in range(width):
+            row[x] = 0
+        for k in range(8):
+            for x in range(k, width):
+                row[x] += curve[k] * np.float32(weights[np.uintp(first + x - k)])
+
+
+@kernel
 def divide_sums(
     sums: Line,
-    weights: Line,
-    width: Index,
+    rows: Array,
     y: Index,
     quotient: Number,
     curve: Line,
     out: Line,
     plain: Flag,
 ) -> None:
-    """Write the loss of the pixels of row `y` in a stage."""
+    """Write the loss of the pixels of row `y` in a stage; `rows` are those of `spread_weights`."""
     if plain is not None:
         no_simd()
-    row = y * width
+    width = out.size
     for x in range(width):
-        total = np.float32(0)
-        for j in range(min(8, y + 1)):
-            line = np.float32(0)
-            for k in range(min(8, x + 1)):
-                line += curve[k] * np.float32(weights[np.uintp(row - j * width + x - k)])
-            total += curve[j] * line
-        out[x] = np.true_divide(np.float32(sums[np.uintp(row + x)]) * quotient, total)
+        out[x] = 0
+    for j in range(min(8, y + 1)):
+        row = rows[(y - j) & 7]
+        for x in range(width):
+            out[x] += curve[j] * row[x]
+    for x in range(width):
+        out[x] = np.true_divide(np.float32(sums[np.uintp(y * width + x)]) * quotient, out[x])
 
 
 @kernel
@@ -715,9 +737,11 @@ def make_guide(
         no_simd()
     width = cells.shape[1]
     removed = np.empty(width, np.float32)
+    rows = np.empty((planes.shape[0], 8, width), np.float32)
     for y in range(start, stop):
         for c in range(planes.shape[0]):
-            divide_sums(sums[c], weights[c], width, y, quotient, curve, removed, plain)
+            spread_weights(weights[c], width, y, start, curve, rows[c], plain)
+            divide_sums(sums[c], rows[c], y, quotient, curve, removed, plain)
             for x in range(width):
                 i = y * width + x
                 guides[c, i] = planes[c, i] - removed[x]
@@ -746,9 +770,11 @@ def finish_rows(
     colours = sums.shape[0]
     width = output.shape[1] + 2 * MARGIN
     removed = np.empty((3, width), np.float32)
+    rows = np.empty((colours, 8, width), np.float32)
     for y in range(start, stop):
         for c in range(colours):
-            divide_sums(sums[c], weights[c], width, y + MARGIN, quotient, curve, removed[c], plain)
+            spread_weights(weights[c], width, y + MARGIN, start + MARGIN, curve, rows[c], plain)
+            divide_sums(sums[c], rows[c], y + MARGIN, quotient, curve, removed[c], plain)
         for x in range(output.shape[1]):
             if colours == 3:
                 place = x + MARGIN
@@ -778,12 +804,19 @@ def of_lanes(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return numbers [..., row, block, column] for all lanes of a group's lines: the last axis."""
     shape = (*numbers.shape[:-2], WIENER, SIDE)
     lanes = np.broadcast_to(numbers, shape).reshape(*shape[:-3], 8 * PITCH)
-    return np.ascontiguousarray(lanes, np.float32)
+    return np.array(lanes, np.float32)
 
 
-def noise_of(levels: NDArray[np.float32], norms: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the noise of coefficients: [plane, s of a group of 2^s blocks, lane]."""
-    return of_lanes(levels[:, ADDED][:, :, None, :, None] * norms.reshape(-1, 1, SIDE, 1, SIDE))
+def noise_of(
+    levels: NDArray[np.float32], norms: NDArray[np.float32], mean: float
+) -> NDArray[np.float32]:
+    """Return the noise of coefficients: [plane, s of a group of 2^s blocks, lane].
+
+    The mean of a group has none.
+    """
+    noise = of_lanes(levels[:, ADDED][:, :, None, :, None] * norms.reshape(-1, 1, SIDE, 1, SIDE))
+    noise[..., 0] = mean
+    return noise
 
 
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
@@ -807,18 +840,18 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     first = (
         *(*where, found.most, False),
         found.tolerances[0],
-        noise_of(found.thresholds, found.norms[0]),
+        noise_of(found.thresholds, found.norms[0], -1),
         of_lanes(shares * PARTS.reshape(SIDE, 1, SIDE)),
         found.part,
     )
     second = (
         *(*where, WIENER, True),
         found.tolerances[1],
-        noise_of(found.variances, found.norms[1]),
+        noise_of(found.variances, found.norms[1], 0),
         of_lanes(shares / 2**22 * np.ones((SIDE, 1, SIDE))),
         found.part,
     )
-    groups = where.count(rows)
+    tiles = -(-where.count(rows) // TILE[0]) * -(-where.count(columns) // TILE[1])
     divided = found.quotient, curve, plain
     finish = Finish.of(source.dtype, np.float32)
     return [
@@ -828,7 +861,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
         CpuPass(
             filter_groups,
             (picture, picture, cells, hard, hard_weights, first, factors, plain),
-            groups,
+            tiles,
         ),
         CpuPass(
             make_guide,
@@ -839,7 +872,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
         CpuPass(
             filter_groups,
             (picture, guide, guide_cells, wiener, wiener_weights, second, factors, plain),
-            groups,
+            tiles,
             cost=1.5,
         ),
         CpuPass(

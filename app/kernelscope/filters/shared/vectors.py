@@ -17,13 +17,15 @@ bits; floats are the sums of `separable`.
 
 from __future__ import annotations
 
+import functools
+import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from kernelscope.base.jit import Index, Line, Plane, kernel
+from kernelscope.base.jit import Index, JitKernel, Line, Number, Plane, inlined, kernel
 from kernelscope.filters.shared.border_kernels import VALID, border_index
 
 LANES = 16  # samples of a step; rows are at least as long
@@ -145,8 +147,142 @@ class Loops:
         number = builder.bitcast(lanes, self._ir.IntType(lanes.type.count))
         return builder.icmp_unsigned("!=", number, number.type(0))
 
+    def added_up(self, numbers: Any) -> Any:
+        """Return the sum of the whole numbers of a vector, as an int64."""
+        builder, place = self._builder, self._ir.IntType(32)
+        each = [builder.extract_element(numbers, place(lane)) for lane in range(self.lanes)]
+        return builder.sext(functools.reduce(builder.add, each), self._ir.IntType(64))
+
     def _kind(self, bits: int) -> Any:
         return self._ir.VectorType(self._ir.IntType(bits), self.lanes)
+
+
+class Lanes:
+    """A vector of float32, of int32 or of bits, with the operators that its numbers have."""
+
+    __array_ufunc__ = None  # NumPy's numbers leave their operators to it
+
+    def __init__(self, loops: Loops, value: Any) -> None:
+        self._loops, self._builder, self.value = loops, loops._builder, value
+
+    @classmethod
+    def load(cls, loops: Loops, row: Any, place: Any) -> Lanes:
+        return cls(loops, loops.load(row, place, 32))
+
+    def store(self, row: Any, place: Any) -> None:
+        self._loops.store(self.value, row, place)
+
+    def _of(self, value: Any) -> Any:
+        if isinstance(value, Lanes):
+            return value.value
+        ir, number = self._loops._ir, value.item()
+        kind = ir.FloatType() if isinstance(number, float) else ir.IntType(32)
+        lanes = self._loops.lanes
+        return ir.Constant(ir.VectorType(kind, lanes), [number] * lanes)
+
+    def _made(self, value: Any) -> Lanes:
+        return Lanes(self._loops, value)
+
+    @property
+    def _whole(self) -> bool:
+        return isinstance(self.value.type.element, self._loops._ir.IntType)
+
+    def __add__(self, other: Any) -> Lanes:
+        return self._made(self._loops.add(self.value, self._of(other)))
+
+    def __sub__(self, other: Any) -> Lanes:
+        subtract = self._builder.sub if self._whole else self._builder.fsub
+        return self._made(subtract(self.value, self._of(other)))
+
+    def __rsub__(self, other: Any) -> Lanes:
+        return self._made(self._of(other)) - self
+
+    def __mul__(self, other: Any) -> Lanes:
+        multiply = self._builder.mul if self._whole else self._builder.fmul
+        return self._made(multiply(self.value, self._of(other)))
+
+    def __neg__(self) -> Lanes:
+        return self._made(self._builder.fneg(self.value))
+
+    def __abs__(self) -> Lanes:
+        return self._called("fabs")
+
+    def __lt__(self, other: Any) -> Lanes:
+        return self._made(self._builder.fcmp_ordered("<", self.value, self._of(other)))
+
+    def __le__(self, other: Any) -> Lanes:
+        return self._made(self._builder.fcmp_ordered("<=", self.value, self._of(other)))
+
+    def choose(self, yes: Any, no: Any) -> Lanes:
+        """Return one of two numbers for each bit."""
+        example = yes if isinstance(yes, Lanes) else no
+        value = example if isinstance(example, Lanes) else self
+        return self._made(self._builder.select(self.value, value._of(yes), value._of(no)))
+
+    def chosen(self, other: Lanes, places: Sequence[int]) -> Lanes:
+        return self._made(self._loops.chosen(self.value, other.value, places))
+
+    def shifted(self, bits: int) -> Lanes:
+        """Return whole numbers divided by a power of two, rounded down."""
+        return self._made(self._builder.ashr(self.value, self._of(np.int32(bits))))
+
+    def as_floats(self) -> Lanes:
+        ir = self._loops._ir
+        kind = ir.VectorType(ir.FloatType(), self._loops.lanes)
+        return self._made(self._builder.sitofp(self.value, kind))
+
+    def as_bytes(self) -> Lanes:
+        """Return bits as bytes of 0 or 1."""
+        return self._made(self._builder.zext(self.value, self._loops._kind(8)))
+
+    def _bits_as(self, element: Any) -> Lanes:
+        kind = self._loops._ir.VectorType(element, self._loops.lanes)
+        return self._made(self._builder.bitcast(self.value, kind))
+
+    def _called(self, name: str, *others: Any) -> Lanes:
+        """Return the result of LLVM's function of that name."""
+        ir, kind = self._loops._ir, self.value.type
+        values = [self.value, *map(self._of, others)]
+        module = self._builder.module
+        name = f"llvm.{name}.v{self._loops.lanes}f32"
+        function = module.globals.get(name) or ir.Function(
+            module, ir.FunctionType(kind, [kind] * len(values)), name
+        )
+        return self._made(self._builder.call(function, values))
+
+
+@inlined
+def least(a: Number, b: Number) -> Any:
+    """Return the lesser number, or `b` if `a` has no value."""
+    return a if a < b else b
+
+
+@inlined
+def most(a: Number, b: Number) -> Any:
+    """Return the larger number, or `b` if `a` has no value."""
+    return a if a > b else b
+
+
+@inlined
+def whole(number: Number) -> Any:
+    """Return a difference of numbers of 32 bits, which Numba computes in 64, in as many."""
+    return np.int32(number)
+
+
+_OF_LANES: dict[str, Callable[..., Lanes]] = {
+    "fused": lambda a, b, c: a._called("fma", b, c),
+    "least": lambda a, b: (a < b).choose(a, b),
+    "most": lambda a, b: a._made(a._of(b)).__lt__(a).choose(a, b),
+    "whole": lambda number: number,
+    "bits_of": lambda value: value._bits_as(value._loops._ir.IntType(32)),
+    "float_of": lambda bits: bits._bits_as(bits._loops._ir.FloatType()),
+}
+
+
+def of_lanes(function: JitKernel) -> Callable[..., Any]:
+    """Return a function of numbers as one of `Lanes`."""
+    code = function.function
+    return types.FunctionType(code.__code__, {**code.__globals__, **_OF_LANES})
 
 
 @kernel
