@@ -14,6 +14,7 @@ import time
 import traceback
 import warnings
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -65,10 +66,16 @@ def fault_of(path: Path) -> str:
     return ""
 
 
-def main(kind: str, count: int, results: Path) -> None:
+def main(kinds: list[str], count: int, results: Path) -> None:
     warnings.simplefilter("always")
-    files = mutations.seeds(kind)
     faults: list[str] = []
+    for kind in kinds:
+        faults += [f"{kind}, {fault}" for fault in faults_of(kind, count, results)]
+    results.write_text(json.dumps(faults))
+
+
+def faults_of(kind: str, count: int, results: Path) -> Iterator[str]:
+    files = mutations.seeds(kind)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "mutant"
         for number, seed in enumerate(files):  # Also loads and compiles the readers.
@@ -77,7 +84,7 @@ def main(kind: str, count: int, results: Path) -> None:
             try:
                 open_any(path)
             except AppError as error:
-                faults.append(f"healthy file {number}: {error}")
+                yield f"healthy file {number}: {error}"
         for number in range(count):
             path.write_bytes(mutated(kind, files, number))
             used = resource.getrusage(resource.RUSAGE_SELF)
@@ -85,8 +92,7 @@ def main(kind: str, count: int, results: Path) -> None:
             resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
             results.write_text(f"file {number} of {kind} ended the process")
             if fault := fault_of(path):
-                faults.append(f"file {number}: {fault}")
-    results.write_text(json.dumps(faults))
+                yield f"file {number}: {fault}"
 
 
 def mutated(kind: str, files: list[mutations.Seed], number: int) -> bytes:
@@ -95,4 +101,4 @@ def mutated(kind: str, files: list[mutations.Seed], number: int) -> bytes:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
+    main(sys.argv[3:], int(sys.argv[1]), Path(sys.argv[2]))

@@ -13,16 +13,18 @@ from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
-MUTANTS = [60, pytest.param(8000, marks=pytest.mark.exhaustive)]
-KINDS = dict.fromkeys(format.name for format in (*READABLE, *READABLE_VOLUMES))
+KINDS = list(dict.fromkeys(format.name for format in (*READABLE, *READABLE_VOLUMES)))
+CASES = [
+    pytest.param(KINDS, 60, id="all"),  # a process of its own takes as long as its 60 files
+    *(pytest.param([kind], 8000, id=kind, marks=pytest.mark.exhaustive) for kind in KINDS),
+]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of processes")
-@pytest.mark.parametrize("mutants", MUTANTS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_damaged_files(tmp_path, kind, mutants):
+@pytest.mark.parametrize(("kinds", "mutants"), CASES)
+def test_damaged_files(tmp_path, kinds, mutants):
     results = tmp_path / "results"
-    command = [sys.executable, "-m", "tests.files.fuzz", kind, str(mutants), str(results)]
+    command = [sys.executable, "-m", "tests.files.fuzz", str(mutants), str(results), *kinds]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.stderr == "", results.read_text()
     assert ended.stdout == ""

@@ -29,6 +29,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
 from kernelscope.teach import manual
+from tests import builds
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -311,6 +312,10 @@ def copy_of_project(copy: Path) -> Path:
     for name in ("app", "tests", "kernels", "resources"):
         shutil.copytree(ROOT / name, copy / name)  # with bytecode, which takes seconds to make
     shutil.copy(ROOT / "pyproject.toml", copy)
+    (copy / "build/tests").mkdir(parents=True)
+    for each in builds.kept("").iterdir():
+        if each.name != "bytecode":  # what was compiled, by content: headers and kernels
+            (copy / "build/tests" / each.name).symlink_to(each)
     return copy
 
 
