@@ -400,6 +400,8 @@ class TestImageJ:
         )
         volume = read_volume(path, 1)
         assert volume.channel == Channel("", "0000FF")
+        assert [read_volume(path, n).channel.window for n in (1, 2)] == [(0, 100), (0, 200)]
+        assert volume.with_voxels(volume.voxels).channel.window is None
         assert record_of("b.ome.tif", volume).lost == (
             "lookup tables",
             "labels of slices",

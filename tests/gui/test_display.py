@@ -11,10 +11,12 @@ from kernelscope.gui.model.display import (
     Displays,
     PaneSide,
     automatic_of,
+    first_of,
     full_of,
     table,
 )
 from kernelscope.images.image import Image
+from kernelscope.images.source import Channel
 from kernelscope.images.volume import Volume
 
 RANDOM = np.random.default_rng(11)
@@ -200,6 +202,23 @@ def test_outputs_of_volumes_take_the_levels_of_the_input_in_every_type() -> None
     assert displays.of(PaneSide.OUTPUT) == DARK
     displays.linked = False
     assert displays.of(PaneSide.OUTPUT) == automatic_of(output)
+
+
+def test_the_window_of_a_file_comes_first_until_automatic_levels_are_chosen() -> None:
+    displays, channel = Displays(), Channel("DAPI", "0000FF", window=(3.0, 17.0))
+    voxels = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
+    volume = Volume.from_array(voxels, channel=channel)
+    displays.remember(volume, first_of(volume))
+    displays.show_input(volume, follows=False)
+    displays.show_output(volume.with_voxels(voxels * 100))
+    for side in PaneSide:
+        assert displays.of(side) == Display(3, 17, 1.0, ColourMap.BLUE)
+        assert not displays.is_automatic(side)
+    displays.choose(PaneSide.INPUT, None)
+    assert displays.of(PaneSide.INPUT) == automatic_of(volume)
+    assert displays.is_automatic(PaneSide.INPUT)
+    displays.linked = False
+    assert displays.of(PaneSide.OUTPUT) == automatic_of(volume.with_voxels(voxels * 100))
 
 
 def test_another_component_has_its_own_levels_in_the_same_colours() -> None:

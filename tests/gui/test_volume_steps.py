@@ -572,7 +572,7 @@ def test_a_contrast_that_is_chosen_while_channels_are_read_stays(
         return automatic_of(volume)
 
     assert scans.display_of(dim) is None
-    monkeypatch.setattr("kernelscope.gui.window.scans.automatic_of", meanwhile)
+    monkeypatch.setattr("kernelscope.gui.window.scans.first_of", meanwhile)
     scans.find_displays([dim])
     assert scans.display_of(dim) == chosen
 

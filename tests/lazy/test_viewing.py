@@ -35,7 +35,7 @@ def write(
     whole: NDArray[Any],
     axes: str,
     levels: int = 3,
-    channels: list[dict[str, str]] | None = None,
+    channels: list[dict[str, Any]] | None = None,
 ) -> list[NDArray[Any]]:
     """Write levels, each of every second row and column of the one before; return them."""
     along = [Axis(name, 0.5, UNITS.get(name, "micrometer")) for name in axes]
@@ -144,6 +144,27 @@ def test_channels_and_times_are_volumes_of_one_series(
         assert volume.interval == 0.5
     assert isinstance(first, Volume)
     assert first.title == "film.ome.zarr, level 2 of 2"
+
+
+@pytest.mark.parametrize(
+    ("window", "wanted"),
+    [
+        ({"start": 20, "end": 150.5, "min": 0, "max": 65535}, (20, 150.5)),
+        ({"start": 0, "end": 65535}, None),  # of no choice: nothing would be seen
+        ({"start": 150, "end": 20}, None),
+        ({"start": "a", "end": 20}, None),
+        ([1, 2], None),
+        (None, None),
+    ],
+)
+def test_a_channel_has_the_window_of_its_file(
+    tmp_path: Path, window: object, wanted: tuple[float, float] | None
+) -> None:
+    write(tmp_path / "a.ome.zarr", sample(2, 3, 20, 30), "czyx", 1, [{"window": window}, DYES[1]])
+    first, series = read_file(tmp_path / "a.ome.zarr")
+    assert series is not None
+    assert isinstance(first, Volume)
+    assert (first.channel.window, series.read(1).channel.window) == (wanted, None)
 
 
 def test_three_channels_are_colours_unless_they_are_dyes(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -27,6 +27,8 @@ class Channel:
     name: str = ""  # such as a dye: "DAPI"; empty if unknown
     colour: str = ""  # six hexadecimal digits, red first; empty if unknown
     facts: tuple[tuple[str, str], ...] = ()  # further properties as OME names them: wavelengths
+    window: tuple[float, float] | None = field(default=None, compare=False)
+    """The levels that its file draws black and in full colour; results have none."""
 
 
 UNKNOWN_CHANNEL = Channel()

@@ -369,7 +369,8 @@ class Volume:
             new = np.minimum(new, 1)
         new = np.ascontiguousarray(new).view()
         new.flags.writeable = False
-        return replace(self, voxels=new, stored=stored)
+        channel = replace(self.channel, window=None)  # other values, maybe of another range
+        return replace(self, voxels=new, stored=stored, channel=channel)
 
     def minus(self, other: Volume) -> Volume:
         change = self.voxels.astype(np.float32) - other.voxels

@@ -249,6 +249,18 @@ def channel_of(name: object, colour: object) -> Channel:
     return Channel(printable(str(name or "")), text.upper() if _COLOUR.fullmatch(text) else "")
 
 
+_WHOLE_RANGES = ((0, 255), (0, 65535), (-32768, 32767))
+"""Windows that programs write where nobody chose one: the whole range of a type."""
+
+
+def window_of(low: object, high: object) -> tuple[float, float] | None:
+    """Return the levels drawn black and white, if they make sense and somebody chose them."""
+    if not isinstance(low, int | float) or not isinstance(high, int | float):
+        return None
+    sound = -math.inf < low < high < math.inf
+    return (float(low), float(high)) if sound and (low, high) not in _WHOLE_RANGES else None
+
+
 @lru_cache(maxsize=1)  # asked for each page
 def _parsed(text: str) -> Any:
     try:
@@ -403,7 +415,7 @@ def _number(value: object) -> float:
 
 
 def _look_up_tables(found: Mapping[str, Any]) -> tuple[tuple[Channel, ...], list[str]]:
-    """Return the channels by the colours of ImageJ's tables, and those that are left out.
+    """Return channels by ImageJ's tables and display ranges, and the tables that are left out.
 
     A table that runs evenly from black to a colour is that colour; one of grey is none.
     """
@@ -421,4 +433,9 @@ def _look_up_tables(found: Mapping[str, Any]) -> tuple[tuple[Channel, ...], list
         lost |= not even
         text = "".join(f"{int(part):02X}" for part in last[:, 0]) if even else ""
         channels.append(Channel("", "" if text == "FFFFFF" else text))
+    ranges = found.get("Ranges") or (found.get("min"), found.get("max"))
+    for number, ends in enumerate(zip(ranges[::2], ranges[1::2], strict=False)):
+        if (window := window_of(*ends)) is not None:
+            channels += [UNKNOWN_CHANNEL] * (number + 1 - len(channels))
+            channels[number] = replace(channels[number], window=window)
     return tuple(channels), ["lookup tables"] * lost

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kernelscope.files.formats import Unreadable
-from kernelscope.files.pictures.tiff_description import channel_of
+from kernelscope.files.pictures.tiff_description import channel_of, window_of
 from kernelscope.images.lengths import is_length, millimetres, unit_of
 from kernelscope.images.source import UNKNOWN_CHANNEL, Channel
 
@@ -65,7 +65,9 @@ class Multiscale:
     @property
     def channels(self) -> tuple[Channel, ...]:
         return tuple(
-            channel_of(each.get("label"), each.get("color"))
+            replace(
+                channel_of(each.get("label"), each.get("color")), window=_window(each.get("window"))
+            )
             for each in self.omero.get("channels", ())
         )
 
@@ -132,6 +134,11 @@ def _placed(holders: Sequence[Mapping[str, Any]], count: int) -> tuple[list[floa
     if not all(map(math.isfinite, (*scales, *origins))):
         raise ValueError("not finite")
     return scales, origins
+
+
+def _window(found: object) -> tuple[float, float] | None:
+    ends = [found.get(end) for end in ("start", "end")] if isinstance(found, dict) else []
+    return window_of(*ends) if ends else None
 
 
 def _omero(found: object) -> Mapping[str, Any]:

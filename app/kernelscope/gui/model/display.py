@@ -284,6 +284,13 @@ def automatic_of(image: Viewed) -> Display:
     return replace(display, colour_map=map_of(image.channel.colour))
 
 
+def first_of(image: Viewed) -> Display:
+    """Return the display of an image that is opened: the file's own, or the automatic one."""
+    if isinstance(image, Image) or image.channel.window is None:
+        return automatic_of(image)
+    return replace(Display(*image.channel.window), colour_map=map_of(image.channel.colour))
+
+
 def full_of(image: Viewed) -> Display:
     """Return the display from black to white; of a volume, from its smallest to largest voxel."""
     if isinstance(image, Image):
@@ -311,7 +318,7 @@ class Displays:
         self._chosen: WeakKeyDictionary[Viewed, dict[PaneSide, Display]] = WeakKeyDictionary()
 
     def remember(self, image: Viewed, automatic: Display) -> None:
-        """Store the automatic display of an image, which takes a while to find."""
+        """Store the first display of an image, which takes a while to find."""
         self._automatic[image] = automatic
 
     def knows(self, image: Viewed) -> bool:
@@ -341,7 +348,7 @@ class Displays:
 
     def _found(self, image: Viewed) -> Display:
         if image not in self._automatic:
-            self._automatic[image] = automatic_of(image)
+            self._automatic[image] = first_of(image)
         return self._automatic[image]
 
     def ruling(self, side: PaneSide) -> PaneSide:
@@ -356,13 +363,22 @@ class Displays:
         return self._images[self.ruling(side)]
 
     def is_automatic(self, side: PaneSide) -> bool:
-        return self.ruling(side) not in self._choices
+        return self.ruling(side) not in self._choices and not self._is_of_file(side)
+
+    def _is_of_file(self, side: PaneSide) -> bool:
+        image, display = self.image(side), self.of(side)
+        window = image.channel.window if isinstance(image, Volume) else None
+        return display is not None and window == (display.low, display.high)
 
     def choose(self, side: PaneSide, display: Display | None) -> None:
         image = self._images[PaneSide.INPUT]
         if image is None:
             return
         side = self.ruling(side)
+        shown = self.image(side)
+        if display is None and shown is not None and self._is_of_file(side):
+            colour_map = self._found(shown).colour_map
+            self._automatic[shown] = replace(automatic_of(shown), colour_map=colour_map)
         choices = self._chosen.setdefault(image, {})
         choices.pop(side, None)
         if display is not None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.gui.model.display import ColourMap, Display, automatic_of, map_of, table
+from kernelscope.gui.model.display import ColourMap, Display, first_of, map_of, table
 from kernelscope.images.image import Image
 from kernelscope.images.planes import Plane
 from kernelscope.images.volume import Volume
@@ -169,7 +169,7 @@ def in_colours(channels: Iterable[tuple[Volume, Display]]) -> str:
 
 def composite(volumes: Sequence[Volume], plane: Plane, index: int) -> Image:
     channels = [
-        (volume, replace(automatic_of(volume), colour_map=each))
+        (volume, replace(first_of(volume), colour_map=each))
         for volume, each in zip(volumes, dyes(volumes), strict=True)
     ]
     pixels = added_light((plane.cut(each.voxels, index), display) for each, display in channels)

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QWidget
 
 from kernelscope.engine.region import Region
 from kernelscope.gui.model.comparison import View, following, offset_of
-from kernelscope.gui.model.display import Display, automatic_of
+from kernelscope.gui.model.display import Display, first_of
 from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
 from kernelscope.gui.model.history import Moment, Opened, Part, parts_of
 from kernelscope.gui.model.slice_previews import place_of
@@ -161,9 +161,9 @@ class Page(QWidget, Generic[Opened, Part]):
         """Return an input as it is drawn, with the display that the program would choose for it."""
         if isinstance(part, Image):
             pyramid = Pyramid(part.planes).prepare(scale)
-            return DrawnView(part, pyramid, automatic=automatic_of(part))
+            return DrawnView(part, pyramid, automatic=first_of(part))
         known = self.subject.view.displays.knows(part)
-        return DrawnView(part, automatic=None if known else automatic_of(part))
+        return DrawnView(part, automatic=None if known else first_of(part))
 
     def _show_component(self) -> None:
         self.subject.map = None
@@ -275,7 +275,7 @@ class Page(QWidget, Generic[Opened, Part]):
         def work() -> tuple[Moment[Opened, Part], list[tuple[Volume, Display]]]:
             new = following(moment)
             volumes = [each for each in parts_of(new.source) if isinstance(each, Volume)]
-            return new, [(each, automatic_of(each)) for each in volumes]
+            return new, [(each, first_of(each)) for each in volumes]
 
         def show(answer: tuple[Moment[Opened, Part], list[tuple[Volume, Display]]]) -> None:
             new, displays = answer

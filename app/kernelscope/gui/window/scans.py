@@ -24,7 +24,7 @@ from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.files.names import stem_of
 from kernelscope.gui.docks.volume_components import ComponentsPanel, VolumeStepBar
-from kernelscope.gui.model.display import Display, PaneSide, automatic_of
+from kernelscope.gui.model.display import Display, PaneSide, first_of
 from kernelscope.gui.model.slice_drawing import composite, dyes
 from kernelscope.gui.model.volume_files import MOST_BYTES, FilteredFile, VolumeSeries
 from kernelscope.gui.session.session import KIND, VIEW
@@ -84,7 +84,7 @@ class Scans(QObject):
         def stack() -> tuple[Scan, list[Display]]:
             scan = Scan(tuple(volumes))
             _ = scan.planes  # raises `AppError` if shapes differ
-            return scan, [automatic_of(volume) for volume in volumes]
+            return scan, [first_of(volume) for volume in volumes]
 
         def show(stacked: tuple[Scan, list[Display]]) -> None:
             scan, displays = stacked
@@ -100,7 +100,7 @@ class Scans(QObject):
 
     def open_each(self, volumes: Sequence[Volume]) -> None:
         def work() -> tuple[list[Scan], list[Display]]:
-            return [Scan((volume,)) for volume in volumes], list(map(automatic_of, volumes))
+            return [Scan((volume,)) for volume in volumes], list(map(first_of, volumes))
 
         def show(answer: tuple[list[Scan], list[Display]]) -> None:
             self._displays.clear()
@@ -125,7 +125,7 @@ class Scans(QObject):
         """Find out, on any thread, how channels are drawn that were not in front."""
         for volume in volumes:
             if self.display_of(volume) is None:
-                found = automatic_of(volume)  # takes a while, in which the user may choose one
+                found = first_of(volume)  # takes a while, in which the user may choose one
                 self._displays.setdefault((volume.path, volume.channel_number), found)
 
     def display_of(self, volume: Volume) -> Display | None:
