@@ -23,6 +23,7 @@ from kernelscope.images.image import Image
 from kernelscope.schema.samples import UNIT
 from tests.filters import apply
 from tests.noise import add_noise
+from tests.pairs import in_turn
 
 pytestmark = pytest.mark.slow
 
@@ -48,17 +49,20 @@ def squared_error(image: NDArray[Any], clean: NDArray[Any]) -> float:
 
 
 @pytest.mark.parametrize(
-    "parameters",
-    [
-        {},
-        {"patch": 3, "search_radius": 4},
-        {"weights": "gaussian"},
-        {"patch": 3, "search_radius": 4, "weights": "uniform"},
-        {"colour": "separate", "patch": 5, "search_radius": 5},
-        {"search": "image", "patch": 3},
-    ],
+    ("parameters", "colours"),
+    in_turn(
+        [
+            {},
+            {"patch": 3, "search_radius": 4},
+            {"weights": "gaussian"},
+            {"patch": 3, "search_radius": 4, "weights": "uniform"},
+            {"search": "image", "patch": 3},
+            {"colour": "separate", "patch": 5, "search_radius": 5},
+        ],
+        [1, 3],
+        every=2,
+    ),
 )
-@pytest.mark.parametrize("colours", [1, 3])
 def test_errors_are_known_without_the_clean_picture(
     parameters: dict[str, Any], colours: int
 ) -> None:
@@ -129,20 +133,22 @@ def test_numpy_finds_the_errors_of_growing_patches_together(
 def test_a_part_of_pixels_and_candidates_says_the_same(
     parameters: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    noisy = add_noise(NOISE, middle("camera", 128), variance=0.004)
+    side = 80 if "search" in parameters else 128
+    noisy = add_noise(NOISE, middle("camera", side), variance=0.004)
     values = SPEC.validate(parameters)
     strengths = np.array([0.02, 0.05, 0.1])
     much = estimated_errors(noisy, values, 0.063, strengths, 1e10)
-    monkeypatch.setattr(nlm_strength, "_CANDIDATES", 128 * 64)
+    monkeypatch.setattr(nlm_strength, "_CANDIDATES", side * side // 2)
     less = estimated_errors(noisy, values, 0.063, strengths, 1e9)
     # Candidates that were not drawn add an error of their own, to all strengths alike.
     np.testing.assert_allclose(less / less.mean(), much / much.mean(), rtol=0.15)
     np.testing.assert_allclose(less, much, rtol=0.4)
 
 
-@pytest.mark.parametrize("weights", ["corrected", "gaussian"])
-@pytest.mark.parametrize("name", ["camera", "coins", "astronaut"])
-@pytest.mark.parametrize("variance", [0.001, 0.01])
+@pytest.mark.parametrize(
+    ("name", "variance", "weights"),
+    in_turn(["astronaut", "camera", "coins"], [0.001, 0.01], ["corrected", "gaussian"], every=3),
+)
 def test_it_is_close_to_the_best(name: str, variance: float, weights: str) -> None:
     clean = middle(name, 128)
     noisy = add_noise(NOISE, clean, variance=variance)
@@ -169,10 +175,10 @@ def test_small_pictures_have_an_estimate() -> None:
     ("name", "sigma", "gain"),
     [
         ("grass", 5, 0.1),  # was 2 dB worse than the noisy picture, with sigma 1.9 times too high
-        ("grass", 20, 2.9),
+        pytest.param("grass", 20, 2.9, marks=pytest.mark.exhaustive),
         ("brick", 20, 11.5),  # 10.4 as published
-        ("moon", 10, 10.4),  # 9.9 as published
-        ("camera", 50, 9.7),  # 8.9 as published
+        pytest.param("moon", 10, 10.4, marks=pytest.mark.exhaustive),  # 9.9 as published
+        pytest.param("camera", 50, 9.7, marks=pytest.mark.exhaustive),  # 8.9 as published
         ("chelsea", 10, 5.0),
     ],
 )
@@ -202,7 +208,6 @@ def test_the_patch_grows_with_noise_and_falls_with_detail() -> None:
         return int(estimated(((clean + noise) / 255).astype(np.float32), **given)["patch"])
 
     assert patch("camera", 5) == patch("grass", 20) == 3
-    assert patch("camera", 50) >= 5
     assert patch("moon", 20) >= 5
     assert patch("camera", 5, weights="gaussian") == 7
 
@@ -212,8 +217,8 @@ def test_the_patch_grows_with_noise_and_falls_with_detail() -> None:
     # 27.46 and 32.85 dB where as few pixels were looked at as in light noise, 25.20 with half of
     # those that are now; 40.17 with 3, whose estimated error is 1 % more than that of 9.
     [
-        ("camera", 30, (5,), 27.55),
-        ("moon", 50, (7, 9), 32.95),
+        pytest.param("camera", 30, (5,), 27.55, marks=pytest.mark.exhaustive),
+        pytest.param("moon", 50, (7, 9), 32.95, marks=pytest.mark.exhaustive),
         ("camera", 50, (7,), 25.3),
         ("retina", 20, (5, 7, 9), 40.2),
     ],
