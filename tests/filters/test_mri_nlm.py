@@ -112,23 +112,24 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any]) -> NDArray[Any]:
         np.broadcast_to(parameters[name], 3)[::-1] * [deep, 1, 1]
         for name in ("search_radius", "patch_radius")
     )
-    margins = [(r, r) for r in v + d]
-    wide = np.pad(u, [*margins, (0, 0)], mode="symmetric")
+    margins = v + d
+    wide = np.pad(u, [*((r, r) for r in margins), (0, 0)], mode="symmetric")
 
-    def steps(radii: NDArray[Any]) -> Any:
-        return itertools.product(*(range(-r, r + 1) for r in radii))
+    def at(offset: Any, more: Any) -> NDArray[Any]:
+        """Return the voxels at an offset, with so many more on each side."""
+        begin = margins + offset - more
+        ends = begin + u.shape[:3] + 2 * np.asarray(more)
+        return wide[tuple(slice(b, e) for b, e in zip(begin, ends, strict=True))]
 
-    def at(step: Any) -> NDArray[Any]:
-        begin = [low + shift for (low, _), shift in zip(margins, step, strict=True)]
-        return wide[tuple(slice(b, b + n) for b, n in zip(begin, u.shape, strict=False))]
-
-    patch = list(steps(d))
     rician = parameters["noise"] != "gaussian"
     top = weights = np.zeros(())
-    for offset in map(np.array, steps(v)):
-        squares = sum((at(k) - at(offset + k)) ** 2 for k in patch) / len(patch)
+    for offset in itertools.product(*(range(-r, r + 1) for r in v)):
+        squares = (at(0, d) - at(offset, d)) ** 2
+        for axis, radius in enumerate(d):
+            patches = np.lib.stride_tricks.sliding_window_view(squares, 2 * radius + 1, axis)
+            squares = patches.mean(-1)
         weight = np.exp(-np.mean(squares / (2 * parameters["beta"] * sigma**2), axis=3))
-        top = top + weight[..., None] * at(offset) ** (2 if rician else 1)
+        top = top + weight[..., None] * at(offset, 0) ** (2 if rician else 1)
         weights = weights + weight
     mean = top / weights[..., None]
     return np.sqrt(np.maximum(mean - 2 * sigma**2, 0)) if rician else mean

@@ -93,22 +93,27 @@ def stage(noisy: NDArray[Any], guide: NDArray[Any], sigma: float, wiener: bool) 
     )
     top, bottom = np.zeros(noisy.shape), np.zeros(noisy.shape)
     compared = np.lib.stride_tricks.sliding_window_view(guide.astype(np.float32), (4, 4, 4))
-    for group in groups(compared, sizes, (3, 3, 3) if wiener else (4, 4, 3)):
-        at = tuple(group.T)
-        along = haar(32)
-        found = np.tensordot(along, dctn(cubes[at], axes=(1, 2, 3), norm="ortho"), 1)
-        if wiener:
-            basic = np.tensordot(along, dctn(guides[at], axes=(1, 2, 3), norm="ortho"), 1)
-            gains = basic**2 / (basic**2 + (0.9 * sigma) ** 2)
-            found, weight = found * gains, 1 / max(float((gains**2).sum()), 1)
-        else:
-            keep = np.abs(found) > 3.2 * sigma
-            found, weight = found * keep, 1 / max(int(keep.sum()), 1)
-        made = idctn(np.tensordot(along.T, found, 1), axes=(1, 2, 3), norm="ortho")
-        for place, cube in zip(group, made, strict=True):
-            part = tuple(slice(n, n + 4) for n in place)
-            top[part] += weight * window * cube
-            bottom[part] += weight * window
+    places = np.array(list(groups(compared, sizes, (3, 3, 3) if wiener else (4, 4, 3))))
+    at = tuple(np.moveaxis(places, 2, 0))
+    along = haar(32)
+
+    def spectra(cubes: NDArray[Any]) -> NDArray[Any]:
+        """Return those of all groups, shape (groups, 32, 4, 4, 4)."""
+        return np.einsum("ij,gjzyx->gizyx", along, dctn(cubes[at], axes=(2, 3, 4), norm="ortho"))
+
+    found = spectra(cubes)
+    if wiener:
+        squares = spectra(guides) ** 2
+        gains = squares / (squares + (0.9 * sigma) ** 2)
+    else:
+        gains = (np.abs(found) > 3.2 * sigma).astype(float)
+    weights = 1 / np.maximum((gains**2).sum((1, 2, 3, 4)), 1)[:, None, None, None, None]
+    back = np.einsum("ji,gjzyx->gizyx", along, found * gains)
+    made = idctn(back, axes=(2, 3, 4), norm="ortho")
+    cells = np.ix_(*map(np.arange, (4, 4, 4)))
+    into = tuple(each[..., None, None, None] + cell for each, cell in zip(at, cells, strict=True))
+    np.add.at(top, into, weights * window * made)
+    np.add.at(bottom, into, np.broadcast_to(weights * window, made.shape))
     return top / bottom
 
 
