@@ -765,7 +765,16 @@ def hot_pixels(
     black: float | None = None,
     nan: float | None = None,
     device: Literal["auto", "cpu", "gpu", "emulated"] = "auto",
-    level: Literal["parallel"] | None = None,
+    level: Literal[
+        "serial",
+        "parallel",
+        "single-block",
+        "global",
+        "shared",
+        "texture",
+        "tuned",
+    ]
+    | None = None,
     progress: Callable[[str, float], object] | Any | None = None,
     cancel: Callable[[], bool] | None = None,
     out: NDArray[Any] | None = None,
@@ -810,7 +819,8 @@ def hot_pixels(
         Filter NaN as this number; the result has NaN there again.
     device : {'auto', 'cpu', 'gpu', 'emulated'}, default 'auto'
         Where to compute. Integers have the same result on all of them.
-    level : {'parallel'}, optional
+    level : {'serial', 'parallel', 'single-block', 'global', 'shared', 'texture', 'tuned'},
+            optional
         Way of computing; by default the fastest of the device.
     progress : callable or bar of tqdm, optional
         Called with a stage and the fraction of it that is done, 0 to 1.

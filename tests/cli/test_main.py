@@ -235,8 +235,8 @@ def test_list_as_json() -> None:
             f"--{p.name.replace('_', '-')}" for p in spec.parameters
         ]
         assert entry["borders"] == list(spec.borders)
-        own = {"median": ["serial", "serial-bubble", "serial-huang"], "hot-pixels": []}
-        serial = own.get(entry["id"], ["serial"])
+        own = ["serial", "serial-bubble", "serial-huang"]
+        serial = own if entry["id"] == "median" else ["serial"]
         assert entry["levels"]["cpu"] == [*serial, "parallel"]
         for parameter, described in zip(spec.parameters, entry["parameters"], strict=True):
             if parameter.is_estimated:

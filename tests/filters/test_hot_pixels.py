@@ -14,7 +14,11 @@ from skimage import data
 
 from kernelscope.filters.hot_pixels import SPEC, hot_share
 from kernelscope.schema.borders import Border
+from kernelscope.schema.filter import Cpu, CpuTask
+from kernelscope.schema.levels import Level
 from kernelscope.schema.samples import colour_count
+from tests.backends import emulated
+from tests.backends.emulated import needs_compiler
 from tests.filters import apply
 from tests.noise import white_of
 from tests.oracle import windows
@@ -99,6 +103,54 @@ def test_photos_with_hot_pixels_have_the_values_of_the_rule(dtype: Any, spread: 
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
     else:
         np.testing.assert_array_equal(found, np.rint(wanted))
+
+
+def with_all(dtype: Any, channels: int) -> NDArray[Any]:
+    """Return a picture with hot samples, some side by side, and with values that are no light."""
+    hot = with_hot(photo(dtype)[:35, :43], 0.03, channels > 1)
+    random = np.random.default_rng(5)
+    for y, x in random.integers(0, (34, 42), (40, 2)):
+        down = random.integers(0, 2)
+        hot[y, x, 1] = hot[y + down, x + 1 - down, 1] = white_of(hot)
+    if dtype == np.float32:
+        for value in (np.nan, np.inf, -np.inf, 3e38):
+            hot[tuple(random.integers(0, hot.shape, (3, 3)).T)] = value
+    source = np.concatenate([hot[..., :1]] if channels == 1 else [hot, hot[..., : channels - 3]], 2)
+    source.flags.writeable = False
+    return source
+
+
+def by_numpy(source: NDArray[Any]) -> NDArray[Any]:
+    output = np.empty_like(source)
+    task = CpuTask(source, output, SPEC.defaults(), Border.MIRROR, "parallel")
+    for sweep in SPEC.implementation(Cpu).uncompiled(task):
+        sweep.kernel(*sweep.arguments, 0, sweep.rows)
+    return output
+
+
+KINDS = [(np.uint8, 3), (np.float32, 3), (np.uint16, 4), (np.float32, 1)]
+
+
+@pytest.mark.slow
+@together("level", [each.id for each in SPEC.levels("cpu")])
+@together(("dtype", "channels"), KINDS)
+def test_loops_have_the_bytes_of_numpy(level: str, dtype: Any, channels: int) -> None:
+    source = with_all(dtype, channels)
+    wanted = by_numpy(source)
+    assert np.count_nonzero(wanted != source) > 10
+    assert apply(SPEC, source, {}, Border.MIRROR, level).tobytes() == wanted.tobytes()
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("level", SPEC.levels("gpu"), ids=lambda level: level.id)
+def test_every_level_of_a_card_has_the_bytes_of_numpy(level: Level) -> None:
+    """Types and channels take turns; the contract has all of them, but few hot samples."""
+    turn = SPEC.levels("gpu").index(level)
+    for dtype, channels in (KINDS[turn % 4], KINDS[(turn + 1) % 4]):
+        source = with_all(dtype, channels)
+        found = emulated.run("hot_pixels", source, {}, level.id, Border.MIRROR)
+        assert found.tobytes() == by_numpy(source).tobytes(), (dtype, channels)
 
 
 @together("spread", [False, True])

@@ -16,31 +16,39 @@ which these differ least. For example, with a contrast of 1.5:
     10 90 12    90 - 12 = 78 > 1.5 * 2: hot, and becomes 11, as the two above and below it
     10 11 12
 
-Hot samples are few, so that NumPy alone is fast enough.
+Where two hot samples side by side mend the same one, the first one decides: they are equal, since
+none is brighter than a hot one beside it. The order of operations is part of the contract: doubles,
+without multiply-adds that round once, so that every backend finds the same samples.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.base.jit import Array, Index, Line, Number, Plane, Record, inlined, kernel
 from kernelscope.filters.shared import uncompiled
-from kernelscope.filters.shared.correlation import Finish
+from kernelscope.filters.shared.border_kernels import MIRROR
+from kernelscope.filters.shared.correlation import Finish, settle
+from kernelscope.filters.shared.plain import cell, gather, interior, no_simd
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Explanation
 from kernelscope.schema.filter import (
-    Absent,
     BenchDefaults,
     Cpu,
+    CpuPass,
     CpuTask,
     Disturbance,
     FilterSpec,
     Remedy,
     Unit,
 )
-from kernelscope.schema.levels import PARALLEL, SERIAL
+from kernelscope.schema.launch import BLOCK, Cuda, CudaTask, Launch, level_launch
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.schema.parameters import FloatParameter
 from kernelscope.schema.samples import colour_count, white_level
 
@@ -140,6 +148,230 @@ def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
     return output
 
 
+@inlined
+def stands_out(
+    samples: Line, corner: Index, pitch: Index, step: Index, contrast: Number, least: Number
+) -> Any:
+    """Whether a sample is far above those two pixels away; the first of the 5×5 is at `corner`."""
+    no_simd()
+    middle = cell(samples, corner + 2 * (pitch + step))
+    high = low = cell(samples, corner)
+    for s in range(5):
+        for t in range(0, 5, 1 if s % 4 == 0 else 4):
+            value = cell(samples, corner + s * pitch + t * step)
+            if not value < middle:
+                return False
+            high = max(high, value)
+            low = min(low, value)
+    up = np.float64(middle) - np.float64(high)
+    return up > least and up > contrast * (np.float64(high) - np.float64(low))
+
+
+@kernel
+def reach_of(windows: Array, c: Index, colours: Index, contrast: Number) -> Any:
+    """Return how far from a sample that stands out the next ones are that are not mended, 1 or 2,
+    and how far it rises; 0 for the first where it is not hot.
+
+    - `windows`: shape (3, 25). The 5×5 samples around it in each colour.
+    """
+    no_simd()
+    own = windows[c]
+    middle, high = own[12], own[0]
+    beside, most, least = own[6], own[0], own[0]
+    for i in range(25):
+        value = own[i]
+        if i // 5 % 4 == 0 or i % 5 % 4 == 0:
+            high = max(high, value)
+        elif i != 12:
+            if not value <= middle:
+                return 0, 0.0
+            beside = max(beside, value)
+        if i != 12:
+            most, least = max(most, value), min(least, value)
+    up = middle - high
+    if beside - (middle - up) < _SHARP * up and middle - most > contrast * (most - least):
+        return 1, up
+    if colours < 3:
+        return 0, up
+    for k in range(colours):
+        high = -np.inf
+        for i in range(25):
+            if i // 5 % 4 == 0 or i % 5 % 4 == 0:
+                value = windows[k, i]
+                high = value if value > high or value != value else high
+        if k != c and not windows[k, 12] - high <= _COLOURED * up:
+            return 0, up
+    return 2, up
+
+
+@kernel
+def between(around: Line, reach: Index, s: Index, t: Index) -> Any:
+    """As `_between`, of one."""
+    no_simd()
+    near, far = 2 - reach, 2 + reach
+    nearest, found = np.inf, 0.0
+    for i in range(4 if s == t == 0 else 2):
+        if i == 0:
+            a, b, place = around[5 * near + 2 + t], around[5 * far + 2 + t], s
+        elif i == 1:
+            a, b, place = around[5 * (2 + s) + near], around[5 * (2 + s) + far], t
+        elif i == 2:
+            a, b, place = around[6 * near], around[6 * far], 0
+        else:
+            a, b, place = around[5 * near + far], around[5 * far + near], 0
+        if abs(b - a) < nearest:
+            nearest = abs(b - a)
+            found = a + (b - a) * ((reach + place) / (2 * reach))
+    return found
+
+
+@kernel
+def mend(
+    source: Plane,
+    output: Plane,
+    y: Index,
+    x: Index,
+    c: Index,
+    windows: Array,
+    contrast: Number,
+    least: Number,
+    finish: Record,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Mend a sample if it is hot, and those around it, in the rows from `start` to `stop`."""
+    no_simd()
+    _, width, channels = source.shape
+    colours = 1 if channels < 3 else 3
+    gather(source, y, x, c, 2, MIRROR, windows[c])
+    if not stands_out(windows[c], 0, 5, 1, contrast, least):
+        return
+    for k in range(colours):
+        gather(source, y, x, k, 2, MIRROR, windows[k])
+    reach, up = reach_of(windows, c, colours, contrast)
+    for s in range(max(1 - reach, start - y, -y), min(reach, stop - y)):
+        for t in range(max(1 - reach, -x), min(reach, width - x)):
+            value = between(windows[c], reach, s, t)
+            if windows[c, 12 + 5 * s + t] - value > _SPREAD * up:
+                output[y + s, x + t, c] = settle(value, finish)
+
+
+@kernel
+def serial(
+    source: Plane,
+    output: Plane,
+    contrast: Number,
+    least: Number,
+    finish: Record,
+    start: Index,
+    stop: Index,
+) -> None:
+    """Plain loops, from the end: the first of several hot samples has the last word."""
+    no_simd()
+    height, width, channels = source.shape
+    colours = 1 if channels < 3 else 3
+    samples, pitch = source.reshape(source.size), width * channels
+    windows = np.empty((3, 25), np.float64)
+    for y in range(start, stop):
+        for x in range(width):
+            for c in range(channels):
+                output[y, x, c] = source[y, x, c]
+    for y in range(min(stop, height - 1), max(start - 1, 0) - 1, -1):
+        first, last = interior(y, 2, height, width, MIRROR)
+        for x in range(width - 1, -1, -1):
+            for c in range(colours):
+                if first <= x < last:
+                    corner = (y - 2) * pitch + (x - 2) * channels + c
+                    if not stands_out(samples, corner, pitch, channels, contrast, least):
+                        continue
+                mend(source, output, y, x, c, windows, contrast, least, finish, start, stop)
+
+
+@kernel
+def keep_above(own: Line, others: Line, peaks: Line) -> None:
+    for k in range(peaks.size):
+        peaks[k] &= others[k] < own[k]
+
+
+@kernel
+def find_peaks(samples: Line, corner: Index, pitch: Index, step: Index, peaks: Line) -> None:
+    """Write which samples of a row are above all that are two pixels away."""
+    own = samples[corner + 2 * (pitch + step) :]
+    peaks[:] = True
+    for s in range(5):
+        for t in range(0, 5, 1 if s % 4 == 0 else 4):
+            keep_above(own, samples[corner + s * pitch + t * step :], peaks)
+
+
+@kernel
+def parallel(
+    source: Plane,
+    output: Plane,
+    contrast: Number,
+    least: Number,
+    finish: Record,
+    start: Index,
+    stop: Index,
+) -> None:
+    """As `serial`, but a row at once is compared with the samples two pixels away."""
+    height, width, channels = source.shape
+    colours = 1 if channels < 3 else 3
+    samples, pitch = source.reshape(source.size), width * channels
+    windows = np.empty((3, 25), np.float64)
+    peaks = np.ones(pitch, np.bool_)
+    output[start:stop] = source[start:stop]
+    for y in range(min(stop, height - 1), max(start - 1, 0) - 1, -1):
+        first, last = interior(y, 2, height, width, MIRROR)
+        corner = (y - 2) * pitch
+        if first < last:
+            inside = peaks[first * channels : last * channels]
+            find_peaks(samples, corner, pitch, channels, inside)
+        else:
+            peaks[:] = True
+        for k in range(pitch - 1, -1, -1):
+            if not peaks[k]:
+                continue
+            x, c = k // channels, k % channels
+            if c >= colours:
+                continue
+            if first <= x < last:
+                at = corner + k - 2 * channels
+                if not stands_out(samples, at, pitch, channels, contrast, least):
+                    continue
+            mend(source, output, y, x, c, windows, contrast, least, finish, start, stop)
+
+
+def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
+    source, output = task.source, task.output
+    limits = task.parameters["contrast"], _LEAST * white_level(source.dtype)
+    finish = Finish.of(source.dtype, np.float64)
+    sweep = serial if task.level == SERIAL.id else parallel
+    return [CpuPass(sweep, (source, output, *limits, finish), output.shape[0])]
+
+
+def plan_cuda(task: CudaTask) -> Launch:
+    channels, is_tuned = task.shape[2], task.level == TUNED.id
+    is_colour = colour_count(channels) == 3
+    reach, operations = (3, 20 if is_tuned else 150) if is_colour else (2, 20)
+    limits = np.array([task.parameters["contrast"], _LEAST * white_level(task.dtype)])
+    launch = level_launch(
+        "hot_pixels",
+        task,
+        reach,
+        operations,
+        arguments={"limits": limits},
+        CHANNELS=channels,
+        SHARP=str(_SHARP),
+        COLOURED=str(_COLOURED),
+        SPREAD=str(_SPREAD),
+    )
+    if not is_tuned:
+        return launch
+    columns, rows = (side + 2 * reach for side in BLOCK)
+    cells, judged = columns * rows * channels * task.dtype.itemsize, (columns - 4) * (rows - 4)
+    return replace(launch, shared_bytes=cells + (judged if is_colour else 0))
+
+
 _CLEARLY, _TILES, _FEWEST = (2.0, 0.1), 4, 2.4e-4
 """Hot pixels are all over a picture: with this contrast and rise, the typical one of 4×4 parts has
 this share. Seven photos without have none, with the noise of 50 photons at white up to 2.3e-4, also
@@ -189,13 +421,12 @@ SPEC = FilterSpec(
     bench=BenchDefaults(border=Border.MIRROR),
     remedy=Remedy(disturbance=Disturbance.HOT_PIXELS, share=hot_share),
     implementations={
-        "cpu": Cpu(
-            uncompiled.by_numpy(_rows, 64),
-            (PARALLEL,),
-            {SERIAL.id: "There are no loops to compare: NumPy finds the few samples."},
-            uncompiled.by_numpy(_rows, 64),
+        "cpu": Cpu(plan_cpu, uncompiled=uncompiled.by_numpy(_rows, 64)),
+        "gpu": Cuda(
+            plan_cuda,
+            (SINGLE_BLOCK, GLOBAL, SHARED, TEXTURE, TUNED),
+            {CONSTANT.id: "There is no mask to keep in constant memory."},
         ),
-        "gpu": Absent("Hot pixels are few: it has no kernel, and runs on the CPU."),
     },
     explanation=Explanation(
         formula=r"u(y, x) - \max_{r = 2} u > k\, \left(\max_{r = 2} u - \min_{r = 2} u\right)",
