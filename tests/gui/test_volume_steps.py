@@ -312,7 +312,7 @@ def test_the_light_of_channels_is_added() -> None:
         assert samples.tolist() == [volume.voxels[1, 4, 4]], "values are those of the channel"
 
 
-def test_a_composite_follows_the_channel_in_front_and_ends_with_the_file(
+def test_a_composite_follows_the_channel_in_front_and_goes_on_with_the_next_file(
     qtbot: QtBot, window: MainWindow, tmp_path: Path, file: Path, bar: VolumeStepBar
 ) -> None:
     cells = tmp_path / "cells.ome.tif"
@@ -351,6 +351,15 @@ def test_a_composite_follows_the_channel_in_front_and_ends_with_the_file(
     action.trigger()
     assert "has no channels" in window.statusBar().currentMessage()
     assert not action.isChecked()
+    write_film(tmp_path / "film.ome.tif")
+    open_scan(qtbot, window, tmp_path / "film.ome.tif")
+    qtbot.waitUntil(lambda: names() == ["RFP"])
+    assert action.isChecked(), "it goes on with each file that has channels"
+    action.trigger()
+    open_scan(qtbot, window, cells)
+    settle(qtbot, window)
+    assert not action.isChecked()
+    assert view.look.beside == ()
 
 
 def write_film(path: Path, axes: str = "TCZYX") -> dict[tuple[int, int], NDArray[np.int16]]:

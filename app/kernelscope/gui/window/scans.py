@@ -185,6 +185,7 @@ class VolumeSteps(QObject):
         self._ask_nan = frame.file_dialogs.ask_nan
         self._members: WeakKeyDictionary[Volume, tuple[VolumeSeries, int]] = WeakKeyDictionary()
         """The volumes that were read from files of several, and their places."""
+        self._wants_composite = False  # of each file that has channels
         self._composite: VolumeSeries | None = None  # the file whose channels are drawn together
         self._channels: dict[int, Volume] = {}  # of one time of that file, by their places
         self._awaited: list[int] = []  # places of its channels that are being read
@@ -244,17 +245,24 @@ class VolumeSteps(QObject):
         """Draw all channels of the file, each in its colour; in the output those are filtered that
         were, by “Filter all”, and the one in front.
         """
-        series, index, _ = self.place
         if self.is_composite:
             self._end_composite()
-        elif series is None or not series.along("C", index):
+        elif not self._has_channels:
             self._frame.show_status(_NO_CHANNELS)
         else:
-            self._composite = series
-            self._frame.actions_.tick(self)
+            self._wants_composite = True
             self._add_channels()
 
+    @property
+    def _has_channels(self) -> bool:
+        series, index, _ = self.place
+        return series is not None and bool(series.along("C", index))
+
     def _end_composite(self) -> None:
+        self._wants_composite = False
+        self._draw_apart()
+
+    def _draw_apart(self) -> None:
         view = self._page.subject.view
         self._background.forget(_CHANNELS)
         self._composite, self._channels, self._awaited = None, {}, []
@@ -263,12 +271,16 @@ class VolumeSteps(QObject):
 
     def _add_channels(self) -> None:
         """Let the views add the other channels to the one in front."""
-        if self._composite is None or self._page.subject.is_behind:
+        if self._page.subject.is_behind:
             return
         series, index, _ = self.place
-        if self._composite is not series:
-            self._end_composite()
+        if self.is_composite and self._composite is not series:
+            self._draw_apart()
+        if not (series and self._wants_composite and self._has_channels):
             return
+        if not self.is_composite:
+            self._composite = series
+            self._frame.actions_.tick(self)
         view = self._page.subject.view
         maps = dict(zip(self._channels, dyes(list(self._channels.values())), strict=True))
         others = [
@@ -358,7 +370,7 @@ class VolumeSteps(QObject):
         """Open the slice that was clicked last as a picture of all channels in their colours."""
         series, index, _ = self.place
         subject = self._page.subject
-        if series is None or not series.along("C", index):
+        if series is None or not self._has_channels:
             self._frame.show_status(_NO_CHANNELS)
             return
         view = subject.view

@@ -182,12 +182,24 @@ class WholeFile(QObject):
         name = f"{stem(filtered.series.path)}-{filtered.steps[-1].step.filter.id}"
         self._frame.file_dialogs.save(Savable(filtered.outputs(), name, together=True))
 
+    def _take_known(self, filtered: FilteredFile) -> None:
+        """Take the outputs that were filtered so before, and that of the run in front."""
+        before, subject = self._members.filtered, self._subject
+        if before is not None and before.is_of(filtered.series, filtered.steps, filtered.levels):
+            filtered.results = before.results
+        index, run = self._members.place[1], subject.result
+        if run is None or run.request.source is not subject.base:
+            return
+        all_steps = len(run.request.then) == len(filtered.steps) - 1
+        if all_steps and subject.is_current(subject.session.settings):
+            filtered.results.setdefault(index, run)
+
     def _filter(
         self, places: Sequence[int], then: Callable[[FilteredFile], None] = lambda _: None
     ) -> None:
         """Filter volumes whose outputs are not known; then call ``then()``."""
         series, index, _ = self._members.place
-        subject, base, before = self._subject, self._subject.base, self._members.filtered
+        subject, base = self._subject, self._subject.base
         if series is None or base is None:
             self._frame.show_status(_COMPONENTS)
             return
@@ -195,8 +207,7 @@ class WholeFile(QObject):
             subject.session.require()
             steps, levels = subject.steps_of_all(), subject.levels
             filtered = FilteredFile(series, steps, levels, tuple(places))
-            if before is not None and before.is_of(series, steps, levels):
-                filtered.results = before.results
+            self._take_known(filtered)
             count = len(filtered.missing)
             needed = 2 * count * base.volumes[0].voxels.nbytes
             memory.require(needed, f"to filter {series.counted(count)}")
