@@ -207,6 +207,20 @@ def test_values_stay_with_each_filter() -> None:
     assert session.require().step == Step.of_numbers("median")
 
 
+def test_the_kind_of_noise_goes_with_the_data_to_another_denoiser() -> None:
+    session = made()
+    session.set_filter("nlm")
+    session.set_values("nlm", {"noise": "camera", "strength": 150})
+    strength = session.values_of("sliding_dct").numbers["strength"]
+    for filter_id in ("median", "nlm", "sliding_dct"):
+        session.set_filter(filter_id)
+    assert session.values.numbers["noise"] == "camera"
+    assert session.values.numbers["strength"] == strength
+    session.set_values("sliding_dct", {"noise": "auto"})
+    session.set_filter("nlm")
+    assert session.values.numbers["noise"] == "auto"
+
+
 def test_a_wish_waits_for_a_filter_and_a_computer_that_offer_it() -> None:
     session = made()
     session.set_filter("median")

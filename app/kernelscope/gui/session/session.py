@@ -350,7 +350,21 @@ class Session(Observed):
     def set_filter(self, filter_id: str) -> None:
         if filter_id in _offered(self.kind) and filter_id != self.filter_id:
             with self._settling(FILTER):
+                before, values = self.spec, self.values
                 self.filter_id = filter_id
+                self._carry_noise(before, values)
+
+    def _carry_noise(self, before: FilterSpec, values: Values) -> None:
+        """Keep the kind of noise from one denoiser to the next: it is that of the data."""
+        spec = self.spec
+        if before.noise is None or spec.noise is None:
+            return
+        name = spec.noise.parameter
+        with contextlib.suppress(InvalidParameter):
+            chosen = spec.parameter(name).validate(values.numbers[before.noise.parameter])
+            self._values[spec.id] = replace(
+                self.values, numbers={**self.values.numbers, name: chosen}
+            )
 
     def set_in_3d(self, in_3d: bool) -> None:
         """Let masks go through the slices of volumes, or stay in them; common values are kept."""
