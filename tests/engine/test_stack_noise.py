@@ -135,6 +135,26 @@ def test_finds_gain_and_read_noise(camera: Any, seed: int) -> None:
         assert found.read_noise < 0.35 * gain + 1.5 * read
 
 
+@pytest.mark.parametrize("sigma", [0, 4, 10])
+def test_edges_without_blur_hide_no_photons_and_are_none(sigma: float) -> None:
+    """Simulated cells of 100 to 300 photons; with Gaussian noise of `sigma` there is no slope."""
+    random, shape = np.random.default_rng(3), (16, 128, 128)
+    places, cells = np.indices(shape), np.full(shape, 5.0)
+    for _ in range(12):
+        centre, radius = random.random(3) * shape, random.uniform(6, 12)
+        away = [place - middle for place, middle in zip(places, centre, strict=True)]
+        inside = (2 * away[0]) ** 2 + away[1] ** 2 + away[2] ** 2 < radius**2
+        cells[inside] = random.uniform(100, 300)
+    levels = cells + random.normal(0, sigma or 2, shape)
+    if not sigma:
+        levels += random.poisson(cells) - cells
+    found = find_photons(np.rint(levels + 100).clip(0).astype(np.uint16))
+    assert found.is_photons is not bool(sigma)
+    if not sigma:
+        assert found.gain == pytest.approx(1, rel=0.4)
+        assert not found.model.sure
+
+
 def test_borders_without_data_do_not_count() -> None:
     noisy = stack(100, 2.17, 3.5, 100, "uint16")
     noisy[:, :50] = noisy[:, :, :30] = 0
