@@ -70,7 +70,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    with Cluster(tmp_path) as cluster:
+    with Cluster(tmp_path, 1) as cluster:
         yield cluster
 
 

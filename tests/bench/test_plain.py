@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import platform
 import re
 import subprocess
@@ -206,15 +207,18 @@ def test_a_compiler_that_fails_is_reported(tmp_path: Any, monkeypatch: pytest.Mo
     assert not (tmp_path / "plain").exists(), "nothing half-made stays"
 
 
+_built = functools.cache(plain._compile)
+
+
 @posix
 @pytest.mark.parametrize("how", FOREIGN)
 def test_loops_that_others_may_have_written_are_compiled_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any, how: str
 ) -> None:
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda *_, **__: tmp_path)
-    build, load = plain._compile, plain.library.__wrapped__
+    load = plain.library.__wrapped__
     built = []
-    monkeypatch.setattr(plain, "_compile", lambda flags: built.append(flags) or build(flags))
+    monkeypatch.setattr(plain, "_compile", lambda flags: built.append(flags) or _built(flags))
     for _ in range(2):
         load(np.dtype(np.uint8))
     assert len(built) == 1

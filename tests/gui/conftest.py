@@ -23,6 +23,7 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.bench.recorded import Recorded
 from kernelscope.engine import measuring
 from kernelscope.engine.backend import Availability, Backend
+from kernelscope.filters.mri_nlm import strength
 from kernelscope.gui.model.kernel_edits import Edits
 from kernelscope.gui.tools.manual_window import PageView
 from kernelscope.gui.widgets import appearance
@@ -160,6 +161,12 @@ def draw_no_thumbnails(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
     """Leave out the thumbnails of all filters, which real kernels compute, unless tests ask."""
     if "thumbnails" not in request.fixturenames:
         monkeypatch.setattr(FilterShelf, "draws", False)
+
+
+@pytest.fixture(autouse=True)
+def strengths_of_few_voxels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Estimate strengths for volumes from few voxels, whatever they are: live windows do often."""
+    monkeypatch.setattr(strength, "_WORK", 4e6)
 
 
 @pytest.fixture

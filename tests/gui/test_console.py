@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.context import RunLog
 from kernelscope.gui.docks import console as console_module
-from kernelscope.gui.docks.console import MAX_LINES, Console, ConsoleHandler
+from kernelscope.gui.docks.console import Console, ConsoleHandler
 from kernelscope.gui.widgets import theme
 from tests.gui.helpers import contrast
 
@@ -96,12 +96,17 @@ def test_tracebacks_are_shown_whole(console: Console) -> None:
     assert "Traceback (most recent call last):" in shown(console)
 
 
-@pytest.mark.slow
-def test_the_log_is_bounded(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(MAX_LINES + 10):
+@pytest.fixture
+def most_lines(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(console_module, "MAX_LINES", 100)
+    return 100
+
+
+def test_the_log_is_bounded(most_lines: int, console: Console) -> None:
+    for number in range(most_lines + 10):
         LOGGER.debug("%d", number)
     lines = console.text().splitlines()
-    assert len(lines) == view_of(console).blockCount() == MAX_LINES
+    assert len(lines) == view_of(console).blockCount() == most_lines
     assert lines[0].endswith(" 10")
     assert shown(console) == lines
 

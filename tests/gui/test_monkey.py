@@ -43,7 +43,7 @@ from tests.gui.test_volume_page import voxels, write
 pytestmark = pytest.mark.slow
 
 ACTIONS = [
-    (1, 150),
+    (1, 100),
     *(pytest.param(seed, 3000, marks=pytest.mark.exhaustive) for seed in (1, 2)),
 ]
 """Seeds, and numbers of actions; 3000 take two to four minutes, and show a leak; see `Memory`."""
