@@ -338,8 +338,12 @@ def frame(path: Path, data: bytes | bytearray, declared: tuple[int, int], syntax
 
 def packed_before(make: Callable[[], Any], name: object) -> bytes:
     """Return what `make` packs, in this session or an earlier one: all of it takes six seconds."""
+
+    def write(path: Path) -> None:
+        path.write_bytes(make())
+
     key = "bomb", name, imagecodecs.__version__, ZEROS.shape
-    return builds.built(lambda path: path.write_bytes(make()), ".bomb", *key).read_bytes()
+    return builds.built(write, ".bomb", *key).read_bytes()
 
 
 def bombs(folder: Path) -> list[Path]:
