@@ -40,6 +40,12 @@ def page() -> SimpleNamespace:
 
 
 @pytest.fixture(scope="module")
+def blocks(page: SimpleNamespace) -> dict[str, str]:
+    made: dict[str, str] = page.blocks()
+    return made
+
+
+@pytest.fixture(scope="module")
 def measure() -> ModuleType:
     return script("measure")
 
@@ -50,9 +56,9 @@ def script(name: str) -> ModuleType:
 
 
 @pytest.mark.slow
-def test_tables_are_made_from_the_files(page: SimpleNamespace) -> None:
+def test_tables_are_made_from_the_files(page: SimpleNamespace, blocks: dict[str, str]) -> None:
     text = page.PAGE.read_text(encoding="utf-8")
-    assert text == page.filled(text, page.blocks()), "run python resources/bench/make_page.py"
+    assert text == page.filled(text, blocks), "run python resources/bench/make_page.py"
     for path, contents in page.manual_blocks().items():
         text = path.read_text(encoding="utf-8")
         assert text == page.filled(text, contents), path.name
@@ -97,9 +103,9 @@ def test_the_digest_of_a_plot_changes_with_its_figures(page: SimpleNamespace) ->
 
 
 @pytest.mark.slow
-def test_a_number_typed_by_hand_is_noticed(page: SimpleNamespace) -> None:
+def test_a_number_typed_by_hand_is_noticed(page: SimpleNamespace, blocks: dict[str, str]) -> None:
     text = page.PAGE.read_text(encoding="utf-8")
-    name, content = next(iter(page.blocks().items()))
+    name, content = next(iter(blocks.items()))
     forged = text.replace(content, content.replace("×", "× or more", 1))
     assert forged != text
     assert page.filled(forged, {name: content}) == text
@@ -174,9 +180,9 @@ def raw(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_a_psnr_is_that_of_the_whole_picture(page: SimpleNamespace) -> None:
+def test_a_psnr_is_that_of_the_whole_picture(blocks: dict[str, str]) -> None:
     """Not that of 64×64 pixels which the serial level was timed on."""
-    said = {(line[0].strip("| "), line[1]): line for line in cells(page.blocks()["n-nlm"])}
+    said = {(line[0].strip("| "), line[1]): line for line in cells(blocks["n-nlm"])}
     column = next(line for line in said.values()).index("PSNR, dB")
     found: dict[tuple[str, str], set[str]] = {}
     for each in (*raw("cpu-n-nlm"), *raw("gpu-n-nlm")):
@@ -266,8 +272,10 @@ def test_levels_that_differ_in_psnr_would_be_said(
 
 
 @pytest.mark.slow
-def test_what_m_does_not_state_is_said_with_each_of_its_figures(page: SimpleNamespace) -> None:
-    heading, *lines = cells(page.blocks()["m-ladder"])
+def test_what_m_does_not_state_is_said_with_each_of_its_figures(
+    page: SimpleNamespace, blocks: dict[str, str]
+) -> None:
+    heading, *lines = cells(blocks["m-ladder"])
     column = heading.index("theirs |") if "theirs |" in heading else len(heading) - 1
     quoted = {line[0].strip("| "): line[column] for line in lines}
     for level in ("global", "shared", "texture", "single-block"):
