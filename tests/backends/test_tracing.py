@@ -34,6 +34,7 @@ from kernelscope.traffic.totals import (
     warp_totals,
 )
 from kernelscope.traffic.trace import OUTPUT, Event, MemorySpace, SourceLine, Trace
+from tests import builds
 from tests.backends.emulated import needs_compiler
 from tests.backends.quick_compiler import QuickCompiler
 from tests.backends.traces import of_thread
@@ -431,11 +432,17 @@ def test_loads_are_those_of_nvidias_compiler(tracer: Tracer, name: str, tmp_path
     level = level_of(request, "shared")
     totals = thread_totals(tracer.trace(request, level, 0), 0)
     launch = plans(request, level)[0].launch
-    (tmp_path / "kernel.cu").write_text(read_source(name), encoding="utf-8")
+    source = read_source(name)
     macros = [f"-D{key}={value}" for key, value in launch.defines.items()]
-    command = ["nvcc", "-ptx", "-arch=sm_90", "-std=c++17", *macros, "kernel.cu"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    text = (tmp_path / "kernel.ptx").read_text(encoding="utf-8")
+    command = ["nvcc", "-ptx", "-arch=sm_90", "-std=c++17", *macros, "kernel.cu", "-o"]
+
+    def write(path: Path) -> None:
+        (tmp_path / "kernel.cu").write_text(source, encoding="utf-8")
+        done = [*command, str(path)]
+        subprocess.run(done, cwd=tmp_path, check=True, capture_output=True, text=True)
+
+    made = builds.built(write, ".ptx", source, command, builds.version("nvcc"))
+    text = made.read_text(encoding="utf-8")
     body = text[text.index(f"{launch.kernel}(") :].partition("\n}")[0]
     spaces = {"ld.shared": MemorySpace.SHARED, "ld.const": MemorySpace.CONSTANT}
     for instruction, space in spaces.items():
