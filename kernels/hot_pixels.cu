@@ -145,6 +145,14 @@ __device__ inline Sample mended(const Channels& channels, int c, const Geometry&
     return result;
 }
 
+template <typename Channels>
+__device__ inline void write_pixel(Sample* target, const Channels& channels, const Geometry& g, int y, int x)
+{
+#pragma unroll 1
+    for (int c = 0; c < COLOURS; ++c) target[c] = mended(channels, c, g, y, x);
+    for (int c = COLOURS; c < CHANNELS; ++c) target[c] = channels(c).row(0)[0];  // alpha
+}
+
 struct HotPixels {};
 
 // As for any filter (levels.cuh), but a thread sees all channels.
@@ -155,15 +163,10 @@ __device__ inline void compute_pixel(
     const int y = place.y, x = place.x, rim = rim_of(source, g);
     if (x >= g.out_width || y >= g.last) return;
     Sample* target = output + output_offset(g, y, x);
-    const auto write = [&](const auto& channels) {
-#pragma unroll 1
-        for (int c = 0; c < COLOURS; ++c) target[c] = mended(channels, c, g, y, x);
-        for (int c = COLOURS; c < CHANNELS; ++c) target[c] = channels(c).row(0)[0];  // alpha
-    };
     if (rim <= x && x < g.out_width - rim && rim <= y && y < g.height - rim)
-        write([&](int c) { return inside(source, g, y, x, c); });
+        write_pixel(target, [&](int c) { return inside(source, g, y, x, c); }, g, y, x);
     else if (has_rim(source))
-        write([&](int c) { return Rim<RADIUS, Source>(source, g, y, x, c, CHANNELS); });
+        write_pixel(target, [&](int c) { return Rim<RADIUS, Source>(source, g, y, x, c, CHANNELS); }, g, y, x);
 }
 
 #if !TUNED
