@@ -63,10 +63,10 @@ at_each_border = pytest.mark.parametrize(
     ],
 )
 
-THIN = {1: (2, 2, 7), 2: (2, 2, 3), 3: (2, 3, 13)}
+THIN = {1: (1, 2, 4), 2: (1, 1, 2), 3: (2, 2, 8)}
 """Shapes by components for *volume_collaborative*, of which a block has the cubes along a row:
-of 9 x 11 x 13 voxels a launch takes ten seconds, or checked of 5 x 6 x 7 six. The longest row has
-a whole search window."""
+of 9 x 11 x 13 voxels a launch takes ten seconds, or checked of 5 x 6 x 7 six. The first and the
+last have a whole search window."""
 
 DELIBERATE = {("turned_tiles", "no-barrier")}
 """The level that shows what a missing barrier does."""
