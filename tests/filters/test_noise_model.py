@@ -92,7 +92,7 @@ def test_the_kind_is_recognised(make: Callable[..., Picture], picture: str, dtyp
         np.testing.assert_allclose(found.sigmas, 20 / 255, rtol=0.06)
 
 
-@pytest.mark.parametrize(("picture", "sigma"), in_turn((*GREY, *COLOUR), (5, 10, 20, 50), every=2))
+@pytest.mark.parametrize(("picture", "sigma"), in_turn((*GREY, *COLOUR), (5, 10, 20, 50), every=3))
 def test_white_noise_is_not_taken_for_another(picture: str, sigma: float) -> None:
     """Not even beside texture, whose spectrum falls as that of correlated noise does."""
     noisy = white(clean(picture), sigma / 255).astype(F)

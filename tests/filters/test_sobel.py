@@ -7,6 +7,7 @@ sides, found by continued fractions of the tangent, to 60 digits.
 from __future__ import annotations
 
 import colorsys
+import functools
 import itertools
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, localcontext
@@ -199,6 +200,7 @@ MIRRORED = {
 """The eight eighths of a turn, clockwise, as pictures that are mirrored and turned."""
 
 
+@functools.cache
 def pictures_at_the_bounds(dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return windows side by side, shape (3 n, 3 m, 1), and their steps, shape (n, m)."""
     white = int(np.iinfo(dtype).max)

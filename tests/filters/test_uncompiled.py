@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from tests.filters import apply
 from tests.filters.cubes import CASES as CUBES
 from tests.filters.test_nlm import tolerance as nlm_tolerance
 from tests.oracle import OWN_FOOTPRINT
-from tests.pairs import in_turn
+from tests.pairs import all_pairs, in_turn, together
 
 MASKS: list[dict[str, Any]] = [{"size": 7, "footprint": "disk"}, {"footprint": OWN_FOOTPRINT}]
 
@@ -145,36 +144,43 @@ def test_all_filters_have_such_a_form() -> None:
             assert spec.implementation(Cpu).uncompiled is not Cpu.uncompiled, spec.id
 
 
-@pytest.mark.parametrize("border", [each for each in Border if each is not Border.REDUCE])
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-def test_the_sliding_dct_differs_by_rounding(dtype: str, border: Border) -> None:
-    spec = filters.get("sliding_dct")
-    ramp = np.linspace(0.2, 0.8, 90)[:, None, None] + np.zeros((1, 300, 3))  # more than a tile
-    noisy = ramp + np.random.default_rng(2).normal(0, 0.05, ramp.shape)
-    white = 1 if dtype == "float32" else np.iinfo(dtype).max
-    for channels in (1, 3):
-        source = (noisy[:, :, :channels].clip(0, 1) * white).astype(dtype)
-        for values in (
+@together(
+    ("border", "values", "dtype", "channels"),
+    all_pairs(
+        [each for each in Border if each is not Border.REDUCE],
+        [
             {"sigma": 5.0},
             {"sigma": 4.0, "strength": 150.0},
             {"sigma": 5.0, "chroma": 300.0},
             {"sigma": 5.0, "chroma": 0.0},
             {"sigma": 0.0},
-        ):
-            actual = by_numpy(spec, source, values, border).astype(float)
-            wanted = apply(spec, source, values, border).astype(float)
-            apart = np.abs(actual - wanted)  # most where a coefficient is at the threshold
-            if dtype == "float32":
-                assert apart.max() < 1e-3
-                assert np.median(apart) < 1e-6
-            else:
-                assert apart.max() <= max(1, 1e-3 * white)
-                # 0.015 is usual; in one run of the suite it was 0.028.
-                assert np.mean(apart > 0) < 0.04
-            if values["sigma"] and values.get("chroma", 100):
-                inner = np.s_[20:-20, 20:-20]
-                smooth = np.diff(actual / white, axis=1)[inner].std()
-                assert smooth < np.diff(noisy, axis=1)[inner].std() / 3
+        ],
+        ["uint8", "uint16", "float32"],
+        [1, 3],
+    ),
+)
+def test_the_sliding_dct_differs_by_rounding(
+    border: Border, values: dict[str, Any], dtype: str, channels: int
+) -> None:
+    spec = filters.get("sliding_dct")
+    ramp = np.linspace(0.2, 0.8, 90)[:, None, None] + np.zeros((1, 300, 3))  # more than a tile
+    noisy = ramp + np.random.default_rng(2).normal(0, 0.05, ramp.shape)
+    white = 1 if dtype == "float32" else np.iinfo(dtype).max
+    source = (noisy[:, :, :channels].clip(0, 1) * white).astype(dtype)
+    actual = by_numpy(spec, source, values, border).astype(float)
+    wanted = apply(spec, source, values, border).astype(float)
+    apart = np.abs(actual - wanted)  # most where a coefficient is at the threshold
+    if dtype == "float32":
+        assert apart.max() < 1e-3
+        assert np.median(apart) < 1e-6
+    else:
+        assert apart.max() <= max(1, 1e-3 * white)
+        # 0.015 is usual; in one run of the suite it was 0.028.
+        assert np.mean(apart > 0) < 0.04
+    if values["sigma"] and values.get("chroma", 100):
+        inner = np.s_[20:-20, 20:-20]
+        smooth = np.diff(actual / white, axis=1)[inner].std()
+        assert smooth < np.diff(noisy, axis=1)[inner].std() / 3
 
 
 def test_noise_of_each_frequency_is_removed_from_its_own() -> None:
@@ -211,7 +217,7 @@ def head(components: int = 1) -> np.ndarray:
 def test_masks_of_voxels_have_the_same_bits(name: str, values: dict[str, Any]) -> None:
     spec, source = filters.get(name), np.round(head() * 8)[:, :20, :21] - 300
     source.flags.writeable = False
-    for border, box, whole in product(spec.borders, (None, Box((0, 3, 2), (4, 17, 5))), (0, 1)):
+    for border, box, whole in all_pairs(spec.borders, (None, Box((0, 3, 2), (4, 17, 5))), (0, 1)):
         resolved = {**spec.validate(values), WHOLE: bool(whole), MIDDLE: 4.0}
         made = []
         for passes in (spec.implementation(Cpu).uncompiled, spec.implementation(Cpu).plan):
