@@ -115,9 +115,18 @@ def assert_blocks_of(
 @pytest.mark.slow
 @pytest.mark.parametrize("filter_id", filters.discover())
 def test_blocks_of_every_filter_at_every_border(filter_id: str, compute: Compute) -> None:
-    """In all pairs of case, border, and type with shape and channels; sides of blocks in turn."""
-    cases = range(len(test_module(filter_id).CASES))  # type: ignore[union-attr]
-    rows = all_pairs(cases, filters.get(filter_id).borders, SAMPLES)
+    """In all pairs of border, and type with shape and channels, and radius; blocks in turn.
+
+    Blocks know no more of a case than the radius; each occurs.
+    """
+    spec, cases = filters.get(filter_id), range(len(test_module(filter_id).CASES))  # type: ignore[union-attr]
+    first = {spec.radius(parameters_of(filter_id, case)): case for case in reversed(cases)}
+    rows = all_pairs(tuple(first.values()), spec.borders, SAMPLES)
+    rows += [
+        (case, spec.borders[case % len(spec.borders)], SAMPLES[case % len(SAMPLES)])
+        for case in cases
+        if case not in first.values()
+    ]
     for turn, (case, border, sample) in enumerate(rows):
         assert_blocks_of(filter_id, case, border, sample, compute, turn)
 

@@ -34,7 +34,7 @@ OTHERS: dict[str, list[dict[str, Any]]] = {
     "sobel": [{"form": "angle-colour"}, {"form": "directions"}],
     "mask": [{"divisor": "one", "negative": "absolute"}],
     "greyscale": [{}],
-    "nlm": [{"search_radius": 2}],
+    "nlm": [{"search_radius": 2, "patch": 3}],
 }
 
 
