@@ -380,6 +380,51 @@ def test_denoise_of_a_picture_that_was_left_chooses_nothing(
     assert window.session.values.numbers["size"] == 7
 
 
+def test_denoise_pressed_again_keeps_the_choices_since(
+    qtbot: QtBot, open_window: Opener, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, chroma = open_window(live=False), [120.0]
+    session = window.session
+
+    def propose(source: Image) -> Proposal:
+        return Proposal(filters.get("collaborative"), {"chroma": chroma[0]}, "It suits")
+
+    monkeypatch.setattr(filter_shelf, "propose", propose)
+
+    def denoise() -> str:
+        window.statusBar().clearMessage()
+        window.filter_shelf.denoise()
+        qtbot.waitUntil(lambda: window.statusBar().currentMessage().startswith("It suits"))
+        return window.statusBar().currentMessage()
+
+    load(qtbot, window, picture)
+    session.set_values("collaborative", {"strength": 55.0})  # before the method was proposed
+    assert "kept" not in denoise()
+    assert session.values.numbers["strength"] == 100
+    session.set_values("collaborative", {"strength": 70.0, "sigma": 3.0})
+    chroma[0] = 130.0
+    assert denoise().endswith("; kept: Noise sigma, Strength")
+    assert [session.values.numbers[name] for name in ("strength", "sigma", "chroma")] == [
+        70,
+        3,
+        130,
+    ]
+    assert not session.values.automatic
+    session.set_values("collaborative", {"chroma": 90.0})
+    denoise()
+    assert session.values.numbers["chroma"] == 90
+
+    load(qtbot, window, write_picture(picture.with_name("other.png"), 9))
+    assert denoise().endswith("; kept: Strength")  # the rest is of the picture before
+    assert session.values.numbers["strength"] == 70
+    assert session.values.numbers["chroma"] == 130
+    assert session.values.automatic == ("sigma",)
+
+    session.set_filter("median")
+    assert "kept" not in denoise()
+    assert session.values.numbers["strength"] == 100
+
+
 def test_denoise_chooses_the_filter_and_its_values_and_says_why(
     qtbot: QtBot, open_window: Opener, picture: Path, tmp_path: Path
 ) -> None:

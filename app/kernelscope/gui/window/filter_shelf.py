@@ -14,6 +14,7 @@ With Live off, nothing is computed without Run, and thumbnails are not either.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from PySide6.QtCore import QObject, QTimer
 
@@ -64,6 +65,7 @@ class FilterShelf(QObject):
     def __init__(self, frame: Frame, live: Live, precede: Callable[[Step], None]) -> None:
         super().__init__(frame)
         self._precede = precede  # puts a step before that of the form
+        self._proposed: tuple[object, Proposal] | None = None  # the last one that was taken
         self._frame = frame
         self._dock = frame.docks[DockName.FILTERS]
         self.browser, self._session, self._runner = frame.filters, frame.session, live.runner
@@ -115,18 +117,39 @@ class FilterShelf(QObject):
         def choose(proposal: Proposal) -> None:
             if not subject.is_front or subject.source is not source:
                 return
-            session = self._session
-            with session.changing():
-                session.set_filter(proposal.filter.id)
-                session.reset()
-                session.set_values(proposal.filter.id, proposal.values)
+            kept = self._take(proposal, source)
             if proposal.first is not None:
                 self._precede(Step.create(proposal.first.id))
             others = ", ".join(spec.name for spec in proposal.others)
             also = f"; other filters: {others}" if others else ""
-            self._frame.show_status(proposal.line + also)
+            stays = f"; kept: {', '.join(kept)}" if kept else ""
+            self._frame.show_status(proposal.line + also + stays)
 
         self._background.start("denoise", lambda: propose(source), choose)
+
+    def _take(self, proposal: Proposal, source: object) -> list[str]:
+        """Take the values of a proposal; return the labels of those that the user chose since.
+
+        These stay if the method does; on another source, what is estimated is estimated again.
+        """
+        session, spec = self._session, proposal.filter
+        before, old = self._proposed or (None, None)
+        chosen: dict[str, Any] = {}
+        if old is not None and old.filter is spec and session.filter_id == spec.id:
+            usual, values = {**spec.defaults(), **old.values}, session.values
+            chosen = {
+                each.name: values.numbers[each.name]
+                for each in spec.parameters
+                if each.name not in values.automatic
+                and (each.is_estimated or values.numbers[each.name] != usual[each.name])
+                and (before is source or not (each.is_estimated or each.name in old.values))
+            }
+        with session.changing():
+            session.set_filter(spec.id)
+            session.reset()
+            session.set_values(spec.id, {**proposal.values, **chosen})
+        self._proposed = source, proposal
+        return [spec.parameter(name).label for name in chosen]
 
     def _on_session(self, fields: Fields) -> None:
         if KIND in fields:
