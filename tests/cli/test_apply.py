@@ -18,7 +18,7 @@ from PIL import Image as PillowImage
 from PIL import ImageCms
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
-from kernelscope.files import SAMPLES, read_recipe, write_image
+from kernelscope.files import SAMPLES, read_image, read_recipe, write_image
 from kernelscope.images.image import Image
 from kernelscope.images.judging.pictures import difference, suggest_gain
 from tests.cli.running import Said, refused, run
@@ -446,5 +446,9 @@ def test_the_quality_of_a_jpeg(here: Path) -> None:
     apply("median in.png rough.jpg --quality 20")
     sizes = [(here / f"{name}.jpg").stat().st_size for name in ("fine", "same", "rough")]
     assert sizes[0] == sizes[1] > 2 * sizes[2]
+    with PillowImage.open("rough.jpg") as image:
+        image.convert("RGB").save("photo.jpg", quality=77, subsampling="4:2:0")
+    apply("median photo.jpg again.jpg")
+    assert read_image(here / "again.jpg").metadata.jpeg == (77, "4:2:0")
     assert "PNG has no quality" in refused("apply median in.png out.png --quality 50")
     assert "not at most 100" in wrong("median in.png out.jpg --quality 101")

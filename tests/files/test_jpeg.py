@@ -10,9 +10,10 @@ import PIL.Image
 import pytest
 
 from kernelscope.base.errors import ImageReadError
-from kernelscope.files import read_image
+from kernelscope.files import read_image, write_image
 from kernelscope.files.formats import Unreadable
 from kernelscope.files.pictures.jpeg import check_complete
+from kernelscope.images.image import Image
 from tests.files.makers import healthy, jpeg
 
 
@@ -31,6 +32,52 @@ def deep():
 def stretched(samples: np.ndarray, bits: int) -> np.ndarray:
     white = 255 if bits <= 8 else 65535
     return np.floor(samples / (2**bits - 1) * white + 0.5)
+
+
+class TestCoding:
+    """Quality and chroma of a JPEG, which it is saved with again."""
+
+    @pytest.mark.parametrize("chroma", ["4:4:4", "4:2:2", "4:2:0"])
+    def test_stays(self, tmp_path, chroma):
+        pixels = np.random.default_rng(1).integers(0, 256, (40, 48, 3)).astype(np.uint8)
+        for quality in (1, 30, 50, 75, 92, 100):
+            path = tmp_path / "a.jpg"
+            PIL.Image.fromarray(pixels).save(path, quality=quality, subsampling=chroma)
+            source = read_image(path)
+            assert source.metadata.jpeg == (quality, chroma)
+            again = write_image(source, tmp_path / "b.jpg")
+            assert tables_of(again) == tables_of(path)
+            assert read_image(again).metadata.jpeg == (quality, chroma)
+            other = write_image(source, tmp_path / "c.jpg", quality=60)
+            assert read_image(other).metadata.jpeg == (60, chroma)
+
+    def test_of_others(self, tmp_path, put):
+        pixels = np.random.default_rng(1).integers(0, 256, (40, 48, 3)).astype(np.uint8)
+        computed = write_image(Image.from_array(pixels), tmp_path / "a.jpg")
+        assert read_image(computed).metadata.jpeg == (95, "4:4:4")
+        grey = write_image(Image.from_array(pixels[:, :, 0]), tmp_path / "b.jpg")
+        assert read_image(grey).metadata.jpeg == (95, "")
+        # Pillow has none that is halved along y alone.
+        data = imagecodecs.jpeg8_encode(pixels, level=80, subsampling="440")
+        tall = read_image(put("c.jpg", data))
+        assert tall.metadata.jpeg == (80, "4:4:0")
+        assert read_image(write_image(tall, tmp_path / "d.jpg")).metadata.jpeg == (80, "4:4:4")
+
+    def test_of_a_picture_that_is_turned(self, tmp_path):
+        pixels = np.random.default_rng(1).integers(0, 256, (40, 48, 3)).astype(np.uint8)
+        exif = PIL.Image.Exif()
+        exif[0x112] = 6
+        PIL.Image.fromarray(pixels).save(
+            tmp_path / "a.jpg", quality=80, subsampling="4:2:2", exif=exif
+        )
+        source = read_image(tmp_path / "a.jpg")
+        assert source.pixels.shape == (48, 40, 3)
+        assert source.metadata.jpeg == (80, "4:4:0")
+
+
+def tables_of(path):
+    with PIL.Image.open(path) as image:
+        return vars(image)["quantization"]
 
 
 class TestDeep:

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QDialog,
     QDockWidget,
     QFileDialog,
+    QInputDialog,
     QLabel,
     QMessageBox,
     QWidget,
@@ -328,9 +329,18 @@ def choose_files(chooser: QFileDialog, *paths: Path) -> None:
     chooser.reject()
 
 
-def save_as(qtbot: QtBot, window: MainWindow, path: Path) -> None:
-    chooser = dialog(qtbot, window, QFileDialog)
-    choose_files(chooser, path)
+def save_as(
+    qtbot: QtBot, window: MainWindow, path: Path, quality: int | None = None
+) -> QInputDialog | None:
+    """Save there; return the question about the quality of a JPEG, which is answered."""
+    choose_files(dialog(qtbot, window, QFileDialog), path)
+    if path.suffix != ".jpg":
+        return None
+    question = dialog(qtbot, window, QInputDialog)
+    if quality is not None:
+        question.setIntValue(quality)
+    question.accept()
+    return question
 
 
 def estimated(parameter: FloatParameter, planes: NDArray[Any], values: Mapping[str, Any]) -> float:

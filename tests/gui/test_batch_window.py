@@ -28,7 +28,6 @@ from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.files import read_image, write_recipe
-from kernelscope.files.pictures.pillow import JPEG_QUALITY as USUAL_QUALITY
 from kernelscope.gui.model.batch_run import REPLACE
 from kernelscope.gui.tools.batch_window import BatchWindow, Thumbnails
 from kernelscope.gui.tools.preferences import JPEG_QUALITY
@@ -453,15 +452,15 @@ def test_only_files_in_view_get_thumbnails(
 
 
 @pytest.mark.parametrize("quality", [None, 40])
-def test_jpegs_have_the_quality_of_the_preferences(
+def test_jpegs_have_the_quality_of_the_preferences_or_their_own(
     qtbot: QtBot, open_batch: Opener, store: Path, tmp_path: Path, quality: int | None
 ) -> None:
     """Only a picture that was saved alone had it."""
     if quality is not None:
         Settings(store).set_text(JPEG_QUALITY, str(quality))
     pixels = np.random.default_rng(1).integers(0, 256, (40, 30), np.uint8)
-    PillowImage.fromarray(pixels).save(tmp_path / "photo.jpg")
-    usual = quality or USUAL_QUALITY
+    PillowImage.fromarray(pixels).save(tmp_path / "photo.jpg", quality=70)
+    usual = quality or 70
     PillowImage.fromarray(pixels).save(tmp_path / "as.jpg", quality=usual)
     batch = open_batch()
     fill(qtbot, batch, tmp_path / "photo.jpg", count=1)

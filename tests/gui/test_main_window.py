@@ -48,7 +48,7 @@ from kernelscope.engine.options import Device
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.steps import estimate, execute_all
-from kernelscope.files import SAMPLES
+from kernelscope.files import SAMPLES, read_image
 from kernelscope.gui.application import BugCatcher
 from kernelscope.gui.docks import runs_panel
 from kernelscope.gui.model.freshness import Freshness
@@ -311,7 +311,7 @@ def test_formats_are_offered_and_lose_nothing_without_a_word(
     load(qtbot, window, tmp_path / "tagged.png")
     run(qtbot, window)
     for name, more in (
-        ("a.jpg", "  JPEG quality 95, from Edit > Preferences."),
+        ("a.jpg", "  JPEG quality 95, chroma 4:4:4."),
         ("a.pgm", "  a.pgm is saved without resolution of the input."),
     ):
         press(qtbot, window, "Ctrl+S")
@@ -343,7 +343,7 @@ def test_closing_during_a_save_waits_and_stays_if_it_fails(
 ) -> None:
     go_on = threading.Event()
 
-    def write(image: Image, path: Path, *, lossy: bool) -> Path:
+    def write(image: Image, path: Path, **options: object) -> Path:
         assert go_on.wait(PATIENCE)
         if fails:
             raise ImageWriteError("The disk is full.", "Save somewhere else.")
@@ -824,10 +824,29 @@ def test_results_are_saved_after_every_question(
         press(qtbot, loaded, "Ctrl+S")
         save_as(qtbot, loaded, target)
         qtbot.waitUntil(target.exists)
-        notice = f"JPEG quality {quality}, from Edit > Preferences."
+        notice = f"JPEG quality {quality}, chroma 4:4:4."
         wait_until(qtbot, lambda text=notice: text in loaded.statusBar().currentMessage())
         sizes.append(target.stat().st_size)
     assert sizes[0] > 1.2 * sizes[1]
+
+
+def test_a_photograph_is_saved_as_it_was_coded_unless_another_quality_is_chosen(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    rng, source = np.random.default_rng(1), tmp_path / "photo.jpg"
+    pixels = rng.integers(0, 256, (40, 48, 3)).astype(np.uint8)
+    Pillow.fromarray(pixels).save(source, quality=83, subsampling="4:2:0")
+    load(qtbot, window, source)
+    run(qtbot, window)
+    for quality in (None, 40):
+        target = tmp_path / f"{quality}.jpg"
+        press(qtbot, window, "Ctrl+S")
+        question = save_as(qtbot, window, target, quality)
+        assert question is not None
+        assert question.labelText().endswith("As in the JPEG that it was read from, about: 83")
+        said = f"Saved {target}.  JPEG quality {quality or 83}, chroma 4:2:0."
+        wait_until(qtbot, lambda said=said: window.statusBar().currentMessage() == said)
+        assert read_image(target).metadata.jpeg == (quality or 83, "4:2:0")
 
 
 def test_a_save_that_waits_for_a_run_is_forgotten_with_it(

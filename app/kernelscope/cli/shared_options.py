@@ -71,7 +71,8 @@ def add_file_options(group: argparse._ActionsContainer) -> None:
             write even if the format of the result loses something: bit depth, alpha, colour, or the
             position of a volume
         --quality N
-            quality of a JPEG, from 1 to 100 (default: 95)
+            quality of a JPEG, from 1 to 100 (default: that of a JPEG it was read from,
+            whose chroma subsampling is kept, else 95)
         """
     add_options(group, text, quality={"type": quality})
 

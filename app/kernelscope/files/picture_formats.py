@@ -138,6 +138,7 @@ class Writer:
             chunks=found.chunks if "chunks" in self.beside else (),
             nodata=found.nodata if "nodata" in self.beside else None,
             xmp=packet if len(packet) <= _MAX_SEGMENT else b"",
+            jpeg=found.jpeg,
         )
 
 

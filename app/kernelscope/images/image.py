@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,13 @@ MAX_SAMPLES = 2**31
 MM_PER_INCH = 25.4
 
 
+class Coding(NamedTuple):
+    """How a JPEG is coded: by the quality of libjpeg whose tables are nearest to its own."""
+
+    quality: int
+    chroma: str  # how it is subsampled: "4:2:0"; empty of grey
+
+
 @dataclass(frozen=True)
 class Metadata:
     profile: bytes = b""  # ICC profile: the meaning of the samples as colours; empty without one
@@ -43,6 +50,7 @@ class Metadata:
     xmp: bytes = b""  # XMP packet as the file has it: ratings, keywords, rights, and its size
     wide: bool = False
     """The file has 64-bit floats, and so do results; samples are those of 32 bits."""
+    jpeg: Coding | None = None  # of a JPEG; results that are saved as such are coded alike
 
     @property
     def steps(self) -> dict[str, float]:

@@ -15,7 +15,7 @@ import functools
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from kernelscope.files.depth import rescale
 from kernelscope.files.formats import AGAIN, Decoded, Unreadable, check_size
 from kernelscope.files.pictures import exif, pillow
 from kernelscope.files.watched import WatchedFile
+from kernelscope.images.image import Coding
 
 _SCAN, _END = 0xDA, 0xD9
 _ALONE = (0x01, *range(0xD0, 0xD9))  # markers without a length
@@ -34,7 +35,7 @@ _MAX_SEGMENTS = 2**16
 """Limit of the number of segments: files have some hundred at most, and each takes time."""
 
 _COMMENT, _APP0, _APP1, _APP2, _APP13, _APP14, _APP15 = 0xFE, 0xE0, 0xE1, 0xE2, 0xED, 0xEE, 0xEF
-_LS = 0xF7
+_LS, _DQT = 0xF7, 0xDB
 _MARKER = re.compile(rb"\xff[\x80-\xcf\xd8-\xfe]")
 """End of the data of a scan; restart markers may occur within them."""
 _ANY_MARKER = re.compile(rb"\xff[\x01-\xfe]")
@@ -48,6 +49,27 @@ MAX_SIDE = 65500
 """Largest side for most builds of libjpeg; that of imagecodecs supports all of the format's."""
 
 _CUT_OFF = "the file is cut off or damaged: its data end before the picture does."
+
+_SUBSAMPLING: dict[tuple[int, ...], str] = {
+    (0x11, 0x11, 0x11): "4:4:4",
+    (0x21, 0x11, 0x11): "4:2:2",
+    (0x22, 0x11, 0x11): "4:2:0",
+    (0x12, 0x11, 0x11): "4:4:0",
+    (0x41, 0x11, 0x11): "4:1:1",
+}
+"""By the factors of each component, along x times 16 and along y."""
+
+_TURNED = {"4:2:2": "4:4:0", "4:4:0": "4:2:2"}
+
+_LUMINANCE = np.array(
+    [
+        *(16, 11, 10, 16, 24, 40, 51, 61, 12, 12, 14, 19, 26, 58, 60, 55),
+        *(14, 13, 16, 24, 40, 57, 69, 56, 14, 17, 22, 29, 51, 87, 80, 62),
+        *(18, 22, 37, 56, 68, 109, 103, 77, 24, 35, 55, 64, 81, 104, 113, 92),
+        *(49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98, 112, 100, 103, 99),
+    ]
+)
+"""Steps of quantisation for a quality of 50: table K.1 of ITU-T T.81."""
 
 _FRAMES = {
     **dict.fromkeys((0xC5, 0xC6, 0xC7, 0xCD, 0xCE, 0xCF), "hierarchical"),
@@ -74,6 +96,9 @@ class _Segments:
     height: int = 0
     channels: int = 0
     components: bytes = b""
+    table: int = 0  # of quantisation of the first component
+    sampling: tuple[int, ...] = ()  # see `_SUBSAMPLING`
+    tables: dict[int, int] = field(default_factory=dict)  # the sum of each table of quantisation
     exif: bytes = b""
     xmp: bytes = b""
     resolution: tuple[float, float] | None = None
@@ -110,9 +135,10 @@ def decode(handle: WatchedFile) -> Decoded:
     if found.kind in _USUAL and _lacks_some(scans, found.components):
         result.notices.append("The file is damaged: it lacks scans, which hold finer detail.")
     profile = b"".join(part for _, part in sorted(found.profile.items()))
-    return exif.describe(
-        result, found.exif, found.xmp, profile, found.resolution, tuple(dict.fromkeys(found.others))
-    )
+    others = tuple(dict.fromkeys(found.others))
+    exif.describe(result, found.exif, found.xmp, profile, found.resolution, others)
+    result.metadata = replace(result.metadata, jpeg=_coding(found, result.orientation))
+    return result
 
 
 def _usual(data: bytes, found: _Segments) -> Decoded:
@@ -272,7 +298,10 @@ def _take(found: _Segments, marker: int, content: bytes) -> None:
             found.precision, found.height, found.width, found.channels = struct.unpack(
                 ">BHHB", content[:6]
             )
-            found.components = content[6::3]
+            found.components, found.sampling = content[6::3], tuple(content[7::3])
+            found.table = content[8] if len(content) > 8 else 0
+    elif marker == _DQT:
+        _take_tables(found.tables, content)
     elif marker == _APP0 and content[:5] == b"JFIF\0" and len(content) >= 12:
         unit, x, y = struct.unpack(">BHH", content[7:12])
         factor = _JFIF_PER_INCH.get(unit)
@@ -290,6 +319,39 @@ def _take(found: _Segments, marker: int, content: bytes) -> None:
         found.profile[int.from_bytes(content[12:13], "big")] = content[14:]
     elif marker == _COMMENT or _APP0 <= marker <= _APP15:
         found.others += _names_of(marker, content)
+
+
+def _take_tables(tables: dict[int, int], content: bytes) -> None:
+    while content:
+        wide, number = content[0] >> 4, content[0] & 15
+        end = 1 + _COEFFICIENTS * (2 if wide else 1)
+        if len(content) < end:
+            return
+        kind = ">u2" if wide else "u1"
+        tables[number] = int(np.frombuffer(content[1:end], kind).sum(dtype=int))
+        content = content[end:]
+
+
+def _coding(found: _Segments, orientation: int) -> Coding | None:
+    """Return how a picture is coded that stands upright; None if not by a usual transform."""
+    total = found.tables.get(found.table)
+    if found.kind not in _USUAL or total is None:
+        return None
+    quality = int(np.abs(_usual_totals() - total).argmin()) + 1
+    if found.channels == 1:
+        return Coding(quality, "")
+    chroma = _SUBSAMPLING.get(found.sampling, "4:4:4")
+    if orientation >= 5:  # turned by 90°: halved along the other axis
+        chroma = _TURNED.get(chroma, chroma)
+    return Coding(quality, chroma)
+
+
+@functools.cache
+def _usual_totals() -> NDArray[np.int64]:
+    """Return the sums of the tables of luminance that libjpeg has for qualities from 1 to 100."""
+    quality = np.arange(1, 101)[:, None]
+    scales = np.where(quality < 50, 5000 // quality, 200 - 2 * quality)
+    return np.asarray(np.clip((_LUMINANCE * scales + 50) // 100, 1, 255).sum(1))
 
 
 def _names_of(marker: int, content: bytes) -> list[str]:

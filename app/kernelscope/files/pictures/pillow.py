@@ -15,9 +15,12 @@ from kernelscope.files import formats
 from kernelscope.files.formats import Decoded, Unreadable, check_size, check_together
 from kernelscope.files.pictures import exif
 from kernelscope.files.watched import WatchedFile
-from kernelscope.images.image import NOTHING, Metadata
+from kernelscope.images.image import NOTHING, Coding, Metadata
 
 JPEG_QUALITY = 95
+
+_WHOLE_CHROMA = "4:4:4"
+_CHROMA = (_WHOLE_CHROMA, "4:2:2", "4:2:0")
 
 _LOOPS = (b"NETSCAPE2.0", b"ANIMEXTS1.0")  # extensions of GIF that repeat an animation
 
@@ -112,11 +115,24 @@ def encode_bmp(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
     return _encode(pixels, metadata, format="BMP")
 
 
+def jpeg_coding(pixels: NDArray[Any], metadata: Metadata, quality: int | None = None) -> Coding:
+    """Return how a JPEG is written: as that of the source, at another quality if it is given.
+
+    Without such a source the loss is hard to see. Chroma that Pillow cannot subsample alike is
+    kept whole.
+    """
+    usual = metadata.jpeg or Coding(JPEG_QUALITY, _WHOLE_CHROMA)
+    chroma = usual.chroma if usual.chroma in _CHROMA else _WHOLE_CHROMA
+    return Coding(quality or usual.quality, chroma if pixels.ndim == 3 else "")
+
+
 def encode_jpeg(
-    pixels: NDArray[Any], metadata: Metadata = NOTHING, quality: int = JPEG_QUALITY
+    pixels: NDArray[Any], metadata: Metadata = NOTHING, quality: int | None = None
 ) -> bytes:
-    """Encode 8-bit grey or RGB, by default at a quality where the loss is hard to see."""
-    return _encode(pixels, metadata, format="JPEG", quality=quality, subsampling=0)
+    """Encode 8-bit grey or RGB, see `jpeg_coding`."""
+    coding = jpeg_coding(pixels, metadata, quality)
+    subsampling = coding.chroma or _WHOLE_CHROMA
+    return _encode(pixels, metadata, format="JPEG", quality=coding.quality, subsampling=subsampling)
 
 
 def encode_webp(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:

@@ -64,7 +64,6 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.files import READABLE, WRITABLE, read_image, read_recipe
-from kernelscope.files.pictures.pillow import JPEG_QUALITY as USUAL_QUALITY
 from kernelscope.files.volumes import (
     READABLE_VOLUMES,
     WRITABLE_VOLUMES,
@@ -749,8 +748,7 @@ class BatchWindow(ToolWindow):
         settings = replace(self.form.settings(), device=self.form.device)
         items = tuple(row.item for row in self.queue.rows)
         quality = jpeg_quality(self._settings)
-        own = quality if quality != USUAL_QUALITY else None
-        order = BatchOrder(recipe, items, folder, settings, not settings.replaces, own)
+        order = BatchOrder(recipe, items, folder, settings, not settings.replaces, quality)
         if order.same_work(self._stopped):
             order = replace(order, resumes=True)
         run = self._run = BatchRun(order, self._backends, self._costs)

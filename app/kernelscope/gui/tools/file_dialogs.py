@@ -46,6 +46,7 @@ from kernelscope.files import (
     write_recipe,
 )
 from kernelscope.files.names import stem, with_suffix
+from kernelscope.files.pictures.pillow import jpeg_coding
 from kernelscope.files.volumes import (
     READABLE_VOLUMES,
     SEVERAL_VOLUMES,
@@ -581,23 +582,24 @@ class Pictures(QObject):
                 then(number)
 
         how = "Number to filter in their place (saved files have NaN there again):"
-        dialog = self._question("nan", f"{error.message}\n{how}", chosen)
+        dialog = self._question("nan", f"{error.message}\n{how}")
+        dialog.textValueSelected.connect(chosen)
         dialog.setTextValue("0")
         open_dialog(dialog)  # now: what stands in it is selected, so that typing replaces it
 
     def _ask_number(self, error: SeveralVolumes, again: Callable[[int], None]) -> None:
         names = [f"{number}: {name}" for number, name in enumerate(error.names, 1)]
         text = f"{error.message}\nWhich one?"
-        dialog = self._question("volumeNumber", text, lambda name: again(1 + names.index(name)))
+        dialog = self._question("volumeNumber", text)
+        dialog.textValueSelected.connect(lambda name: again(1 + names.index(name)))
         dialog.setComboBoxItems(names)
         open_dialog(dialog)
 
-    def _question(self, name: str, text: str, then: Callable[[str], None]) -> QInputDialog:
+    def _question(self, name: str, text: str) -> QInputDialog:
         self.announced.emit("")
         dialog = dressed(QInputDialog(self._window), name)
         dialog.setWindowTitle("Kernelscope")
         dialog.setLabelText(text)
-        dialog.textValueSelected.connect(then)
         return dialog
 
     @Action("paste", "&Paste Picture", "Ctrl+V")
@@ -692,23 +694,45 @@ class Pictures(QObject):
             if there:
                 self._ask_overwrite(savable, path, there)
             else:
-                self._write(savable, path)
+                self._ask_quality(savable, path)
 
         dialog.fileSelected.connect(chosen)
         open_dialog(dialog)
 
-    def _write(self, savable: Savable, path: Path, *, lossy: bool = False) -> None:
+    def _ask_quality(self, savable: Savable, path: Path) -> None:
+        """Write the files; of a JPEG ask for its quality before."""
+        first = savable.images[0]
+        if path.suffix.lower() not in _JPEG or not isinstance(first, Image):
+            self._write(savable, path)
+            return
+        own, read = jpeg_quality(self.settings), first.metadata.jpeg
+        if own is not None:
+            source = "As set in Edit > Preferences"
+        elif read is not None:
+            source = "As in the JPEG that it was read from, about"
+        else:
+            source = "Usual"
+        usual = own or jpeg_coding(first.planes, first.metadata).quality
+        dialog = self._question(
+            "saveQuality", f"Quality of {path.name}, 1 to 100\n{source}: {usual}"
+        )
+        dialog.setIntRange(1, 100)
+        dialog.setIntValue(usual)
+        dialog.intValueSelected.connect(lambda quality: self._write(savable, path, quality))
+        open_dialog(dialog)
+
+    def _write(
+        self, savable: Savable, path: Path, quality: int | None = None, *, lossy: bool = False
+    ) -> None:
         files = savable.files(path)
         names = ", ".join(target.name for _, target in files)
-        jpeg = jpeg_quality(self.settings)
         self.announced.emit(f"Saving {names}…")
 
         def write() -> None:
             for images, target in files:
                 first, *others = images
                 if isinstance(first, Image):
-                    quality = {"quality": jpeg} if target.suffix.lower() in _JPEG else {}
-                    write_image(first, target, lossy=lossy, **quality)
+                    write_image(first, target, lossy=lossy, quality=quality)
                 elif others:
                     write_volumes([each for each in images if isinstance(each, Volume)], target)
                 else:
@@ -721,8 +745,10 @@ class Pictures(QObject):
             notices += filter(
                 None, map(_rest_of, savable.images if len(savable.images) == 1 else ())
             )
-            if any(target.suffix.lower() in _JPEG for _, target in files):
-                notices.append(f"JPEG quality {jpeg}, from Edit > Preferences.")
+            first = savable.images[0]
+            if quality is not None and isinstance(first, Image):
+                chroma = jpeg_coding(first.planes, first.metadata).chroma
+                notices.append(f"JPEG quality {quality}{chroma and f', chroma {chroma}'}.")
             self.announced.emit(
                 "  ".join((f"Saved {path if len(files) == 1 else names}.", *notices))
             )
@@ -733,11 +759,13 @@ class Pictures(QObject):
             "save",
             write,
             written,
-            lambda error: self._on_unwritten(savable, path, error),
+            lambda error: self._on_unwritten(savable, path, quality, error),
             must_finish=True,
         )
 
-    def _on_unwritten(self, savable: Savable, path: Path, error: Exception) -> None:
+    def _on_unwritten(
+        self, savable: Savable, path: Path, quality: int | None, error: Exception
+    ) -> None:
         self.announced.emit("")
         go_on = "Save with Loss"
         if isinstance(error, LossyFormat):
@@ -750,7 +778,7 @@ class Pictures(QObject):
 
         def answered(answer: str) -> None:
             if answer == go_on:
-                self._write(savable, path, lossy=True)
+                self._write(savable, path, quality, lossy=True)
             else:
                 self.save(savable._replace(name=stem(path)))
 
@@ -764,7 +792,7 @@ class Pictures(QObject):
             "Replace it?" if len(there) == 1 else "Replace them?",
             ["Replace", "Choose Another Name…"],
             lambda answer: (
-                self._write(savable, path)
+                self._ask_quality(savable, path)
                 if answer == "Replace"
                 else self.save(savable._replace(name=stem(path)))
             ),

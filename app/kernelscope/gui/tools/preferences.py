@@ -35,16 +35,17 @@ _OPTIONS = (
         JPEG_QUALITY,
         "&JPEG quality",
         USUAL_QUALITY,
-        "Of JPEG files that are saved: 100 is the best, and the largest",
+        "Of JPEG files that are saved: 100 is the largest. Until it is set, as the picture's own",
         low=1,
         high=100,
     ),
 )
 
 
-def jpeg_quality(settings: Settings) -> int:
+def jpeg_quality(settings: Settings) -> int | None:
+    """Return the quality that the user set; None for that of the source."""
     text = settings.text(JPEG_QUALITY)
-    return int(text) if text.isdecimal() and 1 <= int(text) <= 100 else USUAL_QUALITY
+    return int(text) if text.isdecimal() and 1 <= int(text) <= 100 else None
 
 
 class Preferences(ToolWindow):
@@ -53,7 +54,7 @@ class Preferences(ToolWindow):
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__("preferences", "Preferences", parent, help_page="window")
         self._settings = settings
-        chosen, quality = Appearance.load(settings), jpeg_quality(settings)
+        chosen, quality = Appearance.load(settings), jpeg_quality(settings) or USUAL_QUALITY
         self._form = Form("preferencesForm", _OPTIONS, self)
         self._form.show_values(
             scheme=chosen.scheme, textSize=chosen.scale, **{JPEG_QUALITY: quality}
