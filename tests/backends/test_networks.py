@@ -78,5 +78,5 @@ def test_merges_order_zeros_and_ones(bits: int, share: int) -> None:
     run: ctypes._NamedFuncPointer = library.run
     assert run() == 0
     assert library.run_large() == 0
-    if bits == 8:
+    if (bits, share) == (8, 100):  # of each share the same
         assert library.exchange_all() == 0
