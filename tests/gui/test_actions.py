@@ -91,6 +91,7 @@ def test_ticks_and_keys_follow_their_owners(window: MainWindow) -> None:
         "linkDisplays",
         "mapGrey",
         "probe",
+        "scaleBar",
         "unitsStored",
         "regionsOff",
     }
@@ -98,6 +99,7 @@ def test_ticks_and_keys_follow_their_owners(window: MainWindow) -> None:
     window.viewer.toggle_probe()
     window.viewer.choose_units("0 to 1")
     window.viewer.toggle_magnifier()
+    window.viewer.toggle_scale_bar()
     window.measuring.choose_tool("ellipse")
     window.set_view("residual")
     window.actions_["live"].trigger()
@@ -233,9 +235,9 @@ ENABLED: list[tuple[WindowState, set[str]]] = [
     (WindowState(output=True), {"reuse", "copy", "exportFigure"}),
     (
         WindowState(output=True, volumes=True),
-        {"reuse", "copy", "exportFigure", "openSlice", "noiseMap"},
+        {"reuse", "copy", "exportFigure", "openSlice", "noiseMap", "scaleBar"},
     ),
-    (WindowState(volumes=True, deep=True), {"openSlice", "noiseMap", "space"}),
+    (WindowState(volumes=True, deep=True), {"openSlice", "noiseMap", "space", "scaleBar"}),
     (WindowState(other=True), {"switchKind"}),
     (WindowState(pictures=1), set()),
     (WindowState(pictures=2), {"nextPicture", "previousPicture", "closePicture"}),

@@ -373,6 +373,8 @@ def write_film(path: Path, axes: str = "TCZYX") -> dict[tuple[int, int], NDArray
         photometric="minisblack",
         metadata={
             "axes": axes,
+            "TimeIncrement": 0.5,
+            "TimeIncrementUnit": "min",
             "Channel": {"Name": ["DAPI", "RFP"], "Color": [0x0000FFFF, 0xFF0000FF - 2**32]},
         },
     )
@@ -393,14 +395,14 @@ def test_times_and_channels_have_a_bar_each(
     def shown(time: int, channel: int) -> bool:
         return np.array_equal(subject.part.voxels, stacks[time, channel])
 
-    assert (bar.text, channels.text) == ("Time  1 / 3", "Channel  1 / 2  DAPI")
+    assert (bar.text, channels.text) == ("Time  1 / 3  0 s", "Channel  1 / 2  DAPI")
     assert view.chosen_map is ColourMap.BLUE
     assert child(window, QToolButton, "playVolumesButton").isVisible()
     assert not channels.findChild(QToolButton, "playChannelsButton").isVisible()
     child(window, Slider, "channelStepSlider").setValue(1)
     qtbot.waitUntil(lambda: shown(0, 1))
     qtbot.waitUntil(lambda: channels.text == "Channel  2 / 2  RFP")
-    assert bar.text == "Time  1 / 3"
+    assert bar.text == "Time  1 / 3  0 s"
     found = view.displays.of(PaneSide.INPUT)
     assert found == automatic_of(subject.part)
     assert found is not None
@@ -410,7 +412,7 @@ def test_times_and_channels_have_a_bar_each(
     view.choose(replace(found, high=150.0))  # by the user, for this channel
     press(qtbot, window, "Alt+.")
     qtbot.waitUntil(lambda: shown(1, 1))
-    qtbot.waitUntil(lambda: bar.text == "Time  2 / 3")
+    qtbot.waitUntil(lambda: bar.text == "Time  2 / 3  30 s")
     assert view.displays.of(PaneSide.INPUT) == replace(found, high=150.0)
 
     button = channels.findChild(QToolButton, "compositeButton")

@@ -414,3 +414,31 @@ def test_a_large_slab_is_computed_elsewhere_first(
     assert view.front is not None
     assert view.note == "Mean of slices 1–40"
     assert len(works) == 1
+
+
+def test_a_scale_bar_has_its_length_at_every_magnification(viewer: PairView) -> None:
+    """Only over planes along both of whose axes the file states the distance."""
+    voxels = np.full((20, 60, 80), 10, np.uint8)
+    spacing = (0.0005, 0.0002, 0.0002)
+    show_input(viewer, Volume.from_array(voxels, spacing=spacing, stated="yx"))
+    assert [view.has_scale_bar for view in viewer.input.views] == [True, False, False]
+    show_input(viewer, Volume.from_array(voxels, spacing=spacing))
+    viewer.choose_plane(0)
+    viewer.view.choose(Display(0, 255))
+    (view,) = (each for each in viewer.input.views if each.isVisible())
+    lengths = []
+    for _ in range(3):
+        drawn = view.grab().toImage()
+        row = drawn.height() - round(9.5 * view.devicePixelRatioF())
+        whites = sum(drawn.pixelColor(x, row).red() > 230 for x in range(drawn.width()))
+        micrometres = whites / view.devicePixelRatioF() / view.cell.width() * 0.2
+        power = 10 ** np.floor(np.log10(micrometres * 1.05))
+        rounded = min((1, 2, 5), key=lambda step: abs(step * power - micrometres)) * power
+        assert micrometres == pytest.approx(rounded, abs=3 * 0.2 / view.cell.width())
+        assert 0.09 < whites / drawn.width() <= 0.26
+        lengths.append(rounded)
+        for _ in range(4):
+            viewer.zoom_in()
+    assert lengths[0] > lengths[2]
+    viewer.view.arrange(scale_bar=False)
+    assert not view.has_scale_bar

@@ -352,15 +352,20 @@ def lay_out(
     return FigureLayout(size, titles, tuple(pictures), tuple(bars), bar, caption)
 
 
+def round_length(most: float) -> float:
+    """Return the largest of 1, 2 and 5 times a power of ten up to `most`."""
+    power = 10.0 ** math.floor(math.log10(most))
+    # A half, since the logarithm of 99.99999999999999 is rounded to 2.
+    return next(step * power for step in (5, 2, 1, 0.5) if step * power <= most)
+
+
 def scale_bar(picture: Picture, width: float, unit: str) -> tuple[float, str]:
     """Return a round length of about a quarter of a picture: on paper in mm, and in words.
 
     512 pixels on 80 mm get a bar of 100 px, which is 15.6 mm long.
     """
     whole = picture.width
-    power = 10 ** math.floor(math.log10(whole / 4))
-    # A half, since the logarithm of 99.99999999999999 is rounded to 2.
-    length = next(step * power for step in (5, 2, 1, 0.5) if step * power <= whole / 4)
+    length = round_length(whole / 4)
     text = in_words([length]) if unit == "mm" else f"{short(length)} {unit}"
     return length / whole * width, text
 

@@ -42,6 +42,7 @@ class Panes:
     units: Units = Units.STORED
     shows_values: bool = True  # beside the cursor
     magnified: bool = False  # whether a magnifier is drawn at the cursor
+    scale_bar: bool = True  # over slices of which the file states the distance of voxels
     enlarged: bool = False
     """Whether one plane of a volume is large, and the others are small beside it."""
 

@@ -133,6 +133,21 @@ def draw_name(painter: QPainter, text: str, corner: QPointF, *, right: bool, roo
     painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
 
 
+def draw_scale_bar(painter: QPainter, corner: QPointF, length: float, text: str) -> None:
+    """Draw a bar of so many pixels up to `corner`, and its length over it."""
+    bar = QRectF(corner.x() - length, corner.y() - 3, length, 3)
+    metrics = QFontMetricsF(painter.font())
+    left = bar.center().x() - metrics.horizontalAdvance(text) / 2
+    left = min(left, corner.x() - metrics.horizontalAdvance(text))
+    shape = QPainterPath()
+    shape.addRect(bar)
+    shape.addText(QPointF(left, bar.top() - 4), painter.font(), text)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.strokePath(shape, QPen(_EDGE, 3))
+    painter.fillPath(shape, _INK)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+
+
 def draw_divide(painter: QPainter, place: float, room: QRectF, *, upright: bool) -> None:
     if upright:
         line = QLineF(place, room.top(), place, room.bottom())

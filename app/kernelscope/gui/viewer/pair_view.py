@@ -60,7 +60,7 @@ from kernelscope.gui.widgets.layouts import FoldingRow
 from kernelscope.gui.widgets.parts import in_row
 from kernelscope.images.image import Image
 from kernelscope.images.planes import Plane, Position, planes_of
-from kernelscope.images.volume import Volume
+from kernelscope.images.volume import AXES, Volume
 from kernelscope.schema.samples import white_level
 
 _LOW = 200  # pixels of height below which a view has only its own value beside the cursor
@@ -435,6 +435,8 @@ class PairView(QWidget):
             place = plane.place(self.view.position, self.volume.voxels.shape)
             canvas.cross = place if canvas.is_deep else None
             canvas.letters = plane.letters
+            sides = {AXES[plane.columns], AXES[plane.rows]}
+            canvas.has_scale_bar = self.view.panes.scale_bar and sides <= set(self.volume.stated)
             part, state = self._slab(self.volume, plane), ""
             if shows_output:
                 state = self._state(plane, content)

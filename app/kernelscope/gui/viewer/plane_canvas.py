@@ -31,11 +31,13 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from kernelscope.gui.model.display import Arrangement, PaneSide
+from kernelscope.gui.model.figure import round_length
 from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer
 from kernelscope.gui.viewer.region_tool import RegionTool, Touch
 from kernelscope.gui.widgets import theme
+from kernelscope.images.lengths import in_words
 
 if TYPE_CHECKING:
     from kernelscope.gui.viewer.pair_view import PairView
@@ -104,6 +106,7 @@ class PlaneCanvas(QWidget):
         self.note = ""  # written into the lower left corner
         self.cross: tuple[int, int] | None = None  # column and row of the crosshair
         self.letters = ""  # of the directions, as in `Plane`
+        self.has_scale_bar = False  # the scene is in millimetres then
         self.probe: Probe | None = None
         self.magnified = False  # whether a magnifier is drawn at the probe
         self.regions: RegionTool | None = None  # draws over the picture
@@ -143,7 +146,8 @@ class PlaneCanvas(QWidget):
         layers = (self.front, self.behind)
         revisions = [layer.revision if layer is not None else 0 for layer in layers]
         texts = self.name, self.names, self.note, self.letters
-        scene = layers, revisions, self.arrangement, self.divide, texts, self.cross
+        aids = self.cross, self.has_scale_bar
+        scene = layers, revisions, self.arrangement, self.divide, texts, aids
         if scene != self._scene:
             self._scene = scene
             self.redraw()
@@ -258,6 +262,7 @@ class PlaneCanvas(QWidget):
         self._draw_regions(painter)
         self._draw_names(painter)
         self._draw_letters(painter)
+        self._draw_scale_bar(painter)
         self._draw_probe(painter)
         if self.hasFocus():
             painter.setPen(self.palette().color(QPalette.ColorRole.Highlight))
@@ -372,6 +377,14 @@ class PlaneCanvas(QWidget):
             painter.setPen(_LETTER)
             painter.drawText(room, side, letter)
         painter.setFont(self.font())
+
+    def _draw_scale_bar(self, painter: QPainter) -> None:
+        """Draw a round length of at most a quarter of the width in the lower right corner."""
+        if self.front is None or not self.has_scale_bar:
+            return
+        length = round_length(self.width() / 4 / self._scale)
+        corner = QPointF(self.width() - 2 * _MARGIN, self.height() - 2 * _MARGIN)
+        marks.draw_scale_bar(painter, corner, length * self._scale, in_words([length]))
 
     def _draw_names(self, painter: QPainter) -> None:
         corner, room = QPointF(8, 8), float(self.width())

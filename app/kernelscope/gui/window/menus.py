@@ -119,7 +119,7 @@ MENUS = (
                     "probeMenu",
                     "Read Value&s",
                     [
-                        ["probe", "magnifier"],
+                        ["probe", "magnifier", "scaleBar"],
                         [
                             Menu(
                                 "unitsMenu",

@@ -446,14 +446,23 @@ class VolumeSteps(QObject):
         if series is not None and series.has_both:
             times, channels = (series.along(letter, index) for letter in "TC")
             name = note if reading else self._page.subject.part.channel.name
-            self.bar.show_place("Time", times.index(index), len(times), "")
+            place = times.index(index)
+            self.bar.show_place("Time", place, len(times), self._moment(place))
             self.channel_bar.show_place("Channel", channels.index(index), len(channels), name)
         else:
+            is_film = series is not None and [axis.letter for axis in series.axes] == ["T"]
+            if is_film and not reading:
+                note = ", ".join(filter(None, (note, self._moment(index))))
             self.bar.show_place(kind, index, count, note)
             self.channel_bar.hide()
         self._add_channels()
         if count < 2:
             self.bar.set_playing(False)
+
+    def _moment(self, place: int) -> str:
+        """Return the seconds since the first of the times of a file that states their interval."""
+        interval = self._page.subject.part.interval
+        return f"{float(f'{place * interval:.6g}'):g} s" if interval else ""
 
     def _step(self, steps: int) -> None:
         places = self._places("T")

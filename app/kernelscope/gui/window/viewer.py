@@ -33,6 +33,7 @@ _MAPS = {
 
 _ARRANGEMENT, _UNITS, _PROBE = "viewer/arrangement", "viewer/units", "viewer/probe"
 _LARGE = "viewer/large"
+_SCALE_BAR = "viewer/scaleBar"
 
 
 class Viewer(QObject):
@@ -66,6 +67,8 @@ class Viewer(QObject):
             self._session.volumes.view.enlarge(0)
         if texts(_PROBE) == "off":
             self._session.arrange(shows_values=False)
+        if texts(_SCALE_BAR) == "off":
+            self._session.arrange(scale_bar=False)
         self.refresh()
 
     def _remember(self) -> None:
@@ -214,6 +217,19 @@ class Viewer(QObject):
     def toggle_magnifier(self) -> None:
         """Show the surroundings of the cursor enlarged, in input and output."""
         self._session.arrange(magnified=not self._panes.magnified)
+
+    @Action(
+        "scaleBar",
+        "Scale &Bar",
+        "Ctrl+Alt+B",
+        need=commands.VOLUMES,
+        ticked=lambda viewer: viewer._panes.scale_bar,
+    )
+    def toggle_scale_bar(self) -> None:
+        """Draw a scale bar over slices of volumes that know the distance of their voxels."""
+        shown = not self._panes.scale_bar
+        self._session.arrange(scale_bar=shown)
+        self._settings.set_text(_SCALE_BAR, "on" if shown else "off")
 
     def refresh(self) -> None:
         self._actions.tick(self)
