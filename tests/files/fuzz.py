@@ -1,7 +1,7 @@
-"""Opens damaged files of one kind, within bounds of time and memory; run as a process of its own.
+"""Opens damaged files of some kinds, within bounds of time and memory, in a process of its own.
 
-Arguments: the kind, how many files, and a file for the results. What makes it fall over, or takes
-too long inside a library, ends the process; the results say which file it was.
+Arguments: how many files of each, a file for the results, and the kinds. What makes it fall over,
+or takes too long inside a library, ends the process; the results say which file it was.
 """
 
 from __future__ import annotations

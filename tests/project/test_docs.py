@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -313,9 +314,10 @@ def copy_of_project(copy: Path) -> Path:
         shutil.copytree(ROOT / name, copy / name)  # with bytecode, which takes seconds to make
     shutil.copy(ROOT / "pyproject.toml", copy)
     (copy / "build/tests").mkdir(parents=True)
-    for each in builds.kept("").iterdir():
-        if each.name != "bytecode":  # what was compiled, by content: headers and kernels
-            (copy / "build/tests" / each.name).symlink_to(each)
+    with contextlib.suppress(OSError):  # Windows may forbid links; it is compiled again then
+        for each in builds.kept("").iterdir():
+            if each.name != "bytecode":  # what was compiled, by content: headers and kernels
+                (copy / "build/tests" / each.name).symlink_to(each)
     return copy
 
 
