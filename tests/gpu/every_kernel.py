@@ -26,7 +26,7 @@ from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import TUNED
 from kernelscope.schema.samples import Kind
 from tests.backends.specialisations import tuned_at_any_size
-from tests.contract.test_pictures import make, parameters_of, test_module
+from tests.contract.test_pictures import make, of_bands, parameters_of, test_module
 
 SHAPE = (37, 141)
 """More than a block of any level both ways, and a multiple of nothing."""
@@ -36,9 +36,6 @@ ROOMY = (100, 640)
 
 A filter whose work is the square of the pixels has two smaller shapes, ``WATCHED`` of its test.
 """
-
-BORDERS = (Border.REFLECT, Border.REDUCE, Border.VALID)
-"""One that textures treat, one that counts cells, one with a smaller result."""
 
 VOLUME = (5, 19, 45)
 """More than a block of any level along each axis, for volumes."""
@@ -50,7 +47,7 @@ def pictures(spec: FilterSpec) -> Iterator[Request]:
     cases = range(len(getattr(module, "CASES", ())))
     small, roomy = getattr(module, "WATCHED", (SHAPE, ROOMY))
     combinations = [
-        *itertools.product(cases, DTYPES, BORDERS, spec.levels("gpu"), (small, roomy)),
+        *itertools.product(cases, DTYPES, of_bands(spec), spec.levels("gpu"), (small, roomy)),
         *itertools.product(cases[:1], DTYPES, (Border.KEEP,), spec.levels("gpu")[-1:], (small,)),
     ]
     chance = random.Random(0)
