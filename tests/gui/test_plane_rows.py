@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QSize
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.model.camera import lies_beside
+from kernelscope.gui.model.camera import enlarge, lies_beside
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.viewer.pair_view import PairView
@@ -51,3 +51,34 @@ def test_little_height_puts_the_output_beside_the_input(qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: viewer.output.x() > viewer.input.x())
     viewer.resize(QSize(930, 700))
     qtbot.waitUntil(lambda: viewer.output.y() > viewer.input.y())
+
+
+@pytest.mark.parametrize(
+    ("extents", "large", "below", "share"),
+    [(FLAT, 0, True, 1 / 6), (HEAD, 0, False, 1 / 3), (FLAT, 1, True, 1 / 2)],
+)
+def test_a_large_plane_uses_the_room(
+    extents: tuple[tuple[int, int], ...], large: int, below: bool, share: float
+) -> None:
+    made = enlarge(600, 600, extents, large)
+    assert (made.below, made.share) == (below, share)
+
+
+def test_small_planes_go_below_a_large_one_where_it_is_larger_so(qtbot: QtBot) -> None:
+    viewer = PairView(CanvasView(3))
+    qtbot.addWidget(viewer)
+    viewer.resize(1200, 760)
+    viewer.show()
+    spacing = (1.0, 1.0, 1.0)
+    viewer.show_input(
+        DrawnView(Volume.from_array(np.zeros((9, 64, 64), np.float32), spacing=spacing))
+    )
+    viewer.view.enlarge(0)
+    first, second, third = viewer.input.views
+    qtbot.waitUntil(lambda: second.y() > first.y() + first.height())
+    assert first.width() > 0.95 * viewer.input.width()
+    assert third.x() > second.x() + second.width() - 1
+    assert first.height() > 3 * second.height()
+    viewer.view.enlarge(None)
+    qtbot.waitUntil(lambda: second.x() > first.x() and second.y() == first.y())
+    assert abs(first.width() - second.width()) <= 1

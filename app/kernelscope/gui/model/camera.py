@@ -217,14 +217,45 @@ def lies_beside(
     - `width`, `height`: the room for both, in pixels.
     - `heading`: height of the line over the planes of each side, in pixels.
     - `extents`: width and height of the slices of each plane, in millimetres.
-    - `large`: the plane that has two thirds of the width, and all of the height.
+    - `large`: the plane that is larger than the others.
     """
-    share = 1 / _PLANES
-    if large is not None:
-        share, extents = 2 / _PLANES, extents[large : large + 1]
-    below = _scale(share * width, height / 2 - heading, extents)
-    beside = _scale(share * width / 2, height - heading, extents)
+    rooms = (width, height / 2 - heading), (width / 2, height - heading)
+    if large is not None and extents:
+        below, beside = (enlarge(*room, extents, large).scale for room in rooms)
+    else:
+        below, beside = (_scale(wide / _PLANES, high, extents) for wide, high in rooms)
     return beside > _LEAST_GAIN * below
+
+
+class Enlarged(NamedTuple):
+    """How a large plane and two small ones share a room."""
+
+    below: bool  # whether the small ones are below the large one; else they are on its right
+    share: float  # of the height or width, that the small ones have
+    scale: float  # of the large one
+
+
+_SHARES, _LEAST_SMALL, _BETTER = (1 / 3, 1 / 2, 1 / 4, 1 / 6), 0.4, 1.02
+"""Shares of the small planes; their scale, as a share of that of the large one, at least; and the
+gain of scale from which on another arrangement than the first is taken."""
+
+
+def enlarge(
+    width: float, height: float, extents: Sequence[tuple[float, float]], large: int
+) -> Enlarged:
+    """Return the arrangement in which a plane is largest, and the others are not too small."""
+    small = [extent for number, extent in enumerate(extents) if number != large]
+    best: Enlarged | None = None
+    for share in _SHARES:
+        for below in (False, True):
+            wide, high = (width, (1 - share) * height) if below else ((1 - share) * width, height)
+            scale = _scale(wide, high, [extents[large]])
+            rest = (width / 2, share * height) if below else (share * width, height / 2)
+            seen = _scale(*rest, small) >= _LEAST_SMALL * scale
+            if best is None or (seen and scale > _BETTER * best.scale):
+                best = Enlarged(below, share, scale)
+    assert best is not None
+    return best
 
 
 def _scale(width: float, height: float, extents: Sequence[tuple[float, float]]) -> float:

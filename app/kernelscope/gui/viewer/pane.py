@@ -9,7 +9,7 @@ from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QPalette, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QGridLayout, QWidget
 
-from kernelscope.gui.model.camera import Point, lies_beside
+from kernelscope.gui.model.camera import Enlarged, Point, enlarge, lies_beside
 from kernelscope.gui.model.display import PaneSide, Viewed
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
@@ -76,18 +76,27 @@ class Pane(QWidget):
         self._restyle()
         stylist().restyled.connect(self._restyle)
 
-    def share_room(self, alone: int | None, large: int | None) -> None:
+    def share_room(
+        self, alone: int | None, large: int | None, enlarged: Enlarged | None = None
+    ) -> None:
+        """Show planes beside each other, or `large` with the others on its right or below it."""
         small = [number for number in range(len(self.views)) if number != large]
+        below = enlarged is not None and enlarged.below
         for place, number in enumerate(small):
-            self._grid.addWidget(self.views[number], *((0, place) if large is None else (place, 1)))
-        if large is not None:
-            self._grid.addWidget(self.views[large], 0, 0, 2, 1)
-        for number in range(len(self.views)):
-            alike = 1 if alone in (None, number) else 0
-            share = alike if large is None else (2, 1, 0)[number]
-            self._grid.setColumnStretch(number, share)
-        self._grid.setRowStretch(0, 1)
-        self._grid.setRowStretch(1, 0 if large is None else 1)
+            across = large is None or below
+            row, column = (int(below), place) if across else (place, 1)
+            self._grid.addWidget(self.views[number], row, column)
+        columns, rows = [int(alone in (None, n)) for n in range(len(self.views))], [1, 0]
+        if large is not None and enlarged is not None:
+            self._grid.addWidget(self.views[large], 0, 0, *((1, 2) if below else (2, 1)))
+            part = round(100 * enlarged.share)
+            columns, rows = (
+                ([1, 1, 0], [100 - part, part]) if below else ([100 - part, part, 0], [1, 1])
+            )
+        for number, stretch in enumerate(columns):
+            self._grid.setColumnStretch(number, stretch)
+        for number, stretch in enumerate(rows):
+            self._grid.setRowStretch(number, stretch)
 
     @property
     def shown(self) -> Viewed | None:
@@ -192,6 +201,7 @@ class PaneBox(QWidget):
         self._panes = panes
         self._alone: int | None = 0 if len(panes[0].views) == 1 else None
         self._large: int | None = None
+        self._enlarged: Enlarged | None = None
         self._extents: Sequence[Point] = ()
         self._box = QBoxLayout(QBoxLayout.Direction.TopToBottom, self)
         self._box.setContentsMargins(0, 0, 0, 0)
@@ -204,13 +214,11 @@ class PaneBox(QWidget):
         self._arrange()
 
     def share_room(self, alone: int | None, large: int | None) -> None:
-        if (alone, large) != (self._alone, self._large):
-            self._alone, self._large = alone, large
-            for pane in self._panes:
-                pane.share_room(alone, large)
-        self._arrange()
+        changed = (alone, large) != (self._alone, self._large)
+        self._alone, self._large = alone, large
+        self._arrange(changed=changed)
 
-    def _arrange(self) -> None:
+    def _arrange(self, *, changed: bool = False) -> None:
         heading = self._panes[0].title.sizeHint().height()
         beside = self._alone is not None or lies_beside(
             *(self.width(), self.height(), heading, self._extents, self._large)
@@ -218,6 +226,15 @@ class PaneBox(QWidget):
         direction = QBoxLayout.Direction
         self._box.setDirection(direction.LeftToRight if beside else direction.TopToBottom)
         self._box.setSpacing(_BESIDE if beside else _BELOW)
+        before, self._enlarged = self._enlarged, None
+        if self._large is not None and self._extents:
+            alone = sum(not pane.isHidden() for pane in self._panes) < 2
+            wide = self.width() / (2 if beside and not alone else 1)
+            high = self.height() / (1 if beside or alone else 2) - heading
+            self._enlarged = enlarge(wide, high, self._extents, self._large)
+        if changed or (before and before[:2]) != (self._enlarged and self._enlarged[:2]):
+            for pane in self._panes:
+                pane.share_room(self._alone, self._large, self._enlarged)
 
     def minimumSizeHint(self) -> QSize:
         """Return the width as it is now, and the height beside each other, which low windows get.

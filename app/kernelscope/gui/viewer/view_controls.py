@@ -20,7 +20,7 @@ ALL, LARGE = 3, 4
 
 _TIPS = {
     ALL: "All planes, alike",
-    LARGE: "The plane that was clicked last large, the others small beside it; a double click on "
+    LARGE: "The plane that was clicked last large, the others small; a double click on "
     "one of these enlarges it",
 }
 
