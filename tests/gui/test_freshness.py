@@ -143,7 +143,7 @@ def test_all_of_the_view_may_take_longer_once_a_part_of_it_is_shown() -> None:
     assert beyond is not None
     assert isinstance(beyond.region, Region)
     share = beyond.region.pixels / VISIBLE.pixels
-    assert share == pytest.approx(RESTING / (1.5 * LOOKING), rel=0.03), "no longer for a part"
+    assert share == pytest.approx(1 / 1.5, rel=0.03)
 
 
 def test_a_part_grows_at_rest_until_the_cost_is_known() -> None:

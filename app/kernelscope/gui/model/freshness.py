@@ -30,8 +30,9 @@ attached to the hand."""
 RESTING = 3.0  # seconds that a whole result may take without Run, once the user pauses
 
 LOOKING = 12.0
-"""Seconds that the rest of the view may take without Run, once the user pauses and a part of it is
-shown: a photograph at 100 % is judged by all that is in view, and not by a piece of it."""
+"""Seconds that the rest of the view, or as much of it as there is time for, may take without Run,
+once the user pauses and a part of it is shown: a photograph is judged by all that is in view, and
+not by a piece of it."""
 
 EMULATING = 1.0  # seconds that a run on the emulated GPU may take without Run, once the user pauses
 
@@ -248,8 +249,8 @@ def next_run(  # noqa: C901 - one list of cases, in order
     if cost is None:
         return _part(wanted, _middle(visible, PROBE_SIDE * PROBE_SIDE))
     # While the hand rests, larger parts show that the cost of small ones was mostly overhead.
-    all_of_view, limit = _limit(resting=resting, looking=looking)
-    if cost <= all_of_view:
+    limit, _ = _limit(resting=resting, looking=looking)
+    if cost <= limit:
         return _part(wanted, visible)
     pixels = visible.pixels * limit / cost
     part = _middle(visible, pixels)

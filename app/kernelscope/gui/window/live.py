@@ -263,9 +263,10 @@ class Live(QObject):
         reduction = subject.reduction() if self._on_card(wanted) else 1
         # Every plane of a volume has a part before one has all that is in view.
         looks: list[tuple[bool, Region | Box | None]]
-        looks = [(False, each) for each in subject.first_parts(wanted) or (None,)]
+        firsts = subject.first_parts(wanted) or (None,)
+        looks = [(False, each) for each in firsts]
         if self._resting:
-            looks += [(True, each) for each in parts or (None,)]
+            looks += [(True, each) for each in (*firsts, *(parts or (None,)))]
         for looking, visible in looks:
             request = next_run(
                 wanted,
@@ -275,9 +276,21 @@ class Live(QObject):
                 looking=looking,
                 reduction=reduction,
             )
-            if request is None or (looking and request.region not in (None, visible)):
+            if request is None:
+                continue
+            before, part = subject.part_shown(request), request.region
+            if (
+                looking
+                and part not in (None, visible)
+                and not (
+                    visible in firsts
+                    and isinstance(part, Region)
+                    and isinstance(before, Region)
+                    and part.contains(before)
+                )
+            ):
                 continue  # another part would take turns with the first one for ever
-            if is_worthwhile(subject.part_shown(request), request.region, visible):
+            if is_worthwhile(before, part, visible):
                 break
         else:
             # Nothing new would be shown, but the time of the whole may be a mistake.
