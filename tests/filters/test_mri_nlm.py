@@ -575,6 +575,7 @@ def test_adaptive_does_no_harm_where_noise_is_uniform(large: Phantom, dimensions
     assert adaptive.ssim > constant.ssim
 
 
+@pytest.mark.exhaustive
 def test_adaptive_gains_on_the_phantom_whose_noise_varies() -> None:
     """That of the command ``phantom --noise varying-rician``, of its size and sigma."""
     truth = head((181, 217, 181), [Contrast.T1W]).truth[Contrast.T1W]

@@ -203,7 +203,7 @@ def test_it_is_closer_to_the_best_than_any_number() -> None:
     losses, fixed = [], []
     windows = {"search_radius": 4}, {"search_radius": 2, "patch_radius": 2}
     for contrast, level, parameters in all_pairs(tuple(Contrast), (0.02, 0.08), windows):
-        truth = head((32, 48, 40), [contrast], shading=0.2).truth[contrast]
+        truth = head((26, 40, 32), [contrast], shading=0.2).truth[contrast]
         noise = add_noise(truth, ScannerNoise.RICIAN, level * 255, seed=50)
         noisy = noise.voxels[..., None]
         tried, suggested = [], suggest_beta(noisy, SPEC.validate(parameters))

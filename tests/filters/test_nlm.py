@@ -261,7 +261,7 @@ def test_several_tiles_and_all_sizes(patch: int) -> None:
 
 
 def test_the_widest_window_of_the_widest_tile() -> None:
-    source = np.random.default_rng(0).random((3, 530, 1), np.float32)
+    source = np.random.default_rng(0).random((1, 530, 1), np.float32)
     parameters = {"patch": 11, "search_radius": 50, "filter_sigma": 2.0}
     parallel, serial = (
         apply(SPEC, source, parameters, Border.WRAP, level.id) for level in (PARALLEL, SERIAL)

@@ -160,7 +160,7 @@ def test_borders(
     [
         {},
         {"chunks": (7, 53, 5)},
-        {"chunks": (4, 8, 8), "shards": (8, 16, 24)},
+        {"chunks": (4, 16, 12), "shards": (8, 32, 24)},
         {"compressors": None},
         {"dtype": ">u2"},
     ],
