@@ -239,16 +239,17 @@ def test_blocks_of_slices(filter_id: str, dtype: str, compute: Compute) -> None:
 def test_blocks_of_masks_through_slices(
     filter_id: str, parameters: dict[str, Any], compute: Compute
 ) -> None:
-    borders = filters.get(filter_id).borders
-    for border, dtype in all_pairs(borders, ("uint8", "uint16", "int16", "float32")):
+    """Each border and each type has both sides of blocks."""
+    borders, dtypes = filters.get(filter_id).borders, ("uint8", "uint16", "int16", "float32")
+    for border, dtype in itertools.product(borders, dtypes):
         voxels, step = voxels_of(dtype), Step.create(filter_id, parameters, border=border)
         wanted = whole(Recipe((step,)), Scan((Volume.from_array(voxels),)), compute)
         lazy = filtered(ArraySource(voxels, Kind.VOLUME), step, compute, cover=cover)
-        for sides in ((1, 13, 11), (3, 5, 2)):
-            found = joined(lazy, sides)
-            np.testing.assert_array_equal(found, wanted.volumes[0].voxels, f"{border}, {dtype}")
-            box = Box((0, 0, 0), sides)
-            assert lazy.working_bytes(box) > box.of(found).nbytes
+        sides = ((1, 13, 11), (3, 5, 2))[(borders.index(border) + dtypes.index(dtype)) % 2]
+        found = joined(lazy, sides)
+        np.testing.assert_array_equal(found, wanted.volumes[0].voxels, f"{border}, {dtype}")
+        box = Box((0, 0, 0), sides)
+        assert lazy.working_bytes(box) > box.of(found).nbytes
 
 
 def test_a_mask_through_slices_needs_their_sign(compute: Compute) -> None:
