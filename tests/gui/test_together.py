@@ -176,7 +176,7 @@ def test_one_or_each_can_be_opened_alone(make, qtbot: QtBot) -> None:
 # --- the window ---
 
 
-def test_volumes_of_other_sizes_open_one_after_the_other(
+def test_volumes_of_other_sizes_have_a_tile_each(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
     paths = [write(tmp_path / f"{n}.nii", voxels(n)[n:]) for n in range(3)]
@@ -186,11 +186,14 @@ def test_volumes_of_other_sizes_open_one_after_the_other(
     click(qtbot, asked, "openEach")
     qtbot.waitUntil(lambda: titles(window) == ["2.nii"])
     assert set(window.settings.recent_files) == set(paths)
-    for name in ("1.nii", "0.nii"):
-        window.session.volumes.undo()
-        wait_until(qtbot, lambda name=name: titles(window) == [name])
+    strip = window.film_strip
+    names = [f"{n}.nii" for n in range(3)]
+    qtbot.waitUntil(lambda: [strip.item(n).text() for n in range(strip.count())] == names)
+    for row in (1, 0):
+        strip.wanted.emit(strip.item(row).data(Qt.ItemDataRole.UserRole))
+        wait_until(qtbot, lambda row=row: titles(window) == [names[row]])
         assert window.volumes.canvas.input.shown is window.session.volumes.part
-    assert window.session.volumes.history.undo_name == ""
+        assert window.session.volumes.history.undo_name == ""
 
 
 def test_nothing_opens_when_the_question_is_cancelled(

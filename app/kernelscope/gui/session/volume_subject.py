@@ -18,7 +18,7 @@ from kernelscope.gui.model.comparison import (
 )
 from kernelscope.gui.model.display import Display, PaneSide, automatic_of
 from kernelscope.gui.model.drawn_view import DrawnView, draw_volume
-from kernelscope.gui.model.history import History, Reference, ReferenceOrigin
+from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin
 from kernelscope.gui.model.pipeline import kept_steps
 from kernelscope.gui.model.runs import describe_result
 from kernelscope.gui.model.sketches import ViewedPicture
@@ -67,23 +67,25 @@ class VolumeSubject(Subject[Scan, Volume]):
         if before is not None and set(scan.volumes) <= set(before.source.volumes):
             self.push(replace(moment, steps=before.steps, pipeline=before.pipeline))
         elif self.session.joins and not (before and set(scan.volumes) & set(before.source.volumes)):
-            history: History[Scan, Volume] = History()
-            history.push(self.session.with_steps(self, moment))
-            self.show_history(history)
+            self._open_apart(moment)
         else:
             self.open(moment)
+
+    def _open_apart(self, moment: Moment[Scan, Volume]) -> None:
+        """Show a scan as a document of its own."""
+        history: History[Scan, Volume] = History()
+        history.push(self.session.with_steps(self, moment))
+        self.show_history(history)
 
     def _together(self, parts: Sequence[Volume]) -> Scan:
         self._chosen = parts[self.component]
         return Scan(tuple(parts))
 
     def open_each(self, scans: Sequence[Scan]) -> None:
-        """Show scans one after the other: Undo returns to each."""
-        with self.changing():
-            *others, last = [self.session.with_steps(self, self.opened(scan)) for scan in scans]
-            for moment in others:
-                self.history.push(moment)
-            self.open(last)
+        """Show scans one after the other, each of several as a document of its own."""
+        apart = len(scans) > 1 or self.session.joins
+        for scan in scans:
+            (self._open_apart if apart else self.open)(self.opened(scan))
 
     def show_member(self, scan: Scan, name: str, result: Result | None = None) -> None:
         """Show another volume of a file, maybe with its output by the present steps."""

@@ -209,7 +209,7 @@ class TogetherDialog(ToolWindow):
             box,
             "openEach",
             "Open &each alone",
-            "Open all of them one after the other: Undo goes back to the one before",
+            "Open all of them, each with a tile in the film strip",
             lambda: self._open(self.each, [volume for _, volume in self._items()]),
         )
         box.rejected.connect(self.reject)
