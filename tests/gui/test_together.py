@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import NotANumber
-from kernelscope.files.volumes import read_volume
-from kernelscope.gui.model.volume_files import FoundFile, misfit, read_together
+from kernelscope.gui.model.volume_files import FoundFile, misfit, read_file, read_together
 from kernelscope.gui.tools.file_dialogs import TogetherDialog
 from kernelscope.gui.widgets.messages import ErrorDialog, NoticeDialog
 from kernelscope.gui.window.main_window import MainWindow
@@ -60,11 +60,10 @@ def test_files_without_a_volume_of_their_own_say_why(tmp_path: Path) -> None:
     missing = tmp_path / "missing.nii"
     other = write(tmp_path / "c.nii", voxels(3))
     read = read_together([first, copy, several, missing, other])
-    assert [each.volume is not None for each in read] == [True, False, False, False, True]
+    assert [each.volume is not None for each in read] == [True, False, True, False, True]
     assert [each.path for each in read] == [first, copy, several, missing, other]
     assert read[1].problem == "It holds the same voxels as a.nii."
-    assert "2 volumes" in read[2].problem
-    assert "Open it alone" in read[2].problem
+    assert [each.series.count if each.series else 1 for each in read] == [1, 1, 2, 1, 1]
     assert read[3].problem.startswith("the file does not exist."), "it stands behind the name"
 
 
@@ -77,8 +76,8 @@ def test_the_same_voxels_of_another_size_are_no_copy(tmp_path: Path) -> None:
 def test_a_dicom_series_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     monkeypatch.setattr(
-        "kernelscope.gui.model.volume_files.read_volume",
-        lambda path, nan: calls.append(path) or read_volume(path, nan=nan),
+        "kernelscope.gui.model.volume_files.read_file",
+        lambda path, nan: calls.append(path) or read_file(path, nan=nan),
     )
     (tmp_path / "series").mkdir()
     files = [tmp_path / "series" / f"{n}.dcm" for n in range(3)]
@@ -206,17 +205,40 @@ def test_nothing_opens_when_the_question_is_cancelled(
     assert window.settings.recent_files == []
 
 
+def test_files_of_several_volumes_have_a_tile_each(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    for n in range(2):
+        write(tmp_path / f"{n}.nii", np.stack([voxels(2 * n), voxels(2 * n + 1)]))
+    window.file_dialogs.open_all([tmp_path / "0.nii", tmp_path / "1.nii"])
+    strip, names = window.film_strip, ["0.nii", "1.nii"]
+    wait_until(qtbot, lambda: [strip.item(n).text() for n in range(strip.count())] == names)
+    for row in (1, 0):
+        strip.wanted.emit(strip.item(row).data(Qt.ItemDataRole.UserRole))
+        wait_until(
+            qtbot,
+            lambda row=row: (
+                window.session.volumes.source is not None
+                and window.session.volumes.part.path == tmp_path / names[row]
+            ),
+        )
+        window.findChild(QAction, "nextVolume").trigger()
+        wait_until(
+            qtbot, lambda row=row: (window.session.volumes.part.voxels == voxels(2 * row + 1)).all()
+        )
+
+
 def test_files_that_add_nothing_are_named(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     good = write(tmp_path / "good.nii", voxels())
-    several = write(tmp_path / "several.nii", np.stack([voxels(1), voxels(2)]))
-    window.file_dialogs.open_volumes([several, good])
+    copy = write(tmp_path / "copy.nii", voxels())
+    window.file_dialogs.open_volumes([good, copy])
     box = dialog(qtbot, window, NoticeDialog)
     assert box.text() == "1 file adds nothing to the volume that is open."
-    assert "several.nii" in box.informativeText()
+    assert "copy.nii" in box.informativeText()
     box.reject()
     qtbot.waitUntil(lambda: titles(window) == ["good.nii"])
-    window.file_dialogs.open_volumes([several, tmp_path / "missing.nii"])
+    window.file_dialogs.open_volumes([tmp_path / "lost.nii", tmp_path / "missing.nii"])
     error = dialog(qtbot, window, ErrorDialog)
-    assert "several.nii" in error.informativeText()
+    assert "lost.nii" in error.informativeText()
     assert "missing.nii" in error.informativeText()
     error.reject()

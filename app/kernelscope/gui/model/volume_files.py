@@ -235,6 +235,7 @@ class FoundFile:
     path: Path
     volume: Volume | None = None  # None if the file adds none
     problem: str = ""  # the reason for that, as a sentence
+    series: VolumeSeries | None = None  # of a file of several, of which `volume` is the first
 
 
 def read_together(paths: Sequence[Path], nan: float | None = None) -> list[FoundFile]:
@@ -249,10 +250,11 @@ def read_together(paths: Sequence[Path], nan: float | None = None) -> list[Found
                 text = f"It belongs to the same series as {earlier.name}."
                 found.append(FoundFile(path, problem=text))
                 continue
-            volume = read_volume(path, nan=nan)
+            volume, several = read_file(path, nan=nan)
+            assert isinstance(volume, Volume)
         except NotANumber:
             raise
-        except SeveralVolumes as error:
+        except SeveralVolumes as error:  # that have nothing in common
             problem = f"{without_name(error.message, one_line(path.name))} {_ALONE}"
             found.append(FoundFile(path, problem=problem))
         except AppError as error:
@@ -261,7 +263,7 @@ def read_together(paths: Sequence[Path], nan: float | None = None) -> list[Found
             copies = (each.path for each in found if each.volume and _equal(each.volume, volume))
             copy = next(copies, None)
             problem = f"It holds the same voxels as {copy.name}." if copy is not None else ""
-            found.append(FoundFile(path, None if problem else volume, problem))
+            found.append(FoundFile(path, None if problem else volume, problem, several))
     return found
 
 

@@ -518,8 +518,11 @@ class Pictures(QObject):
     def _show_together(self, found: list[FoundFile]) -> None:
         self.announced.emit("")
         volumes = [each.volume for each in found if each.volume is not None]
-        if len(volumes) < 2:
+        several = [(each.volume, each.series) for each in found if each.volume and each.series]
+        if len(volumes) < 2 or several:  # files of several are no components of one scan
             self._explain(found)
+            for first in several:
+                self.series_found.emit(*first)
             if volumes:
                 self._load(volumes, self.each_loaded.emit)
             return
