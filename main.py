@@ -1,4 +1,4 @@
-"""Start Kernelscope from a checkout: ``python main.py [IMAGE]``."""
+"""Start Kernelscope from a checkout: ``python main.py [IMAGE ...]``."""
 
 import sys
 from pathlib import Path

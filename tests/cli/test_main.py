@@ -290,7 +290,7 @@ def test_version() -> None:
 # The window ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arguments", [[], ["./list"], ["picture.png"]])
+@pytest.mark.parametrize("arguments", [[], ["./list"], ["picture.png"], ["picture.png", "list"]])
 def test_anything_but_a_command_opens_the_window(
     arguments: list[str], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,9 +298,9 @@ def test_anything_but_a_command_opens_the_window(
         (here / name).touch()
     opened: list[Path | None] = []
     monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
-    monkeypatch.setattr("kernelscope.gui.run", lambda path: opened.append(path) or 7)
+    monkeypatch.setattr("kernelscope.gui.run", lambda *paths: opened.extend(paths) or 7)
     assert main(arguments) == 7
-    assert opened == [Path(arguments[0]) if arguments else None]
+    assert opened == ([None] if not arguments else [Path(each) for each in arguments])
 
 
 @pytest.fixture

@@ -128,6 +128,15 @@ def test_files_are_chosen_together(qtbot: QtBot, window: MainWindow, paths: list
     assert in_strip(window) == ["a.png", "b.png"]
 
 
+def test_files_of_the_command_line_open_together(
+    qtbot: QtBot, window: MainWindow, paths: list[Path]
+) -> None:
+    window.open_first(*paths[:2])
+    settle(qtbot, window, 2)
+    assert in_strip(window) == ["a.png", "b.png"]
+    assert shown(window) == "a.png"
+
+
 def test_a_picture_opened_last_stays_in_front_of_slower_ones(
     qtbot: QtBot, window: MainWindow, paths: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,21 +101,21 @@ def _window(arguments: list[str]) -> int:
     _refuse_misspelt(arguments)
     parser = _WindowParser(
         prog=PROGRAM,
-        usage=f"{PROGRAM} [--debug] [--log FILE] [IMAGE]\n"
+        usage=f"{PROGRAM} [--debug] [--log FILE] [IMAGE ...]\n"
         f"       {PROGRAM} --install-desktop | --remove-desktop\n"
         f"       {PROGRAM} COMMAND [--help] ...",
-        description="Opens the window, on IMAGE if one is given.",
+        description="Opens the window, on each IMAGE that is given.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     text = """
-        image IMAGE
-            picture or volume to open
+        images IMAGE...
+            pictures and volumes to open
         --debug
             write the log to stderr too
         --log FILE
             write the log to FILE too
         """
-    add_options(parser, text, image={"nargs": "?", "type": file_path})
+    add_options(parser, text, images={"nargs": "*", "type": file_path})
     parser.add_argument(
         "--version", action="version", version=f"Kernelscope {kernelscope.__version__}"
     )
@@ -127,17 +127,17 @@ def _window(arguments: list[str]) -> int:
         """
     add_options(parser.add_mutually_exclusive_group(), text)
     options = parser.parse_args(arguments)
-    image: Path | None = options.image
+    images: list[Path] = options.images
     if options.install_desktop or options.remove_desktop:
-        if image is not None:
+        if images:
             parser.error("an image cannot be opened while the menu is changed")
         return _menu_entry(options.install_desktop)
-    if image is not None and not _is_there(image):
-        raise ImageReadError(
-            f"There is no file “{image}”.", f"Name a picture, or one of {', '.join(COMMANDS)}."
-        )
-    paths = [os.path.realpath(each) for each in (image, options.log) if each is not None]
-    if len(paths) > len(set(paths)):
+    for image in images:
+        if not _is_there(image):
+            raise ImageReadError(
+                f"There is no file “{image}”.", f"Name a picture, or one of {', '.join(COMMANDS)}."
+            )
+    if options.log is not None and os.path.realpath(options.log) in map(os.path.realpath, images):
         raise AppError("The log would overwrite the image.", "Choose another file for the log.")
     if options.debug:
         log_to_stderr()
@@ -150,7 +150,7 @@ def _window(arguments: list[str]) -> int:
     try:
         from kernelscope.gui import run
 
-        return run(image)
+        return run(*images or (None,))
     except ImportError as error:
         if "PySide6" not in (error.name or ""):
             raise

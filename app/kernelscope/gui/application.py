@@ -68,7 +68,7 @@ def _backends(settings: Settings) -> dict[str, Backend]:
     return create_backends(chosen, emulated=True)
 
 
-def run(path: Path | None = None, screen: StartScreen | None = None) -> int:
+def run(path: Path | None = None, *more: Path, screen: StartScreen | None = None) -> int:
     """Show the window in the place of `screen`, and run the event loop until it is closed."""
     screen = screen or show_start(path)
     folder = crash_log.default_folder()
@@ -87,7 +87,7 @@ def run(path: Path | None = None, screen: StartScreen | None = None) -> int:
     QTimer.singleShot(0, screen.close)
     window.find_gpu()
     window.preparing.wanted = True
-    window.open_first(path)
+    window.open_first(path, *more)
     garbage = GarbageCollector()
     QTimer.singleShot(INTERVAL, garbage.start)  # going through all objects would hold the picture
     if crashes:

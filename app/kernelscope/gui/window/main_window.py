@@ -202,10 +202,13 @@ class MainWindow(Frame):
         self.show_status("Estimating the noise around each voxel…")
         self.scans.show_noise(settings, self.show_status)
 
-    def open_first(self, path: Path | None) -> None:
-        """Open `path`, or a sample picture; then compile the code that Run will need."""
+    def open_first(self, path: Path | None, *more: Path) -> None:
+        """Open the files, or a sample picture; then compile the code that Run will need."""
         self._cold, self._greets = True, path is None
-        self.file_dialogs.open(path or SAMPLES[0].path)
+        if path is not None and more:
+            self.file_dialogs.open_all((path, *more))
+        else:
+            self.file_dialogs.open(path or SAMPLES[0].path)
 
     @Action("quit", "&Quit", "Ctrl+Q")
     def quit(self) -> None:
