@@ -135,10 +135,16 @@ def test_finds_gain_and_read_noise(camera: Any, seed: int) -> None:
         assert found.read_noise < 0.35 * gain + 1.5 * read
 
 
-@pytest.mark.parametrize("sigma", [0, 4, 10])
-def test_edges_without_blur_hide_no_photons_and_are_none(sigma: float) -> None:
-    """Simulated cells of 100 to 300 photons; with Gaussian noise of `sigma` there is no slope."""
-    random, shape = np.random.default_rng(3), (16, 128, 128)
+@pytest.mark.parametrize(
+    ("sigma", "black", "seed"), [(0, 100, 3), (4, 100, 3), (10, 100, 3), (10, 0, 6), (20, 0, 4)]
+)
+def test_edges_without_blur_hide_no_photons_and_are_none(
+    sigma: float, black: int, seed: int
+) -> None:
+    """Simulated cells of 100 to 300 photons; with Gaussian noise of `sigma` there is no slope,
+    also where it is clipped at 0.
+    """
+    random, shape = np.random.default_rng(seed), (16, 128, 128)
     places, cells = np.indices(shape), np.full(shape, 5.0)
     for _ in range(12):
         centre, radius = random.random(3) * shape, random.uniform(6, 12)
@@ -148,7 +154,7 @@ def test_edges_without_blur_hide_no_photons_and_are_none(sigma: float) -> None:
     levels = cells + random.normal(0, sigma or 2, shape)
     if not sigma:
         levels += random.poisson(cells) - cells
-    found = find_photons(np.rint(levels + 100).clip(0).astype(np.uint16))
+    found = find_photons(np.rint(levels + black).clip(0).astype(np.uint16))
     assert found.is_photons is not bool(sigma)
     if not sigma:
         assert found.gain == pytest.approx(1, rel=0.4)

@@ -342,7 +342,15 @@ def _line(parts: _Parts, unsigned: bool) -> _NoiseLine | None:
 
 
 def _lowest_line(parts: _Parts, unsigned: bool) -> _NoiseLine | None:
-    """Return the steep line through two parts at which most lie, none of them far below."""
+    """Return the steep line through two parts at which most lie, none of them far below.
+
+    Clipping took noise from parts of many zeros: from there white noise would rise as well.
+    """
+    black = 0.0 if unsigned and parts.zeros[0] > _TRUE_BLACK else float(parts.mean[0])
+    used = parts.zeros < _ZEROS
+    if np.count_nonzero(used) < 3:
+        return None
+    parts = _Parts(*(each[used] for each in parts))
     mean, noise, smooth = parts.mean, parts.low, parts.spread <= _SMOOTH * parts.noise
     best, most = None, 0
     for first, last in combinations(range(len(mean)), 2):
@@ -356,7 +364,6 @@ def _lowest_line(parts: _Parts, unsigned: bool) -> _NoiseLine | None:
             starts = at[0] == 0
     if best is None or not starts or best[2][-1] < _LOWEST_STEEP * best[2][0]:
         return None
-    black = 0.0 if unsigned and parts.zeros[0] > _TRUE_BLACK else float(mean[0])
     return _NoiseLine(best[0], best[1], black, is_steep=True, is_sure=False)
 
 
