@@ -159,7 +159,8 @@ _HELP = {
     "Along a line, samples are linearly interpolated",
     "SD": "Standard deviation of a sample, with n − 1 in the denominator",
     "PSNR": "Peak signal-to-noise ratio against the reference, within the region",
-    "SNR": "Signal-to-noise ratio: mean / SD of the region itself, or of a region without signal",
+    "SNR": "Signal-to-noise ratio: mean / SD of the region itself. Over a region without signal\n"
+    "(mean − mean′) / SD′, without the offset of a camera; if Rician, mean / (SD′ / 0.655)",
     "CNR": "Contrast-to-noise ratio against the selected region:\n"
     "|mean − mean′| / √(SD² + SD′²), the noise of both regions",
 }
@@ -177,7 +178,7 @@ _REGION = Qt.ItemDataRole.UserRole
 _NONE, _ITSELF = "none", "itself"
 _RICIAN = (
     "The background of a magnitude image, as of MRI, follows Rayleigh's law:\n"
-    "its SD is 0.655 of the noise, so the noise is SD / 0.655"
+    "its SD is 0.655 of the noise, so the noise is SD / 0.655, and its mean is not subtracted"
 )
 
 

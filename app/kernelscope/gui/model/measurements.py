@@ -169,13 +169,15 @@ class Statistics:
         return _ratio(self.mean, self.deviation)
 
     def snr_over(self, background: Statistics, *, rician: bool) -> float:
-        """Return the mean as a multiple of the noise of a region without signal.
+        """Return the signal as a multiple of the noise of a region without signal.
 
-        Of a magnitude image (`rician`) it follows Rayleigh's law there, whose deviation is 0.655 of
-        sigma (Gudbjartsson and Patz, 1995).
+        That region has the offset of a camera, which is no signal. Of a magnitude image (`rician`)
+        it follows Rayleigh's law instead, which has a mean without an offset and a deviation of
+        0.655 of sigma (Gudbjartsson and Patz, 1995).
         """
-        sigma = background.deviation / RAYLEIGH if rician else background.deviation
-        return _ratio(self.mean, sigma)
+        if rician:
+            return _ratio(self.mean, background.deviation / RAYLEIGH)
+        return _ratio(self.mean - background.mean, background.deviation)
 
 
 def statistics(
@@ -233,8 +235,8 @@ class Against:
 
     @property
     def snr(self) -> str:
-        law = ", Rician" if self.rician else ""
-        return f"SNR over {self.background}{law}" if self.background else "SNR"
+        law = "Rician" if self.rician else "its mean subtracted"
+        return f"SNR over {self.background}, {law}" if self.background else "SNR"
 
 
 @dataclass(frozen=True)
