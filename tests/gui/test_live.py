@@ -445,6 +445,37 @@ def test_an_estimate_is_said_and_made_once(
     assert len(asked) == 1
 
 
+def test_usual_values_are_no_estimate(
+    qtbot: QtBot, live_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After *Denoise*, or *Defaults*, the output was that of a sigma that nobody had estimated."""
+    window, asked = live_window, list[Sequence[str]]()
+    session, subject = window.session, window.session.subject
+
+    def estimate(wanted: Request, names: Sequence[str]) -> dict[str, float]:
+        asked.append(names)
+        return {"sigma": 2.5}
+
+    monkeypatch.setattr(live, "estimate", estimate)
+    session.set_filter("collaborative")
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    result = subject.result
+    assert result.request.step.parameters["sigma"] == 2.5
+    session.reset()
+    qtbot.waitUntil(lambda: not window.background._tasks)
+    assert session.values.numbers["sigma"] == 2.5
+    assert subject.result is result, "nothing changed"
+    session.set_values("collaborative", {"sigma": 7.0})
+    settled(qtbot, window)
+    assert subject.result.request.step.parameters["sigma"] == 7
+    session.reset()
+    settled(qtbot, window)
+    assert session.values.numbers["sigma"] == 2.5
+    assert subject.result.request.step.parameters["sigma"] == 2.5
+    assert len(asked) == 2
+
+
 def test_invalid_settings_are_out_of_date(
     qtbot: QtBot, live_window: MainWindow, picture: Path
 ) -> None:

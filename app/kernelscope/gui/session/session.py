@@ -408,11 +408,15 @@ class Session(Observed):
         if step.filter.id == self.spec.id and names == step.estimates:
             self.set_estimates(step.filter.id, {name: step.parameters[name] for name in names})
 
-    def reset(self) -> None:
-        with self._settling(VALUES):
-            spec = self.spec
-            automatic = {each.name for each in spec.parameters if each.is_estimated}
-            self._values[spec.id] = Values(spec.defaults(), _in_order(spec, automatic))
+    def reset(self, numbers: Mapping[str, Any] | None = None) -> None:
+        """Take the usual values but for `numbers`; the last estimate stays until the next one."""
+        spec, old, given = self.spec, self.values, dict(numbers or {})
+        automatic = {each.name for each in spec.parameters if each.is_estimated} - given.keys()
+        last = {name: old.numbers[name] for name in automatic & {*old.automatic}}
+        values = Values({**spec.defaults(), **last, **given}, _in_order(spec, automatic))
+        if not old.same_as(values):
+            with self._settling(VALUES):
+                self._values[spec.id] = values
 
     def set_border(self, border: Border) -> None:
         with self._settling(OPTIONS):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 from PySide6.QtCore import QObject, QTimer
 
@@ -65,7 +66,7 @@ class FilterShelf(QObject):
     def __init__(self, frame: Frame, live: Live, precede: Callable[[Step], None]) -> None:
         super().__init__(frame)
         self._precede = precede  # puts a step before that of the form
-        self._proposed: tuple[object, Proposal] | None = None  # the last one that was taken
+        self._proposed: tuple[ref[Any], Proposal] | None = None  # the last one that was taken
         self._frame = frame
         self._dock = frame.docks[DockName.FILTERS]
         self.browser, self._session, self._runner = frame.filters, frame.session, live.runner
@@ -130,10 +131,10 @@ class FilterShelf(QObject):
     def _take(self, proposal: Proposal, source: object) -> list[str]:
         """Take the values of a proposal; return the labels of those that the user chose since.
 
-        These stay if the method does; on another source, what is estimated is estimated again.
+        These stay if the method does; on another source, estimates are made again.
         """
         session, spec = self._session, proposal.filter
-        before, old = self._proposed or (None, None)
+        before, old = self._proposed or (ref(source), None)
         chosen: dict[str, Any] = {}
         if old is not None and old.filter is spec and session.filter_id == spec.id:
             usual, values = {**spec.defaults(), **old.values}, session.values
@@ -142,13 +143,12 @@ class FilterShelf(QObject):
                 for each in spec.parameters
                 if each.name not in values.automatic
                 and (each.is_estimated or values.numbers[each.name] != usual[each.name])
-                and (before is source or not (each.is_estimated or each.name in old.values))
+                and (before() is source or not (each.is_estimated or each.name in old.values))
             }
         with session.changing():
             session.set_filter(spec.id)
-            session.reset()
-            session.set_values(spec.id, {**proposal.values, **chosen})
-        self._proposed = source, proposal
+            session.reset({**proposal.values, **chosen})
+        self._proposed = ref(source), proposal
         return [spec.parameter(name).label for name in chosen]
 
     def _on_session(self, fields: Fields) -> None:

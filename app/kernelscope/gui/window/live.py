@@ -79,7 +79,7 @@ class Estimates:
     def __init__(self, session: Session, background: Background) -> None:
         self._session, self._background = session, background
         self._known: object = None
-        """The input and the settings to which the numbers in the form belong."""
+        """The input and the settings to which numbers of the form belong, and these numbers."""
         self._pending: object = None
         """Those of the numbers that are being estimated; None while none are."""
 
@@ -97,7 +97,7 @@ class Estimates:
             self._background.forget("live-estimate")
             return False
         key = _key(wanted)
-        if key == self._known:
+        if self._known == (key, _numbers(wanted)):
             return False
         if key == self._pending:
             return True  # moving the view meanwhile asks again
@@ -107,8 +107,11 @@ class Estimates:
             self._pending = None
             current = self._session.subject.wanted()
             if current is not None and _key(current) == key:
-                self._known = key
+                self._known = key, [values[name] for name in names]
                 self._session.set_estimates(wanted.step.filter.id, values)
+                current = self._session.subject.wanted()
+                if current is not None:  # with the numbers as the form takes them
+                    self._known = key, _numbers(current)
             then()
 
         def give_up(error: Exception) -> None:
@@ -121,6 +124,10 @@ class Estimates:
 
 def _key(wanted: Request) -> object:
     return replace(wanted, estimated=False).work
+
+
+def _numbers(wanted: Request) -> list[object]:
+    return [wanted.step.parameters[name] for name in wanted.step.estimates]
 
 
 class Live(QObject):
