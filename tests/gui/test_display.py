@@ -204,7 +204,8 @@ def test_outputs_of_volumes_take_the_levels_of_the_input_in_every_type() -> None
     assert displays.of(PaneSide.OUTPUT) == automatic_of(output)
 
 
-def test_the_window_of_a_file_comes_first_until_automatic_levels_are_chosen() -> None:
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_the_window_of_a_file_comes_first_until_automatic_levels_are_chosen(by_hand: bool) -> None:
     displays, channel = Displays(), Channel("DAPI", "0000FF", window=(3.0, 17.0))
     voxels = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
     volume = Volume.from_array(voxels, channel=channel)
@@ -214,6 +215,8 @@ def test_the_window_of_a_file_comes_first_until_automatic_levels_are_chosen() ->
     for side in PaneSide:
         assert displays.of(side) == Display(3, 17, 1.0, ColourMap.BLUE)
         assert not displays.is_automatic(side)
+    if by_hand:
+        displays.choose(PaneSide.INPUT, DARK)
     displays.choose(PaneSide.INPUT, None)
     assert displays.of(PaneSide.INPUT) == automatic_of(volume)
     assert displays.is_automatic(PaneSide.INPUT)

@@ -153,6 +153,7 @@ def test_channels_and_times_are_volumes_of_one_series(
         ({"start": 0, "end": 65535}, None),  # of no choice: nothing would be seen
         ({"start": 150, "end": 20}, None),
         ({"start": "a", "end": 20}, None),
+        ({"start": 0, "end": 10**400}, None),
         ([1, 2], None),
         (None, None),
     ],

@@ -392,11 +392,21 @@ def test_reading_claims_the_chunks_that_it_decodes(tmp_path: Path) -> None:
     assert opened.working_bytes(Box((0, 0, 0), (1, 1, 1))) >= 2 * 2 * 20 * 300 * 300
 
 
+ENDLESS = {
+    "version": "0.4",
+    "axes": [{"name": "y"}, {"name": "x"}],
+    "datasets": [
+        {"path": "0", "coordinateTransformations": [{"type": "scale", "scale": [10**400, 1]}]}
+    ],
+}
+
+
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
         ({}, "OME metadata are missing or damaged"),
         ({"multiscales": []}, "OME metadata are missing or damaged"),
+        ({"multiscales": [ENDLESS]}, "OME metadata are missing or damaged"),
         ({"plate": {}}, "a collection of pictures"),
         ({"multiscales": [{"version": "0.3", "axes": ["y"], "datasets": [{}]}]}, "version 0.3"),
     ],

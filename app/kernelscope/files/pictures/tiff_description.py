@@ -257,8 +257,12 @@ def window_of(low: object, high: object) -> tuple[float, float] | None:
     """Return the levels drawn black and white, if they make sense and somebody chose them."""
     if not isinstance(low, int | float) or not isinstance(high, int | float):
         return None
-    sound = -math.inf < low < high < math.inf
-    return (float(low), float(high)) if sound and (low, high) not in _WHOLE_RANGES else None
+    try:
+        window = black, white = float(low), float(high)
+    except OverflowError:  # JSON has whole numbers of any size
+        return None
+    sound = -math.inf < black < white < math.inf
+    return window if sound and window not in _WHOLE_RANGES else None
 
 
 @lru_cache(maxsize=1)  # asked for each page

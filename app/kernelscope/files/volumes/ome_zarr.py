@@ -112,7 +112,7 @@ def parsed(attributes: Mapping[str, Any], level: int = 0) -> Multiscale:
             len(found["datasets"]),
             _omero(inner.get("omero")),
         )
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise Unreadable(
             "its OME metadata are missing or damaged.",
             "Only OME-Zarr is read: a group with “multiscales” in its attributes.",

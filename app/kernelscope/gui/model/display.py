@@ -375,14 +375,14 @@ class Displays:
         if image is None:
             return
         side = self.ruling(side)
-        shown = self.image(side)
-        if display is None and shown is not None and self._is_of_file(side):
-            colour_map = self._found(shown).colour_map
-            self._automatic[shown] = replace(automatic_of(shown), colour_map=colour_map)
         choices = self._chosen.setdefault(image, {})
         choices.pop(side, None)
+        shown = self.image(side)
         if display is not None:
             choices[side] = display
+        elif isinstance(shown, Volume) and shown.channel.window is not None:
+            colour_map = self._found(shown).colour_map
+            self._automatic[shown] = replace(automatic_of(shown), colour_map=colour_map)
 
     @property
     def _choices(self) -> dict[PaneSide, Display]:

@@ -715,7 +715,7 @@ class Pictures(QObject):
             source = "As in the JPEG that it was read from, about"
         else:
             source = "Usual"
-        usual = own or jpeg_coding(first.planes, first.metadata).quality
+        usual = own or jpeg_coding(first.pixels, first.metadata).quality
         dialog = self._question(
             "saveQuality", f"Quality of {path.name}, 1 to 100\n{source}: {usual}"
         )
@@ -750,7 +750,7 @@ class Pictures(QObject):
             )
             first = savable.images[0]
             if quality is not None and isinstance(first, Image):
-                chroma = jpeg_coding(first.planes, first.metadata).chroma
+                chroma = jpeg_coding(first.pixels, first.metadata).chroma
                 notices.append(f"JPEG quality {quality}{chroma and f', chroma {chroma}'}.")
             self.announced.emit(
                 "  ".join((f"Saved {path if len(files) == 1 else names}.", *notices))
