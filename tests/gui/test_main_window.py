@@ -51,12 +51,14 @@ from kernelscope.engine.steps import estimate, execute_all
 from kernelscope.files import SAMPLES, read_image
 from kernelscope.gui.application import BugCatcher
 from kernelscope.gui.docks import runs_panel
+from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.freshness import Freshness
 from kernelscope.gui.model.ladder import Rung
 from kernelscope.gui.tools import file_dialogs
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.preferences import Preferences
+from kernelscope.gui.viewer.pane import EARLIER
 from kernelscope.gui.widgets.messages import ErrorDialog, ReportDialog
 from kernelscope.gui.widgets.parts import SnugLabel
 from kernelscope.gui.widgets.theme import icon
@@ -722,6 +724,40 @@ def show_part(window: MainWindow) -> None:
     request = replace(wanted, region=Region(2, 1, 3, 4), live=True)
     result = execute_all(request, {"cpu": CpuBackend(threads=1)})
     assert subject.show_preview(result)
+
+
+def test_a_part_is_shown_again_after_a_look_at_the_residual(
+    qtbot: QtBot, loaded: MainWindow
+) -> None:
+    """During a long run the output was that of the filter before, with its time."""
+    run(qtbot, loaded)
+    loaded.session.set_filter("mean")
+    show_part(loaded)
+    subject, output = loaded.session.pictures, loaded.pictures.canvas.output
+    part = subject.preview
+    assert part is not None
+
+    def samples() -> Any:
+        layer = output.views[0].front
+        assert layer is not None
+        return layer.samples_at(1, 2)
+
+    np.testing.assert_array_equal(samples(), part.image.planes[0, 0])
+    for _ in range(2):
+        press(qtbot, loaded, "F3")
+        wait_until(qtbot, lambda: output.content.view is View.RESIDUAL)
+        assert loaded.session.freshness is Freshness.OUT_OF_DATE, "the residual is another one"
+        press(qtbot, loaded, "F2")
+        wait_until(qtbot, lambda: output.content.view is View.OUTPUT)
+        assert loaded.session.freshness is Freshness.PREVIEW
+        assert not output.title.full_text.startswith(EARLIER)
+        np.testing.assert_array_equal(samples(), part.image.planes[0, 0])
+    loaded.session.set_values("mean", {"size": 9})
+    press(qtbot, loaded, "F3")
+    wait_until(qtbot, lambda: output.content.view is View.RESIDUAL)
+    press(qtbot, loaded, "F2")
+    wait_until(qtbot, lambda: output.content.view is View.OUTPUT)
+    assert subject.preview is None, "it is of other settings"
 
 
 def test_the_headline_never_has_the_time_of_a_result_that_a_part_covers(

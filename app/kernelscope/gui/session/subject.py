@@ -234,7 +234,7 @@ class Subject(Observed, Generic[Opened, Part]):
         self.has_difference = False  # whether there is a difference to be saved
         self.drawing: DrawnView | None = None  # the output or the difference on the screen
         self.preview: Result | None = None
-        """The last region of a result that was shown over the output."""
+        """The last region of a result that was shown over the output, while it may be again."""
         self.previews = SlicePreviews()
         """Slices of outputs of volumes that were computed before a run of the whole."""
         self.map: Part | None = None  # a map of noise that is shown in place of the output
@@ -473,7 +473,7 @@ class Subject(Observed, Generic[Opened, Part]):
         """Have previews by other methods computed again; they stay on the screen until then."""
         self.previews.drop_stand_ins()
         if self.shown is not None and self.shown.stand_in:
-            self.shown = self._on_screen()
+            self.shown, self.preview = self._on_screen(), None
 
     def is_current(self, settings: RunSettings | None) -> bool:
         """Return whether a run would produce the result again; `settings` are None if invalid."""
@@ -584,11 +584,22 @@ class Subject(Observed, Generic[Opened, Part]):
             self.session.bring_to_front(self)
 
     def note_output(self, gain: int | None = None, *, has_difference: bool = False) -> None:
-        """Note that the whole output is on the screen, a difference, or none."""
-        self.preview = None
+        """Note that the whole output is on the screen, a difference, or none.
+
+        A preview for the present settings is not lost: it comes back with the output.
+        """
+        preview, wanted = self.preview, self.wanted()
         with self.changing(SHOWN):
             self.shown = self._on_screen()
             self.gain, self.has_difference = gain, has_difference
+            if preview and not (
+                wanted
+                and alike(preview.request, wanted)
+                and not self.is_current(self.session.settings)
+            ):
+                self.preview = None
+            elif preview:
+                self.show_preview(preview)
 
     def _on_screen(self) -> Request | None:
         if self.previews_in_view:
