@@ -14,6 +14,7 @@ from skimage.metrics import peak_signal_noise_ratio
 
 import kernelscope
 from kernelscope.filters.collaborative import SPEC
+from kernelscope.filters.collaborative.cpu import TILE
 from kernelscope.filters.collaborative.model import (
     LIMIT,
     NORMS,
@@ -37,7 +38,7 @@ from tests.filters.test_sliding_dct import (
     fused,
     noisy,
 )
-from tests.oracle import PAD_MODES
+from tests.oracle import PAD_MODES, to_dtype
 from tests.pairs import together
 
 pytestmark = pytest.mark.slow
@@ -253,6 +254,17 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
         middle = taken[2] * F(0.40824829)
         taken = [grey + across + middle, grey - (middle + middle), grey - across + middle]
     return source.astype(F) - np.stack(taken, axis=-1)
+
+
+def test_groups_of_several_tiles_are_all_filtered() -> None:
+    """Where tiles meet, as elsewhere: the contract's oracle for more groups than a tile has."""
+    source = np.random.default_rng(2).integers(90, 160, (55, 250, 1)).astype(np.uint8)
+    values = {"sigma": 8.0, "strength": 100.0, "noise": "white", "setting": "fast"}
+    height, width = (SEARCHES["fast"].count(side + 2 * SIDE) for side in source.shape[:2])
+    assert height > TILE[0]
+    assert width > TILE[1]
+    wanted = to_dtype(oracle(source, values, Border.REFLECT), source.dtype)
+    np.testing.assert_array_equal(apply(SPEC, source, values), wanted)
 
 
 def test_the_wavelet_transform_is_bior_1_5() -> None:

@@ -40,10 +40,12 @@ def make_garbage(places: list[threading.Thread], count: int = 5000) -> None:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def only_new_objects_are_looked_at() -> None:
-    """Leave out what other tests hold: to look through it takes half a second each time."""
+def only_new_objects_are_looked_at() -> Iterator[None]:
+    """Leave out objects of other tests: to look through them takes half a second each time."""
     gc.collect()
     gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture
