@@ -93,7 +93,7 @@ class _TrialHere:
 
 @pytest.fixture
 def trials_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Try edited kernels in this process, with what earlier sessions have compiled.
+    """Try edited kernels in this process, with code that earlier sessions compiled.
 
     For kernels that end: a process and its compilers take two seconds for each.
     """

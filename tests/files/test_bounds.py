@@ -337,12 +337,13 @@ def frame(path: Path, data: bytes | bytearray, declared: tuple[int, int], syntax
 
 
 def packed_before(make: Callable[[], Any], name: object) -> bytes:
-    """Return what `make` packs, in this session or an earlier one: all of it takes six seconds."""
+    """Return ``make()`` of this session or an earlier one: all of them take six seconds."""
 
     def write(path: Path) -> None:
         path.write_bytes(make())
 
-    key = "bomb", name, imagecodecs.__version__, ZEROS.shape
+    # All of this file: `make` calls others, and takes numbers from it.
+    key = "bomb", name, imagecodecs.__version__, Path(__file__).read_text("utf-8")
     return builds.built(write, ".bomb", *key).read_bytes()
 
 

@@ -316,7 +316,7 @@ def copy_of_project(copy: Path) -> Path:
     (copy / "build/tests").mkdir(parents=True)
     with contextlib.suppress(OSError):  # Windows may forbid links; it is compiled again then
         for each in builds.kept("").iterdir():
-            if each.name != "bytecode":  # what was compiled, by content: headers and kernels
+            if each.name != "bytecode":  # named by content: compiled headers and kernels
                 (copy / "build/tests" / each.name).symlink_to(each)
     return copy
 
