@@ -34,6 +34,9 @@ def stretched(samples: np.ndarray, bits: int) -> np.ndarray:
     return np.floor(samples / (2**bits - 1) * white + 0.5)
 
 
+_DQT, _SOF = b"\xff\xdb", b"\xff\xc0"
+
+
 class TestCoding:
     """Quality and chroma of a JPEG, which it is saved with again."""
 
@@ -63,16 +66,35 @@ class TestCoding:
         assert tall.metadata.jpeg == (80, "4:4:0")
         assert read_image(write_image(tall, tmp_path / "d.jpg")).metadata.jpeg == (80, "4:4:4")
 
-    def test_of_a_picture_that_is_turned(self, tmp_path):
+    @pytest.mark.parametrize(
+        ("orientation", "chroma"), [(4, "4:2:2"), (5, "4:4:0"), (6, "4:4:0"), (8, "4:4:0")]
+    )
+    def test_of_a_picture_that_is_turned(self, tmp_path, orientation, chroma):
         pixels = np.random.default_rng(1).integers(0, 256, (40, 48, 3)).astype(np.uint8)
         exif = PIL.Image.Exif()
-        exif[0x112] = 6
+        exif[0x112] = orientation
         PIL.Image.fromarray(pixels).save(
             tmp_path / "a.jpg", quality=80, subsampling="4:2:2", exif=exif
         )
         source = read_image(tmp_path / "a.jpg")
-        assert source.pixels.shape == (48, 40, 3)
-        assert source.metadata.jpeg == (80, "4:4:0")
+        assert source.pixels.shape[:2] == ((40, 48) if chroma == "4:2:2" else (48, 40))
+        assert source.metadata.jpeg == (80, chroma)
+
+    @pytest.mark.parametrize("wide", [False, True])
+    def test_tables_in_one_segment(self, put, wide):
+        """Of 8 or 16 bits a number, and the first component has the second table."""
+        data = jpeg("baseline", COLOURS)  # of two segments, a table each
+        usual, (first, frame) = read_image(put("a.jpg", data)), map(data.index, (_DQT, _SOF))
+        tables = b""
+        for number, start in ((1, first + 5), (0, first + 74)):
+            steps = np.frombuffer(data, np.uint8, 64, start).astype(">u2" if wide else "u1")
+            tables += bytes([16 * wide + number]) + steps.tobytes()
+        head = bytearray(data[frame : frame + 19])
+        head[12], head[15], head[18] = 1, 0, 0
+        segment = _DQT + struct.pack(">H", 2 + len(tables)) + tables
+        image = read_image(put("b.jpg", data[:first] + segment + head + data[frame + 19 :]))
+        assert image.metadata.jpeg == usual.metadata.jpeg == (75, "4:2:0")
+        np.testing.assert_array_equal(image.pixels, usual.pixels)
 
 
 def tables_of(path):

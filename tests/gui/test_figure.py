@@ -458,7 +458,7 @@ def test_a_figure_has_the_channels_of_a_composite_and_the_projection() -> None:
     change = (front.voxels // 2).astype(int)[3:6] - front.voxels[3:6]
     np.testing.assert_array_equal(pictures[2].planes[:, :, 0], change.min(0))
     words = slices_in_words(front, [plane], (4, 2, 2), green, look)
-    assert words == "DAPI in red, GFP in green, maximum of across z slices 4–6"
+    assert words == "DAPI in red, GFP in green, maximum of slices 4–6 across z"
     raw = replace(look, filtered=((other, red),))
     _, output = row_of(result, front, None, (green,) * 2, None, place=place, look=raw)
     assert output.title == "Output (GFP only)"

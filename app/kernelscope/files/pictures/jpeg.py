@@ -55,7 +55,6 @@ _SUBSAMPLING: dict[tuple[int, ...], str] = {
     (0x21, 0x11, 0x11): "4:2:2",
     (0x22, 0x11, 0x11): "4:2:0",
     (0x12, 0x11, 0x11): "4:4:0",
-    (0x41, 0x11, 0x11): "4:1:1",
 }
 """By the factors of each component, along x times 16 and along y."""
 

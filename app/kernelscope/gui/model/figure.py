@@ -157,7 +157,7 @@ def slices_in_words(
             index, side = position[each.axis], part.voxels.shape[each.axis]
             one = look.projection is Projection.SLICE
             taken = range(index, index + 1) if one else slab(index, look.slices, side)
-            slices.append(f"{each.name.lower()} slice{'s' * (len(taken) > 1)} {numbers(taken)}")
+            slices.append(f"slice{'s' * (len(taken) > 1)} {numbers(taken)} {each.name.lower()}")
         place = enumerated(slices, "and")
         if look.projection is not Projection.SLICE:
             place = f"{look.projection.value.lower()} of {place}"
