@@ -151,14 +151,18 @@ def test_far_end_of_a_wide_picture() -> None:
     np.testing.assert_array_equal(drawn[:, :, 0], expected)
 
 
-def test_region_lies_over_the_dimmed_picture() -> None:
+def test_region_lies_framed_over_the_picture() -> None:
+    """The output of earlier settings, which it is compared with, was dimmed to a third."""
     layer = layer_of(np.full((60, 60), 200, np.uint8))
     layer.put_region(Region(10, 20, 5, 6), Image.from_array(np.full((5, 6), 90, np.uint8)), 3)
     drawn = paint(layer, 1)[:, :, 0]
     inside = np.zeros((60, 60), bool)
     inside[13:18, 23:29] = True
     assert (drawn[inside] == 90).all()
-    assert (drawn[~inside] < 90).all()
+    around = np.zeros((60, 60), bool)
+    around[10:21, 20:32] = True
+    assert (drawn[~around] == 200).all()
+    assert set(drawn[around & ~inside]) == {0, 255}
     assert layer.samples_at(23, 13).tolist() == [90]
     assert layer.samples_at(22, 13) is None  # of other settings than the region
     layer.put_region(Region(0, 0, 60, 60), Image.from_array(np.full((30, 30), 7, np.uint8)), 0)

@@ -129,18 +129,18 @@ def test_a_run_begins_before_its_settings_are_shown_elsewhere(
     window, seen = live_window, []
     load(qtbot, window, picture)
     settled(qtbot, window)
-    submit, mark = Tasks.submit, Pane.set_stale
+    submit, mark = Tasks.submit, Pane.set_mark
 
     def begin(*arguments: Any) -> Task:
         seen.append("begun")
         return submit(*arguments)
 
-    def show(pane: Pane, stale: bool) -> None:
-        seen.append("marked" if stale else "current")
-        mark(pane, stale)
+    def show(pane: Pane, text: str) -> None:
+        seen.append("marked" if text else "current")
+        mark(pane, text)
 
     monkeypatch.setattr(Tasks, "submit", begin)
-    monkeypatch.setattr(Pane, "set_stale", show)
+    monkeypatch.setattr(Pane, "set_mark", show)
     size(window, 7)
     assert seen == ["begun", "marked"]
 

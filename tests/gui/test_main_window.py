@@ -58,7 +58,7 @@ from kernelscope.gui.tools import file_dialogs
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
 from kernelscope.gui.tools.preferences import Preferences
-from kernelscope.gui.viewer.pane import EARLIER
+from kernelscope.gui.viewer.pane import AROUND
 from kernelscope.gui.widgets.messages import ErrorDialog, ReportDialog
 from kernelscope.gui.widgets.parts import SnugLabel
 from kernelscope.gui.widgets.theme import icon
@@ -750,7 +750,7 @@ def test_a_part_is_shown_again_after_a_look_at_the_residual(
         press(qtbot, loaded, "F2")
         wait_until(qtbot, lambda: output.content.view is View.OUTPUT)
         assert loaded.session.freshness is Freshness.PREVIEW
-        assert not output.title.full_text.startswith(EARLIER)
+        assert output.title.full_text.startswith(AROUND)
         np.testing.assert_array_equal(samples(), part.image.planes[0, 0])
     loaded.session.set_values("mean", {"size": 9})
     press(qtbot, loaded, "F3")

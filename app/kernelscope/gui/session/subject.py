@@ -655,6 +655,15 @@ class Subject(Observed, Generic[Opened, Part]):
         return self.is_stale and not preview
 
     @property
+    def is_around(self) -> bool:
+        """Whether an output of other settings is in view around a preview."""
+        shown = self.previewed
+        if shown is None or not self.is_stale or not isinstance(shown.region, Region):
+            return False
+        parts = self.visible_parts(shown)
+        return any(isinstance(each, Region) and not shown.region.contains(each) for each in parts)
+
+    @property
     def previewed(self) -> Request | None:
         whole = self.result.request if self.result is not None else None
         return self.shown if self.shown is not whole else None

@@ -42,7 +42,10 @@ SHARP_FROM = 3.0
 
 _BLENDED = QImage.Format.Format_ARGB32_Premultiplied
 
-_VEIL = QColor(0, 0, 0, 150)  # laid over a picture around a region that is newer
+_VEIL = QColor(0, 0, 0, 150)  # laid over the input around a region of the first output
+
+_FRAME = ((3, QColor(0, 0, 0)), (2, QColor("#ffffff")))
+"""Device pixels and colours around a region over an earlier output, which is compared with it."""
 
 
 Colours: TypeAlias = Callable[[NDArray[Any]], NDArray[np.uint8]]
@@ -108,7 +111,10 @@ class Layer:
         return self._parts[-1].area if self._parts else QRectF()
 
     def put_region(self, region: Region, image: Image, offset: int) -> None:
-        """Draw `region` of another result, `image` stretched to it, over the dimmed picture."""
+        """Draw `region` of another result, `image` stretched to it, over the picture.
+
+        It has a frame over an earlier output; the input around a first one is dimmed.
+        """
         area = QRectF(offset + region.left, offset + region.top, region.width, region.height)
         self._parts = [part for part in self._parts if part.planes is None]
         self._parts.append(_Part(Pyramid(image.planes), area, image.planes))
@@ -155,7 +161,7 @@ class Layer:
         """
         drawn: dict[object, QImage] = {}
         for part in self._parts:
-            if part.planes is not None:
+            if part.planes is not None and self.planes is None:
                 painter.fillRect(room, _VEIL)
             self._paint_part(painter, part, origin, cell, room, want, drawn)
         self._drawn = drawn
@@ -203,8 +209,11 @@ class Layer:
             len(columns) * wide,
             len(rows) * high,
         )
-        painter.save()
         edge = QRectF(left, top, area.width() * cell.width(), area.height() * cell.height())
+        if part.planes is not None and self.planes is not None:
+            for width, colour in _FRAME:
+                painter.fillRect(edge.adjusted(-width, -width, width, width), colour)
+        painter.save()
         painter.setClipRect(edge, Qt.ClipOperation.IntersectClip)
         if self.part is not None:
             known = QRectF(

@@ -20,6 +20,9 @@ from kernelscope.gui.widgets.parts import ElidedLabel, dressed, in_column, text_
 EARLIER = "Earlier settings – "
 """Precedes the caption of an output that Run would not produce with the current settings."""
 
+AROUND = "Earlier settings around the preview – "
+"""Precedes the caption of one that is in view beside a part with the current settings."""
+
 RUNNING = "Running…"
 COMPILING = "Compiling for these settings. Done once; later runs start at once."
 """The hint in place of an output while it is computed."""
@@ -45,7 +48,7 @@ class Pane(QWidget):
         self.content = NOTHING
         self.has_parts = False  # whether regions or single slices of another output are shown
         self.lends_room = False  # whether the input is drawn here, as there is no output yet
-        self._stale = False
+        self._mark = ""
         self._only = ""
         self._caption = self.heading, ""
         self._title_colours = QPalette()
@@ -154,10 +157,10 @@ class Pane(QWidget):
             self.hint.setGeometry(room)
             self.hint.raise_()
 
-    def set_stale(self, stale: bool) -> None:
-        """Mark the caption if Run would produce something else with the current settings."""
-        if stale != self._stale:
-            self._stale = stale
+    def set_mark(self, mark: str) -> None:
+        """Put `EARLIER` or `AROUND` before the caption, or nothing."""
+        if mark != self._mark:
+            self._mark = mark
             self._draw_caption()
 
     def set_only(self, channels: str) -> None:
@@ -180,13 +183,12 @@ class Pane(QWidget):
 
     def _draw_caption(self) -> None:
         text, brief = self._caption
-        stale = self._stale and not self.is_empty
+        mark = self._mark if not self.is_empty else ""
         if self._only and not self.is_empty:
             text, brief = (each and f"{each} · {self._only} only" for each in (text, brief))
-        mark = EARLIER if stale else ""
         self.title.set_full_text(mark + text, brief and mark + brief)
         colours = QPalette()
-        if stale:  # not by a style sheet, which takes Qt half a millisecond
+        if mark:  # not by a style sheet, which takes Qt half a millisecond
             colours.setColor(QPalette.ColorRole.WindowText, theme.warning_text(self.palette()))
         if colours != self._title_colours:
             self._title_colours = colours

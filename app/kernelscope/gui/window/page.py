@@ -21,7 +21,7 @@ from kernelscope.gui.model.display import Display, first_of
 from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
 from kernelscope.gui.model.history import Moment, Opened, Part, parts_of
 from kernelscope.gui.model.slice_previews import place_of
-from kernelscope.gui.session.canvas_view import SLICES
+from kernelscope.gui.session.canvas_view import SEEN, SLICES
 from kernelscope.gui.session.session import KIND, SETTINGS, VIEW
 from kernelscope.gui.session.subject import (
     COMPONENT,
@@ -36,14 +36,14 @@ from kernelscope.gui.session.subject import (
     Subject,
 )
 from kernelscope.gui.viewer.pair_view import PairView
-from kernelscope.gui.viewer.pane import NOTHING
+from kernelscope.gui.viewer.pane import AROUND, EARLIER, NOTHING
 from kernelscope.gui.widgets.parts import in_column, set_help
 from kernelscope.gui.work.background import Background
 from kernelscope.images.image import Image
 from kernelscope.images.reduction import is_quick
 from kernelscope.images.volume import Volume
 
-_MARKED = frozenset({KIND, SETTINGS, MOMENT, RESULT, SHOWN, PART, SLICES})
+_MARKED = frozenset({KIND, SETTINGS, MOMENT, RESULT, SHOWN, PART, SEEN, SLICES})
 """Changes after which the output may be of other settings, or no longer."""
 
 _AT_ONCE = 1 << 22  # pixels of an output that is drawn without a thread: starting one takes longer
@@ -251,7 +251,8 @@ class Page(QWidget, Generic[Opened, Part]):
         """Mark the output if a run with the present settings would produce another one."""
         if self.subject.drop_previews():
             self._redraw()
-        self.canvas.output.set_stale(self.subject.is_earlier)
+        earlier, around = self.subject.is_earlier, self.subject.is_around
+        self.canvas.output.set_mark(EARLIER if earlier else AROUND if around else "")
         if self.canvas.has_previews:
             self.canvas.mark_earlier(self.subject.earlier_axes())
 
