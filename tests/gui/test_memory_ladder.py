@@ -260,6 +260,37 @@ def test_the_same_work_is_counted_once(
     assert rows(window) == counted
 
 
+def test_other_blocks_are_counted_anew(qtbot: QtBot, window: MemoryLadderWindow) -> None:
+    request = request_of("laplace")
+    loads = list[list[str]]()
+    for block in (None, (8, 4)):
+        options = replace(request.options, block=block)
+        window.show_request(replace(request, options=options), Recorded())
+        wait(qtbot, window)
+        loads.append(rows(window)["blocks counted"])
+    assert loads[0] != loads[1]
+
+
+def test_work_that_was_refused_is_counted_again(
+    qtbot: QtBot, window: MemoryLadderWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most likely it lacked a compiler, which is there by now."""
+
+    def refuse(*_: object) -> None:
+        raise AppError("There is no compiler.", "Install one.")
+
+    bars = child(window, MemoryLadderBars, "memoryLadderBars")
+    with monkeypatch.context() as patch:
+        patch.setattr(Tracer, "count", refuse)
+        window.show_request(request_of("laplace"), Recorded())
+        wait(qtbot, window)
+        assert "There is no compiler." in bars.accessibleDescription()
+    window.show_request(request_of("laplace"), Recorded())
+    wait(qtbot, window)
+    assert "There is no compiler." not in bars.accessibleDescription()
+    assert "global loads" in rows(window)
+
+
 def test_the_table_is_copied_for_a_spreadsheet(qtbot: QtBot, window: MemoryLadderWindow) -> None:
     window.show_request(request_of("negative"), Recorded())
     wait(qtbot, window)
