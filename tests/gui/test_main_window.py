@@ -57,7 +57,7 @@ from kernelscope.gui.model.ladder import Rung
 from kernelscope.gui.tools import file_dialogs
 from kernelscope.gui.tools.gpu_dialog import GpuDialog
 from kernelscope.gui.tools.manual_window import ManualWindow
-from kernelscope.gui.tools.preferences import Preferences
+from kernelscope.gui.tools.preferences import Preferences, jpeg_quality
 from kernelscope.gui.viewer.pane import AROUND
 from kernelscope.gui.widgets.messages import ErrorDialog, ReportDialog
 from kernelscope.gui.widgets.parts import SnugLabel
@@ -864,6 +864,20 @@ def test_results_are_saved_after_every_question(
         wait_until(qtbot, lambda text=notice: text in loaded.statusBar().currentMessage())
         sizes.append(target.stat().st_size)
     assert sizes[0] > 1.2 * sizes[1]
+
+
+def test_the_quality_of_jpeg_can_be_left_to_the_source_again(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    preferences = Preferences(window.settings)
+    qtbot.addWidget(preferences)
+    spin = preferences.findChild(QSpinBox, "jpegQuality")
+    assert isinstance(spin, QSpinBox)
+    assert spin.text() == "As the source"
+    spin.setValue(95)
+    assert jpeg_quality(window.settings) == 95
+    spin.setValue(spin.minimum())
+    assert jpeg_quality(window.settings) is None
 
 
 def test_a_photograph_is_saved_as_it_was_coded_unless_another_quality_is_chosen(

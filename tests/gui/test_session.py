@@ -221,6 +221,20 @@ def test_the_kind_of_noise_goes_with_the_data_to_another_denoiser() -> None:
     assert session.values.numbers["noise"] == "auto"
 
 
+def test_a_kind_of_noise_that_was_left_as_it_is_replaces_none() -> None:
+    """The next denoiser has a kind of an earlier session, this one its default, or *Defaults*."""
+    session = made(filters__sliding_dct={"noise": "camera"})
+    session.set_filter("nlm")
+    session.set_filter("sliding_dct")
+    assert session.values.numbers["noise"] == "camera"
+    session.set_filter("nlm")
+    assert session.values.numbers["noise"] == "auto"
+    session.edit(replace(session.values, numbers={**session.values.numbers, "noise": "white"}))
+    session.reset()
+    session.set_filter("sliding_dct")
+    assert session.values.numbers["noise"] == "camera"
+
+
 def test_a_wish_waits_for_a_filter_and_a_computer_that_offer_it() -> None:
     session = made()
     session.set_filter("median")

@@ -209,6 +209,18 @@ def test_two_channels_of_one_slice_are_pictures_of_their_own(tmp_path: Path) -> 
     np.testing.assert_array_equal(opened.read(Box((0, 0, 0), (20, 18, 1)))[:, :, 0], samples[1, 0])
 
 
+def test_a_result_has_the_channels_of_its_source_without_their_windows(tmp_path: Path) -> None:
+    source = stored(tmp_path / "in.zarr", some((2, *VOLUME)), "czyx", chunks=(1, 5, 16, 23))
+    dyes = [{"label": "DAPI", "color": "0000FF"}, {"label": "GFP", "color": "00FF00"}]
+    windows = [each | {"window": {"start": 3, "end": 50}} for each in dyes]
+    group = zarr.open_group(source, mode="r+")
+    ome: Any = group.attrs["ome"]
+    group.attrs["ome"] = ome | {"omero": {"channels": windows, "rdefs": {"model": "color"}}}
+    run(source, tmp_path / "out.zarr")
+    made: Any = zarr.open_group(tmp_path / "out.zarr", mode="r").attrs["ome"]
+    assert made["omero"] == {"channels": dyes, "rdefs": {"model": "color"}}
+
+
 @pytest.mark.slow
 def test_the_pyramid(tmp_path: Path) -> None:
     """Each level from the one before; scale and translation put it where level 0 is."""

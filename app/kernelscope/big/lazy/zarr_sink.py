@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -173,7 +173,7 @@ def _laid_out(
         axes_for(axes, head.steps, head.interval, source),
         factors,
         source.name if source else "",
-        source.omero if source else omero_for(head.channels),
+        _without_windows(source.omero) if source else omero_for(head.channels),
     )
     group = zarr.create_group(folder, zarr_format=number, attributes=attributes)
     settings: dict[str, Any] = {
@@ -193,6 +193,15 @@ def _laid_out(
             )
         )
     return ZarrSink(path, kind, arrays, factors)
+
+
+def _without_windows(omero: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out the levels that the input is drawn between: a result may have others."""
+    channels = [
+        {name: value for name, value in channel.items() if name != "window"}
+        for channel in omero.get("channels", ())
+    ]
+    return {**omero, "channels": channels} if channels else dict(omero)
 
 
 def _axes(kind: Kind, shape: Sides) -> tuple[str, tuple[int, ...]]:

@@ -121,6 +121,7 @@ class Session(Observed):
             each.follow(self._relay)
         self._others: dict[Kind, str] = {}  # the filters chosen for the kinds that are not shown
         self._values: dict[str, Values] = {}
+        self._noises: dict[Kind, object] = {}  # the kinds of noise that were chosen last
         self._wished = DEFAULT_OPTIONS
         self._wished_border = Border.REFLECT
         self.wishes_grey = False
@@ -350,21 +351,27 @@ class Session(Observed):
     def set_filter(self, filter_id: str) -> None:
         if filter_id in _offered(self.kind) and filter_id != self.filter_id:
             with self._settling(FILTER):
-                before, values = self.spec, self.values
                 self.filter_id = filter_id
-                self._carry_noise(before, values)
+                self._carry_noise()
 
-    def _carry_noise(self, before: FilterSpec, values: Values) -> None:
-        """Keep the kind of noise from one denoiser to the next: it is that of the data."""
-        spec = self.spec
-        if before.noise is None or spec.noise is None:
+    def _put(self, filter_id: str, values: Values) -> None:
+        """Take the values of a filter, and note a kind of noise that is chosen by them."""
+        noise = filters.get(filter_id).noise
+        if noise is not None:
+            chosen = values.numbers.get(noise.parameter)
+            if chosen != self.values_of(filter_id).numbers.get(noise.parameter):
+                self._noises[self.kind] = chosen
+        self._values[filter_id] = values
+
+    def _carry_noise(self) -> None:
+        """Keep the kind of noise that was chosen for another denoiser: it is that of the data."""
+        spec, chosen = self.spec, self._noises.get(self.kind)
+        if spec.noise is None or chosen is None:
             return
         name = spec.noise.parameter
         with contextlib.suppress(InvalidParameter):
-            chosen = spec.parameter(name).validate(values.numbers[before.noise.parameter])
-            self._values[spec.id] = replace(
-                self.values, numbers={**self.values.numbers, name: chosen}
-            )
+            numbers = {**self.values.numbers, name: spec.parameter(name).validate(chosen)}
+            self._values[spec.id] = replace(self.values, numbers=numbers)
 
     def set_in_3d(self, in_3d: bool) -> None:
         """Let masks go through the slices of volumes, or stay in them; common values are kept."""
@@ -388,13 +395,13 @@ class Session(Observed):
         """Take the values that stand in the form of the filter."""
         if not self.values.same_as(values):
             with self._settling():
-                self._values[self.spec.id] = values
+                self._put(self.spec.id, values)
 
     def set_values(self, filter_id: str, numbers: Mapping[str, Any]) -> None:
         with self._settling(VALUES):
             old = self.values_of(filter_id)
             automatic = tuple(name for name in old.automatic if name not in numbers)
-            self._values[filter_id] = Values({**old.numbers, **numbers}, automatic)
+            self._put(filter_id, Values({**old.numbers, **numbers}, automatic))
 
     def set_estimates(self, filter_id: str, numbers: Mapping[str, float]) -> None:
         """Set numbers that were estimated; those that every run estimates stay so."""
@@ -416,7 +423,9 @@ class Session(Observed):
         values = Values({**spec.defaults(), **last, **given}, _in_order(spec, automatic))
         if not old.same_as(values):
             with self._settling(VALUES):
-                self._values[spec.id] = values
+                self._put(spec.id, values)
+                if spec.noise is not None and spec.noise.parameter not in given:
+                    self._noises.pop(self.kind, None)
 
     def set_border(self, border: Border) -> None:
         with self._settling(OPTIONS):
@@ -456,7 +465,7 @@ class Session(Observed):
                 self.set_filter(filter_id)
             if self.offers_3d:
                 self.set_in_3d(step.filter.is_in_3d)
-            self._values[self.spec.id] = Values(step.parameters, step.estimates)
+            self._put(self.spec.id, Values(step.parameters, step.estimates))
             place = RungPlace(options.device, options.level)
             if place == chosen_place(self._wished_place, self.rungs):
                 place = self._wished_place

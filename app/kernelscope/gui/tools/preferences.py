@@ -34,10 +34,11 @@ _OPTIONS = (
     Whole(
         JPEG_QUALITY,
         "&JPEG quality",
-        USUAL_QUALITY,
-        "Of JPEG files that are saved: 100 is the largest. Until it is set, as the picture's own",
-        low=1,
+        0,
+        "Of JPEG files that are saved: 100 is the largest. “As the source” is that of the JPEG "
+        f"that was read, {USUAL_QUALITY} for other pictures",
         high=100,
+        lowest="As the source",
     ),
 )
 
@@ -54,7 +55,7 @@ class Preferences(ToolWindow):
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__("preferences", "Preferences", parent, help_page="window")
         self._settings = settings
-        chosen, quality = Appearance.load(settings), jpeg_quality(settings) or USUAL_QUALITY
+        chosen, quality = Appearance.load(settings), jpeg_quality(settings) or 0
         self._form = Form("preferencesForm", _OPTIONS, self)
         self._form.show_values(
             scheme=chosen.scheme, textSize=chosen.scale, **{JPEG_QUALITY: quality}
@@ -67,7 +68,7 @@ class Preferences(ToolWindow):
     def _apply(self, name: str) -> None:
         values = self._form.values
         if name == JPEG_QUALITY:
-            self._settings.set_text(JPEG_QUALITY, str(values[JPEG_QUALITY]))
+            self._settings.set_text(JPEG_QUALITY, str(values[JPEG_QUALITY] or ""))
             return
         chosen = Appearance(values["scheme"], values["textSize"])
         chosen.save(self._settings)
