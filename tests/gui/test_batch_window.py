@@ -31,6 +31,7 @@ from kernelscope.files import read_image, write_recipe
 from kernelscope.gui.model.batch_run import REPLACE
 from kernelscope.gui.tools.batch_window import BatchWindow, Thumbnails
 from kernelscope.gui.tools.preferences import JPEG_QUALITY
+from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.main_window import MainWindow
@@ -244,6 +245,12 @@ def test_a_folder_with_the_results_of_another_recipe_is_not_touched(
     batch.form.editors["batchThere"].setCurrentIndex(1)
     run(qtbot, batch)
     assert set(states(batch)) == {FileState.DONE}
+
+
+def test_each_format_is_offered_once(open_batch: Opener) -> None:
+    box = child(open_batch(), ChoiceBox, "batchFormat")
+    offered = [box.itemText(number) for number in range(box.count())]
+    assert [each for each in offered if ".ome.tif" in each] == ["OME-TIFF (.ome.tif)"]
 
 
 def test_the_settings_come_back(qtbot: QtBot, open_batch: Opener, tmp_path: Path) -> None:

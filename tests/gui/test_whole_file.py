@@ -26,9 +26,11 @@ from kernelscope.gui.model import volume_files
 from kernelscope.gui.model.comparison import StepProgress
 from kernelscope.gui.model.volume_files import FilteredFile, VolumeDone, VolumeSeries
 from kernelscope.gui.widgets.controls import Slider
+from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window import scans
 from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import FakeCpu, child, dialog, press, run, save_as, settle
+from tests.gui.test_drops import said
 from tests.gui.test_volume_page import SHAPE, open_scan, voxels, write
 
 pytestmark = pytest.mark.usefixtures("compiled_judging")
@@ -229,6 +231,12 @@ def test_filter_all_show_and_save(
     settle(qtbot, window)
     assert len(cpu.requests) == (TIMES * CHANNELS - 1) * SHAPE[0], "the first two are known"
     press(qtbot, window, "Ctrl+Alt+S")
+    save_as(qtbot, window, tmp_path / "out.ome.zarr")
+    error = dialog(qtbot, window, ErrorDialog)
+    assert "File > Filter in Blocks writes OME-Zarr." in said(error)
+    error.reject()
+    assert list(tmp_path.glob("out*")) == []
+    press(qtbot, window, "Ctrl+Alt+S")
     save_as(qtbot, window, tmp_path / "out.ome.tif")
     settle(qtbot, window)
     saved = read_volumes(tmp_path / "out.ome.tif")
@@ -267,6 +275,19 @@ def test_blocks_take_all_channels_and_times(
         time, channel = divmod(number, CHANNELS)
         assert (each.channel.name, each.interval) == (("DAPI", "RFP")[channel], 2.5)
         np.testing.assert_array_equal(each.voxels, 255 - film[time, channel])
+
+
+def test_a_filter_of_the_whole_is_refused_in_blocks_before_a_name_is_asked_for(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    write_film(tmp_path / "film.ome.tif")
+    open_scan(qtbot, window, tmp_path / "film.ome.tif")
+    window.session.set_filter("mri_nlm")
+    window.actions_["filterBlocks"].trigger()
+    error = dialog(qtbot, window, ErrorDialog)
+    assert "cannot be computed in blocks" in said(error)
+    error.reject()
+    assert all(each.isHidden() for each in window.findChildren(QFileDialog))
 
 
 def test_outputs_of_a_file_behind_are_dropped_with_a_word(

@@ -6,8 +6,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernelscope.base.errors import ImageWriteError
 from kernelscope.files.formats import Format
-from kernelscope.files.volumes import beside
+from kernelscope.files.picture_formats import READABLE
+from kernelscope.files.volumes import READABLE_VOLUMES, beside
+from kernelscope.files.volumes.volume_formats import ZARR
 from kernelscope.images.image import Image
 from kernelscope.images.volume import Volume
 
@@ -26,10 +29,20 @@ def targets_of(images: Sequence[Image | Volume], path: Path) -> list[Path]:
 
 
 def with_suffix(path: Path, kind: Format, writable: tuple[Format, ...]) -> Path:
-    """Return `path` with a suffix that can be written: its own, or the default of `kind`."""
-    suffixes = tuple(suffix for each in writable for suffix in each.suffixes)
-    known = path.name.lower().endswith(suffixes)
-    return path if known else path.with_name(path.name + kind.suffixes[0])
+    """Return `path` with a suffix that can be written: its own, or the default of `kind`.
+
+    Raises `ImageWriteError` if it is the suffix of another format.
+    """
+    name, suffixes = path.name.lower(), [each for kind in writable for each in kind.suffixes]
+    if name.endswith(tuple(suffixes)):
+        return path
+    for other in (ZARR.format, *READABLE_VOLUMES, *READABLE):
+        if name.endswith(other.suffixes):
+            way = f"Use one of {', '.join(dict.fromkeys(suffixes))}."
+            if other is ZARR.format:
+                way += " File > Filter in Blocks writes OME-Zarr."
+            raise ImageWriteError(f"{path.name}: {other.name} is not written here.", way)
+    return path.with_name(path.name + kind.suffixes[0])
 
 
 def stem_of(volume: Image | Volume) -> str:

@@ -61,20 +61,25 @@ def filtered(
     types than bytes are scaled by the brightest voxel. `levels`: black and white of floats or
     voxels, if they are known: the source is not covered for them.
     """
+    check(step, source.kind)
+    made: type[Filtered] = FilteredPicture
+    if source.kind is Kind.VOLUME:
+        made = FilteredCubes if step.filter.is_in_3d else FilteredSlices
+    return made(source, step, execute, options, cover, levels)
+
+
+def check(step: Step, kind: Kind) -> None:
+    """Raise `InvalidParameter` if the step needs all of a picture or volume at once."""
     spec = step.filter
-    if spec.is_in_3d and source.kind is Kind.VOLUME:
-        return FilteredCubes(source, step, execute, options, cover, levels)
-    if spec.kind is Kind.VOLUME or (
-        source.kind is Kind.PICTURE and spec.uncroppable(step.parameters)
-    ):
+    if spec.is_in_3d and kind is Kind.VOLUME:
+        return
+    if spec.kind is Kind.VOLUME or (kind is Kind.PICTURE and spec.uncroppable(step.parameters)):
         raise _needs_whole(step, spec.uncroppable(step.parameters))
     # Slices have white noise where it was to be found, and the numbers of the middle one.
-    part = for_slices(step).fixed if source.kind is Kind.VOLUME else step
+    part = for_slices(step).fixed if kind is Kind.VOLUME else step
     why, way = facts_of_whole(part)
     if why:
         raise _needs_whole(step, why, way)
-    made = FilteredSlices if source.kind is Kind.VOLUME else FilteredPicture
-    return made(source, step, execute, options, cover, levels)
 
 
 def _needs_whole(

@@ -107,9 +107,11 @@ from kernelscope.schema.devices import Device
 _RECIPES = "Recipes (*.json);;All files (*)"
 _STEPS = (("Steps of the main window", None),)
 _DEVICES = {Device.AUTO: "Automatic", Device.CPU: "CPU", Device.GPU: "GPU"}
+_WRITABLE = (*WRITABLE, *WRITABLE_VOLUMES)
 _FORMATS = tuple(
     (f"{kind.name} ({kind.suffixes[0]})", kind.suffixes[0])
-    for kind in (*WRITABLE, *WRITABLE_VOLUMES)
+    for number, kind in enumerate(_WRITABLE)
+    if kind.suffixes[0] not in {each.suffixes[0] for each in _WRITABLE[:number]}
 )
 
 _OPTIONS = (

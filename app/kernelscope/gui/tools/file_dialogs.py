@@ -689,7 +689,11 @@ class Pictures(QObject):
         def chosen(text: str) -> None:
             selected = dialog.selectedNameFilter()
             self.settings.set_text(setting, selected)
-            path = with_suffix(Path(text), kinds[selected], writable)
+            try:
+                path = with_suffix(Path(text), kinds[selected], writable)
+            except AppError as error:
+                show_error(self._window, error)
+                return
             self.settings.set_folder("save", path.parent)
             # The dialog asked about the name that was typed only.
             there = [each for _, each in savable.files(path) if each.exists()]

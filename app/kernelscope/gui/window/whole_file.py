@@ -137,6 +137,7 @@ class WholeFile(QObject):
         """Filter the file that is open, a TIFF or an OME-Zarr of any size, all channels and times
         at the full resolution, by the present steps into another file.
         """
+        from kernelscope.big.lazy.filtered import check
         from kernelscope.files.volumes.zarr_source import is_zarr
 
         session = self._frame.session
@@ -148,6 +149,8 @@ class WholeFile(QObject):
             return
         try:
             recipe, options = self._runner.recipe(), session.require().options
+            for step in recipe.steps:
+                check(step, session.kind)
         except AppError as error:
             self._runner.failed.emit(error)
             return
