@@ -24,11 +24,13 @@ from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.files.volumes import read_volume, read_volumes, write_volumes
 from kernelscope.gui.model import volume_files
 from kernelscope.gui.model.comparison import StepProgress
+from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.gui.model.volume_files import FilteredFile, VolumeDone, VolumeSeries
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window import scans
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.images.scan import Scan
 from tests.gui.helpers import FakeCpu, child, dialog, press, run, save_as, settle
 from tests.gui.test_drops import said
 from tests.gui.test_volume_page import SHAPE, open_scan, voxels, write
@@ -254,6 +256,38 @@ def test_filter_all_show_and_save(
     assert len(cpu.requests) == (2 * TIMES * CHANNELS - 1) * SHAPE[0]
     assert box.windowTitle() == "Save 6 Volumes"
     box.reject()
+
+
+def test_a_run_of_another_source_or_of_fewer_steps_is_not_the_output(
+    qtbot: QtBot, window: MainWindow, cpu: FakeCpu, tmp_path: Path
+) -> None:
+    write_film(tmp_path / "film.ome.tif")
+    open_scan(qtbot, window, tmp_path / "film.ome.tif")
+    members, subject = window.files.members, window.session.volumes
+
+    def filtered() -> int:
+        """Filter all, and return how many slices were."""
+        settle(qtbot, window)
+        cpu.requests.clear()
+        window.files.whole_file.filter_file()
+        qtbot.waitUntil(lambda: members.filtered is not None and not members.filtered.missing)
+        settle(qtbot, window)
+        return len(cpu.requests)
+
+    slices = TIMES * CHANNELS * SHAPE[0]
+    run(qtbot, window)
+    result, settings = subject.result, window.session.settings
+    assert result is not None
+    assert settings is not None
+    other = replace(result.request, source=Scan(subject.moment.source.volumes))
+    subject.show_output(replace(result, request=other), settings)
+    assert subject.is_current(settings)
+    assert filtered() == slices
+    members.filtered = None
+    pipeline = Pipeline((settings, *MEDIAN), 0, alone=True)
+    subject.history.amend(pipeline=pipeline)
+    assert subject.is_current(settings)
+    assert filtered() == 2 * slices
 
 
 def test_blocks_take_all_channels_and_times(
