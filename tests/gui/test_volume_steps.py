@@ -346,16 +346,18 @@ def test_a_composite_follows_the_channel_in_front_and_goes_on_with_the_next_file
     qtbot.waitUntil(action.isChecked)
     open_scan(qtbot, window, file)
     qtbot.waitUntil(lambda: view.look.beside == ())
-    assert not action.isChecked()
+    assert action.isChecked(), "it can be ended here"
     assert not button.isVisible()
-    action.trigger()
-    assert "has no channels" in window.statusBar().currentMessage()
-    assert not action.isChecked()
     write_film(tmp_path / "film.ome.tif")
     open_scan(qtbot, window, tmp_path / "film.ome.tif")
     qtbot.waitUntil(lambda: names() == ["RFP"])
     assert action.isChecked(), "it goes on with each file that has channels"
+    open_scan(qtbot, window, file)
     action.trigger()
+    assert not action.isChecked()
+    action.trigger()
+    assert "has no channels" in window.statusBar().currentMessage()
+    assert not action.isChecked()
     open_scan(qtbot, window, cells)
     settle(qtbot, window)
     assert not action.isChecked()
@@ -524,7 +526,7 @@ def test_a_composite_has_channels_of_one_time_each_read_once(
     qtbot.waitUntil(lambda: window.session.pictures.source is not None)
 
 
-def test_a_composite_whose_file_is_gone_ends(
+def test_a_composite_whose_file_is_gone_goes_on_with_the_next(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
     film = tmp_path / "film.ome.tif"
@@ -539,6 +541,10 @@ def test_a_composite_whose_file_is_gone_ends(
     window.session.volumes.note(SHOWN)
     settle(qtbot, window)
     assert not window.findChildren(ErrorDialog)
+    write_film(tmp_path / "next.ome.tif")
+    open_scan(qtbot, window, tmp_path / "next.ome.tif")
+    qtbot.waitUntil(lambda: len(window.session.volumes.view.look.beside) == 1)
+    assert window.actions_["composite"].isChecked()
 
 
 def test_a_shorter_file_opens_while_a_volume_is_read(

@@ -186,6 +186,7 @@ class VolumeSteps(QObject):
         self._members: WeakKeyDictionary[Volume, tuple[VolumeSeries, int]] = WeakKeyDictionary()
         """The volumes that were read from files of several, and their places."""
         self._wants_composite = False  # of each file that has channels
+        self._unread: VolumeSeries | None = None  # a file whose channels could not be read for it
         self._composite: VolumeSeries | None = None  # the file whose channels are drawn together
         self._channels: dict[int, Volume] = {}  # of one time of that file, by their places
         self._awaited: list[int] = []  # places of its channels that are being read
@@ -230,8 +231,9 @@ class VolumeSteps(QObject):
 
     @property
     def is_composite(self) -> bool:
-        """Whether the slices are drawn with all channels of the file."""
-        return self._composite is not None
+        """Whether each file is drawn with all its channels, and this one could be read."""
+        unread = self._unread is not None and self.place[0] is self._unread
+        return self._wants_composite and not unread
 
     @Action(
         "composite",
@@ -246,21 +248,18 @@ class VolumeSteps(QObject):
         were, by “Filter all”, and the one in front.
         """
         if self.is_composite:
-            self._end_composite()
+            self._wants_composite = False
+            self._draw_apart()
         elif not self._has_channels:
             self._frame.show_status(_NO_CHANNELS)
         else:
-            self._wants_composite = True
+            self._wants_composite, self._unread = True, None
             self._add_channels()
 
     @property
     def _has_channels(self) -> bool:
         series, index, _ = self.place
         return series is not None and bool(series.along("C", index))
-
-    def _end_composite(self) -> None:
-        self._wants_composite = False
-        self._draw_apart()
 
     def _draw_apart(self) -> None:
         view = self._page.subject.view
@@ -274,13 +273,12 @@ class VolumeSteps(QObject):
         if self._page.subject.is_behind:
             return
         series, index, _ = self.place
-        if self.is_composite and self._composite is not series:
+        if self._composite is not None and self._composite is not series:
             self._draw_apart()
-        if not (series and self._wants_composite and self._has_channels):
+        self._frame.actions_.tick(self)
+        if not (series and self.is_composite and self._has_channels):
             return
-        if not self.is_composite:
-            self._composite = series
-            self._frame.actions_.tick(self)
+        self._composite = series
         view = self._page.subject.view
         maps = dict(zip(self._channels, dyes(list(self._channels.values())), strict=True))
         others = [
@@ -312,7 +310,11 @@ class VolumeSteps(QObject):
             self._channels, self._awaited = found, []
             self._add_channels()
 
-        self._read(_CHANNELS, series, wanted, show, self.show_composite, self._end_composite)
+        def failed() -> None:
+            self._unread = series
+            self._draw_apart()
+
+        self._read(_CHANNELS, series, wanted, show, self.show_composite, failed)
 
     def _read(
         self,
