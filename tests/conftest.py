@@ -61,8 +61,6 @@ def pytest_configure(config: pytest.Config) -> None:
     # Thousands of files are written, and no test looks at a disk after the power has failed.
     patch = pytest.MonkeyPatch()
     patch.setattr(os, "fsync", lambda descriptor: None)
-    # Before each timed run twice the largest cache is rewritten, of 300 MB on some machines.
-    patch.setattr(rules, "last_cache", lambda: 1 << 20)
     config.add_cleanup(patch.undo)
 
 
@@ -85,6 +83,14 @@ def uncollected(report: pytest.CollectReport) -> str:
     """Return one line with the cause why a file of tests was not collected."""
     causes = re.findall(r"^E +(.*\S)$", report.longreprtext, re.MULTILINE)
     return f"{report.nodeid} cannot be collected: {(causes or ['see above'])[-1]}"
+
+
+@pytest.fixture(scope="module")
+def small_cache() -> Iterator[None]:
+    """Rewrite a megabyte before each timed run, not twice the largest cache: 300 MB on some."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rules, "last_cache", lambda: 1 << 20)
+        yield
 
 
 @pytest.fixture(autouse=True)

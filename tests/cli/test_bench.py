@@ -24,6 +24,8 @@ from kernelscope.gui.tools import bench_charts
 from tests.bench.stand_in import StandIn
 from tests.cli.running import refused, run
 
+pytestmark = pytest.mark.usefixtures("small_cache")
+
 SMALL = "bench --filters mean --sizes 32 --masks 3 --repeat 2"
 
 

@@ -77,6 +77,8 @@ from tests.gui.helpers import FakeCpu, choose_files, click, press
 from tests.gui.helpers import load as load_picture
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.usefixtures("small_cache")
+
 TINY = Plan(
     sweeps=(
         Sweep(

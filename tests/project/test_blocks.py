@@ -23,7 +23,7 @@ from kernelscope.images.image import Image
 from kernelscope.library.session import session
 from tests.paths import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_cache")]
 
 DOCS = ROOT / "resources" / "docs"
 PAGES = [*sorted(DOCS.glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]

@@ -134,7 +134,7 @@ def draw_name(painter: QPainter, text: str, corner: QPointF, *, right: bool, roo
 
 
 def draw_scale_bar(painter: QPainter, corner: QPointF, length: float, text: str) -> None:
-    """Draw a bar of so many pixels up to `corner`, and its length over it."""
+    """Draw a bar of `length` pixels up to `corner`, and `text` over it."""
     bar = QRectF(corner.x() - length, corner.y() - 3, length, 3)
     metrics = QFontMetricsF(painter.font())
     left = bar.center().x() - metrics.horizontalAdvance(text) / 2
