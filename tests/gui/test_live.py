@@ -262,6 +262,45 @@ def test_undo_and_redo_restore_settings_and_picture_together(
     assert state() == (11, 11)
 
 
+def test_a_pause_is_a_step_even_if_no_result_came(
+    qtbot: QtBot, live_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a large picture only parts are computed live: Undo stayed grey."""
+    window, history = live_window, live_window.session.pictures.history
+    load(qtbot, window, picture)
+    settled(qtbot, window)
+    qtbot.waitUntil(lambda: window.live.resting)
+    monkeypatch.setattr(live, "next_run", lambda *_, **__: None)
+    monkeypatch.setattr(live, "run_to_measure", lambda *_, **__: None)
+
+    def pause() -> None:
+        window.live.rest.start(0)
+        qtbot.waitUntil(lambda: window.live.resting)
+
+    def state() -> int:
+        return child(window, QSpinBox, "sizeBox").value()
+
+    for value in (5, 7):
+        size(window, value + 4)
+        size(window, value)
+        pause()
+    assert window.actions_["undo"].isEnabled()
+    press(qtbot, window, "F5")
+    settled(qtbot, window)
+    seen = []
+    for _ in range(2):
+        press(qtbot, window, "Ctrl+Z")
+        pause()
+        seen.append(state())
+    assert seen == [5, 3]
+    assert not history.undo_name
+    press(qtbot, window, "Ctrl+Y")
+    pause()
+    press(qtbot, window, "Ctrl+Y")
+    settled(qtbot, window)
+    assert state() == 7
+
+
 def test_no_text_on_an_earlier_run_stays_over_other_settings(
     qtbot: QtBot, live_window: MainWindow, picture: Path
 ) -> None:

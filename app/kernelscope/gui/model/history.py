@@ -80,7 +80,8 @@ class Moment(Generic[Opened, Part]):
     """The reference of each part of the source that has one."""
     result: Result | None = None  # the last run on this input
     settings: RunSettings | None = None
-    """The settings of the result; without a result, those that were set when the user left."""
+    """The settings of the result, or later ones whose result has not come; without a result, those
+    that were set when the user left."""
     pipeline: Pipeline | None = None
     """All steps, where they are not just `steps` and the form after them: some are off, or follow
     the one that the form edits, whose settings are in `settings`."""
@@ -142,6 +143,9 @@ class History(Generic[Opened, Part]):
 
     def push(self, moment: Moment[Opened, Part]) -> None:
         self.leave()
+        self._append(moment)
+
+    def _append(self, moment: Moment[Opened, Part]) -> None:
         del self._moments[self._place + 1 :]
         self._moments.append(moment)
         self._place += 1
@@ -161,11 +165,24 @@ class History(Generic[Opened, Part]):
         """Keep another result of the current input; one with other settings may be a step."""
         moment = self._moments[self._place]
         self.outputs.keep(result)
-        if as_step and moment.result is not None and moment.settings != settings:
+        if as_step and moment.result is not None and not _same(moment.settings, settings):
             name = result.request.step.filter.name
             self.push(replace(moment, name=name, result=result, settings=settings))
         else:
             self.amend(result=result, settings=settings)
+
+    def settle(self, settings: RunSettings, *, as_step: bool) -> bool:
+        """Keep settings whose result has not come; return whether they are another step."""
+        moment = self._moments[self._place]
+        if moment.settings is None:
+            self.amend(settings=settings)
+        elif not _same(moment.settings, settings):
+            if as_step:
+                name = settings.step.filter.name
+                self._append(replace(moment, name=name, settings=settings))
+                return True
+            self.amend(settings=settings)
+        return False
 
     def undo(self) -> None:
         """Go one moment back, which `undo_name` must show to exist."""
@@ -242,3 +259,12 @@ class History(Generic[Opened, Part]):
     @property
     def bytes(self) -> int:
         return sum(self.sizes.values())
+
+
+def _same(first: RunSettings | None, second: RunSettings) -> bool:
+    """Return whether settings are the same but for numbers that are estimated."""
+    if first is None:
+        return False
+    return replace(first, step=first.step.unestimated) == replace(
+        second, step=second.step.unestimated
+    )

@@ -90,8 +90,10 @@ COMPONENT, MAP = "component", "map"
 """Another component is shown; a map of noise is, in place of the output."""
 
 REFERENCED, JUDGED, WORK, REVERTED = "referenced", "judged", "work", "reverted"
+SETTLED = "settled"
 """An input got a reference, while the one before had none; the output was compared with its
-reference; work on the output began or ended; a moment could not be shown."""
+reference; work on the output began or ended; a moment could not be shown; settings became a step,
+at a pause."""
 
 
 Fields: TypeAlias = frozenset[str]  # names of the attributes that are others now
@@ -403,6 +405,18 @@ class Subject(Observed, Generic[Opened, Part]):
         """Return once the settings that wait for this to be in front."""
         due, self._waiting = self._waiting, None
         return due
+
+    def settle(self, *, as_step: bool) -> None:
+        """Let Undo return to the present settings: the user has paused, though no result came."""
+        settings, result = self.session.settings, self.result
+        if settings is None or self.source is None or self.is_behind or not self.is_front:
+            return
+        known = self.moment.settings
+        if result and known and known.made(result.request) and settings.made(result.request):
+            return  # which may lack what is no setting of this kind
+        if self.history.settle(settings, as_step=as_step):
+            self._drawn = self.history, self.history.state
+            self.note(SETTLED)
 
     # --- runs ---
 

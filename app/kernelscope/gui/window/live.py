@@ -352,6 +352,8 @@ class Live(QObject):
 
     def _on_rest(self) -> None:
         self._resting = True
+        if self.session.live:
+            self.session.subject.settle(as_step=not self._same_step)
         self._follow()
 
     def _leave(self) -> None:

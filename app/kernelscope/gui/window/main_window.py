@@ -37,6 +37,7 @@ from kernelscope.gui.session.subject import (
     REFERENCE,
     RESULT,
     REVERTED,
+    SETTLED,
     SHOWN,
     Fields,
 )
@@ -73,7 +74,7 @@ _GREETING = (
 )
 """The first line that a new user sees in the status bar."""
 
-_OF_ACTIONS = frozenset({KIND, FILTER, MOMENT, REFERENCE, RESULT, REVERTED})
+_OF_ACTIONS = frozenset({KIND, FILTER, MOMENT, REFERENCE, RESULT, REVERTED, SETTLED})
 """Changes after which other actions are possible."""
 
 _PATIENCE = 2.0
