@@ -29,6 +29,7 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QFileDialog,
+    QInputDialog,
     QLabel,
     QMenu,
     QMessageBox,
@@ -897,6 +898,19 @@ def test_a_photograph_is_saved_as_it_was_coded_unless_another_quality_is_chosen(
         said = f"Saved {target}.  JPEG quality {quality or 83}, chroma 4:2:0."
         wait_until(qtbot, lambda said=said: window.statusBar().currentMessage() == said)
         assert read_image(target).metadata.jpeg == (quality or 83, "4:2:0")
+
+
+def test_a_key_typed_ahead_is_no_quality(qtbot: QtBot, loaded: MainWindow, tmp_path: Path) -> None:
+    """A photograph was saved at 3 without a warning."""
+    run(qtbot, loaded)
+    press(qtbot, loaded, "Ctrl+S")
+    choose_files(dialog(qtbot, loaded, QFileDialog), tmp_path / "a.jpg")
+    question = dialog(qtbot, loaded, QInputDialog)
+    focused = question.focusWidget()
+    assert focused is not None
+    qtbot.keyClick(focused, "3")
+    assert question.intValue() == 95
+    question.reject()
 
 
 def test_a_save_that_waits_for_a_run_is_forgotten_with_it(

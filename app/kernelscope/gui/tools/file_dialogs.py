@@ -725,8 +725,12 @@ class Pictures(QObject):
         )
         dialog.setIntRange(1, 100)
         dialog.setIntValue(usual)
+        dialog.setOkButtonText("Save")
         dialog.intValueSelected.connect(lambda quality: self._write(savable, path, quality))
         open_dialog(dialog)
+        # A digit that was typed before this was there would replace the number.
+        for box in dialog.findChildren(QDialogButtonBox):
+            box.button(QDialogButtonBox.StandardButton.Ok).setFocus()
 
     def _write(
         self, savable: Savable, path: Path, quality: int | None = None, *, lossy: bool = False
