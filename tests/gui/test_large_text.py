@@ -27,6 +27,7 @@ from kernelscope.gui.widgets.appearance import Appearance, Stylist
 from kernelscope.gui.widgets.theme import show_markdown
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.window.dock_list import DockName
+from kernelscope.schema.samples import Kind
 from tests.gui.helpers import Opener, load, wait_until
 
 
@@ -45,6 +46,19 @@ def test_the_window_with_all_docks_fits_a_small_screen(
     assert window.minimumSizeHint().width() <= 1280
     assert window.minimumSizeHint().height() <= 720
     assert window.size() == QSize(1280, 720)
+
+
+def test_the_hidden_page_of_volumes_does_not_widen_the_window(
+    qtbot: QtBot, open_window: Opener, picture: Path, stylist: Stylist
+) -> None:
+    """At 1280 pixels, Cancel and the button that closes Settings were cut off."""
+    stylist.apply(Appearance(scale=1.5))
+    window = open_window()
+    load(qtbot, window, picture)
+    hidden = window.pages[Kind.VOLUME].minimumSizeHint().width()
+    assert window.centralWidget().minimumSizeHint().width() < 0.75 * hidden
+    window.session.bring_to_front(window.session.volumes)
+    wait_until(qtbot, lambda: window.centralWidget().minimumSizeHint().width() >= hidden)
 
 
 @pytest.mark.slow

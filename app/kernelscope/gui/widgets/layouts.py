@@ -1,4 +1,4 @@
-"""Widgets that hold others: a boundary for requests of layout, a row that folds."""
+"""Widgets that hold others: pages, a boundary for requests of layout, a row that folds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QBoxLayout, QScrollArea, QWidget, QWidgetItem
+from PySide6.QtWidgets import QBoxLayout, QScrollArea, QStackedWidget, QWidget, QWidgetItem
 
 from kernelscope.gui.widgets.parts import dressed, in_row
 
@@ -64,6 +64,18 @@ class Scrolled(QScrollArea):
         bar = self.verticalScrollBar().sizeHint().width()
         width = self._content.minimumSizeHint().width() + bar
         return QSize(width, super().minimumSizeHint().height())
+
+
+class Pages(QStackedWidget):
+    """Shows one of several pages, and is not kept wide by those that are hidden."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.currentChanged.connect(self.updateGeometry)
+
+    def minimumSizeHint(self) -> QSize:
+        current = self.currentWidget()
+        return current.minimumSizeHint() if current is not None else QSize()
 
 
 class Boundary(QWidget):

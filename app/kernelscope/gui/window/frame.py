@@ -18,7 +18,6 @@ from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QMainWindow,
-    QStackedWidget,
     QWidget,
     QWidgetItem,
 )
@@ -44,7 +43,7 @@ from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.widgets import messages as dialogs
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.commands import Action
-from kernelscope.gui.widgets.layouts import Boundary
+from kernelscope.gui.widgets.layouts import Boundary, Pages
 from kernelscope.gui.widgets.parts import dressed, in_column, set_help
 from kernelscope.gui.widgets.settings import Settings
 from kernelscope.gui.window.actions import Actions
@@ -266,7 +265,7 @@ class Frame(QMainWindow):
         set_help(self, "window")
         self.setAcceptDrops(True)
         self.headline = Headline()
-        self._stack = QStackedWidget()
+        self._stack = Pages()
         for page in self.pages.values():
             self._stack.addWidget(page)
         centre = dressed(QWidget(), "centre")
