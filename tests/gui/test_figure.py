@@ -459,6 +459,11 @@ def test_a_figure_has_the_channels_of_a_composite_and_the_projection() -> None:
     np.testing.assert_array_equal(pictures[2].planes[:, :, 0], change.min(0))
     words = slices_in_words(front, [plane], (4, 2, 2), green, look)
     assert words == "DAPI in red, GFP in green, maximum of slices 4–6 across z"
+    later = replace(front, among=(Among("T", 2, 5), *front.among), interval=2.5)
+    words = slices_in_words(later, [plane], (4, 2, 2), green, look)
+    assert words.startswith("DAPI in red, GFP in green, time 3 (5 s), maximum of slices 4–6")
+    estimated = replace(result, estimates={"size": 5})
+    assert "those of GFP: each channel has its own" in caption_of(estimated, None, channel="GFP")
     raw = replace(look, filtered=((other, red),))
     _, output = row_of(result, front, None, (green,) * 2, None, place=place, look=raw)
     assert output.title == "Output (GFP only)"

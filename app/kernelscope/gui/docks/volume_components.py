@@ -102,7 +102,7 @@ class ComponentsPanel(QWidget):
             _ComponentList(self),
             "componentList",
             "Components",
-            tip="Volumes of one head that are filtered together. Drag them into another order, "
+            tip="Volumes of one object that are filtered together. Drag them into another order, "
             "drop files to add them, choose the one to look at.",
         )
         self._add = tool_button(

@@ -37,6 +37,7 @@ from kernelscope.gui.model.slice_drawing import (
     Projection,
     added_light,
     in_colours,
+    moment,
     numbers,
     slab,
     slice_of,
@@ -144,7 +145,8 @@ def slices_in_words(
     display: Display,
     look: Look = Look(),  # noqa: B008
 ) -> str:
-    """Return channels with their colours, projection and place of slices; empty for a picture.
+    """Return channels with their colours, time, projection and place of slices; empty for a
+    picture.
 
     `display`: of the channel in front.
     """
@@ -163,7 +165,12 @@ def slices_in_words(
             place = f"{look.projection.value.lower()} of {place}"
     others = look.others(part)
     channels = in_colours(((part, display), *others)) if others else part.channel.name
-    return ", ".join(filter(None, (channels, place, part.oblique)))
+    others_than_channels = tuple(axis for axis in part.among if axis.letter != "C")
+    when = replace(part, among=others_than_channels).place
+    for axis in part.among:
+        seconds = moment(part.interval, axis.index) if axis.letter == "T" else ""
+        when += f" ({seconds})" if seconds else ""
+    return ", ".join(filter(None, (channels, when, place, part.oblique)))
 
 
 def unit_of(part: Viewed) -> str:
@@ -172,15 +179,26 @@ def unit_of(part: Viewed) -> str:
 
 
 def caption_of(
-    result: Result, judgement: Judgement | None, place: str = "", *, in_part: bool = False
+    result: Result,
+    judgement: Judgement | None,
+    place: str = "",
+    *,
+    in_part: bool = False,
+    channel: str = "",
 ) -> str:
-    """Return input, settings, device, time and quality: of the whole, also if `in_part`."""
+    """Return input, settings, device, time and quality: of the whole, also if `in_part`.
+
+    `channel`: the name of that of the result, if outputs of others are drawn with it.
+    """
     timing = Timing.of(result)
     count = len(timing.repeats.totals) if timing.repeats is not None else 1
     measured = f"median of {count}" if count > 1 else "one run"
     taken = f"{duration(timing.seconds)} ({measured})" if timing.seconds is not None else NOT_TIMED
     title = ", ".join(filter(None, (result.request.source.title, place)))
-    text = f"{title}. {result.settings}. {result.where}: {taken}."
+    settings = f"{result.settings}."
+    if channel and any(each.estimates for each in result.parts or (result,)):
+        settings += f" Its estimates are those of {channel}: each channel has its own."
+    text = f"{title}. {settings} {result.where}: {taken}."
     if judgement is None or not np.isfinite(judgement.after.psnr):
         return text
     of_whole = f" of the whole {result.request.source.kind}" if place or in_part else ""

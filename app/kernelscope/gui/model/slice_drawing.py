@@ -158,6 +158,11 @@ def added_light(slices: Iterable[tuple[NDArray[Any], Display]]) -> NDArray[np.ui
     return np.minimum(total, 255).astype(np.uint8)
 
 
+def moment(interval: float | None, place: int) -> str:
+    """Return the seconds since the first of the times of a file that states their interval."""
+    return f"{float(f'{place * interval:.6g}'):g} s" if interval else ""
+
+
 def in_colours(channels: Iterable[tuple[Volume, Display]]) -> str:
     """Return the names of channels with their colours: ``DAPI in blue, GFP in green``."""
     ordered = sorted(channels, key=lambda pair: pair[0].channel_number)

@@ -863,7 +863,12 @@ class Subject(Observed, Generic[Opened, Part]):
                 )
             wanted_planes = [planes[number] for number in numbers]
             names = slices_in_words(part, wanted_planes, position, displays[0], look)
-            caption = caption_of(result, judgement, names, in_part=region is not None)
+            pairs = zip(look.beside, look.filtered, strict=False)
+            others = any(raw is not made for (raw, _), (made, _) in pairs)
+            channel = part.channel.name if isinstance(part, Volume) and others else ""
+            caption = caption_of(
+                result, judgement, names, in_part=region is not None, channel=channel
+            )
             return Figure(of_planes(rows), caption, unit_of(part), len(rows))
 
         return make

@@ -124,7 +124,9 @@ class FigureDialog(ToolWindow):
         whole = "slice" if deep else "picture"
         parts = [(f"The whole {whole}", part.WHOLE), ("The part in view", part.VIEW)]
         parts += [("All three planes", part.PLANES)] * deep
-        letters = (Tick("figureLetters", "&Letters of directions", True),) * deep
+        letters: tuple[Tick, ...] = ()
+        if deep and any(plane.letters for plane in subject.view.planes):
+            letters = (Tick("figureLetters", "&Letters of directions", True),)
         return (
             Listed(
                 *("figureThird", "&Next to input and output", None),

@@ -130,10 +130,12 @@ class TogetherDialog(ToolWindow):
     def __init__(self, found: Sequence[FoundFile], parent: QWidget | None = None) -> None:
         page = "volumes#several-volumes"
         super().__init__("togetherDialog", "Open volumes", parent, help_page=page)
-        count = sum(each.volume is not None for each in found)
+        volumes = [each.volume for each in found if each.volume is not None]
+        count, microscope = len(volumes), any(each.microscope for each in volumes)
+        example = "" if microscope else ", such as T1w and T2w of a head,"
         about = text_label(
-            f"{count} volumes were opened together. Volumes of one head, such as T1w and T2w, are "
-            "filtered best together: a filter compares all of its components."
+            f"{count} volumes were opened together. Those of one object{example} are filtered best "
+            "together: a filter compares all of its components."
         )
         self.list = dressed(
             _VolumeList(self), "volumeList", "Volumes in the order of the components"

@@ -160,7 +160,7 @@ class OverlayBar(QWidget):
         super().__init__()
         self.setObjectName("overlayBar")
         self._view = view
-        title = "Over the anatomy" if view.count > 1 else "Over the picture"
+        title = "Over the volume" if view.count > 1 else "Over the picture"
         self._switch = switch(
             title,
             "overlay",

@@ -25,7 +25,7 @@ from kernelscope.engine.result import Result
 from kernelscope.files.names import stem_of
 from kernelscope.gui.docks.volume_components import ComponentsPanel, VolumeStepBar
 from kernelscope.gui.model.display import Display, PaneSide, first_of
-from kernelscope.gui.model.slice_drawing import composite, dyes
+from kernelscope.gui.model.slice_drawing import composite, dyes, moment
 from kernelscope.gui.model.volume_files import MOST_BYTES, FilteredFile, VolumeSeries
 from kernelscope.gui.session.session import KIND, VIEW
 from kernelscope.gui.session.subject import COMPONENT, MOMENT, SHOWN, Fields
@@ -462,9 +462,7 @@ class VolumeSteps(QObject):
             self.bar.set_playing(False)
 
     def _moment(self, place: int) -> str:
-        """Return the seconds since the first of the times of a file that states their interval."""
-        interval = self._page.subject.part.interval
-        return f"{float(f'{place * interval:.6g}'):g} s" if interval else ""
+        return moment(self._page.subject.part.interval, place)
 
     def _step(self, steps: int) -> None:
         places = self._places("T")
