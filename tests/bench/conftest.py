@@ -17,7 +17,7 @@ def gpu() -> StandIn:
 
 
 @pytest.fixture
-def backends(gpu: StandIn) -> Iterator[dict[str, Backend]]:
+def backends(gpu: StandIn, small_cache: None) -> Iterator[dict[str, Backend]]:
     backends: dict[str, Backend] = {"gpu": gpu, "cpu": CpuBackend()}
     yield backends
     for backend in backends.values():

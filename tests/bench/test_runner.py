@@ -33,8 +33,6 @@ from kernelscope.engine.worker import Event, Finished, Job, Reported, Stopped, W
 from tests.bench.stand_in import COPY_RATE, DOWNLOAD, KERNEL, PEAK_RATE, UPLOAD, StandIn
 from tests.patience import PATIENCE
 
-pytestmark = pytest.mark.usefixtures("small_cache")
-
 PLAN = Plan(sweeps=grid(["mean"], [32], [3]), devices=("cpu",), repeat=2, cold=False)
 GPU = replace(PLAN, devices=("gpu",), levels=("global", "shared"))
 
