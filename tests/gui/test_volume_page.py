@@ -33,7 +33,7 @@ from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.step import Step
 from kernelscope.files import read_recipe, write_recipe
 from kernelscope.files.names import stem_of
-from kernelscope.files.volumes import read_volume
+from kernelscope.files.volumes import read_volume, write_volume
 from kernelscope.filters.shared.mri_sigma import estimate_local
 from kernelscope.filters.shared.mri_sigma_map import estimate_smooth
 from kernelscope.gui.model import comparison
@@ -645,6 +645,22 @@ def test_a_slice_goes_to_the_filters_of_pictures_as_it_is_shown(
         image.pixels, (plane.cut(voxels(), 3) - shades.low) / shades.width, atol=1e-5
     )
     assert not scanned.findChild(QAction, "openSlice").isEnabled()
+
+
+def test_a_slice_of_16_bits_keeps_its_values_and_the_size_of_its_pixels(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    stack = voxels().astype(np.uint16)
+    path = tmp_path / "stack.ome.tif"
+    write_volume(Volume.from_array(stack, spacing=(0.002, 0.0005, 0.00025)), path)
+    open_scan(qtbot, window, path)
+    index = window.volumes.canvas.view.position[0]
+    window.findChild(QAction, "openSlice").trigger()
+    qtbot.waitUntil(window.pictures.canvas.isVisible)
+    image = window.pictures.canvas.input.shown
+    assert image.dtype == np.uint16
+    np.testing.assert_array_equal(image.pixels, stack[index])
+    assert image.metadata.steps == pytest.approx({"y": 0.0005, "x": 0.00025})
 
 
 def test_a_phantom_is_ordered_made_and_judged(qtbot: QtBot, window: MainWindow) -> None:

@@ -32,10 +32,10 @@ from kernelscope.gui.session.subject import (
     Savable,
     Subject,
 )
-from kernelscope.images.image import Image
+from kernelscope.images.image import MM_PER_INCH, Image, Metadata
 from kernelscope.images.planes import Plane
 from kernelscope.images.scan import MAX_COMPONENTS, Scan
-from kernelscope.images.volume import Volume, check_reference
+from kernelscope.images.volume import AXES, Volume, check_reference
 from kernelscope.schema.crop import Box
 from kernelscope.schema.filter import Diagnostic
 from kernelscope.schema.samples import Kind
@@ -276,4 +276,13 @@ class VolumeSubject(Subject[Scan, Volume]):
         volume, plane, index = self.active
         display = self.view.display
         assert display is not None
-        return drawn_slice(volume, plane, index, display)
+        if volume.voxels.dtype == np.uint16:  # pictures have this type as well
+            cut = np.ascontiguousarray(plane.cut(volume.voxels, index))
+            picture = Image.from_array(cut, plane.title(volume, index))
+        else:
+            picture = drawn_slice(volume, plane, index, display)
+        metadata = Metadata(channel=volume.channel)
+        if {AXES[plane.rows], AXES[plane.columns]} <= set(volume.stated):
+            x, y = (MM_PER_INCH / volume.spacing[axis] for axis in (plane.columns, plane.rows))
+            metadata = replace(metadata, resolution=(x, y))
+        return replace(picture, metadata=metadata)
