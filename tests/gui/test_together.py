@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QDialog, QPushButton
+from PySide6.QtWidgets import QDialog, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import NotANumber
@@ -48,6 +49,14 @@ def make(qtbot: QtBot):
         return dialog
 
     return made
+
+
+def test_files_of_a_microscope_are_no_heads(make) -> None:
+    for microscope in (False, True):
+        each = [replace(volume(name), microscope=microscope) for name in ("a.tif", "b.tif")]
+        words = " ".join(label.text() for label in make(*found(*each)).findChildren(QLabel))
+        assert "Those of one object" in words
+        assert ("of a head" in words) is not microscope
 
 
 # --- reading ---
