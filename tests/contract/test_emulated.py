@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -71,6 +72,10 @@ last have a whole search window."""
 DELIBERATE = {("turned_tiles", "no-barrier")}
 """The level that shows what a missing barrier does."""
 
+SAME_VALUE = {("median", "tuned")}
+"""Levels at which two threads may write the same value to a pixel of the output: at the ends of the
+range their thresholds overlap, and each finds the one median."""
+
 
 @pytest.fixture(scope="module")
 def backend() -> Iterator[EmulatorBackend]:
@@ -96,6 +101,9 @@ def run(backend: EmulatorBackend, request: Request, level: Level, label: str) ->
     backend.findings.clear()
     result = backend.run(request, level, RunContext()).planes
     found = [str(each) for each in backend.findings]
+    if (request.step.filter.id, level.id) in SAME_VALUE:
+        twice = re.compile(r"writes .* of the output, without a barrier")
+        found = [each for each in found if not twice.search(each)]
     if (request.step.filter.id, level.id) in DELIBERATE:
         assert any("without a barrier" in each for each in found), (label, found)
     else:
