@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import QSize
 from pytestqt.qtbot import QtBot
 
-from kernelscope.gui.model.camera import enlarge, lies_beside
+from kernelscope.gui.model.camera import arranged
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.session.canvas_view import CanvasView
 from kernelscope.gui.viewer.pair_view import PairView
@@ -32,7 +32,7 @@ FLAT = ((256, 256), (256, 37), (256, 37))
 def test_the_larger_slices_decide(
     width: int, height: int, extents: tuple[tuple[int, int], ...], beside: bool
 ) -> None:
-    assert lies_beside(width, height, 19, extents) is beside
+    assert arranged(width, height, 19, extents) == (beside, None)
 
 
 def test_little_height_puts_the_output_beside_the_input(qtbot: QtBot) -> None:
@@ -60,8 +60,16 @@ def test_little_height_puts_the_output_beside_the_input(qtbot: QtBot) -> None:
 def test_a_large_plane_uses_the_room(
     extents: tuple[tuple[int, int], ...], large: int, below: bool, share: float
 ) -> None:
-    made = enlarge(600, 600, extents, large)
-    assert (made.below, made.share) == (below, share)
+    for sides, height in ((1, 619), (2, 1238)):
+        beside, made = arranged(600, height, 19, extents, large, sides=sides)
+        assert made is not None
+        assert (beside, made.below, made.share) == (False, below, share)
+
+
+def test_a_large_plane_is_larger_where_the_output_is_beside_the_input() -> None:
+    beside, made = arranged(1200, 619, 19, HEAD, 0)
+    assert beside
+    assert made == arranged(600, 619, 19, HEAD, 0, sides=1)[1]
 
 
 def test_small_planes_go_below_a_large_one_where_it_is_larger_so(qtbot: QtBot) -> None:

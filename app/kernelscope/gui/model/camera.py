@@ -205,28 +205,6 @@ _LEAST_GAIN = 1.15
 """Gain from which on all planes lie beside each other; else each output is below its input."""
 
 
-def lies_beside(
-    width: float,
-    height: float,
-    heading: float,
-    extents: Sequence[tuple[float, float]],
-    large: int | None = None,
-) -> bool:
-    """Return whether the output belongs beside the input, so that slices are larger.
-
-    - `width`, `height`: the room for both, in pixels.
-    - `heading`: height of the line over the planes of each side, in pixels.
-    - `extents`: width and height of the slices of each plane, in millimetres.
-    - `large`: the plane that is larger than the others.
-    """
-    rooms = (width, height / 2 - heading), (width / 2, height - heading)
-    if large is not None and extents:
-        below, beside = (enlarge(*room, extents, large).scale for room in rooms)
-    else:
-        below, beside = (_scale(wide / _PLANES, high, extents) for wide, high in rooms)
-    return beside > _LEAST_GAIN * below
-
-
 class Enlarged(NamedTuple):
     """How a large plane and two small ones share a room."""
 
@@ -240,9 +218,33 @@ _SHARES, _LEAST_SMALL, _BETTER = (1 / 3, 1 / 2, 1 / 4, 1 / 6), 0.4, 1.02
 gain of scale from which on another arrangement than the first is taken."""
 
 
-def enlarge(
-    width: float, height: float, extents: Sequence[tuple[float, float]], large: int
-) -> Enlarged:
+def arranged(
+    width: float,
+    height: float,
+    heading: float,
+    extents: Sequence[Point],
+    large: int | None = None,
+    *,
+    sides: int = 2,
+) -> tuple[bool, Enlarged | None]:
+    """Return whether the output belongs beside the input, and how each side shares its room.
+
+    - `width`, `height`: the room for both, in pixels.
+    - `heading`: height of the line over the planes of each side, in pixels.
+    - `extents`: width and height of the slices of each plane, in millimetres.
+    - `large`: the plane that is larger than the others.
+    - `sides`: 1 if only the input or the output is shown.
+    """
+    rooms = (width, height / sides - heading), (width / sides, height - heading)
+    if large is None or not extents:
+        below, beside = (_scale(wide / _PLANES, high, extents) for wide, high in rooms)
+        return beside > _LEAST_GAIN * below, None
+    choices = [_enlarged(*room, extents, large) for room in rooms]
+    is_beside = choices[1].scale > _LEAST_GAIN * choices[0].scale
+    return is_beside, choices[is_beside]
+
+
+def _enlarged(width: float, height: float, extents: Sequence[Point], large: int) -> Enlarged:
     """Return the arrangement in which a plane is largest, and the others are not too small."""
     small = [extent for number, extent in enumerate(extents) if number != large]
     best: Enlarged | None = None
@@ -258,6 +260,6 @@ def enlarge(
     return best
 
 
-def _scale(width: float, height: float, extents: Sequence[tuple[float, float]]) -> float:
+def _scale(width: float, height: float, extents: Sequence[Point]) -> float:
     """Return the scale in which the slices of all planes fit into views of this size."""
     return min((min(width / across, height / down) for across, down in extents), default=0.0)

@@ -9,7 +9,7 @@ from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QPalette, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QGridLayout, QWidget
 
-from kernelscope.gui.model.camera import Enlarged, Point, enlarge, lies_beside
+from kernelscope.gui.model.camera import Enlarged, Point, arranged
 from kernelscope.gui.model.display import PaneSide, Viewed
 from kernelscope.gui.model.drawn_view import DrawnView
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
@@ -222,18 +222,15 @@ class PaneBox(QWidget):
 
     def _arrange(self, *, changed: bool = False) -> None:
         heading = self._panes[0].title.sizeHint().height()
-        beside = self._alone is not None or lies_beside(
-            *(self.width(), self.height(), heading, self._extents, self._large)
+        sides = max(1, sum(not pane.isHidden() for pane in self._panes))
+        before = self._enlarged
+        beside, self._enlarged = arranged(
+            self.width(), self.height(), heading, self._extents, self._large, sides=sides
         )
+        beside = beside or self._alone is not None
         direction = QBoxLayout.Direction
         self._box.setDirection(direction.LeftToRight if beside else direction.TopToBottom)
         self._box.setSpacing(_BESIDE if beside else _BELOW)
-        before, self._enlarged = self._enlarged, None
-        if self._large is not None and self._extents:
-            alone = sum(not pane.isHidden() for pane in self._panes) < 2
-            wide = self.width() / (2 if beside and not alone else 1)
-            high = self.height() / (1 if beside or alone else 2) - heading
-            self._enlarged = enlarge(wide, high, self._extents, self._large)
         if changed or (before and before[:2]) != (self._enlarged and self._enlarged[:2]):
             for pane in self._panes:
                 pane.share_room(self._alone, self._large, self._enlarged)
