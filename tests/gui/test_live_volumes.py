@@ -21,7 +21,15 @@ from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.run import execute
 from kernelscope.engine.step import Step
 from kernelscope.gui.model.comparison import View
-from kernelscope.gui.model.freshness import MOVING, RESTING, Freshness, Pace, next_run, pixels_of
+from kernelscope.gui.model.freshness import (
+    LOOKING,
+    MOVING,
+    RESTING,
+    Freshness,
+    Pace,
+    next_run,
+    pixels_of,
+)
 from kernelscope.gui.model.slice_drawing import Look, Projection
 from kernelscope.gui.model.slice_previews import SlicePreviews, place_of
 from kernelscope.gui.session.subject import PART
@@ -275,11 +283,11 @@ def test_a_slow_slice_waits_until_the_hand_rests() -> None:
     wanted = Request(Scan((volume,)), Step.of_numbers("mri_nlm"))
     box = Box.slice_of(wanted.source.shape, 2, 7)
 
-    def run(cost: float | None, *, resting: bool) -> Request | None:
+    def run(cost: float | None, *, resting: bool, looking: bool = False) -> Request | None:
         def expect(request: Request) -> float | None:
             return 100.0 if request.region is None else cost
 
-        return next_run(wanted, box, expect, resting=resting)
+        return next_run(wanted, box, expect, resting=resting, looking=looking)
 
     probe = run(None, resting=False)
     assert probe is not None
@@ -293,6 +301,10 @@ def test_a_slow_slice_waits_until_the_hand_rests() -> None:
     ):
         found = run(cost, resting=resting)
         assert (found.region if found is not None else None) == there
+    for share, there in ((1, box), (4, Box((4, 69, 7), (32, 62, 1)))):
+        found = run(share * LOOKING, resting=True, looking=True)
+        assert found is not None
+        assert found.region == there, "once a part is shown, the rest of the view may take longer"
 
 
 def test_slow_slices_are_shown_in_part(

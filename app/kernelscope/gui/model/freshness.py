@@ -237,8 +237,9 @@ def next_run(  # noqa: C901 - one list of cases, in order
         measuring = _measuring(wanted, expect)
         if measuring is not None:
             return measuring
+    limit = MOVING if not resting else LOOKING if looking else RESTING
     if isinstance(visible, Box):
-        return _slice(wanted, visible, expect, _limit(resting=resting, looking=looking))
+        return _slice(wanted, visible, expect, limit)
     if wanted.by_slices or wanted.then or spec.uncroppable(wanted.step.parameters):
         return _whole_or_nothing(wanted, whole)
     if visible is None:
@@ -249,19 +250,12 @@ def next_run(  # noqa: C901 - one list of cases, in order
     if cost is None:
         return _part(wanted, _middle(visible, PROBE_SIDE * PROBE_SIDE))
     # While the hand rests, larger parts show that the cost of small ones was mostly overhead.
-    limit, _ = _limit(resting=resting, looking=looking)
     if cost <= limit:
         return _part(wanted, visible)
     pixels = visible.pixels * limit / cost
     part = _middle(visible, pixels)
     least = min(_SMALLEST_SIDE, visible.height, visible.width)
     return _part(wanted, part) if min(part.height, part.width) >= least else None
-
-
-def _limit(*, resting: bool, looking: bool) -> tuple[float, float]:
-    """Return the seconds that all of the view may take, and those for a part of it."""
-    limit = RESTING if resting else MOVING
-    return (LOOKING if resting and looking else limit), limit
 
 
 def _emulated(
@@ -281,20 +275,17 @@ def _emulated(
 
 
 def _slice(
-    wanted: Request,
-    box: Box,
-    expect: Callable[[Request], float | None],
-    limits: tuple[float, float],
+    wanted: Request, box: Box, expect: Callable[[Request], float | None], limit: float
 ) -> Request | None:
     """Return the request for a slice of a volume, or for as much of it as there is time for."""
     request = replace(wanted, region=box)
-    cost, (all_of_view, limit) = expect(request), limits
+    cost = expect(request)
     if wanted.by_slices and wanted.step.filter.uncroppable(wanted.step.parameters):
-        return request if cost is None or cost <= all_of_view else None
+        return request if cost is None or cost <= limit else None
     if cost is None:
         side = PROBE_SIDE if wanted.by_slices else _PROBE_OF_SLICE
         return replace(wanted, region=box.middle((side, side, side)))
-    if cost <= all_of_view:
+    if cost <= limit:
         return request
     part = _middle_of_slice(box, limit / cost)
     both = zip(part.sides, box.sides, strict=True)
@@ -318,7 +309,7 @@ def _measuring(wanted: Request, expect: Callable[[Request], float | None]) -> Re
     if wanted.done or not first.has_boxes or expect(first) is not None:
         return None
     shape, axis = first.source.shape, first.step.axis if first.by_slices else 0
-    return _slice(first, Box.slice_of(shape, axis, shape[axis] // 2), expect, (RESTING, RESTING))
+    return _slice(first, Box.slice_of(shape, axis, shape[axis] // 2), expect, RESTING)
 
 
 def _whole_or_nothing(wanted: Request, cost: float | None) -> Request | None:
