@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,15 @@ from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.denoising import Proposal
+from kernelscope.engine.request import RunSettings
 from kernelscope.engine.step import Step
 from kernelscope.gui.docks.filter_browser import FilterBrowser
 from kernelscope.gui.model import sketches
 from kernelscope.gui.model.filter_groups import VOLUMES, by_category
+from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.gui.model.sketches import Sketch, ViewedPicture, kind_of_sketch
-from kernelscope.gui.window import filter_shelf
+from kernelscope.gui.window import filter_shelf as shelf
+from kernelscope.gui.window import steps as step_commands
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.gui.work.helper import Helper
@@ -207,8 +211,8 @@ def thumbnails(monkeypatch: pytest.MonkeyPatch) -> Sketching:
             helper.answered.emit(json.loads(line)["key"])
         helper.ended.emit()
 
-    monkeypatch.setattr(filter_shelf, "sketch", made.sketch)
-    monkeypatch.setattr(filter_shelf, "QUIET_MS", 20)
+    monkeypatch.setattr(shelf, "sketch", made.sketch)
+    monkeypatch.setattr(shelf, "QUIET_MS", 20)
     monkeypatch.setattr(Helper, "start", start)
     return made
 
@@ -364,18 +368,18 @@ def test_denoise_of_a_picture_that_was_left_chooses_nothing(
             go.wait(PATIENCE)
         return Proposal(filters.get("median"), {"size": 3 + 2 * len(asked)}, "It suits.")
 
-    monkeypatch.setattr(filter_shelf, "propose", propose)
+    monkeypatch.setattr(step_commands, "propose", propose)
     load(qtbot, window, picture)
     chosen: list[str] = []
     window.statusBar().messageChanged.connect(chosen.append)
     window.session.set_filter("mean")
-    window.filter_shelf.denoise()
+    window.steps.denoise()
     load(qtbot, window, write_picture(picture.with_name("other.png"), 9))
     go.set()
     qtbot.waitUntil(lambda: not window.background._tasks)
     assert window.session.filter_id == "mean"
     assert "It suits." not in chosen
-    window.filter_shelf.denoise()
+    window.steps.denoise()
     qtbot.waitUntil(lambda: window.session.filter_id == "median")
     assert window.session.values.numbers["size"] == 7
 
@@ -389,11 +393,11 @@ def test_denoise_pressed_again_keeps_the_choices_since(
     def propose(source: Image) -> Proposal:
         return Proposal(filters.get("collaborative"), {"chroma": chroma[0]}, "It suits")
 
-    monkeypatch.setattr(filter_shelf, "propose", propose)
+    monkeypatch.setattr(step_commands, "propose", propose)
 
     def denoise() -> str:
         window.statusBar().clearMessage()
-        window.filter_shelf.denoise()
+        window.steps.denoise()
         qtbot.waitUntil(lambda: window.statusBar().currentMessage().startswith("It suits"))
         return window.statusBar().currentMessage()
 
@@ -498,3 +502,50 @@ def test_the_dock_opens_when_it_is_asked_for(window: MainWindow) -> None:
     press_ = window.actions_["findFilter"]
     press_.trigger()
     assert window.docks[DockName.FILTERS].isVisible()
+
+
+@pytest.mark.parametrize(
+    ("before", "place", "after", "note"),
+    [
+        ("collaborative unsharp", 0, "collaborative* unsharp", "; step 1 stays as it is"),
+        ("unsharp -collaborative", 0, "unsharp collaborative*", "; step 2 stays as it is"),
+        ("hot_pixels nlm", 0, "hot_pixels nlm*", "; step 2 stays as it is"),
+        ("collaborative unsharp unsharp", 2, "collaborative* unsharp", "; step 1 stays as it is"),
+        ("hot_pixels unsharp", 1, "hot_pixels collaborative* unsharp", "; added as step 2"),
+        ("median unsharp", 0, "collaborative* median unsharp", "; added as step 1"),
+        ("mean mean", 1, "mean collaborative*", ""),
+    ],
+)
+def test_denoise_among_steps_loses_none_and_uses_a_denoiser_that_is_there(
+    qtbot: QtBot,
+    open_window: Opener,
+    picture: Path,
+    before: str,
+    place: int,
+    after: str,
+    note: str,
+) -> None:
+    window = open_window(live=False)
+    load(qtbot, window, picture)
+    subject = window.session.subject
+    settings = {name: {"strength": 70.0} for name in ("collaborative", "nlm")}
+    made = [
+        RunSettings(Step.create(name, settings.get(name)), on=word == name)
+        for word in before.split()
+        for name in [word.strip("-")]
+    ]
+    pipeline = Pipeline(tuple(made), place)
+    subject.open(replace(subject.moment, pipeline=pipeline, settings=pipeline.present))
+    window.statusBar().clearMessage()
+    window.steps.denoise()
+    qtbot.waitUntil(lambda: not window.background._tasks and subject.pending is None)
+    shown = subject.pipeline
+    assert shown is not None
+    words = [each.step.filter.id + "*" * (each is shown.present) for each in shown.steps if each.on]
+    assert " ".join(words) == after
+    strength = shown.present.step.parameters["strength"]
+    assert strength == (70 if "stays" in note else 100)
+    assert window.session.filter_id == shown.present.step.filter.id
+    said = window.statusBar().currentMessage()
+    assert said.endswith(f"{'Sliding DCT' if 'nlm' in before else 'Non-local means'}{note}")
+    assert ("Non-local means; other filters: Collab" in said) == ("nlm" in before)

@@ -19,6 +19,7 @@ from kernelscope.engine.steps import run_steps
 from kernelscope.files.depth import to_grey
 from kernelscope.gui.model.histogram_plot import fine_histogram
 from kernelscope.gui.model.history import Moment, Opened, Part, Reference, ReferenceOrigin, parts_of
+from kernelscope.gui.model.pipeline import NOISE
 from kernelscope.images.image import Image
 from kernelscope.images.judging import colours
 from kernelscope.images.judging.metrics import Quality, judge, judge_volume
@@ -26,8 +27,6 @@ from kernelscope.images.judging.pictures import Histogram
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import colour_count
-
-NOISE = "Noise"  # the category of filters that add noise, on which denoising can be tested
 
 NO_REFERENCE = "Choose a reference (menu Edit, Reference)"
 

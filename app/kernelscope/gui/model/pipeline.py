@@ -19,7 +19,10 @@ from kernelscope.base.text import enumerated
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.step import Step
 from kernelscope.images.source import Source
+from kernelscope.schema.filter import Disturbance
 from kernelscope.schema.samples import Kind
+
+NOISE = "Noise"  # the category of filters that add noise, on which denoising can be tested
 
 
 class KeptSteps(NamedTuple):
@@ -40,7 +43,7 @@ def kept_steps(pipeline: Pipeline, source: Source, axis: int) -> KeptSteps | Non
     steps: list[RunSettings] = []
     lost = []
     for settings in pipeline.steps:
-        settings = replace(settings, step=_fitted(settings, source, axis))
+        settings = replace(settings, step=fitted(settings.step, source, axis))
         try:  # whether it can work on the output of the one before
             first, *then = *(each for each in steps if each.on and settings.on), settings
             Request(source, first.step, first.options, then=tuple(then))
@@ -55,13 +58,11 @@ def kept_steps(pipeline: Pipeline, source: Source, axis: int) -> KeptSteps | Non
     return KeptSteps(Pipeline(tuple(steps), place), tuple(lost))
 
 
-def _fitted(settings: RunSettings, source: Source, axis: int) -> Step:
+def fitted(step: Step, source: Source, axis: int) -> Step:
     """Return a step for data of another kind: volumes are grey, and have an axis."""
     if source.kind is Kind.PICTURE:
-        return replace(settings.step, axis=0)
-    return replace(
-        settings.step, axis=axis if settings.step.filter.kind is Kind.PICTURE else 0, grey=False
-    )
+        return replace(step, axis=0)
+    return replace(step, axis=axis if step.filter.kind is Kind.PICTURE else 0, grey=False)
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,21 @@ class Pipeline:
     @property
     def then(self) -> tuple[RunSettings, ...]:
         return () if self.alone else self.after
+
+    @property
+    def noisy(self) -> int:
+        """The place of a new denoiser: behind added noise and hot pixels, at most the form's."""
+        for place, each in enumerate(self.steps[: self.place]):
+            added = each.step.filter.category == NOISE
+            if each.on and not added and _removed_by(each) is not Disturbance.HOT_PIXELS:
+                return place
+        return self.place
+
+    def against(self, disturbance: Disturbance) -> int | None:
+        """Return the place of a step that removes it, that of the form rather than another."""
+        places = sorted(range(len(self.steps)), key=lambda place: place != self.place)
+        removing = (place for place in places if _removed_by(self.steps[place]) is disturbance)
+        return next(removing, None)
 
     def place_of(self, key: int) -> int:
         return next(place for place, settings in enumerate(self.steps) if settings.key == key)
@@ -170,6 +186,16 @@ class Pipeline:
         copy = renewed(self.present)
         return Pipeline((*self.steps[:place], copy, *self.steps[place:]), place)
 
+    def without_copy(self) -> Pipeline:
+        """Return the same without the step of the form if that before has the same filter."""
+        before = self.steps[self.place - 1] if self.place else None
+        copied = before and before.on and before.step.filter is self.present.step.filter
+        return self.removed(self.place) if copied else self
+
+    def inserted(self, place: int, settings: RunSettings) -> Pipeline:
+        """Return the same with another step at a place, which the form edits."""
+        return Pipeline((*self.steps[:place], settings, *self.steps[place:]), place)
+
     def preceded(self, settings: RunSettings) -> Pipeline:
         """Return the same with another step before that of the form."""
         steps = (*self.steps[: self.place], settings, *self.steps[self.place :])
@@ -186,6 +212,11 @@ class Pipeline:
 
     def _tidy(self) -> Pipeline:
         return self if self.after or not self.alone else replace(self, alone=False)
+
+
+def _removed_by(settings: RunSettings) -> Disturbance | None:
+    remedy = settings.step.filter.remedy
+    return remedy.disturbance if remedy is not None else None
 
 
 def renewed(settings: RunSettings) -> RunSettings:

@@ -116,7 +116,7 @@ class Session(Observed):
         self.joins = False
         self.carried: tuple[Pipeline, Collection[Path]] | None = None
         """Steps for the next input that is opened, if it is one of these files."""
-        self._notice = ""  # which steps were kept for the input that was opened last
+        self.notice = ""  # which steps were kept or chosen for the input that is shown next
         for each in self.subjects:
             each.follow(self._relay)
         self._others: dict[Kind, str] = {}  # the filters chosen for the kinds that are not shown
@@ -200,14 +200,14 @@ class Session(Observed):
                 continue
             kept = kept_steps(pipeline, moment.source, subject.slice_axis)
             if kept is not None:
-                self._notice = kept.describe()
+                self.notice = kept.describe()
                 return replace(moment, pipeline=kept.pipeline, settings=kept.pipeline.present)
-            self._notice = "None of the steps can be applied to it."
+            self.notice = "None of the steps can be applied to it."
         return moment
 
     def take_notice(self) -> str:
-        """Return once which steps were kept for the input that was opened."""
-        notice, self._notice = self._notice, ""
+        """Return once which steps were kept or chosen for the input that is shown."""
+        notice, self.notice = self.notice, ""
         return notice
 
     def set_recorded(self, recorded: Recorded) -> None:

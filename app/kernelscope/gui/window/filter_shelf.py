@@ -14,8 +14,6 @@ With Live off, nothing is computed without Run, and thumbnails are not either.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-from weakref import ref
 
 from PySide6.QtCore import QObject, QTimer
 
@@ -23,7 +21,6 @@ from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.durations import about
 from kernelscope.base.errors import AppError
 from kernelscope.engine.control import CancelToken
-from kernelscope.engine.denoising import Proposal, propose
 from kernelscope.engine.step import Step
 from kernelscope.engine.worker import Job
 from kernelscope.gui.model import sketches
@@ -33,7 +30,7 @@ from kernelscope.gui.session.canvas_view import DRAWN, SEEN
 from kernelscope.gui.session.session import FILTER, KIND, OF_SETTINGS
 from kernelscope.gui.session.subject import INPUT, SHOWN, Fields
 from kernelscope.gui.viewer.layer import as_qimage
-from kernelscope.gui.widgets.commands import SOURCE, Action
+from kernelscope.gui.widgets.commands import Action
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.frame import Frame
 from kernelscope.gui.window.live import Live
@@ -63,14 +60,12 @@ class FilterShelf(QObject):
 
     draws = True  # whether thumbnails are computed at all
 
-    def __init__(self, frame: Frame, live: Live, precede: Callable[[Step], None]) -> None:
+    def __init__(self, frame: Frame, live: Live) -> None:
         super().__init__(frame)
-        self._precede = precede  # puts a step before that of the form
-        self._proposed: tuple[ref[Any], Proposal] | None = None  # the last one that was taken
         self._frame = frame
         self._dock = frame.docks[DockName.FILTERS]
         self.browser, self._session, self._runner = frame.filters, frame.session, live.runner
-        self._live, self._background = live, frame.background
+        self._live = live
         self._sketches = Sketches()
         self._scene: ViewedPicture | None = None
         self._task: Task | None = None
@@ -105,51 +100,6 @@ class FilterShelf(QObject):
         self._dock.show()
         self._dock.raise_()
         self.browser.focus_search()
-
-    @Action(
-        "denoise", "&Denoise", "Ctrl+Shift+D", need=SOURCE, icon="denoise", help="window#denoising"
-    )
-    def denoise(self) -> None:
-        """Choose the filter that suits the noise, at the strength that it estimates."""
-        subject = self._session.subject
-        source = subject.source
-        assert source is not None
-
-        def choose(proposal: Proposal) -> None:
-            if not subject.is_front or subject.source is not source:
-                return
-            kept = self._take(proposal, source)
-            if proposal.first is not None:
-                self._precede(Step.create(proposal.first.id))
-            others = ", ".join(spec.name for spec in proposal.others)
-            also = f"; other filters: {others}" if others else ""
-            stays = f"; kept: {', '.join(kept)}" if kept else ""
-            self._frame.show_status(proposal.line + also + stays)
-
-        self._background.start("denoise", lambda: propose(source), choose)
-
-    def _take(self, proposal: Proposal, source: object) -> list[str]:
-        """Take the values of a proposal; return the labels of those that the user chose since.
-
-        These stay if the method does; on another source, estimates are made again.
-        """
-        session, spec = self._session, proposal.filter
-        before, old = self._proposed or (ref(source), None)
-        chosen: dict[str, Any] = {}
-        if old is not None and old.filter is spec and session.filter_id == spec.id:
-            usual, values = {**spec.defaults(), **old.values}, session.values
-            chosen = {
-                each.name: values.numbers[each.name]
-                for each in spec.parameters
-                if each.name not in values.automatic
-                and (each.is_estimated or values.numbers[each.name] != usual[each.name])
-                and (before() is source or not (each.is_estimated or each.name in old.values))
-            }
-        with session.changing():
-            session.set_filter(spec.id)
-            session.reset({**proposal.values, **chosen})
-        self._proposed = ref(source), proposal
-        return [spec.parameter(name).label for name in chosen]
 
     def _on_session(self, fields: Fields) -> None:
         if KIND in fields:

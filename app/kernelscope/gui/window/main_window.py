@@ -119,7 +119,7 @@ class MainWindow(Frame):
         self.files.whole_file.done.connect(self.run_shelf.add)
         self.levels = LevelRunner(self.ladder, self.session, self.runner, self.background)
         self.ladder.add_action(self.actions_["runLevels"])
-        self.filter_shelf = FilterShelf(self, self.live, lambda step: self.steps.precede(step))
+        self.filter_shelf = FilterShelf(self, self.live)
         self._code_ready = Relay(self._on_code_ready)
         for backend in backends.values():
             if isinstance(backend, CpuBackend):

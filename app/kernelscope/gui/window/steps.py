@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
+from weakref import ref
 
 from PySide6.QtCore import QObject, QTimer
 
 from kernelscope.base.errors import AppError
+from kernelscope.engine.denoising import Proposal, propose
 from kernelscope.engine.memo import Facts
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
@@ -25,7 +27,7 @@ from kernelscope.engine.step import Step
 from kernelscope.gui.docks.steps_panel import StepsPanel
 from kernelscope.gui.model.comparison import following
 from kernelscope.gui.model.history import Moment
-from kernelscope.gui.model.pipeline import Pipeline
+from kernelscope.gui.model.pipeline import Pipeline, fitted
 from kernelscope.gui.model.step_rows import ShownStep, carried, examine, rows_of
 from kernelscope.gui.session.session import OF_SETTINGS
 from kernelscope.gui.session.subject import (
@@ -44,6 +46,7 @@ from kernelscope.gui.window import menus
 from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.live import Live
 from kernelscope.gui.work.tasks import Priority, Task
+from kernelscope.images.source import Source
 
 _SOON_MS = 60  # the list follows a slider so often; the picture is more urgent
 
@@ -62,6 +65,7 @@ class StepCommands(QObject):
         self._show_status, self._report = live.runner.show_status, live.runner.failed.emit
         self._task: Task | None = None  # computes the input of a step
         self._last: dict[int, Facts] = {}  # the facts that each step showed last, by its key
+        self._proposed: tuple[ref[Any], Proposal] | None = None  # the last one that was taken
         self._soon = QTimer(self, singleShot=True, interval=_SOON_MS)
         self._soon.timeout.connect(self.refresh)
         panel.set_actions(actions, menus.actions_of(menus.STEPS))
@@ -227,11 +231,90 @@ class StepCommands(QObject):
         if pipeline is not None:
             self._apply(pipeline.shown_alone(not pipeline.alone), "")
 
-    def precede(self, step: Step) -> None:
-        """Put another step before that of the form, unless such a one is there."""
-        pipeline = self._subject.pipeline
-        if pipeline is not None and all(each.step != step for each in pipeline.before):
-            self._apply(pipeline.preceded(RunSettings(step)), f"Add {step.filter.name}")
+    @Action(
+        "denoise",
+        "&Denoise",
+        "Ctrl+Shift+D",
+        need=commands.SOURCE,
+        icon="denoise",
+        help="window#denoising",
+    )
+    def denoise(self) -> None:
+        """Choose the filter that suits the noise, at the strength that it estimates."""
+        subject = self._subject
+        pipeline, source = subject.pipeline, cast(Source, subject.source)
+        assert pipeline is not None
+        count = sum(each.on for each in pipeline.steps[: pipeline.noisy])
+        noisy = next((each.source for each in subject.moment.steps[count:]), source)
+
+        def choose(proposal: Proposal) -> None:
+            if subject.is_front and subject.source is source:
+                said = self._take(proposal, source)
+                self._show_status(said)
+                if subject.pending is not None:  # another input will be announced
+                    self._session.notice = said
+
+        self._background.start("denoise", lambda: propose(noisy), choose)
+
+    def _take(self, proposal: Proposal, source: Source) -> str:
+        """Put the denoiser that is proposed among the steps, or go to one that is there.
+
+        Returns a text for the status bar.
+        """
+        subject, spec = self._subject, proposal.filter
+        pipeline = subject.pipeline
+        assert pipeline is not None
+        assert spec.remedy is not None
+        others, line, note = proposal.others, proposal.line, ""
+        left = pipeline.without_copy()
+        place = left.against(spec.remedy.disturbance)
+        there = left.steps[place].step.filter if place is not None else None
+        if len(pipeline.steps) == 1 or (place is None and left is not pipeline):
+            if kept := self._take_values(proposal, source):
+                note = f"; kept: {', '.join(kept)}"
+            pipeline = subject.pipeline
+        elif place is None:
+            step = fitted(Step.create(spec.id, proposal.values), source, subject.slice_axis)
+            pipeline = pipeline.inserted(pipeline.noisy, RunSettings(step))
+            note = f"; added as step {pipeline.place + 1}"
+        else:
+            pipeline = left if left.steps[place].on else left.switched(place)
+            pipeline, note = pipeline.selected(place), f"; step {place + 1} stays as it is"
+            if there is not None and there is not spec:
+                others = tuple(each for each in (spec, *others) if each is not there)
+                line = there.name
+        first = proposal.first
+        assert pipeline is not None
+        if first is not None and all(each.step.filter is not first for each in pipeline.before):
+            step = fitted(Step.create(first.id), source, subject.slice_axis)
+            pipeline = pipeline.preceded(RunSettings(step))
+        self._apply(pipeline, "Denoise")
+        if others:
+            line = f"{line}; other filters: {', '.join(each.name for each in others)}"
+        return line + note
+
+    def _take_values(self, proposal: Proposal, source: object) -> list[str]:
+        """Take the values of a proposal; return the labels of those that the user chose since.
+
+        These stay if the method does; on another source, estimates are made again.
+        """
+        session, spec = self._session, proposal.filter
+        before, old = self._proposed or (ref(source), None)
+        chosen: dict[str, Any] = {}
+        if old is not None and old.filter is spec and session.filter_id == spec.id:
+            usual, values = {**spec.defaults(), **old.values}, session.values
+            chosen = {
+                each.name: values.numbers[each.name]
+                for each in spec.parameters
+                if each.name not in values.automatic
+                and (each.is_estimated or values.numbers[each.name] != usual[each.name])
+                and (before() is source or not (each.is_estimated or each.name in old.values))
+            }
+        with session.changing():
+            session.set_filter(spec.id)
+            session.reset({**proposal.values, **chosen})
+        self._proposed = ref(source), proposal
+        return [spec.parameter(name).label for name in chosen]
 
     def _change(self, place: int, change: Callable[[Pipeline, int], Pipeline], word: str) -> None:
         """Apply a change of the step at a place, named ``Move Median`` for Undo."""
@@ -341,6 +424,7 @@ class StepCommands(QObject):
             self._task = None
 
     def _fail(self, error: Exception) -> None:
+        self._session.take_notice()
         self._give_up()
         self._report(error)
 
