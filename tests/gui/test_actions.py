@@ -297,6 +297,7 @@ def test_the_list_of_shortcuts(qtbot: QtBot, window: MainWindow) -> None:
         "Edit",
         "View",
         "View > Several Volumes",
+        "View > Several Volumes > Channels Drawn",
         "View > Arrange",
         "View > Levels and Colours",
         "View > Read Values",

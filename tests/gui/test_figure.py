@@ -236,6 +236,35 @@ def test_slices_lie_as_on_the_screen() -> None:
         assert first.pixel == second.pixel == change.pixel == (columns, rows)
 
 
+def test_a_figure_of_a_composite_has_the_channels_that_are_not_hidden() -> None:
+    size = (2, 4, 5)
+    blue, green, red = (
+        replace(
+            Volume.from_array(np.full(size, value, np.uint8), "cells"),
+            channel=Channel(name),
+            among=(Among("C", number, 3),),
+        )
+        for number, (name, value) in enumerate((("DAPI", 100), ("GFP", 50), ("RFP", 200)))
+    )
+    maps = ColourMap.BLUE, ColourMap.GREEN, ColourMap.RED
+    front, *others = (replace(FULL, colour_map=each) for each in maps)
+    beside = (green, others[0]), (red, others[1])
+    result, plane = result_of_volumes(blue, blue.voxels // 2), planes_of(blue)[0]
+    for hidden, first, second, words in (
+        ((), (200, 50, 100), (200, 50, 50), "DAPI in blue, GFP in green, RFP in red"),
+        ((0, 2), (0, 50, 0), (0, 50, 0), "GFP in green"),
+        ((0, 1, 2), (0, 0, 0), (0, 0, 0), ""),
+    ):
+        look = Look(beside=beside, filtered=beside, hidden=frozenset(hidden))
+        place = plane, (0, 0, 0)
+        pictures = row_of(result, blue, None, (front, front), None, place=place, look=look)
+        assert [each.planes[3, 4].tolist() for each in pictures] == [[*first], [*second]]
+        assert [each.planes.shape for each in pictures] == [(4, 5, 3)] * 2
+        assert pictures[1].title == ("Output (DAPI only)" if len(hidden) < 3 else "Output")
+        text = slices_in_words(blue, [plane], (0, 0, 0), front, look)
+        assert text.startswith(words or "slice 1")
+
+
 # --- files ---
 
 

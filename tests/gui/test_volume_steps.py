@@ -22,7 +22,7 @@ from kernelscope.gui.docks.volume_components import VolumeStepBar
 from kernelscope.gui.model import volume_files
 from kernelscope.gui.model.display import ColourMap, Display, PaneSide, automatic_of
 from kernelscope.gui.model.drawn_view import DrawnView
-from kernelscope.gui.model.slice_drawing import Look, composite
+from kernelscope.gui.model.slice_drawing import Look, Projection, composite, dyes
 from kernelscope.gui.model.volume_files import VolumeSeries
 from kernelscope.gui.session.session import FIRST_FILTER
 from kernelscope.gui.session.subject import SHOWN, Fields, Savable
@@ -154,13 +154,23 @@ def test_a_composite_adds_the_channels_up() -> None:
         for each, name, colour in ((first, "DAPI", "0000ff"), (second, "GFP", "00ff00"))
     ]
     plane = planes_of(volumes[0])[0]
-    made = composite(volumes, plane, 1).pixels
+
+    def drawn(volumes: list[Volume], look: Look = Look()) -> NDArray[np.uint8]:  # noqa: B008
+        maps = dyes(volumes)
+        displays = [
+            replace(automatic_of(v), colour_map=m) for v, m in zip(volumes, maps, strict=True)
+        ]
+        return composite(list(zip(volumes, displays, strict=True)), plane, 1, look).pixels
+
+    made = drawn(volumes)
     expected = np.zeros((4, 4, 3), np.uint8)
     expected[..., 2] = plane.cut(first, 1)
     expected[..., 1] = plane.cut(second, 1)
     np.testing.assert_array_equal(made, expected)
     unknown = [replace(each, channel=Channel()) for each in volumes]
-    np.testing.assert_array_equal(composite(unknown, plane, 1).pixels[..., 0], plane.cut(first, 1))
+    np.testing.assert_array_equal(drawn(unknown)[..., 0], plane.cut(first, 1))
+    highest = drawn(volumes, Look(Projection.MAXIMUM))
+    np.testing.assert_array_equal(highest[..., 2], plane.cut(first.max(axis=0, keepdims=True), 0))
 
 
 def test_level_window_and_place_stay(qtbot: QtBot, window: MainWindow, file: Path) -> None:
@@ -362,6 +372,62 @@ def test_a_composite_follows_the_channel_in_front_and_goes_on_with_the_next_file
     settle(qtbot, window)
     assert not action.isChecked()
     assert view.look.beside == ()
+
+
+def test_channels_of_a_composite_are_hidden_by_click_and_key(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, bar: VolumeStepBar
+) -> None:
+    stacks = np.zeros((3, *SHAPE), np.uint8)
+    for number, stack in enumerate(stacks):
+        stack[:, number] = 255
+    cells, sizes = tmp_path / "cells.ome.tif", dict.fromkeys(("X", "Y", "Z"), 0.5)
+    metadata: dict[str, object] = {f"PhysicalSize{axis}": each for axis, each in sizes.items()}
+    metadata |= {"axes": "CZYX", "Channel": {"Name": ["DAPI", "GFP", "RFP"]}}
+    tifffile.imwrite(cells, stacks, ome=True, photometric="minisblack", metadata=metadata)
+    open_scan(qtbot, window, cells)
+    view, canvas = window.session.volumes.view, window.volumes.canvas.input.views[0]
+    press(qtbot, window, "Ctrl+Alt+1")
+    assert view.look.hidden == frozenset(), "there is no composite"
+    window.actions_["composite"].trigger()
+    qtbot.waitUntil(lambda: len(view.look.beside) == 2)
+    eyes = [child(bar, QToolButton, f"volumeStepsEye{n}") for n in (1, 2, 3)]
+    assert [eye.text() for eye in eyes] == ["DAPI", "GFP", "RFP"]
+
+    def seen() -> list[bool]:
+        """Return whether each channel, of the rows of its number, is on the screen."""
+        picture = canvas.grab().toImage()
+        points = [canvas.point_of(SHAPE[2] // 3, row).toPoint() for row in range(3)]
+        drawn = [picture.pixelColor(point).value() > 128 for point in points]
+        assert [eye.isChecked() for eye in eyes] == drawn
+        assert [window.actions_[f"channel{n}"].isChecked() for n in (1, 2, 3)] == drawn
+        return drawn
+
+    assert seen() == [True, True, True]
+    qtbot.mouseClick(eyes[0], Qt.MouseButton.LeftButton)
+    assert seen() == [False, True, True], "that in front can be hidden, its values are read off"
+    press(qtbot, window, "Ctrl+Alt+3")
+    assert seen() == [False, True, False]
+    press(qtbot, window, "Ctrl+Alt+4")
+    assert "no such channel" in window.statusBar().currentMessage()
+    press(qtbot, window, "Alt+.")
+    qtbot.waitUntil(lambda: view.look.beside[0][0].channel.name == "DAPI")
+    assert seen() == [False, True, False], "whatever is in front"
+    qtbot.mouseClick(eyes[1], Qt.MouseButton.LeftButton)
+    assert seen() == [False, False, False]
+    window.actions_["composite"].trigger()
+    assert not bar.findChild(QWidget, "volumeEyes").isVisible()
+    window.actions_["composite"].trigger()
+    qtbot.waitUntil(lambda: len(view.look.beside) == 2)
+    assert view.look.hidden == frozenset(), "a composite begins with all channels"
+    press(qtbot, window, "Ctrl+Alt+1")
+    press(qtbot, window, "Ctrl+Alt+3")
+    window.actions_["openComposite"].trigger()
+    qtbot.waitUntil(lambda: window.session.pictures.source is not None)
+    made = window.session.pictures.source
+    assert made is not None
+    assert made.notices == ("GFP in green.",)
+    assert made.pixels.max(axis=(0, 1)).tolist() == [0, 255, 0]
+    assert made.metadata.resolution == pytest.approx((50800, 50800))
 
 
 def write_film(path: Path, axes: str = "TCZYX") -> dict[tuple[int, int], NDArray[np.int16]]:

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QAction, QDragEnterEvent, QDragMoveEvent, QDropEvent, QKeyEvent
+from PySide6.QtGui import (
+    QAction,
+    QColor,
+    QDragEnterEvent,
+    QDragMoveEvent,
+    QDropEvent,
+    QIcon,
+    QKeyEvent,
+    QPainter,
+)
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QLabel,
@@ -26,7 +36,9 @@ from kernelscope.gui.widgets.parts import (
     label_of,
     plain_tip,
     set_help,
+    swatch,
     tool_button,
+    tool_row,
 )
 from kernelscope.images.scan import MAX_COMPONENTS
 from kernelscope.images.volume import Volume
@@ -151,7 +163,22 @@ class ComponentsPanel(QWidget):
             self.reordered.emit(volumes)
 
 
+_KEYS = 9  # channels that have a key
+
 _NOTE = 18  # most room for a name, in heights of a line
+
+
+def _eye(colour: str) -> QIcon:
+    """Return a square of a colour, and its outline for a channel that is hidden."""
+    hidden = swatch(colour)
+    hidden.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(hidden)
+    painter.setPen(QColor(colour))
+    painter.drawRect(hidden.rect().adjusted(0, 0, -1, -1))
+    painter.end()
+    icon = QIcon(hidden)
+    icon.addPixmap(swatch(colour), QIcon.Mode.Normal, QIcon.State.On)
+    return icon
 
 
 class VolumeStepBar(QWidget):
@@ -159,6 +186,7 @@ class VolumeStepBar(QWidget):
 
     chosen = Signal(int)  # show the volume at this index
     played = Signal(bool)  # show one after the other, or stop doing so
+    eyed = Signal(int)  # draw this channel of a composite, or hide it
 
     def __init__(
         self,
@@ -181,7 +209,11 @@ class VolumeStepBar(QWidget):
         self._play.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         # For channels, and for files.
         self._composite, self._all = map(action_button, actions)
-        parts = self._label, (self._slider, 1), self._play, self._composite, self._all
+        self._eyes = tool_row(f"{name}Eyes")
+        self._eyes.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._named: list[tuple[str, str]] = []
+        chosen = self._composite, self._eyes, self._all
+        parts = self._label, (self._slider, 1), self._play, *chosen
         in_row(*parts, of=self, margins=(2, 0, 2, 0), spacing=6)
         self._slider.valueChanged.connect(self.chosen)
         self._play.toggled.connect(self._on_toggled)
@@ -216,6 +248,34 @@ class VolumeStepBar(QWidget):
         self._composite.setVisible(kind == "Channel")
         self._all.setVisible(kind != "Component")
         self.setVisible(count > 1)
+
+    def show_eyes(self, channels: list[tuple[str, str]], drawn: Sequence[bool]) -> None:
+        """Offer the channels of a composite, names and colours; none: it is no composite."""
+        if channels != self._named:
+            self._named = channels
+            self._name_eyes()
+        for action, on in zip(self._eyes.actions(), drawn, strict=True):
+            action.setChecked(on)
+        self._eyes.setVisible(bool(channels))
+
+    def _name_eyes(self) -> None:
+        actions = self._eyes.actions()
+        for number, (name, colour) in enumerate(self._named):
+            if number == len(actions):  # the others stay, with the keyboard on one of them
+                actions.append(action := self._eyes.addAction(""))
+                action.setCheckable(True)
+                action.triggered.connect(partial(self.eyed.emit, number))
+            action = actions[number]
+            action.setIcon(_eye(colour))
+            action.setText(name.replace("&", "&&"))
+            key = f" (Ctrl+Alt+{number + 1})" if number < _KEYS else ""
+            action.setToolTip(plain_tip(f"Draw or hide {name}{key}"))
+            button = self._eyes.widgetForAction(action)
+            dressed(button, f"{self.objectName()}Eye{number + 1}", name)
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        for action in actions[len(self._named) :]:
+            self._eyes.removeAction(action)
+            action.deleteLater()
 
     def _on_toggled(self, playing: bool) -> None:
         self._play.setText("Stop" if playing else "Play")

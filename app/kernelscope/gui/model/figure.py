@@ -104,11 +104,13 @@ def row_of(
         return planes if region is None else region.of(planes)
 
     def drawn(title: str, image: Viewed, display: Display, look: Look) -> Picture:
-        others = look.others(image) if isinstance(image, Volume) else []
-        if not others:
-            return Picture(title, cut(image), display, pixel, _bar(display))
-        slices = [(cut(each)[:, :, 0], own) for each, own in ((image, display), *others)]
-        return Picture(title, added_light(slices), Display.full(np.dtype(np.uint8)), pixel)
+        own = cut(image)
+        if not look.beside or not isinstance(image, Volume):
+            return Picture(title, own, display, pixel, _bar(display))
+        front = [(own[:, :, 0], display)] if look.shows(image) else []
+        others = [(cut(each)[:, :, 0], each_display) for each, each_display in look.others(image)]
+        light = added_light(own.shape[:2], (*front, *others))
+        return Picture(title, light, Display.full(np.dtype(np.uint8)), pixel)
 
     names = look.filtered_with(part) if isinstance(part, Volume) else []
     titles = "Input", f"Output ({', '.join(names)} only)" if any(names) else "Output"
@@ -163,8 +165,10 @@ def slices_in_words(
         place = enumerated(slices, "and")
         if look.projection is not Projection.SLICE:
             place = f"{look.projection.value.lower()} of {place}"
-    others = look.others(part)
-    channels = in_colours(((part, display), *others)) if others else part.channel.name
+    channels = part.channel.name
+    if look.beside:
+        front = [(part, display)] if look.shows(part) else []
+        channels = in_colours((*front, *look.others(part)))
     others_than_channels = tuple(axis for axis in part.among if axis.letter != "C")
     when = replace(part, among=others_than_channels).place
     for axis in part.among:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.gui.model.display import ColourMap, Display, first_of, map_of, table
-from kernelscope.images.image import Image
+from kernelscope.gui.model.display import ColourMap, Display, map_of, table
+from kernelscope.images.image import MM_PER_INCH, Image, Metadata
 from kernelscope.images.planes import Plane
-from kernelscope.images.volume import Volume
+from kernelscope.images.volume import AXES, Volume
 
 
 class Projection(StrEnum):
@@ -104,21 +104,27 @@ class Look:
     """The other channels of a composite, which are added to the one in front."""
     filtered: tuple[tuple[Volume, Display], ...] = ()
     """The same for the output: filtered, as far as all of the file was."""
+    hidden: frozenset[int] = frozenset()
+    """Numbers of the channels of a composite that are not drawn; the one in front may be."""
 
     @property
     def of_output(self) -> Look:
         return replace(self, beside=self.filtered) if self.filtered else self
 
+    def shows(self, channel: Volume) -> bool:
+        return not self.beside or channel.channel_number not in self.hidden
+
     def others(self, front: Volume) -> list[tuple[Volume, Display]]:
         """Return the channels of `beside` whose light is added to that of the one in front."""
         shape = front.voxels.shape
-        return [p for p in self.beside if p[0] is not front and p[0].voxels.shape == shape]
+        fitting = [p for p in self.beside if p[0] is not front and p[0].voxels.shape == shape]
+        return [pair for pair in fitting if self.shows(pair[0])]
 
     def filtered_with(self, front: Volume) -> list[str]:
-        """Return the names of the channels whose outputs are drawn; none if all channels are."""
-        pairs = zip(self.beside, self.filtered, strict=False)
-        others = [made.channel.name for (raw, _), (made, _) in pairs if made is not raw]
-        return [front.channel.name, *others] if len(others) < len(self.beside) else []
+        """Return the names of the filtered channels; none if all that are drawn are filtered."""
+        pairs = [(raw, made) for (raw, _), (made, _) in zip(self.beside, self.filtered)]  # noqa: B905
+        names = [front.channel.name, *(made.channel.name for raw, made in pairs if made is not raw)]
+        return names if any(made is raw and self.shows(raw) for raw, made in pairs) else []
 
     def layer(self, change: NDArray[np.float32], width: float, gain: int) -> NDArray[np.uint8]:
         """Return differences as colours to be drawn over anatomy.
@@ -150,11 +156,13 @@ def dyes(volumes: Sequence[Volume]) -> list[ColourMap]:
     return known if len(set(known)) == len(known) else [_DYES[n % 4] for n in range(len(known))]
 
 
-def added_light(slices: Iterable[tuple[NDArray[Any], Display]]) -> NDArray[np.uint8]:
+def added_light(
+    shape: tuple[int, ...], slices: Iterable[tuple[NDArray[Any], Display]]
+) -> NDArray[np.uint8]:
     """Return slices of channels, each in its colours, as one picture of red, green and blue."""
-    total: NDArray[np.float32] = np.zeros((1, 1, 3), np.float32)
+    total: NDArray[np.float32] = np.zeros((*shape, 3), np.float32)
     for values, display in slices:
-        total = total + table(display.colour_map)[display.steps(values)].astype(np.float32)
+        total += table(display.colour_map)[display.steps(values)]
     return np.minimum(total, 255).astype(np.uint8)
 
 
@@ -172,14 +180,27 @@ def in_colours(channels: Iterable[tuple[Volume, Display]]) -> str:
     )
 
 
-def composite(volumes: Sequence[Volume], plane: Plane, index: int) -> Image:
-    channels = [
-        (volume, replace(first_of(volume), colour_map=each))
-        for volume, each in zip(volumes, dyes(volumes), strict=True)
-    ]
-    pixels = added_light((plane.cut(each.voxels, index), display) for each, display in channels)
-    title = plane.title(volumes[0], index)
-    return Image.from_array(pixels, title, notices=(f"{in_colours(channels)}.",))
+def composite(
+    channels: Sequence[tuple[Volume, Display]], plane: Plane, index: int, look: Look
+) -> Image:
+    """Return the channels that are not hidden, as the screen has them, as one picture."""
+    first, shown = channels[0][0], [pair for pair in channels if look.shows(pair[0])]
+    slices = ((slice_of(each, None, plane, index, look), display) for each, display in shown)
+    pixels = added_light(plane.cut(first.voxels, index).shape, slices)
+    title = plane.title(first, index)
+    if look.projection is not Projection.SLICE:
+        part = numbers(slab(index, look.slices, first.voxels.shape[plane.axis]))
+        title = f"{first.title}, {look.projection.value.lower()} {plane.name.lower()} {part}"
+    metadata = Metadata(resolution=resolution_of(first, plane))
+    notices = (f"{in_colours(shown)}.",) if shown else ()
+    return replace(Image.from_array(pixels, title, notices=notices), metadata=metadata)
+
+
+def resolution_of(volume: Volume, plane: Plane) -> tuple[float, float] | None:
+    """Return the pixels per inch of a slice, across and down, if the file states distances."""
+    if not {AXES[plane.rows], AXES[plane.columns]} <= set(volume.stated):
+        return None
+    return MM_PER_INCH / volume.spacing[plane.columns], MM_PER_INCH / volume.spacing[plane.rows]
 
 
 def drawn_slice(volume: Volume, plane: Plane, index: int, display: Display) -> Image:

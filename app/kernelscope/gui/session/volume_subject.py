@@ -22,7 +22,7 @@ from kernelscope.gui.model.history import History, Moment, Reference, ReferenceO
 from kernelscope.gui.model.pipeline import kept_steps
 from kernelscope.gui.model.runs import describe_result
 from kernelscope.gui.model.sketches import ViewedPicture
-from kernelscope.gui.model.slice_drawing import drawn_slice
+from kernelscope.gui.model.slice_drawing import drawn_slice, resolution_of
 from kernelscope.gui.model.slice_previews import place_of
 from kernelscope.gui.session.canvas_view import SLICES, CanvasView, Edges
 from kernelscope.gui.session.subject import (
@@ -32,10 +32,10 @@ from kernelscope.gui.session.subject import (
     Savable,
     Subject,
 )
-from kernelscope.images.image import MM_PER_INCH, Image, Metadata
+from kernelscope.images.image import Image, Metadata
 from kernelscope.images.planes import Plane
 from kernelscope.images.scan import MAX_COMPONENTS, Scan
-from kernelscope.images.volume import AXES, Volume, check_reference
+from kernelscope.images.volume import Volume, check_reference
 from kernelscope.schema.crop import Box
 from kernelscope.schema.filter import Diagnostic
 from kernelscope.schema.samples import Kind
@@ -281,8 +281,5 @@ class VolumeSubject(Subject[Scan, Volume]):
             picture = Image.from_array(cut, plane.title(volume, index))
         else:
             picture = drawn_slice(volume, plane, index, display)
-        metadata = Metadata(channel=volume.channel)
-        if {AXES[plane.rows], AXES[plane.columns]} <= set(volume.stated):
-            x, y = (MM_PER_INCH / volume.spacing[axis] for axis in (plane.columns, plane.rows))
-            metadata = replace(metadata, resolution=(x, y))
+        metadata = Metadata(channel=volume.channel, resolution=resolution_of(volume, plane))
         return replace(picture, metadata=metadata)

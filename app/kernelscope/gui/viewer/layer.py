@@ -70,7 +70,7 @@ class Layer:
     known. `pyramid` is drawn; other samples than `planes` for a difference. `offset`: scene
     coordinate of its first row and column. `display`: how the samples of `pyramid` are drawn.
     `part`: the pixels of the scene that are known, if not all. `revision`: another number after
-    each change of the drawn picture.
+    each change of the drawn picture. `is_dark`: the picture itself is black, for others' light.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Layer:
         self.planes, self.offset, self.part = planes, offset, part
         self.minus: NDArray[Any] | None = None
         """Other samples of the same shape, if the difference to them is drawn."""
-        self.revision = 0
+        self.revision, self.is_dark = 0, False
         self._display = display
         self._parts: list[_Part] = []
         self._drawn: dict[object, QImage] = {}
@@ -229,7 +229,10 @@ class Layer:
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, smooth)
         if part.added is not None:
             painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_Plus)
-        painter.drawImage(target, cached)
+        if self.is_dark and part is self._parts[0]:
+            painter.fillRect(target, Qt.GlobalColor.black)
+        else:
+            painter.drawImage(target, cached)
         painter.restore()
 
 
@@ -366,7 +369,8 @@ class Slabs:
     def _add_channels(
         self, layer: Layer, volume: Volume, plane: Plane, index: int, look: Look
     ) -> bool:
-        """Add the other channels of a composite; return False if they are computed elsewhere."""
+        """Draw the channels of a composite that are not hidden; False while one is computed."""
+        layer.is_dark = not look.shows(volume)
         for other, display in look.others(volume):
             values = self.values(other, None, plane, index, look)
             if values is None:

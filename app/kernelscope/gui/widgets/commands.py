@@ -118,7 +118,8 @@ class Action:
     argument: object = None  # passed to the method, unless it is None
     choice: str = ""  # of the actions with the same choice one is ticked at a time
     ticked: Callable[[Any], object] | None = None
-    """Of the object with the method: whether the action is on, or the argument that is chosen."""
+    """Of the object with the method: whether the action is on, or the argument that is chosen, or
+    those that are."""
     icon: str = ""  # icon of the button in a tool bar, and its short text
     label: str = ""
     everywhere: bool = False  # the shortcut works in every window of the program
@@ -148,6 +149,8 @@ class Action:
 
     def is_on(self, owner: object) -> bool:
         found = self.ticked(owner) if self.ticked is not None else False
+        if isinstance(found, frozenset):
+            return self.argument in found
         return bool(found) if self.argument is None else found == self.argument
 
 

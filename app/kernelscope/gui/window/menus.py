@@ -97,6 +97,13 @@ MENUS = (
                     [
                         ["nextVolume", "previousVolume", "playVolumes", "composite"],
                         ["filterChannels", "filterFile"],
+                        [
+                            Menu(
+                                "channelsMenu",
+                                "Channels &Drawn",
+                                [[f"channel{number}" for number in range(1, 10)]],
+                            )
+                        ],
                     ],
                     help="volumes#volumes-of-a-file",
                 ),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -24,9 +24,10 @@ from kernelscope.engine.request import RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.files.names import stem_of
 from kernelscope.gui.docks.volume_components import ComponentsPanel, VolumeStepBar
-from kernelscope.gui.model.display import Display, PaneSide, first_of
+from kernelscope.gui.model.display import Display, PaneSide, first_of, table
 from kernelscope.gui.model.slice_drawing import composite, dyes, moment
 from kernelscope.gui.model.volume_files import MOST_BYTES, FilteredFile, VolumeSeries
+from kernelscope.gui.session.canvas_view import DRAWN
 from kernelscope.gui.session.session import KIND, VIEW
 from kernelscope.gui.session.subject import COMPONENT, MOMENT, SHOWN, Fields
 from kernelscope.gui.session.volume_subject import VolumeSubject
@@ -167,12 +168,29 @@ def _figures_of(shown: Volume) -> str:
     return f"median {middle:.4g}, mostly {low:.4g} to {high:.4g}"
 
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
 PLAY_MS = 150  # time for which a volume is seen while they are played, at least
 
 _MEMBER, _CHANNELS, _PICTURE = "member", "channels", "composite"
 """Topics of reading: a volume to show, the channels of a composite, those of its picture."""
 
 _NO_CHANNELS = "This file has no channels: its volumes are times or components."
+
+
+def _of_channels(method: _Method) -> _Method:
+    """Declare an action for each of the first nine channels (decorator)."""
+    for number in reversed(range(9)):
+        Action(
+            f"channel{number + 1}",
+            f"Channel &{number + 1}",
+            f"Ctrl+Alt+{number + 1}",
+            need=commands.MEMBERS,
+            argument=number,
+            ticked=lambda steps: steps.drawn_numbers,
+            help="volumes",
+        )(method)
+    return method
 
 
 class VolumeSteps(QObject):
@@ -204,7 +222,10 @@ class VolumeSteps(QObject):
         self.bar.chosen.connect(self._choose)
         self.channel_bar.chosen.connect(self._choose_channel)
         self.bar.played.connect(self._on_played)
+        self.bar.eyed.connect(self.show_channel)
+        self.channel_bar.eyed.connect(self.show_channel)
         self._page.subject.when({SHOWN}, self._follow)
+        self._page.subject.view.when({DRAWN}, self._show_eyes)
 
     @property
     def count(self) -> int:
@@ -256,6 +277,46 @@ class VolumeSteps(QObject):
             self._wants_composite, self._unread = True, None
             self._add_channels()
 
+    @_of_channels
+    def show_channel(self, number: int) -> None:
+        """Draw a channel of the composite, or hide it; what is saved of it follows."""
+        view = self._page.subject.view
+        if number in self._numbers:
+            view.choose_look(replace(view.look, hidden=view.look.hidden ^ {number}))
+        else:
+            self._frame.show_status("There is no such channel in a composite in front.")
+
+    @property
+    def _numbers(self) -> list[int]:
+        return [volume.channel_number for volume, _ in self._drawn]
+
+    @property
+    def drawn_numbers(self) -> frozenset[int]:
+        return frozenset(self._numbers) - self._page.subject.view.look.hidden
+
+    @property
+    def _drawn(self) -> list[tuple[Volume, Display]]:
+        """The channels of the composite in front in their order, with their colours."""
+        view = self._page.subject.view
+        display = view.displays.of(PaneSide.INPUT)
+        if display is None or not view.look.beside:
+            return []
+        pairs = (self._page.subject.part, display), *view.look.beside
+        return sorted(pairs, key=lambda pair: pair[0].channel_number)
+
+    def _show_eyes(self) -> None:
+        names = [
+            (
+                volume.channel.name or f"Channel {volume.channel_number + 1}",
+                f"#{table(display.colour_map)[-1].tobytes().hex()}",
+            )
+            for volume, display in self._drawn
+        ]
+        drawn = self.drawn_numbers
+        for bar in self.bar, self.channel_bar:
+            bar.show_eyes(names, [number in drawn for number in self._numbers])
+        self._frame.actions_.tick(self)
+
     @property
     def _has_channels(self) -> bool:
         series, index, _ = self.place
@@ -265,7 +326,7 @@ class VolumeSteps(QObject):
         view = self._page.subject.view
         self._background.forget(_CHANNELS)
         self._composite, self._channels, self._awaited = None, {}, []
-        view.choose_look(replace(view.look, beside=(), filtered=()))
+        view.choose_look(replace(view.look, beside=(), filtered=(), hidden=frozenset()))
         self._frame.actions_.tick(self)
 
     def _add_channels(self) -> None:
@@ -369,7 +430,9 @@ class VolumeSteps(QObject):
 
     @Action("openComposite", "Open Co&mposite of Channels", need=commands.MEMBERS, help="volumes")
     def open_composite(self) -> None:
-        """Open the slice that was clicked last as a picture of all channels in their colours."""
+        """Open the slice that was clicked last as a picture of all channels in their colours, or
+        of those that “Composite” draws.
+        """
         series, index, _ = self.place
         subject = self._page.subject
         if series is None or not self._has_channels:
@@ -380,7 +443,14 @@ class VolumeSteps(QObject):
         place = view.position[plane.axis]
 
         def draw(channels: dict[int, Volume]) -> None:
-            work = partial(composite, list(channels.values()), plane, place)
+            maps = dyes(list(channels.values()))
+            displays = {n: self._scans.display_of(volume) for n, volume in channels.items()}
+            displays[index] = view.displays.of(PaneSide.INPUT)
+            pairs = [
+                (volume, replace(displays[number] or first_of(volume), colour_map=each))
+                for (number, volume), each in zip(channels.items(), maps, strict=True)
+            ]
+            work = partial(composite, pairs, plane, place, view.look)
             self._background.start(_PICTURE, work, self._open_picture)
 
         self._read(_PICTURE, series, series.along("C", index), draw, self.open_composite)
