@@ -260,6 +260,8 @@ def test_runs_without_compiled_code_say_nothing_about_those_with_it() -> None:
     for _ in range(3):
         pace.record(request, 0.5, uncompiled=True)
     assert pace.is_sure(request)
+    mean = wanted("mean")
+    assert pace.is_uncompiled(replace(mean, then=(RunSettings(request.step, mean.options),)))
     pace.record(request, 4.0)
     assert pace.expect(request) == pytest.approx(4.0)
     assert not pace.is_sure(request)

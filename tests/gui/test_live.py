@@ -444,6 +444,9 @@ def test_a_slow_run_shows_the_time_on_a_recorded_card(
     assert f"{here}, ≈ 1.00 s on H100 (recorded 22 Nov 2026, scaled from {size_})" in badge(window)
     size(window, 5)
     qtbot.waitUntil(lambda: here in badge(window) and "H100" not in badge(window))
+    monkeypatch.setattr(freshness.Pace, "is_uncompiled", lambda *_: True)
+    window.live.refresh(window.session.subject.wanted())
+    assert badge(window).endswith("Run (F5) computes the whole")
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -120,8 +120,8 @@ class Pace:
         self._uncompiled.clear()
 
     def is_uncompiled(self, request: Request) -> bool:
-        """Return whether `expect` knows runs without compiled code only."""
-        return _kind(request) in self._uncompiled
+        """Return whether `expect` knows runs of a step without compiled code only."""
+        return any(_kind(each) in self._uncompiled for each in _steps_of(request))
 
     def is_sure(self, request: Request) -> bool:
         """Return whether there were enough runs to refuse `request` for its time."""

@@ -489,7 +489,8 @@ class Live(QObject):
         return ", ".join(filter(None, (part, self._cost(wanted))))
 
     def _cost(self, wanted: Request) -> str:
-        seconds = self.pace.expect(wanted)
+        # Without compiled code it takes ten to a thousand times as long.
+        seconds = None if self.pace.is_uncompiled(wanted) else self.pace.expect(wanted)
         if seconds is None:
             return (
                 "Run (F5) computes it" if not self.session.live else "Run (F5) computes the whole"
