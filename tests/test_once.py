@@ -111,7 +111,7 @@ def written(write, content, path, number):
     write(content, target, lossy=True)
     if Path(path).name.endswith(".ome.tif"):
         return read_image(target).pixels  # each file has a name of its own within
-    files = sorted(target.iterdir()) if target.is_dir() else [target]
+    files = sorted(f for f in [target, *target.rglob("*")] if f.is_file())
     return np.frombuffer(b"".join(file.read_bytes() for file in files), np.uint8)
 
 WORK = {

@@ -348,7 +348,7 @@ def test_volumes_of_a_file_stay_together_under_its_header(suffix: str) -> None:
 @pytest.mark.parametrize(
     ("name", "suffix", "reason"),
     [
-        ("f.nii", ".npy", "several volumes are written to NIfTI and TIFF files only"),
+        ("f.nii", ".npy", "several volumes are written to NIfTI, TIFF and OME-Zarr only"),
         ("moving.gif", ".png", "several pictures are written to TIFF files only"),
     ],
 )

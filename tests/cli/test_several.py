@@ -14,7 +14,9 @@ from PIL import Image as PillowImage
 
 from kernelscope.base import memory
 from kernelscope.base.errors import ImageReadError
-from kernelscope.files import read_image, read_pages
+from kernelscope.engine.recipe import Recipe
+from kernelscope.engine.step import Step
+from kernelscope.files import read_image, read_pages, write_recipe
 from kernelscope.files.volumes import read_volume, read_volumes, zarr_source
 from kernelscope.images.source import Channel
 from tests.cli.running import refused, run
@@ -122,6 +124,16 @@ def test_an_ome_zarr_is_read_as_a_whole() -> None:
         assert each.interval == 0.5
     assert len(made) == 6
     assert json.loads(said.out)["record"]["lost"] == ["lower resolutions"]
+    run("apply negative in.zarr all.ome.zarr --quiet")
+    write_recipe(Recipe((Step.create("negative"),)), "r.json")
+    run("batch r.json in.zarr --suffix .ome.zarr --out out")
+    assert "earlier batch" in refused("batch r.json in.zarr --suffix .ome.zarr --out out")
+    run("batch r.json in.zarr --suffix .ome.zarr --out out --overwrite")
+    for path in (Path("all.ome.zarr"), Path("out/in.ome.zarr")):
+        for each, same in zip(read_volumes(path), made, strict=True):
+            assert np.array_equal(each.voxels, same.voxels)
+            assert each.among == same.among
+            assert (each.channel, each.interval) == (same.channel, same.interval)
     run("apply negative in.zarr one.tif --volume 3 --quiet")
     assert np.array_equal(read_volume("one.tif").voxels, made[2].voxels)
     write_zarr(Path("plane.zarr"), TZCYX[0, 0, 0], "yx", 1)

@@ -390,7 +390,7 @@ class TestOtherFormats:
             write_volume(Volume.from_array(voxels()), tmp_path / name)
         assert (
             caught.value.hint
-            == "Use one of .nii.gz, .nii, .ome.tif, .tif, .npy, .pngs, .tifs, .bmps."
+            == "Use one of .nii.gz, .nii, .ome.tif, .tif, .npy, .ome.zarr, .pngs, .tifs, .bmps."
         )
 
     def test_a_full_disk_leaves_the_old_file(self, tmp_path, monkeypatch):
@@ -408,7 +408,7 @@ class TestOtherFormats:
     def test_formats_for_dialogs(self):
         writable = [suffix for format in WRITABLE_VOLUMES for suffix in format.suffixes]
         readable = [suffix for format in READABLE_VOLUMES for suffix in format.suffixes]
-        folders = [".pngs", ".tifs", ".bmps"]
+        folders = [".ome.zarr", ".zarr", ".pngs", ".tifs", ".bmps"]
         assert writable == [
             ".nii.gz",
             ".nii",

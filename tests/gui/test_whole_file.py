@@ -12,7 +12,7 @@ import pytest
 import tifffile
 from numpy.typing import NDArray
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QToolButton
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QToolButton
 from pytestqt.qtbot import QtBot
 
 from kernelscope.backends.cpu import CpuBackend
@@ -31,7 +31,7 @@ from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.window import scans
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.scan import Scan
-from tests.gui.helpers import FakeCpu, child, dialog, press, run, save_as, settle
+from tests.gui.helpers import FakeCpu, child, choose_files, dialog, press, run, save_as, settle
 from tests.gui.test_drops import said
 from tests.gui.test_volume_page import SHAPE, open_scan, voxels, write
 
@@ -233,21 +233,23 @@ def test_filter_all_show_and_save(
     settle(qtbot, window)
     assert len(cpu.requests) == (TIMES * CHANNELS - 1) * SHAPE[0], "the first two are known"
     press(qtbot, window, "Ctrl+Alt+S")
-    save_as(qtbot, window, tmp_path / "out.ome.zarr")
-    error = dialog(qtbot, window, ErrorDialog)
-    assert "File > Filter in Blocks writes OME-Zarr." in said(error)
-    error.reject()
-    assert list(tmp_path.glob("out*")) == []
-    press(qtbot, window, "Ctrl+Alt+S")
-    save_as(qtbot, window, tmp_path / "out.ome.tif")
-    settle(qtbot, window)
-    saved = read_volumes(tmp_path / "out.ome.tif")
-    assert [each.channel.name for each in saved] == ["DAPI", "RFP"] * TIMES
-    assert [each.among for each in saved] == [
-        each.among for each in read_volumes(tmp_path / "film.ome.tif")
-    ]
-    for volume, output in zip(saved, members.filtered.outputs(), strict=True):
-        np.testing.assert_array_equal(volume.voxels, output.voxels)
+    for name in ("out.ome.zarr", "out.ome.tif"):
+        save_as(qtbot, window, tmp_path / name)
+        settle(qtbot, window)
+        saved = read_volumes(tmp_path / name)
+        assert [each.channel.name for each in saved] == ["DAPI", "RFP"] * TIMES
+        assert [each.among for each in saved] == [
+            each.among for each in read_volumes(tmp_path / "film.ome.tif")
+        ]
+        for volume, output in zip(saved, members.filtered.outputs(), strict=True):
+            np.testing.assert_array_equal(volume.voxels, output.voxels)
+        press(qtbot, window, "Ctrl+Alt+S")
+    chooser = child(window, QFileDialog, "saveDialog")
+    chooser.selectNameFilter("OME-Zarr (*.ome.zarr *.zarr)")
+    choose_files(chooser, tmp_path / "out")
+    box = child(window, QMessageBox, "overwrite")
+    assert "out.ome.zarr" in box.text(), "a folder is replaced only if that is chosen"
+    box.reject()
 
     window.session.set_values(window.session.spec.id, {"size": 5})
     assert members.result_of(*members.place[:2]) is None

@@ -24,17 +24,18 @@ from kernelscope.base.errors import (
     OutOfMemory,
     SeveralVolumes,
 )
-from kernelscope.big.lazy import blocks, files, streaming, zarr_sink
+from kernelscope.big.lazy import blocks, files, streaming
 from kernelscope.big.lazy.blocks import cut
 from kernelscope.big.lazy.files import filter_file
 from kernelscope.big.lazy.opening import open_source
-from kernelscope.big.lazy.zarr_sink import reduced
 from kernelscope.engine.backend import close_all
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.files.lazy import Head
+from kernelscope.files.volumes import zarr_sink
 from kernelscope.files.volumes.ome_zarr import attributes_of, axes_for, parsed
+from kernelscope.files.volumes.zarr_sink import reduced
 from kernelscope.files.volumes.zarr_source import open_zarr
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Box
@@ -209,7 +210,7 @@ def test_two_channels_of_one_slice_are_pictures_of_their_own(tmp_path: Path) -> 
     np.testing.assert_array_equal(opened.read(Box((0, 0, 0), (20, 18, 1)))[:, :, 0], samples[1, 0])
 
 
-def test_a_result_has_the_channels_of_its_source_without_their_windows(tmp_path: Path) -> None:
+def test_a_result_has_the_channels_of_its_source_and_windows_of_its_own(tmp_path: Path) -> None:
     source = stored(tmp_path / "in.zarr", some((2, *VOLUME)), "czyx", chunks=(1, 5, 16, 23))
     dyes = [{"label": "DAPI", "color": "0000FF"}, {"label": "GFP", "color": "00FF00"}]
     windows = [each | {"window": {"start": 3, "end": 50}} for each in dyes]
@@ -218,7 +219,13 @@ def test_a_result_has_the_channels_of_its_source_without_their_windows(tmp_path:
     group.attrs["ome"] = ome | {"omero": {"channels": windows, "rdefs": {"model": "color"}}}
     run(source, tmp_path / "out.zarr")
     made: Any = zarr.open_group(tmp_path / "out.zarr", mode="r").attrs["ome"]
-    assert made["omero"] == {"channels": dyes, "rdefs": {"model": "color"}}
+    assert made["omero"].keys() == {"channels", "rdefs"}
+    for each, dye, values in zip(
+        made["omero"]["channels"], dyes, finest(tmp_path / "out.zarr"), strict=True
+    ):
+        start, end = np.percentile(values, (0.2, 99.8))
+        ends = {"start": start, "end": end, "min": values.min(), "max": values.max()}
+        assert each == dye | {"window": ends}
 
 
 @pytest.mark.slow

@@ -115,6 +115,8 @@ class _Listed:
     def of(cls, path: Path, place: PurePath) -> _Listed:
         end = _end(place.name)
         usual = end if end.lower() in _WRITABLE else USUAL
+        if end.lower().endswith(".zarr"):  # it may be a picture, which is not written as one
+            usual = end[:-5] + USUAL
         return cls(path, place, _absolute(path), place.name[: len(place.name) - len(end)], usual)
 
     @classmethod

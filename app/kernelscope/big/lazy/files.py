@@ -14,7 +14,7 @@ import numpy as np
 
 from kernelscope.base import memory
 from kernelscope.base.errors import ImageWriteError, OutOfMemory, SeveralVolumes
-from kernelscope.big.lazy import tiff_sink, zarr_sink
+from kernelscope.big.lazy import tiff_sink
 from kernelscope.big.lazy.blocks import plan
 from kernelscope.big.lazy.filtered import Filtered, filtered
 from kernelscope.big.lazy.opening import open_source
@@ -30,6 +30,7 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute, usable
 from kernelscope.files.lazy import Head, LazySource, Sides
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES, TIME_STEP
+from kernelscope.files.volumes import zarr_sink
 from kernelscope.files.write_errors import resolved
 from kernelscope.images.levels import own_levels
 from kernelscope.images.record import Record

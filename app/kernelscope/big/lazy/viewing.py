@@ -21,11 +21,11 @@ from kernelscope.base import memory
 from kernelscope.base.errors import TooLarge
 from kernelscope.big.lazy.opening import open_source
 from kernelscope.big.lazy.tiff_source import TiffSource
-from kernelscope.big.lazy.zarr_sink import reduced
 from kernelscope.files.formats import MAX_PIXELS
 from kernelscope.files.lazy import Sides
 from kernelscope.files.reading import image_from
 from kernelscope.files.volumes.reading import volume_from
+from kernelscope.files.volumes.zarr_sink import reduced
 from kernelscope.files.volumes.zarr_source import (
     ZarrSource,
     is_zarr,

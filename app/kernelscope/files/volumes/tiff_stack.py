@@ -147,10 +147,9 @@ def encode(volumes: Sequence[Volume]) -> bytes:
 
 
 def encode_ome(volumes: Sequence[Volume]) -> bytes:
-    stored = [_stored(each) for each in volumes]
-    if stored[0].dtype.itemsize == 8 and stored[0].dtype.kind != "f":  # it has no such type
+    stored, first = [_stored(each) for each in volumes], volumes[0]
+    if stored_in(first) != stored[0].dtype:
         stored = [each.restored(each.voxels, each.nodata) for each in volumes]
-    first = volumes[0]
     described = ome(
         first.steps,
         np.stack(stored),
@@ -160,6 +159,12 @@ def encode_ome(volumes: Sequence[Volume]) -> bytes:
     )
     nodata = first.nodata
     return _encoded(stored, axes_of(volumes), described, is_ome=True, nodata=nodata)
+
+
+def stored_in(volume: Volume) -> np.dtype[Any]:
+    """Return the type in which OME-TIFF stores a volume: it has no integers of 64 bits."""
+    own: np.dtype[Any] = volume.unscaled.dtype
+    return volume.voxels.dtype if own.itemsize == 8 and own.kind != "f" else own
 
 
 def axes_of(volumes: Sequence[Volume]) -> tuple[Among, ...]:

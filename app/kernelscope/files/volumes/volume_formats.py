@@ -10,12 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from kernelscope.files.formats import FileFormat, Format
 from kernelscope.files.pictures import tiff
 from kernelscope.files.pictures.dicom import MAGIC
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
-from kernelscope.files.volumes import dicom, folder, nifti, numpy_file, tiff_stack, zarr_source
+from kernelscope.files.volumes import (
+    dicom,
+    folder,
+    nifti,
+    numpy_file,
+    tiff_stack,
+    zarr_sink,
+    zarr_source,
+)
 from kernelscope.files.volumes.raw_volume import RawVolume
 from kernelscope.images.volume import Volume
 
@@ -23,8 +34,10 @@ from kernelscope.images.volume import Volume
 @dataclass(frozen=True)
 class VolumeWriter:
     format: Format  # its suffixes are those to write
-    encode: Callable[[Sequence[Volume]], bytes] | None
+    encode: Callable[[Sequence[Volume]], bytes] | None = None
     """Maps volumes of one shape to the bytes of a file; None for folders."""
+    store: Callable[[Path, Sequence[Volume]], None] | None = None
+    """Writes them to a folder, if it is none of pictures."""
     several: bool = False  # whether a file holds more than one volume
     spacing: bool = True  # whether the distance of voxels is kept
     place: bool = False  # whether orientation and position are kept
@@ -33,7 +46,8 @@ class VolumeWriter:
     keeps_interval: Callable[[Sequence[Volume]], bool] = lambda volumes: False
     """Returns whether the time step of volumes in one file is kept."""
     facts: bool = False  # whether OME's properties of a channel are kept
-    wide: bool = True  # whether integers of 64 bits are kept
+    dtypes: Callable[[Volume], np.dtype[Any]] = lambda volume: volume.unscaled.dtype
+    """Returns the type in which a volume is stored."""
     slices: str = ""  # the suffix of the pictures of a folder; empty for files
 
     def losses(self, volume: Volume) -> list[str]:
@@ -93,7 +107,7 @@ FORMATS = (
                 marks=True,
                 keeps_interval=lambda volumes: True,
                 facts=kind is _OME,
-                wide=kind is not _OME,
+                dtypes=tiff_stack.stored_in if kind is _OME else VolumeWriter.dtypes,
             )
             for kind, encode in (
                 (_OME, tiff_stack.encode_ome),
@@ -118,7 +132,6 @@ FOLDER = VolumeFormat(
     tuple(
         VolumeWriter(
             Format(f"Folder of {suffix[1:].upper()} pictures", (f"{suffix}s",)),
-            None,
             spacing=False,
             marks="nodata" in writer.beside,
             slices=suffix,
@@ -132,14 +145,24 @@ ZARR = VolumeFormat(
     Format("OME-Zarr", (".zarr",)),
     rb"(?!)",
     zarr_source.decode,
+    (
+        VolumeWriter(
+            Format("OME-Zarr", (".ome.zarr", ".zarr")),
+            store=zarr_sink.write,
+            several=True,
+            channel=True,
+            keeps_interval=zarr_sink.has_times,
+            dtypes=zarr_sink.stored_in,
+        ),
+    ),
     holds_volume=zarr_source.holds_volume,
 )
-"""A picture or volumes in chunks; written in blocks only."""
+"""A picture or volumes in chunks; pictures are written in blocks only."""
 
 READABLE_VOLUMES = tuple(each.format for each in FORMATS)
 """The formats that `read_volume` opens; it also opens folders."""
 
-WRITERS = tuple(writer for each in (*FORMATS, FOLDER) for writer in each.writers)
+WRITERS = tuple(writer for each in (*FORMATS, ZARR, FOLDER) for writer in each.writers)
 """The writers of all formats; the first one is the proposal of the dialogs."""
 
 WRITABLE_VOLUMES = tuple(writer.format for writer in WRITERS)

@@ -13,7 +13,7 @@ from kernelscope.base.errors import ImageWriteError, LossyFormat
 from kernelscope.base.text import enumerated
 from kernelscope.files.formats import writer_for
 from kernelscope.files.pictures.tiff_description import TIME_STEP
-from kernelscope.files.volumes import nifti, tiff_stack
+from kernelscope.files.volumes import nifti, tiff_stack, zarr_sink
 from kernelscope.files.volumes.folder import SLICE_WRITERS, is_slice, slice_files
 from kernelscope.files.volumes.volume_formats import WRITERS, VolumeWriter
 from kernelscope.files.write_errors import (
@@ -55,11 +55,7 @@ def write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> Pa
     start = time.perf_counter()
     check_write_volume(volume, path, lossy=lossy)
     writer = _writer(path)
-    with saving(path):
-        if writer.encode is None:
-            replace_folder(path, slice_files(volume, writer.slices), is_slice)
-        else:
-            replace_file(path, writer.encode((volume,)))
+    _write((volume,), path, writer)
     elapsed = (time.perf_counter() - start) * 1e3
     _logger.info("Saved %s as %s: %.1f ms", volume.describe(), path, elapsed)
     losses = writer.losses(volume)
@@ -76,12 +72,28 @@ def write_volumes(volumes: Sequence[Volume], path: str | Path) -> Path:
     """
     path = Path(path)
     check_write_volumes(volumes, path)
-    encode = _writer(path).encode
-    assert encode is not None
-    with saving(path):
-        replace_file(path, encode(volumes))
+    _write(volumes, path, _writer(path))
     _logger.info("Saved %d volumes as %s", len(volumes), path)
     return path
+
+
+def _write(volumes: Sequence[Volume], path: Path, writer: VolumeWriter) -> None:
+    with saving(path):
+        if writer.store is not None:
+            writer.store(path, volumes)
+        elif writer.encode is not None:
+            replace_file(path, writer.encode(volumes))
+        else:
+            replace_folder(path, slice_files(volumes[0], writer.slices), is_slice)
+
+
+def _check_place(path: Path, writer: VolumeWriter) -> None:
+    if writer.store is not None:
+        zarr_sink.check_place(path)
+    elif writer.slices:
+        check_folder(path, is_slice)
+    else:
+        check_target(path)
 
 
 def check_write_volumes(volumes: Sequence[Volume], path: str | Path) -> None:
@@ -90,15 +102,15 @@ def check_write_volumes(volumes: Sequence[Volume], path: str | Path) -> None:
     writer = _writer(path)
     if not writer.several:
         raise ImageWriteError(
-            f"{path.name}: several volumes are written to NIfTI and TIFF files only.",
+            f"{path.name}: several volumes are written to NIfTI, TIFF and OME-Zarr only.",
             "Save it as NIfTI.",
         )
-    if writer.encode in (tiff_stack.encode, tiff_stack.encode_ome):
+    if writer.channel:
         try:
             tiff_stack.axes_of(volumes)
         except ImageWriteError as error:
             raise error.prefixed(f"{path.name}: ") from None
-    check_target(path)
+    _check_place(path, writer)
 
 
 def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False) -> None:
@@ -113,10 +125,7 @@ def check_write_volume(volume: Volume, path: str | Path, *, lossy: bool = False)
             f"{path.name}: {_writer(path).format.name} cannot keep {enumerated(losses)}.",
             "Save it as NIfTI to keep everything.",
         )
-    if _writer(path).slices:
-        check_folder(path, is_slice)
-    else:
-        check_target(path)
+    _check_place(path, _writer(path))
 
 
 def _record_of_volume(volume: Volume, path: Path, beside: Sequence[Volume] = ()) -> Record:
@@ -131,13 +140,14 @@ def _record_of_volume(volume: Volume, path: Path, beside: Sequence[Volume] = ())
     timed = first.interval == volume.interval and writer.keeps_interval(together)
     dtype = volume.unscaled.dtype
     kinds = SLICE_WRITERS[writer.slices].dtypes if writer.slices else DTYPES
+    same = dtype == writer.dtypes(volume)
     floats = dtype.kind == "f" and np.dtype(np.float32) in kinds
     held = volume.missing is None or (volume.nodata is not None and can_hold(dtype, volume.nodata))
     fits = not writer.slices or dtype in kinds
     marks = floats or (writer.marks and held and fits and first.nodata == volume.nodata)
     facts = (
         *((loss, True, False) for loss in writer.losses(volume)),
-        (f"voxels of type {dtype}", dtype.kind in "iu" and dtype.itemsize == 8, writer.wide),
+        (f"voxels of type {dtype}", dtype.itemsize == 8 or not same, same),
         ("the distance of voxels", volume.stated, writer.spacing and first.steps == volume.steps),
         ("channel name", volume.channel.name, named),
         ("channel colour", volume.channel.colour, named),

@@ -1,16 +1,17 @@
 """Writes OME-Zarr folders block by block, and then their pyramid, each level from the one before.
 
 A sample of a level is the mean of two along each axis that is halved, rounded half up for integers.
-The last one of an odd axis counts twice.
+The last one of an odd axis counts twice. Each channel gets the display window of its result.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,13 @@ from numpy.typing import NDArray
 
 from kernelscope.base import atomic
 from kernelscope.base.errors import ImageWriteError
-from kernelscope.big.lazy.blocks import AT_ONCE
-from kernelscope.engine.control import CancelToken, Progress
+from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.files.lazy import Head, Sides, by_chunks
 from kernelscope.files.volumes.ome_zarr import LATEST, VERSIONS, attributes_of, axes_for, omero_for
+from kernelscope.files.volumes.tiff_stack import axes_of, channels_of
 from kernelscope.files.volumes.zarr_source import ZARR, install_hint
 from kernelscope.files.write_errors import check_folder, explained, replacing, resolved
+from kernelscope.images.volume import DTYPES, Volume
 from kernelscope.schema.crop import Box
 from kernelscope.schema.samples import Kind
 
@@ -35,6 +37,8 @@ _CHUNK = {Kind.VOLUME: (16, 256, 256), Kind.PICTURE: (512, 512)}
 """Sides of chunks: flat ones in volumes, since blocks are slices. 2 MiB of 16-bit voxels."""
 
 _SMALL = 256  # axes longer than this are halved from level to level
+_AT_ONCE = 2  # parts of a level: while one waits for the disk, the other has the processor
+_WINDOW = (0.2, 99.8)  # percentiles that are drawn black and white, as in the window
 _LEVEL = 1  # level of Zstandard: the least, which is faster than a disk on a usual processor
 
 
@@ -43,18 +47,22 @@ class ZarrSink:
 
     `arrays`: the levels, the finest first, with the axes z, y, x or y, x or c, y, x, and those of
     several volumes before them. `factors`: for each level, the samples of level 0 along each axis
-    that one of its samples covers. `place`: that of a volume among several.
+    that one of its samples covers. `attributes`: those of `group`. `place`: that of a volume among
+    several.
     """
 
     def __init__(
         self,
         path: Path,
         kind: Kind,
+        group: Any,
+        attributes: dict[str, Any],
         arrays: list[Any],
         factors: list[tuple[int, ...]],
         place: tuple[int, ...] = (),
     ) -> None:
         self._path, self._kind, self._place = path, kind, place
+        self._group, self._attributes = group, attributes
         self._arrays, self._factors = arrays, factors
         chunks = arrays[0].chunks
         rows, columns = chunks[-2:]
@@ -64,8 +72,9 @@ class ZarrSink:
 
     def part(self, number: int) -> ZarrSink:
         counts = self._arrays[0].shape[:-3]
-        place = tuple(map(int, np.unravel_index(number, counts)))
-        return ZarrSink(self._path, self._kind, self._arrays, self._factors, place)
+        part = copy(self)
+        part._place = tuple(map(int, np.unravel_index(number, counts)))
+        return part
 
     def write(self, box: Box, samples: NDArray[Any]) -> None:
         array = self._arrays[0]
@@ -102,10 +111,27 @@ class ZarrSink:
                 )
                 coarser[places] = reduced(np.asarray(finer[source]), steps)
 
-            with explained(self._path), ThreadPoolExecutor(AT_ONCE, "kernelscope-level") as pool:
+            with explained(self._path), ThreadPoolExecutor(_AT_ONCE, "kernelscope-level") as pool:
                 for _ in pool.map(fill, parts):
                     done += 1
                     progress(STAGE, done / total)
+        with explained(self._path):
+            self._add_windows()
+
+    def _add_windows(self) -> None:
+        """Note between which values each channel is drawn; the input may have had others."""
+        inner = self._attributes.get("ome", self._attributes)
+        coarsest = self._arrays[-1]
+        axes = [axis["name"] for axis in inner["multiscales"][0]["axes"]]
+        for number, channel in enumerate(inner.get("omero", {}).get("channels", ())):
+            first = {"t": 0, "c": number}
+            seen = np.asarray(coarsest[tuple(first.get(name, slice(None)) for name in axes)])
+            known = seen[np.isfinite(seen)]
+            if known.size:
+                start, end = np.percentile(known, _WINDOW).tolist()
+                ends = {"min": float(known.min()), "max": float(known.max())}
+                channel["window"] = {"start": start, "end": end, **ends}
+        self._group.update_attributes(self._attributes)
 
 
 def reduced(samples: NDArray[Any], steps: tuple[int, ...]) -> NDArray[Any]:
@@ -131,17 +157,11 @@ def zarr_sink(
 
     If the block raises an exception, an existing folder is unchanged and nothing else is left.
     """
-    try:
-        import zarr  # noqa: F401
-    except ImportError as error:
-        raise ImageWriteError(
-            f"{path.name}: OME-Zarr needs the package zarr.", install_hint()
-        ) from error
+    check_place(path)
     if kind is Kind.PICTURE and shape[2] not in (1, 3):
         raise ImageWriteError(
             f"{path.name}: OME-Zarr has no alpha channel.", "Write a TIFF file instead."
         )
-    check_folder(path, _ours)
     with replacing(path, atomic.new_folder(resolved(path))) as made:
         with explained(path):
             sink = _laid_out(path, made, shape, dtype, kind, head)
@@ -150,8 +170,53 @@ def zarr_sink(
             _flush(made)
 
 
-def _ours(name: str) -> bool:
-    return name in ZARR or name.isdecimal()
+def check_place(path: Path) -> None:
+    """Refuse, before a long run, a folder that could not be written after it."""
+    try:
+        import zarr  # noqa: F401
+    except ImportError as error:
+        raise ImageWriteError(
+            f"{path.name}: OME-Zarr needs the package zarr.", install_hint()
+        ) from error
+    check_folder(path, lambda name: name in ZARR or name.isdecimal())
+
+
+def write(path: Path, volumes: Sequence[Volume]) -> None:
+    """Write volumes of one shape that are in memory to a folder, as `zarr_sink`."""
+    first, axes = volumes[0], axes_of(volumes)
+    order = np.arange(len(volumes)).reshape([axis.count for axis in axes])
+    if [axis.letter for axis in axes] == ["C", "T"]:  # OME-Zarr has times outside
+        order, axes = order.T, axes[::-1]
+    head = Head(
+        first.spacing,
+        first.stated,
+        channels=tuple(channels_of(volumes)),
+        interval=first.interval,
+        among=axes,
+    )
+    dtype = np.result_type(*map(stored_in, volumes))
+    dtype = dtype if dtype in DTYPES else np.dtype(np.float32)
+    shape = first.depth, first.height, first.width
+    with zarr_sink(path, shape, dtype, Kind.VOLUME, head) as sink:
+        for place, number in enumerate(order.ravel().tolist()):
+            each = volumes[number]
+            same = each.unscaled.dtype == dtype
+            numbers = each.restored(
+                each.unscaled if same else each.voxels.astype(dtype, copy=False)
+            )
+            part = sink.part(place) if axes else sink
+            part.write(Box((0, 0, 0), shape), numbers)
+        sink.finish(CancelToken(), no_progress)
+
+
+def has_times(volumes: Sequence[Volume]) -> bool:
+    return any(axis.letter == "T" for axis in axes_of(volumes))
+
+
+def stored_in(volume: Volume) -> np.dtype[Any]:
+    """Return the type in which a volume is stored: its own, if it is read again."""
+    own: np.dtype[Any] = volume.unscaled.dtype
+    return own if own in DTYPES else volume.voxels.dtype
 
 
 def _laid_out(
@@ -192,7 +257,7 @@ def _laid_out(
                 str(level), shape=extent, chunks=chunks, dtype=dtype, fill_value=0, **settings
             )
         )
-    return ZarrSink(path, kind, arrays, factors)
+    return ZarrSink(path, kind, group, attributes, arrays, factors)
 
 
 def _without_windows(omero: Mapping[str, Any]) -> dict[str, Any]:
