@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QComboBox, QFileDialog, QInputDialog, QLabel, QSpinBox
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QInputDialog,
+    QLabel,
+    QMessageBox,
+    QSpinBox,
+)
 from pytestqt.qtbot import QtBot
 
 from kernelscope.engine.options import Device
@@ -24,8 +31,11 @@ from kernelscope.gui.tools.picture_pair import RunPair
 from kernelscope.gui.viewer.pair_view import PairView
 from kernelscope.gui.window.dock_list import DockName
 from kernelscope.gui.window.main_window import MainWindow
+from kernelscope.gui.window.runner import Runner
 from kernelscope.images.image import Image
 from tests.gui.helpers import (
+    FakeCpu,
+    answer,
     child,
     dialog,
     load,
@@ -284,3 +294,68 @@ def test_the_button_names_what_it_compares_with(qtbot: QtBot, loaded: MainWindow
     action.trigger()
     assert not action.isEnabled()
     assert note.toolTip() == "The other levels are compared with run 4, CPU parallel."
+
+
+def test_quitting_asks_once_about_an_output_that_took_long_and_is_not_saved(
+    qtbot: QtBot, loaded: MainWindow, picture: Path, tmp_path: Path
+) -> None:
+    median_of(qtbot, loaded, 3, 5)
+    quick, slow = reversed(list(loaded.session.gallery))
+    assert loaded.session.gallery.unsaved() == []
+    slow.seconds = 47.0
+    twin = replace(slow, seconds=2.0)
+    loaded.session.gallery._runs.insert(0, twin)
+    assert loaded.session.gallery.unsaved() == [], "it is computed again in 2 s"
+    loaded.session.gallery._runs.remove(twin)
+    loaded.close()
+    box = dialog(qtbot, loaded, QMessageBox)
+    assert box.informativeText() == "The output of ramp.png is not saved; it took 47 s."
+    answer(qtbot, box, "Cancel")
+    assert loaded.isVisible()
+
+    load(qtbot, loaded, write_picture(picture.with_name("other.png"), 5))
+    assert (
+        "The output of ramp.png is not saved: Undo (Ctrl+Z) returns"
+        in loaded.statusBar().currentMessage()
+    )
+    loaded.close()
+    answer(qtbot, dialog(qtbot, loaded, QMessageBox), "Save…")
+    save_as(qtbot, loaded, tmp_path / "slow.png")
+    qtbot.waitUntil(lambda: loaded.session.gallery.unsaved() == [])
+    quick.seconds = 30.0
+    assert loaded.session.gallery.unsaved() == [], "of its picture an output was saved"
+
+
+def test_quitting_can_leave_an_unsaved_output(qtbot: QtBot, loaded: MainWindow) -> None:
+    median_of(qtbot, loaded, 3)
+    next(iter(loaded.session.gallery)).seconds = 47.0
+    loaded.close()
+    answer(qtbot, dialog(qtbot, loaded, QMessageBox), "Quit")
+    qtbot.waitUntil(lambda: not loaded.isVisible())
+
+
+def test_esc_stops_a_long_run_when_it_is_pressed_twice(
+    qtbot: QtBot, loaded: MainWindow, cpu: FakeCpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = [0.0]
+    monkeypatch.setattr(Runner, "seconds", property(lambda _: seconds[0]))
+    for presses in ([5.0], [40.0, 42.0], [40.0, 44.0, 46.0]):
+        cpu.go.clear()
+        cpu.entered.clear()
+        press(qtbot, loaded, "F5")
+        qtbot.waitUntil(cpu.entered.is_set)
+        for seconds[0] in presses:
+            assert loaded.runner.busy
+            press(qtbot, loaded, "Esc")
+            if loaded.runner.busy:
+                assert "This run has taken 4" in loaded.statusBar().currentMessage()
+        assert not loaded.runner.busy
+    press(qtbot, loaded, "F5")
+    loaded.close()
+    box = dialog(qtbot, loaded, QMessageBox)
+    assert box.informativeText() == "The run under way has taken 46 s."
+    answer(qtbot, box, "Cancel")
+    loaded.findChild(QAction, "cancel").trigger()  # with the mouse
+    assert not loaded.runner.busy
+    seconds[0] = 0.0
+    cpu.go.set()

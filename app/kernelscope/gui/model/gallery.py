@@ -10,8 +10,10 @@ oldest pictures are dropped, those with a star last; settings, times and thumbna
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,9 @@ from kernelscope.images.source import Source, sizes_of
 from kernelscope.images.volume import Volume
 
 MOST_BYTES = 1 << 30  # limit for pictures, if a quarter of the free memory is not less
+
+LONG_SECONDS = 10.0
+"""A run that takes longer is not lost by one key: neither one under way nor an unsaved output."""
 
 THUMBNAIL_SIDE = 192  # longer side of a thumbnail in pixels: sharp at 200 % on a tile of 96
 
@@ -46,6 +51,8 @@ class Gallery(Runs):
         super().__init__()
         free = memory.available() / 4
         self.limit = limit if limit is not None else int(min(MOST_BYTES, free))
+        self.saved: WeakSet[Any] = WeakSet()
+        """The inputs of which an output was saved."""
 
     def examine(self, run: Run) -> Examined:
         """Return the thumbnail and the twin of a run; takes a while, so call it on any thread."""
@@ -70,6 +77,22 @@ class Gallery(Runs):
     def find(self, result: Result) -> Run | None:
         request = result.request
         return next((run for run in self if run.result and run.result.request is request), None)
+
+    def unsaved(self) -> list[Run]:
+        """Return the newest run that took long of each input of which no output was saved.
+
+        Work that another run did quickly is computed again as quickly.
+        """
+        quickest: dict[Hashable, float] = {}
+        for run in self:
+            if run.seconds is not None:
+                quickest[run.work] = min(run.seconds, quickest.get(run.work, math.inf))
+        found: dict[Source, Run] = {}
+        for run in self:
+            long = quickest.get(run.work, 0.0) >= LONG_SECONDS
+            if long and run.result is not None and run.result.request.source not in self.saved:
+                found.setdefault(run.result.request.source, run)
+        return list(found.values())
 
     def to_judge(self, source: Source, reference: Image | Volume) -> list[Run]:
         """Return the runs on `source` to compare; those without pictures lose old figures."""

@@ -208,6 +208,7 @@ class Savable(NamedTuple):
     images: Sequence[Image | Volume]
     name: str
     together: bool = False  # whether all volumes go to one file
+    sources: Sequence[object] = ()  # the inputs whose outputs are safe then
 
     def files(self, path: Path) -> list[tuple[Sequence[Image | Volume], Path]]:
         """Return the files to write with their contents: `path`, and others next to it."""
@@ -339,7 +340,12 @@ class Subject(Observed, Generic[Opened, Part]):
 
     def open(self, moment: Moment[Opened, Part]) -> None:
         """Show an opened input, with the steps of the one before; Undo returns to that."""
+        unsaved = any(run.source() is self.source for run in self.session.gallery.unsaved())
+        before = self.source.title if unsaved and self.source is not None else ""
         self.push(self.session.with_steps(self, moment))
+        if before:
+            undo = f"The output of {before} is not saved: Undo (Ctrl+Z) returns to it."
+            self.session.notice = "  ".join(filter(None, (undo, self.session.notice)))
 
     def push(self, moment: Moment[Opened, Part]) -> None:
         had_none = self.reference is None
@@ -826,7 +832,8 @@ class Subject(Observed, Generic[Opened, Part]):
         assert self.result is not None
         # A picture that was computed has no file, but the title of one.
         name = stem(Path(part.title)) if isinstance(part, Image) else stem_of(part)
-        return Savable(outputs, f"{name}-{self.result.request.step.filter.id}")
+        sources = *(each.source for each in self.moment.steps), self.moment.source
+        return Savable(outputs, f"{name}-{self.result.request.step.filter.id}", sources=sources)
 
     def difference(self) -> Callable[[], Savable] | None:
         change = self.drawing.change if self.drawing is not None else None

@@ -413,7 +413,7 @@ class Pictures(QObject):
     """`Volume`: A volume was opened to be filtered together with others."""
     reference_loaded = Signal(object)
     """`Image or Volume`: A picture or a volume was opened to judge others by."""
-    saved = Signal(object, object)  # `Image or Volume, Path`: This is on the disk now
+    saved = Signal(object, object)  # `Savable, Path`: This is on the disk now
     announced = Signal(str)  # one line for the status bar
 
     def __init__(self, window: QWidget, settings: Settings, background: Background) -> None:
@@ -657,7 +657,7 @@ class Pictures(QObject):
         ``run()`` computes that of the present settings and saves it.
         """
         if older:
-            self._ask(
+            self.ask(
                 "olderResult",
                 "The settings have changed since this result was computed.",
                 f"It is that of: {printable(older)}.",
@@ -666,7 +666,7 @@ class Pictures(QObject):
                 usual=_RUN if run else "",
             )
             return
-        images, name, together = savable
+        images, name, together, _ = savable
         what, setting, writable = (
             ("Picture", "saveFormat", WRITABLE)
             if isinstance(images[0], Image)
@@ -765,8 +765,8 @@ class Pictures(QObject):
             self.announced.emit(
                 "  ".join((f"Saved {path if len(files) == 1 else names}.", *notices))
             )
-            for images, target in files:
-                self.saved.emit(images[0], target)
+            for each in files:
+                self.saved.emit(savable, each[1])
 
         self._background.start(
             "save",
@@ -795,11 +795,11 @@ class Pictures(QObject):
             else:
                 self.save(savable._replace(name=stem(path)))
 
-        self._ask("saveProblem", error.message, error.hint, answers, answered)
+        self.ask("saveProblem", error.message, error.hint, answers, answered)
 
     def _ask_overwrite(self, savable: Savable, path: Path, there: Sequence[Path]) -> None:
         names = " and ".join(f"“{each.name}”" for each in there)
-        self._ask(
+        self.ask(
             "overwrite",
             f"{names} already exist{'s' * (len(there) == 1)}.",
             "Replace it?" if len(there) == 1 else "Replace them?",
@@ -811,7 +811,7 @@ class Pictures(QObject):
             ),
         )
 
-    def _ask(
+    def ask(
         self,
         name: str,
         text: str,

@@ -21,7 +21,9 @@ from pathlib import Path
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.base.durations import about
 from kernelscope.base.errors import AppError
+from kernelscope.base.text import enumerated
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.costs import Costs
@@ -30,6 +32,7 @@ from kernelscope.engine.result import Result
 from kernelscope.files import SAMPLES
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.documents import describe_memory
+from kernelscope.gui.model.gallery import LONG_SECONDS
 from kernelscope.gui.session.session import FILTER, KIND, OF_SETTINGS
 from kernelscope.gui.session.subject import (
     INPUT,
@@ -40,6 +43,7 @@ from kernelscope.gui.session.subject import (
     SETTLED,
     SHOWN,
     Fields,
+    Savable,
 )
 from kernelscope.gui.tools.file_dialogs import Pictures
 from kernelscope.gui.widgets import commands
@@ -77,6 +81,8 @@ _GREETING = (
 _OF_ACTIONS = frozenset({KIND, FILTER, MOMENT, REFERENCE, RESULT, REVERTED, SETTLED})
 """Changes after which other actions are possible."""
 
+_SAVE = "Save…"
+
 _PATIENCE = 2.0
 """Seconds that closing waits for a run to stop; only a kernel being compiled takes longer."""
 
@@ -84,7 +90,7 @@ _PATIENCE = 2.0
 class MainWindow(Frame):
     """Connects the widgets of the `Frame` with the runner, files and commands."""
 
-    _close_when_saved = False
+    _close_when_saved = _leaves = False
     _cold = False  # whether no filter has been compiled for yet
     _greets = False  # whether the first picture is still to be announced, with a hint
 
@@ -269,7 +275,8 @@ class MainWindow(Frame):
 
     def _connect(self) -> None:
         self.background.settled.connect(self._on_settled)
-        self.file_dialogs.saved.connect(lambda _, path: self.settings.add_recent(path))
+        self.file_dialogs.saved.connect(self._on_saved)
+        self.actions_["cancel"].installEventFilter(self.runner)
         self.open_pictures.changed.connect(self._refresh_actions)
         self.open_pictures.changed.connect(self.companions.follow_pictures)
         self.filters.found.connect(self._focus_output)
@@ -371,6 +378,31 @@ class MainWindow(Frame):
             )
         )
 
+    def _on_saved(self, savable: Savable, path: Path) -> None:
+        self.settings.add_recent(path)
+        self.session.gallery.saved.update(savable.sources)
+
+    def _asks_about_outputs(self) -> bool:
+        """Ask whether to quit if that ends a long run, or loses outputs that took long."""
+        seconds, unsaved = self.runner.seconds, self.session.gallery.unsaved()
+        if self._leaves or not (unsaved or seconds >= LONG_SECONDS):
+            return False
+        texts = [f"The run under way has taken {about(seconds)}."] * (seconds >= LONG_SECONDS)
+        names = enumerated(list(dict.fromkeys(run.picture for run in unsaved)), "and")
+        times = sum(run.seconds or 0.0 for run in unsaved)
+        texts += [f"The output of {names} is not saved; it took {about(times)}."] * bool(unsaved)
+
+        def answered(answer: str) -> None:
+            if answer == _SAVE:
+                self.run_shelf.save_run(unsaved[0])
+            else:
+                self._leaves = True
+                self.close()
+
+        answers = [*[_SAVE] * bool(unsaved), "Quit"]
+        self.file_dialogs.ask("unsaved", "Quit?", "\n".join(texts), answers, answered, _SAVE)
+        return True
+
     def _on_settled(self, well: bool) -> None:
         """Close if that only waited for a save; stay if the save failed."""
         if self._close_when_saved and well:
@@ -388,7 +420,7 @@ class MainWindow(Frame):
             accept_copy(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        if self.companions.asks_first():
+        if self.companions.asks_first() or self._asks_about_outputs():
             event.ignore()
             return
         if self.background.owes:

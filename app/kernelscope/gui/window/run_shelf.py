@@ -213,14 +213,18 @@ class RunShelf(QObject):
     @Action("saveRun", "Save &Picture of Run…", need=commands.KEPT, label="Save…")
     def save(self) -> None:
         """Save the output of the selected run."""
-        run = self._runs.current
-        if run is None or run.result is None:
+        if self._runs.current is not None:
+            self.save_run(self._runs.current)
+
+    def save_run(self, run: Run) -> None:
+        if run.result is None:
             return
         output = run.result.output
         title = output.title.rsplit(".", 1)[0]
         name = f"{title}-{run.name or run.run_settings.step.filter.id}-{run.number}"
         images = output.volumes if isinstance(output, Scan) else [run.result.image]
-        self._frame.file_dialogs.save(Savable(images, name))
+        sources = [run.result.request.source]
+        self._frame.file_dialogs.save(Savable(images, name, sources=sources))
 
     @Action("deleteRun", "&Delete Runs", need=commands.CHOSEN, label="Delete")
     def delete(self) -> None:

@@ -9,12 +9,15 @@ among the timings. The bar under the settings shows the progress.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QEvent, QObject, Signal
 
+from kernelscope.base.durations import about
 from kernelscope.base.errors import AppError
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.region import Region
@@ -23,6 +26,7 @@ from kernelscope.engine.result import Result
 from kernelscope.engine.steps import estimate, recipe_request
 from kernelscope.engine.worker import Job
 from kernelscope.gui.model.comparison import RecipeRun, StepDone, StepProgress
+from kernelscope.gui.model.gallery import LONG_SECONDS
 from kernelscope.gui.model.runs import describe_result
 from kernelscope.gui.session.canvas_view import SLICES
 from kernelscope.gui.session.session import KIND, OF_SETTINGS, Session
@@ -36,6 +40,8 @@ from kernelscope.schema.samples import Kind
 
 _STATE = OF_SETTINGS | {MOMENT, PART, REVERTED, SHOWN, SLICES}
 """Changes after which the result has other settings, or the present ones."""
+
+_AGAIN_SECONDS = 3.0  # within which a second Esc stops a long run
 
 NOTHING_OPEN = "Open a picture first (Ctrl+O)."
 
@@ -67,6 +73,7 @@ class Runner(QObject):
         self._background, self.show_status = background, show_status
         self.pace: Callable[[Request], float | None] = lambda _: None
         """Returns the seconds that a run should take, as far as earlier ones show."""
+        self._asked = -math.inf  # after how many seconds of the run Esc was pressed
         self._ended = ""  # how the last run ended, unless well, until something newer happens
         self.described = ""  # the text of the status bar on the last run
         session.follow(self._on_session)
@@ -79,6 +86,11 @@ class Runner(QObject):
             self._ended = ""  # it is of other settings
         if fields & _STATE:
             self.show_state()
+
+    @property
+    def seconds(self) -> float:
+        """The seconds since the run in progress began; 0 without one."""
+        return max(0.0, time.monotonic() - self._task.begun) if self._task is not None else 0.0
 
     @property
     def busy(self) -> bool:
@@ -188,7 +200,7 @@ class Runner(QObject):
         """Submit work in place of that in progress; runs `ASIDE` are listed, but not shown."""
         instead = ", in place of the run that was under way" if self.busy else ""
         self._task = self._recipe = None
-        self._ended = ""
+        self._ended, self._asked = "", -math.inf
         task = self._task = self.tasks.submit(work, priority)
         task.progressed.connect(self._bar.show_progress)
         task.reported.connect(partial(self._on_reported, task))
@@ -210,6 +222,17 @@ class Runner(QObject):
         self.tasks.cancel()
         if task is not None:  # a recipe, whose last reports are still to come
             self._on_stopped(task)
+
+    def eventFilter(self, action: QObject, event: QEvent) -> bool:
+        """Let Esc stop a long run only when it is pressed again soon."""
+        seconds = self.seconds
+        if event.type() != QEvent.Type.Shortcut or seconds < LONG_SECONDS:
+            return False
+        again = seconds - self._asked < _AGAIN_SECONDS
+        self._asked = -math.inf if again else seconds
+        if not again:
+            self.show_status(f"This run has taken {about(seconds)}: Esc again stops it.")
+        return not again
 
     def run_recipe(self, recipe: Recipe) -> None:
         """Run a recipe from a file on the input, in place of the steps from the form on."""

@@ -183,7 +183,8 @@ class WholeFile(QObject):
 
     def _save(self, filtered: FilteredFile) -> None:
         name = f"{stem(filtered.series.path)}-{filtered.steps[-1].step.filter.id}"
-        self._frame.file_dialogs.save(Savable(filtered.outputs(), name, together=True))
+        sources = [each.request.source for each in filtered.results.values()]
+        self._frame.file_dialogs.save(Savable(filtered.outputs(), name, True, sources))
 
     def _take_known(self, filtered: FilteredFile) -> None:
         """Take the outputs that were filtered so before, and that of the run in front."""
