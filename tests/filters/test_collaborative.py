@@ -28,6 +28,8 @@ from kernelscope.filters.collaborative.model import (
     estimate_sigma,
     numbers,
 )
+from kernelscope.filters.shared.extremes import extreme
+from kernelscope.filters.shared.vectors import of_lanes
 from kernelscope.library.session import session
 from kernelscope.schema.borders import Border
 from tests.filters import apply
@@ -461,3 +463,9 @@ def test_samples_without_a_value_stay_alone() -> None:
     assert np.argwhere(np.isnan(result[..., 0])).tolist() == [[20, 20]]
     assert np.std(result[:8]) < 0.5 * np.std(source[:8])
     assert np.nanmax(np.abs(result - source)) < 0.25  # five sigma
+
+
+def test_vectors_are_refused_to_code_that_calls_what_they_have_not() -> None:
+    """A helper that had been renamed would have stayed one of single numbers."""
+    with pytest.raises(KeyError):
+        of_lanes(extreme)

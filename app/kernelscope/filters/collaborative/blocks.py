@@ -20,7 +20,8 @@ import numpy as np
 from kernelscope.base.jit import Index, JitKernel, Line, Number, Record, inlined, intrinsic, kernel
 from kernelscope.filters.collaborative.model import LARGEST, SHARES, SIDE, UPDATE, WIENER
 from kernelscope.filters.shared.cosine import backward, bits_of, float_of, forward, fused
-from kernelscope.filters.shared.vectors import Lanes, Loops, least, most, of_lanes, whole
+from kernelscope.filters.shared.plain import higher, lower
+from kernelscope.filters.shared.vectors import Lanes, Loops, of_lanes, whole
 
 INVERSE, SLOPE, OFFSET = np.int32(0x7EB50000), np.float32(-1.9412878), np.float32(2.7867577)
 """Of `share_of`."""
@@ -63,7 +64,7 @@ def share_of(own: Number, guide: Number) -> Any:
     To a part in 9000: x y (c0 + c1 x y) is that near to 1 if y, the difference of the bits of a
     number and of x, is about 0.7 / x.
     """
-    power = least(fused(guide, guide, own), LARGEST)  # has no value, or is too large
+    power = lower(fused(guide, guide, own), LARGEST)  # has no value, or is too large
     inverse = float_of(whole(INVERSE - bits_of(power)))
     rest = fused(power * inverse, SLOPE, OFFSET)
     return whole(bits_of(fused(own * SHARES * inverse, rest, LEAST_WHOLE)) - LEAST_WHOLE_BITS)
@@ -72,8 +73,8 @@ def share_of(own: Number, guide: Number) -> Any:
 @inlined
 def steps_of(value: Number, part: Number, factor: Number) -> Any:
     """Return the integer of a block's loss at a pixel, from minus to plus the limit."""
-    share = most(fused(value, part, np.float32(0.5)), np.float32(0))  # has no value, too
-    share = least(share, np.float32(1))
+    share = higher(fused(value, part, np.float32(0.5)), np.float32(0))  # has no value, too
+    share = lower(share, np.float32(1))
     return whole(bits_of(fused(share - np.float32(0.5), factor, WHOLE)) - WHOLE_BITS)
 
 

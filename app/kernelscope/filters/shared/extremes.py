@@ -31,7 +31,6 @@ from kernelscope.base.jit import (
     Flag,
     Index,
     Line,
-    Number,
     Plane,
     Record,
     inlined,
@@ -56,7 +55,7 @@ from kernelscope.filters.shared.footprints import (
     size_parameter,
     table_of,
 )
-from kernelscope.filters.shared.plain import cell, interior, no_simd
+from kernelscope.filters.shared.plain import cell, higher, interior, lower, no_simd
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec
@@ -124,16 +123,6 @@ def extremes_serial(
                             other = source[row, column, c]
                         found = extreme(found, other, lowest)
                 output[y, x, c] = found
-
-
-@inlined
-def lower(a: Number, b: Number) -> Any:
-    return a if a < b else b
-
-
-@inlined
-def higher(a: Number, b: Number) -> Any:
-    return a if a > b else b
 
 
 @kernel

@@ -52,6 +52,18 @@ def wide_cell(samples: Line, place: Index) -> Any:
 
 
 @inlined
+def lower(a: Number, b: Number) -> Any:
+    """Return the lower number, or `b` if `a` has no value."""
+    return a if a < b else b
+
+
+@inlined
+def higher(a: Number, b: Number) -> Any:
+    """Return the higher number, or `b` if `a` has no value."""
+    return a if a > b else b
+
+
+@inlined
 def put(results: Line, place: Index, value: Number, finish: Record) -> None:
     """Write a value as a sample, rounded (ties to even) and saturated."""
     if results.dtype.type(0.5) == 0:  # integers: the compiler knows

@@ -25,8 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.base.jit import Index, JitKernel, Line, Number, Plane, inlined, kernel
+from kernelscope.base.jit import Index, Intrinsic, JitKernel, Line, Number, Plane, inlined, kernel
 from kernelscope.filters.shared.border_kernels import VALID, border_index
+from kernelscope.filters.shared.cosine import bits_of, float_of, fused
+from kernelscope.filters.shared.plain import higher, lower
 
 LANES = 16  # samples of a step; rows are at least as long
 
@@ -252,37 +254,30 @@ class Lanes:
 
 
 @inlined
-def least(a: Number, b: Number) -> Any:
-    """Return the lesser number, or `b` if `a` has no value."""
-    return a if a < b else b
-
-
-@inlined
-def most(a: Number, b: Number) -> Any:
-    """Return the larger number, or `b` if `a` has no value."""
-    return a if a > b else b
-
-
-@inlined
 def whole(number: Number) -> Any:
     """Return a difference of numbers of 32 bits, which Numba computes in 64, in as many."""
     return np.int32(number)
 
 
-_OF_LANES: dict[str, Callable[..., Lanes]] = {
-    "fused": lambda a, b, c: a._called("fma", b, c),
-    "least": lambda a, b: (a < b).choose(a, b),
-    "most": lambda a, b: a._made(a._of(b)).__lt__(a).choose(a, b),
-    "whole": lambda number: number,
-    "bits_of": lambda value: value._bits_as(value._loops._ir.IntType(32)),
-    "float_of": lambda bits: bits._bits_as(bits._loops._ir.FloatType()),
+_OF_LANES: dict[Any, Callable[..., Lanes]] = {
+    fused: lambda a, b, c: a._called("fma", b, c),
+    lower: lambda a, b: (a < b).choose(a, b),
+    higher: lambda a, b: a._made(a._of(b)).__lt__(a).choose(a, b),
+    whole: lambda number: number,
+    bits_of: lambda value: value._bits_as(value._loops._ir.IntType(32)),
+    float_of: lambda bits: bits._bits_as(bits._loops._ir.FloatType()),
 }
 
 
 def of_lanes(function: JitKernel) -> Callable[..., Any]:
-    """Return a function of numbers as one of `Lanes`."""
-    code = function.function
-    return types.FunctionType(code.__code__, {**code.__globals__, **_OF_LANES})
+    """Return a function of numbers as one of `Lanes`; what it calls is in `_OF_LANES`."""
+    code, names = function.function.__code__, function.function.__globals__
+    called = {
+        name: _OF_LANES[names[name]]
+        for name in code.co_names
+        if isinstance(names.get(name), JitKernel | Intrinsic)
+    }
+    return types.FunctionType(code, {**names, **called})
 
 
 @kernel
