@@ -11,7 +11,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,11 +20,16 @@ from numpy.typing import NDArray
 
 import kernelscope as ks
 from kernelscope import filters
+from kernelscope.engine.backend import Availability, Backend
+from kernelscope.engine.context import RunContext
+from kernelscope.engine.request import Request
 from kernelscope.engine.step import Step
+from kernelscope.images.source import Source
 from kernelscope.library import quick
 from kernelscope.library.session import LibrarySession, session
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import Cpu, FilterSpec
+from kernelscope.schema.levels import PARALLEL, Level
 from tests.pairs import all_pairs
 
 SHAPES = ((20, 33), (20, 33, 1), (20, 33, 3), (70, 80))
@@ -334,3 +340,38 @@ def first_use_arguments(name: str) -> Any:
     from kernelscope.library.arguments import arguments_of
 
     return arguments_of(filters.get(name))
+
+
+class _Gpu:
+    """A GPU that computes on the processor."""
+
+    id, name = "gpu", "GPU"
+
+    def __init__(self) -> None:
+        self.there = True
+
+    def availability(self) -> Availability:
+        return Availability(self.there, "A card." if self.there else "It was taken out.")
+
+    def levels(self, spec: FilterSpec) -> tuple[Level, ...]:
+        return tuple(spec.levels("gpu"))
+
+    def run(self, request: Request, level: Level, context: RunContext) -> Source:
+        return session().cpu().run(request, PARALLEL, context)
+
+
+def test_arguments_of_a_call_on_a_gpu_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = _Gpu()
+    monkeypatch.setitem(session().backends(), "gpu", cast(Backend, gpu))
+    images = [pixels((21, 34, 1), "uint8", seed) for seed in range(3)]
+    wanted = [ks.median(each, size=7, device="cpu") for each in images]
+    read = mock.Mock(wraps=Step.create)
+    monkeypatch.setattr(Step, "create", read)
+    for image, expected in zip(images, wanted, strict=True):
+        made = ks.median(image, size=7, device="gpu")
+        np.testing.assert_array_equal(made, expected, strict=True)
+        made[0, 0] = 1
+    assert read.call_count == 1
+    gpu.there = False
+    with pytest.raises(ks.AppError, match=r"median\(\): .*It was taken out"):
+        ks.median(images[0], size=7, device="gpu")

@@ -177,7 +177,7 @@ def _dot(x: list[float], y: list[float]) -> float:
 
 def _key(request: Request, device: str, level: str) -> str:
     """Return the kind of a run at a level of the device of this name."""
-    _, kind = request.at(RunOptions(level=level)).cost_key.split(", ", 1)
+    _, kind = request.cost_at(RunOptions(level=level)).split(", ", 1)
     return f"{device}, {kind}"
 
 

@@ -7,7 +7,7 @@ import itertools
 import math
 import time
 from collections.abc import Hashable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelscope import filters
-from kernelscope.base.errors import AppError, InvalidParameter
+from kernelscope.base.errors import AppError, InvalidParameter, naming
 from kernelscope.engine.area import Area
 from kernelscope.engine.options import DEFAULT_OPTIONS, RunOptions
 from kernelscope.engine.region import Region
@@ -64,17 +64,6 @@ def settings_of(step: Step, source: Source) -> Hashable:
         step.within,
         spec.noise is not None and isinstance(source, Scan) and source.microscope,
     )
-
-
-@contextmanager
-def naming(prefix: str) -> Iterator[None]:
-    """Put `prefix` before the message of an error."""
-    try:
-        yield
-    except AppError as error:
-        if not prefix:
-            raise
-        raise error.prefixed(prefix) from error
 
 
 @dataclass(frozen=True)
@@ -181,24 +170,14 @@ class Request:
     """Increases with each request; a later one replaces an earlier one."""
 
     def __post_init__(self) -> None:
-        spec, kind = self.step.filter, self.source.kind
-        if spec.kind is Kind.VOLUME and kind is not Kind.VOLUME:
-            raise InvalidParameter(
-                f"{spec.name} is for {spec.kind}s; {self.source.title} is a {kind}.",
-                "Choose another filter.",
-            )
-        if self.by_slices:
-            self._check_slices()
-        else:
-            self._check_border()
-        if self.step.within is not None:
-            self._check_area(self.step.within)
+        with naming(self.prefix(1)):
+            self._check_step()
         for _ in self.followers():
             pass  # each is checked as it is made
         if self.region is not None:
             self._check_region(self.region)
-        part = self.region is not None or bool(self.then)
-        if self.reduction > 1 and (kind is Kind.VOLUME or part):
+        is_whole = self.region is None and not self.then
+        if self.reduction > 1 and not (is_whole and self.source.kind is Kind.PICTURE):
             raise InvalidParameter("Only whole pictures are reduced.", "Leave out the region.")
 
     @classmethod
@@ -223,6 +202,21 @@ class Request:
             filter_id, parameters, border=border, grey=grey, axis=axis, within=within
         )
         return cls(source, step, RunOptions(**options), reference)
+
+    def _check_step(self) -> None:
+        """Refuse a source that the step alone cannot filter."""
+        spec, kind = self.step.filter, self.source.kind
+        if spec.kind is Kind.VOLUME and kind is not Kind.VOLUME:
+            raise InvalidParameter(
+                f"{spec.name} is for {spec.kind}s; {self.source.title} is a {kind}.",
+                "Choose another filter.",
+            )
+        if self.by_slices:
+            self._check_slices()
+        else:
+            self._check_border()
+        if self.step.within is not None:
+            self._check_area(self.step.within)
 
     def _check_border(self) -> None:
         """Refuse a ``valid`` border that would leave nothing."""
@@ -308,12 +302,11 @@ class Request:
     @cached_property
     def cost_key(self) -> str:
         """It decides the time: runs that agree differ in size, part and content only."""
-        return "; then ".join(each._cost_key for each in (self, *self.followers()))
+        return "; then ".join(each.cost_at(each.options) for each in (self, *self.followers()))
 
-    @property
-    def _cost_key(self) -> str:
-        """That of the first step."""
-        spec, parameters, options = self.step.filter, self.step.parameters, self.options
+    def cost_at(self, options: RunOptions) -> str:
+        """Return the `cost_key` that the first step would have with other options."""
+        spec, parameters = self.step.filter, self.step.parameters
         kind = Device.GPU if options.device is Device.EMULATED else options.device
         level = options.level or next((each.id for each in reversed(spec.levels(kind))), "")
         parts = [

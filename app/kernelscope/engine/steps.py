@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from kernelscope.base.errors import naming
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.measuring import measure
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import Request, RunSettings, naming
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result, estimate_notices
 from kernelscope.engine.run import automatic, execute, shortage_explained, usable
 from kernelscope.engine.scaling import factors_of, measurement, scaled
@@ -135,9 +136,7 @@ def recipe_request(
     """
     first, *others = recipe.steps
     then = tuple(RunSettings(step, options) for step in others)
-    with naming(f"Step 1, {first.filter.name}: " if then else ""):
-        request = Request(source, first, options)
-    return replace(request, reference=reference, then=then, recipe=True)
+    return Request(source, first, options, reference, then=then, recipe=True)
 
 
 def execute_recipe(
@@ -258,7 +257,7 @@ def _turning_grey(reference: Image | Volume | None) -> Callable[[Request], Reque
         nonlocal reference
         if isinstance(reference, Image) and request.output_shape[2] <= 2:
             reference = to_grey(reference)
-        return replace(request, reference=reference)
+        return request if reference is None else replace(request, reference=reference)
 
     return refer
 

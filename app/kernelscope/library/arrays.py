@@ -56,6 +56,8 @@ def device_array(values: Any, name: str) -> DeviceArray | None:
 
     `name`: the argument, for messages.
     """
+    if isinstance(values, np.ndarray):
+        return None
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     if torch is not None and isinstance(values, torch.Tensor):
         return _of_torch(torch, values, name) if values.is_cuda else None
@@ -145,6 +147,8 @@ def _of_torch(torch: Any, tensor: Any, name: str) -> DeviceArray:
 
 _logger = logging.getLogger(__name__)
 
+_KINDS = "biuf"  # booleans, integers and floats
+
 MOST_CHANNELS = 4
 """Of a last axis that nobody declared and that is no side of a picture."""
 
@@ -159,6 +163,8 @@ def host_array(values: ArrayLike, name: str) -> NDArray[Any]:
 
     One that lies on a GPU is copied from there. `name`: the argument, for messages.
     """
+    if type(values) is np.ndarray and values.dtype.kind in _KINDS:
+        return values
     there = device_array(values, name)
     if there is not None:
         from kernelscope.library.on_device import fetched
@@ -174,7 +180,7 @@ def host_array(values: ArrayLike, name: str) -> NDArray[Any]:
         array = _converted(values)
     except (TypeError, ValueError) as error:  # a table, or rows of different lengths
         raise InvalidImage(f"{name}: this is no array ({error}).") from error
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in _KINDS:
         raise InvalidImage(
             f"{name}: {_kind_of(values)} does not hold real numbers.",
             "Give an array of integers, booleans or floats.",

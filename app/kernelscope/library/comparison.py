@@ -7,14 +7,13 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from kernelscope.base.errors import Incomparable
+from kernelscope.base.errors import Incomparable, naming
 from kernelscope.engine.transparency import to_grey
 from kernelscope.images.judging import colours
 from kernelscope.images.judging.metrics import Quality, judge, judge_volume
 from kernelscope.images.judging.whiteness import picture_correlation, removed_correlation
 from kernelscope.images.levels import given_levels
 from kernelscope.library import arrays
-from kernelscope.library.functions import named_errors
 from kernelscope.library.session import PolledToken
 
 
@@ -61,7 +60,7 @@ def quality(
         If the arrays cannot be compared.
     """
     check = PolledToken(cancel).check
-    with named_errors("quality"):
+    with naming("quality(): "):
         levels = given_levels(white, black)
         first = arrays.host_array(result, "result")
         second = arrays.host_array(reference, "reference")
@@ -109,7 +108,7 @@ def residual_correlation(
     AppError
         If the arrays cannot be compared.
     """
-    with named_errors("residual_correlation"):
+    with naming("residual_correlation(): "):
         first = arrays.host_array(source, "source")
         second = arrays.host_array(result, "result")
         if _is_volume(first) if volume is None else volume:

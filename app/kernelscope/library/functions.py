@@ -14,14 +14,13 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence  # noqa: F401
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal  # noqa: F401
 
 from numpy.typing import ArrayLike, NDArray
 
-from kernelscope.base.errors import AppError, InvalidParameter
+from kernelscope.base.errors import InvalidParameter, naming
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 from kernelscope.images.volume import AXES
@@ -42,7 +41,7 @@ from kernelscope.library.arguments import (
     reporter,
     step_arguments,
 )
-from kernelscope.library.quick import Quick, by_numpy, key_of, quick
+from kernelscope.library.quick import by_numpy, key_of, quick
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import USUAL_LEVELS
 from kernelscope.schema.samples import Kind
@@ -66,7 +65,8 @@ def function_of(spec: FilterSpec) -> Callable[..., Any]:
         except (TypeError, ValueError):  # no array, a mask, or an argument that is wrong
             key = known = None
         if known is not None:
-            made = known(array)
+            with naming(f"{spec.id}(): "):
+                made = known(array)
             return made if made is not None else call(positional, named, None)
         return call(positional, named, key)
 
@@ -111,7 +111,7 @@ class _Call:
         )
 
     @cached_property
-    def quick(self) -> dict[tuple[Any, ...], Quick]:
+    def quick(self) -> dict[tuple[Any, ...], Callable[[NDArray[Any]], NDArray[Any] | None]]:
         """Calls that were made before, see `kernelscope.library.quick`."""
         return {}
 
@@ -124,7 +124,7 @@ class _Call:
             return self._left_open(named)
         bound = self._bound(positional, named)
         own, given = self._sorted(bound)
-        with named_errors(self.spec.id):
+        with naming(f"{self.spec.id}(): "):
             if given["level"] is not None:
                 check_choice("level", given["level"], self.levels)
             step = self.step(own, given)
@@ -161,7 +161,7 @@ class _Call:
                 f"of a recipe, which needs none, has no {', '.join(others)})"
             )
         own, given = self._sorted(named)
-        with named_errors(self.spec.id):
+        with naming(f"{self.spec.id}(): "):
             return recipes.Recipe(self.step(own, given))
 
     def _check_names(self, named: Mapping[str, Any]) -> None:
@@ -269,7 +269,7 @@ def denoise(image: ArrayLike, **arguments: Any) -> NDArray[Any]:
     from kernelscope.engine.denoising import propose
     from kernelscope.library import pictures
 
-    with named_errors("denoise"):
+    with naming("denoise(): "):
         if are_three(arguments.get("axes")):
             best = propose(None)
             ways = [f"ks.{each.id}(volume)" for each in (best.filter, *best.others)]
@@ -283,12 +283,3 @@ def denoise(image: ArrayLike, **arguments: Any) -> NDArray[Any]:
     function = function_of(proposal.filter)
     made: NDArray[Any] = function(image, **{**proposal.values, **arguments})
     return made
-
-
-@contextmanager
-def named_errors(function: str) -> Iterator[None]:
-    """Put the name of a function before the message of an `AppError`."""
-    try:
-        yield
-    except AppError as error:
-        raise error.prefixed(f"{function}(): ") from error

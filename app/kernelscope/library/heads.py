@@ -8,13 +8,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernelscope.base.errors import InvalidParameter, OutOfMemory
+from kernelscope.base.errors import InvalidParameter, OutOfMemory, naming
 from kernelscope.images.phantom import Contrast, add_noise, head
 from kernelscope.images.phantom import ScannerNoise as Kind
 from kernelscope.images.volume import check_shape
 from kernelscope.library.arguments import check_choice, number_of
 from kernelscope.library.arrays import host_array
-from kernelscope.library.functions import named_errors
 
 _WEIGHTINGS = {contrast.removesuffix("w").lower(): contrast for contrast in Contrast}
 
@@ -54,7 +53,7 @@ def phantom(
     OutOfMemory
         If there is not enough memory for it.
     """
-    with named_errors("phantom"):
+    with naming("phantom(): "):
         check_choice("weighting", weighting, list(_WEIGHTINGS))
         sides = tuple(int(side) for side in _three("shape", shape, whole=True))
         check_shape(sides, "shape")
@@ -103,7 +102,7 @@ def noise(
     AppError
         For an array that is no volume, or a value out of range; the message names the argument.
     """
-    with named_errors("noise"):
+    with naming("noise(): "):
         check_choice("kind", kind, [each.value for each in Kind])
         strength = number_of("sigma", sigma)
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer):

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.backends.cuda import CudaBackend
+from kernelscope.base.errors import naming
 from kernelscope.engine.context import RunContext, RunLog
 from kernelscope.engine.control import no_progress
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import Request, naming
+from kernelscope.engine.request import Request
 from kernelscope.engine.scaling import facts_of_whole
 from kernelscope.engine.stabilising import needs_steps, with_noise
 from kernelscope.engine.steps import over_all, placed, prepared, recipe_request

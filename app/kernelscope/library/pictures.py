@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.base.errors import InvalidImage, InvalidParameter
+from kernelscope.base.errors import InvalidImage, InvalidParameter, naming
 from kernelscope.engine.control import no_progress
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import naming
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import over_all, recipe_request
 from kernelscope.images.image import DTYPES, Image

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.scaling import facts_of_whole
 from kernelscope.engine.step import Step
 from kernelscope.images.image import DTYPES, is_finite
@@ -138,16 +139,25 @@ class Quick:
         return (self._shared < self._alone) != (self._runs % _AGAIN == 0)
 
 
-def quick(step: Step, given: Mapping[str, Any], arguments: Sequence[Argument]) -> Quick | None:
-    """Return the `Quick` of a call that has just gone the usual way; None if it needs that way."""
-    array, spec = given[arguments[0].name], step.filter
+def quick(
+    step: Step, given: Mapping[str, Any], arguments: Sequence[Argument]
+) -> Callable[[NDArray[Any]], NDArray[Any] | None] | None:
+    """Return a quicker way for a call that has just gone the usual way; None if it needs that way.
+
+    A call that may use a GPU is a request in each way; its arguments are read once.
+    """
+    name = arguments[0].name
+    array, spec = given[name], step.filter
     if array.size > _MOST_SAMPLES or not is_usual(step, given, arguments):
         return None
     backends = _session().backends()
     gpu = backends.get(Device.GPU.value)
     has_gpu = gpu is not None and gpu.availability().available and bool(gpu.levels(spec))
     if given["device"] != Device.CPU and (given["device"] != Device.AUTO or has_gpu):
-        return None
+        from kernelscope.library.session import run_on_host
+
+        recipe, others = Recipe((step,)), {**given, name: None}
+        return lambda array: run_on_host(recipe, [(name, array)], others, as_volumes=False)[0]
     named = [each for each in spec.levels(Device.CPU) if given["level"] in (None, each.id)]
     if not named:
         return None

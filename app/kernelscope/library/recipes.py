@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import ArrayLike, NDArray
 
-from kernelscope.base.errors import InvalidParameter
+from kernelscope.base.errors import InvalidParameter, naming
 from kernelscope.engine import recipe as engine
 from kernelscope.engine.control import no_progress
 from kernelscope.engine.options import Device, RunOptions
@@ -19,7 +19,6 @@ from kernelscope.engine.step import Step
 from kernelscope.images.levels import given_levels
 from kernelscope.library import pictures
 from kernelscope.library.arguments import check_common, reporter
-from kernelscope.library.functions import named_errors
 from kernelscope.library.session import PolledToken, components_of, filtered_volumes, session
 from kernelscope.schema.samples import Kind
 
@@ -176,7 +175,7 @@ class Recipe:
             "cancel": cancel,
         }
         kinds = {step.filter.kind for step in self._recipe.steps}
-        with named_errors("Recipe"):
+        with naming("Recipe(): "):
             listed = components_of("image", image, components)
             if volume or len(listed) > 1 or Kind.VOLUME in kinds:
                 return filtered_volumes(self._recipe, listed, given)
@@ -240,7 +239,7 @@ class Recipe:
 
         given = {"device": device, "nan": None, "white": white, "black": black}
         token, report = PolledToken(cancel), reporter(progress)
-        with named_errors("Recipe.apply_file"):
+        with naming("Recipe.apply_file(): "):
             check_common({**given, "progress": report, "cancel": cancel})
             limit = byte_count(memory)
             try:

@@ -229,17 +229,16 @@ def run_steps(
     `listed`: the arrays with their names for messages: one picture, or the components of a scan.
     `given`: the arguments that every function has.
     """
-    check_common(given)
     there = [array for name, each in listed if (array := device_array(each, name)) is not None]
     if not there:
-        return _run_on_host(recipe, listed, given, as_volumes=as_volumes)
+        return run_on_host(recipe, listed, given, as_volumes=as_volumes)
     from kernelscope.library import on_device
 
     if not as_volumes and on_device.runs_there(recipe, there[0], given):
         result = on_device.run_there(recipe, listed[0][0], there[0], given)
         if result is not None:
             return (result,)
-    made = _run_on_host(recipe, listed, given, as_volumes=as_volumes)
+    made = run_on_host(recipe, listed, given, as_volumes=as_volumes)
     return on_device.stored(made, there[0])
 
 
@@ -259,7 +258,7 @@ def filtered_volumes(
     return wrapped if len(wrapped) > 1 else wrapped[0]
 
 
-def _run_on_host(
+def run_on_host(
     recipe: Recipe,
     listed: Sequence[tuple[str, ArrayLike]],
     given: Mapping[str, Any],
@@ -277,7 +276,7 @@ def _run_on_host(
         array = arrays.host_array(array, name)  # once: it may lie on a card
         slice_of = arrays.as_slice(array)
         if slice_of is not None:
-            made = _run_on_host(recipe, [(name, slice_of)], given, as_volumes=True)[0]
+            made = run_on_host(recipe, [(name, slice_of)], given, as_volumes=True)[0]
             return (made.reshape(array.shape),)
         source = _with_levels(arrays.picture(array, name, given["nan"]), given)
     result = session().run(recipe, source, options, given["progress"], given["cancel"])

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from kernelscope.base import memory
-from kernelscope.base.errors import ImageWriteError, OutOfMemory, SeveralVolumes
+from kernelscope.base.errors import ImageWriteError, OutOfMemory, SeveralVolumes, naming
 from kernelscope.big.lazy import tiff_sink
 from kernelscope.big.lazy.blocks import plan
 from kernelscope.big.lazy.filtered import Filtered, filtered
@@ -25,7 +25,7 @@ from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.options import DEFAULT_OPTIONS, Device, RunOptions
 from kernelscope.engine.recipe import Recipe
-from kernelscope.engine.request import Request, naming
+from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute, usable
 from kernelscope.files.lazy import Head, LazySource, Sides
