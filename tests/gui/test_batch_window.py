@@ -459,7 +459,7 @@ def test_only_files_in_view_get_thumbnails(
 
 
 @pytest.mark.parametrize("quality", [None, 40])
-def test_jpegs_have_the_quality_of_the_preferences_or_their_own(
+def test_jpegs_have_the_quality_of_the_preferences_or_95(
     qtbot: QtBot, open_batch: Opener, store: Path, tmp_path: Path, quality: int | None
 ) -> None:
     """Only a picture that was saved alone had it."""
@@ -467,7 +467,7 @@ def test_jpegs_have_the_quality_of_the_preferences_or_their_own(
         Settings(store).set_text(JPEG_QUALITY, str(quality))
     pixels = np.random.default_rng(1).integers(0, 256, (40, 30), np.uint8)
     PillowImage.fromarray(pixels).save(tmp_path / "photo.jpg", quality=70)
-    usual = quality or 70
+    usual = quality or 95
     PillowImage.fromarray(pixels).save(tmp_path / "as.jpg", quality=usual)
     batch = open_batch()
     fill(qtbot, batch, tmp_path / "photo.jpg", count=1)

@@ -874,14 +874,14 @@ def test_the_quality_of_jpeg_can_be_left_to_the_source_again(
     qtbot.addWidget(preferences)
     spin = preferences.findChild(QSpinBox, "jpegQuality")
     assert isinstance(spin, QSpinBox)
-    assert spin.text() == "As the source"
+    assert spin.text() == "Usual"
     spin.setValue(95)
     assert jpeg_quality(window.settings) == 95
     spin.setValue(spin.minimum())
     assert jpeg_quality(window.settings) is None
 
 
-def test_a_photograph_is_saved_as_it_was_coded_unless_another_quality_is_chosen(
+def test_a_photograph_is_saved_at_95_or_more_unless_another_quality_is_chosen(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
     rng, source = np.random.default_rng(1), tmp_path / "photo.jpg"
@@ -894,10 +894,10 @@ def test_a_photograph_is_saved_as_it_was_coded_unless_another_quality_is_chosen(
         press(qtbot, window, "Ctrl+S")
         question = save_as(qtbot, window, target, quality)
         assert question is not None
-        assert question.labelText().endswith("As in the JPEG that it was read from, about: 83")
-        said = f"Saved {target}.  JPEG quality {quality or 83}, chroma 4:2:0."
+        assert question.labelText().endswith("Usual: 95")
+        said = f"Saved {target}.  JPEG quality {quality or 95}, chroma 4:2:0."
         wait_until(qtbot, lambda said=said: window.statusBar().currentMessage() == said)
-        assert read_image(target).metadata.jpeg == (quality or 83, "4:2:0")
+        assert read_image(target).metadata.jpeg == (quality or 95, "4:2:0")
 
 
 def test_a_key_typed_ahead_is_no_quality(qtbot: QtBot, loaded: MainWindow, tmp_path: Path) -> None:

@@ -71,8 +71,8 @@ def add_file_options(group: argparse._ActionsContainer) -> None:
             write even if the format of the result loses something: bit depth, alpha, colour, or the
             position of a volume
         --quality N
-            quality of a JPEG, from 1 to 100 (default: that of a JPEG it was read from, else
-            95); chroma that it had as 4:2:2 or 4:2:0 is subsampled so again, unless 4:2:2 is
+            quality of a JPEG, from 1 to 100 (default: 95, or that of a JPEG it was read from if it
+            is higher); chroma that it had as 4:2:2 or 4:2:0 is subsampled so again, unless 4:2:2 is
             turned, and all other chroma is kept whole (4:4:4)
         """
     add_options(group, text, quality={"type": quality})

@@ -35,8 +35,8 @@ def write_image(
     - `lossy`: allow losing properties that the format cannot keep: depth is rounded (floats are
       clipped to 0 to 1), transparency is composed on white, colour becomes grey (ITU-R BT.601) in a
       PGM. The small losses of JPEG itself need no permission.
-    - `quality`: that of a JPEG, 1 to 100; by default that of the JPEG it was read from, or 95.
-      Chroma is subsampled as there, or not at all.
+    - `quality`: that of a JPEG, 1 to 100; by default 95, or that of the JPEG it was read from
+      if it is higher. Chroma is subsampled as there, or not at all.
 
     Returns where it was written to.
 

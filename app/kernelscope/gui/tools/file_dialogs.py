@@ -714,13 +714,8 @@ class Pictures(QObject):
         if path.suffix.lower() not in _JPEG or not isinstance(first, Image):
             self._write(savable, path)
             return
-        own, read = jpeg_quality(self.settings), first.metadata.jpeg
-        if own is not None:
-            source = "As set in Edit > Preferences"
-        elif read is not None:
-            source = "As in the JPEG that it was read from, about"
-        else:
-            source = "Usual"
+        own = jpeg_quality(self.settings)
+        source = "Usual" if own is None else "As set in Edit > Preferences"
         usual = own or jpeg_coding(first.pixels, first.metadata).quality
         dialog = self._question(
             "saveQuality", f"Quality of {path.name}, 1 to 100\n{source}: {usual}"

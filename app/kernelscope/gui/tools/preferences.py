@@ -35,16 +35,16 @@ _OPTIONS = (
         JPEG_QUALITY,
         "&JPEG quality",
         0,
-        "Of JPEG files that are saved: 100 is the largest. “As the source” is that of the JPEG "
-        f"that was read, {USUAL_QUALITY} for other pictures",
+        "Of JPEG files that are saved: 100 is the largest. “Usual” is "
+        f"{USUAL_QUALITY}, or that of the JPEG that was read if it is higher",
         high=100,
-        lowest="As the source",
+        lowest="Usual",
     ),
 )
 
 
 def jpeg_quality(settings: Settings) -> int | None:
-    """Return the quality that the user set; None for that of the source."""
+    """Return the quality that the user set; None for the usual one."""
     text = settings.text(JPEG_QUALITY)
     return int(text) if text.isdecimal() and 1 <= int(text) <= 100 else None
 
