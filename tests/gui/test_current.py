@@ -120,7 +120,7 @@ def test_another_picture_has_no_output_and_no_time(
     load(qtbot, loaded, write_picture(tmp_path / "other.png", 9))
     assert state(loaded) == ""
     assert caption(loaded) == "Output"
-    press(qtbot, loaded, "Ctrl+Z")
+    press(qtbot, loaded, "Ctrl+PgUp")
     qtbot.waitUntil(lambda: shown(loaded) == picture.name)
     assert headline(loaded) == done
     assert not is_marked(loaded)

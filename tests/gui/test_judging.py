@@ -28,7 +28,8 @@ from pytestqt.qtbot import QtBot
 from kernelscope.base.errors import AppError
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
-from kernelscope.files import write_image
+from kernelscope.files import read_image, write_image
+from kernelscope.files.volumes import read_volume
 from kernelscope.gui.docks.histogram_plot import pen_of
 from kernelscope.gui.docks.quality_panel import NO_REFERENCE
 from kernelscope.gui.model import comparison
@@ -42,6 +43,7 @@ from kernelscope.gui.window.actions import Actions
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.image import Image
 from kernelscope.images.judging.pictures import Histogram, difference, suggest_gain
+from kernelscope.images.scan import Scan
 from kernelscope.schema.borders import Border
 from kernelscope.schema.samples import Kind
 from tests.gui.helpers import (
@@ -63,7 +65,7 @@ from tests.gui.helpers import (
     write_picture,
 )
 from tests.gui.test_looking import Looked, opened
-from tests.gui.test_volume_page import open_scan, voxels, write
+from tests.gui.test_volume_page import voxels, write
 from tests.patience import PATIENCE
 
 __all__ = ["opened"]  # a fixture
@@ -451,7 +453,7 @@ def test_undo_and_redo_name_the_step_and_bring_everything_back(
 
     other = picture.with_name("a&b.png")
     picture.rename(other)
-    load(qtbot, window, other)
+    window.session.pictures.open_source(read_image(other))  # in the same document
     assert undo.text() == "&Undo Open a&&b.png"
     click(qtbot, window, "undoButton")
     qtbot.waitUntil(lambda: window.pictures.canvas.input.shown is spoilt)
@@ -465,10 +467,12 @@ def test_earlier_run_keeps_its_steps_and_can_be_undone(
     add_noise(qtbot, window)
     run(qtbot, window)
     result = subject.result
-    if window.session.kind is Kind.PICTURE:
-        load(qtbot, window, write_picture(tmp_path / "other.png", 1))
+    if window.session.kind is Kind.PICTURE:  # in the same document
+        subject.open_source(read_image(write_picture(tmp_path / "other.png", 1)))
     else:
-        open_scan(qtbot, window, write(tmp_path / "other.nii", voxels(3)))
+        other_scan = Scan((read_volume(write(tmp_path / "other.nii", voxels(3))),))
+        window.session.volumes.open_source(other_scan)
+    qtbot.waitUntil(lambda: subject.part is not original and not subject.is_behind)
     other: Any = subject.part
     assert subject.reference is None
     window.runs.wanted.emit(next(iter(window.session.gallery)))

@@ -154,15 +154,17 @@ def test_a_picture_opened_last_stays_in_front_of_slower_ones(
     assert shown(window) == "c.png"
 
 
-def test_one_picture_has_no_strip_and_undo_returns_to_the_one_before(
+def test_one_picture_has_no_strip_and_the_second_joins_it(
     qtbot: QtBot, window: MainWindow, paths: list[Path]
 ) -> None:
     load(qtbot, window, paths[0])
-    load(qtbot, window, paths[1])
-    assert len(window.open_pictures.documents) == 1
     assert not window.film_strip.isVisible()
     assert not window.actions_["nextPicture"].isEnabled()
-    window.session.subject.undo()
+    load(qtbot, window, paths[1])
+    assert shown(window) == "b.png"
+    assert in_strip(window) == ["a.png", "b.png"]
+    assert not window.actions_["undo"].isEnabled()
+    press(qtbot, window, "Ctrl+PgUp")
     qtbot.waitUntil(lambda: shown(window) == "a.png")
 
 
@@ -352,8 +354,8 @@ def test_a_sample_that_was_only_looked_at_has_no_tile_beside_a_volume(
     open_scan(qtbot, window, write(tmp_path / "one.nii", voxels()))
     assert window.film_strip.isHidden()
     open_scan(qtbot, window, write(tmp_path / "two.nii", voxels()))
-    assert window.film_strip.isHidden(), "alone, it takes the place of the one before"
-    assert window.actions_["undo"].isEnabled()
+    assert in_strip(window) == ["one.nii", "two.nii"]
+    assert [each.size for each in documents(window)[1:]] == 2 * ["8×9×6, 1 volume"]
 
 
 def test_memory_is_bounded_and_what_goes_is_said(

@@ -294,7 +294,7 @@ def test_a_picture_that_is_opened_gets_the_steps(
     assert [each.step.filter.id for each in live.session.subject.result.requests] == [
         "gaussian_noise", "median",
     ]  # fmt: skip
-    press(qtbot, live, "Ctrl+Z")
+    press(qtbot, live, "Ctrl+PgUp")
     settle(qtbot, live)
     assert steps(live) == before
     assert live.session.subject.result.output is end

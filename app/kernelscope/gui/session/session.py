@@ -89,7 +89,7 @@ class Session(Observed):
     - `view`: the output, or a difference.
     - `wanted_gain`: of differences; None for the one that shows most.
     - `gallery`: the runs, with their pictures.
-    - `joins`: whether volumes that are opened join those that are open, which Undo returns to else.
+    - `joins`: whether volumes that are opened join others; they take the place of a sample else.
     - `carried`: steps for the next input that is opened, of an earlier session.
     - `live`: whether the output follows the settings; a result of others is a step for Undo then.
     """

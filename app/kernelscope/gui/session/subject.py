@@ -387,7 +387,9 @@ class Subject(Observed, Generic[Opened, Part]):
                 and len(history.moments) == 1
                 and not (settings or moment.settings)
             ):
-                history.put(self.session.with_steps(self, moment))  # it is seen for the first time
+                # It is seen for the first time: a reference that was chosen stays.
+                known = moment.references or self.opened(moment.source).references
+                history.put(self.session.with_steps(self, replace(moment, references=known)))
             self.history.leave()
             self.history = self._owned(history)
             self._recall(settings or self.moment.settings)

@@ -4,8 +4,8 @@
     film strip, Ctrl+PgUp and PgDown -> [read again] -> page.show_history
     closed -> kept, and opened again by Ctrl+Shift+T
 
-One picture that is opened alone takes the place of the one in front, and Undo returns to that. As
-soon as there are several, each that is opened joins them. A scan is a document as a picture is.
+Each file that is opened joins those that are open; a sample that was only looked at makes room for
+it. A scan is a document as a picture is.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ class OpenPictures(QObject):
             self._read_next()
 
     def open_one(self, image: Image) -> None:
-        """Open a picture in place of the only one, or in front of those still being read."""
+        """Open a picture in front of those still being read."""
         self._shows_next = False
-        if len(self.documents) < 2 or self._has_sample():
-            self._session.pictures.open_source(image)
-        else:
+        if len(self.documents):
             self._add(image, thumbnail(image, _SIDE), front=True)
+        else:
+            self._session.pictures.open_source(image)
 
     def _read_next(self) -> None:
         if not self._waiting:
@@ -299,14 +299,15 @@ class OpenPictures(QObject):
             document = Document(subject.kind, history=subject.history)
             self.documents.add(document)
         self.documents.bring_to_front(document)
-        self._show_strip()
+        self._show_strip()  # which looks up the paths from which others are read again
+        self._make_room()
 
     def _show_strip(self) -> None:
         current = self.documents.current
         # A sample that was only looked at needs no tile, as it makes room for the next picture.
         tiles = [each for each in self.documents if each is current or not _is_sample(each)]
-        self._session.joins = len(tiles) > 1
-        if self._session.joins:
+        self._session.joins = not all(map(_is_sample, self.documents))
+        if len(tiles) > 1:
             for each in tiles:
                 if each is current or not each.size:  # the first one, which had no strip
                     each.describe(lambda source: thumbnail(source, _SIDE))
