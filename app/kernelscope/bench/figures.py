@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -220,7 +221,8 @@ def _remark(figure: PublishedFigure, figures: Sequence[PublishedFigure]) -> str:
     if figure.source != "V" or figure.quantity != TIME or figure.device != GPU:
         return figure.remark
     said = [figure.remark] if figure.remark else []
-    alike = [other for other in figures if _same_experiment(other, figure)]
+    line = operator.attrgetter("source", "filter", "channels", "shape", "parameters")
+    alike = [other for other in figures if line(other) == line(figure)]  # of a table's line
     serial = [other for other in alike if other.device == CPU and other.quantity == TIME]
     for gain in alike:
         if gain.quantity == SPEED_UP and gain.variant == figure.variant and serial:
@@ -239,17 +241,6 @@ def _remark(figure: PublishedFigure, figures: Sequence[PublishedFigure]) -> str:
         ):
             said.append(f"as printed: less than with d = {int(patch) - 1}")
     return "; ".join(said)
-
-
-def _same_experiment(first: PublishedFigure, second: PublishedFigure) -> bool:
-    """Return whether two figures come from the same line of a table, on any device."""
-    return (first.source, first.filter, first.channels, first.shape, first.parameters) == (
-        second.source,
-        second.filter,
-        second.channels,
-        second.shape,
-        second.parameters,
-    )
 
 
 def _figure(line: Mapping[str, str]) -> PublishedFigure:

@@ -301,7 +301,7 @@ class _FilterParser(Parser):
         )
 
     def format_help(self) -> str:
-        """Return the help on one screen."""
+        """Return the help on one screen; `_HelpAll` prints all of it."""
         shared = [each for each in self._action_groups if each.title in ("all steps", "volumes")]
         hidden = [
             action
@@ -321,14 +321,11 @@ class _FilterParser(Parser):
         formatter.add_text(f"--help-all shows {len(hidden)} more options.")
         return formatter.format_help()
 
-    def format_all(self) -> str:
-        return super().format_help()
-
 
 class _HelpAll(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *ignored: Any) -> None:
         assert isinstance(parser, _FilterParser)
-        print(parser.format_all(), end="")
+        print(super(_FilterParser, parser).format_help(), end="")
         parser.exit()
 
 

@@ -112,10 +112,6 @@ def annotation_of(parameter: Parameter) -> Annotation:
     return Annotation(f"{own.text} | Literal[{quoted(ESTIMATE)}]", f"{own.words} or {ESTIMATE!r}")
 
 
-def default_of(parameter: Parameter) -> Any:
-    return ESTIMATE if parameter.is_estimated else parameter.default
-
-
 _DEVICES = tuple(each.value for each in Device)
 
 NO_DEFAULT = inspect.Parameter.empty
@@ -309,7 +305,8 @@ def _arguments(spec: FilterSpec) -> Iterator[Argument]:
             annotation, more = _SIDES, _CUBE_SIDES
         elif isinstance(parameter, AxesParameter):
             annotation, more = (_REALS_OF_AXES if cube else annotation), _EACH_AXIS
-        yield Argument(parameter.name, annotation, _help(parameter) + more, default_of(parameter))
+        default = ESTIMATE if parameter.is_estimated else parameter.default
+        yield Argument(parameter.name, annotation, _help(parameter) + more, default)
     if is_volume:
         yield COMPONENTS
     else:

@@ -150,7 +150,9 @@ class DisplayPanel(QFrame):
             box.valueChanged.connect(self._on_level)
         self._gamma.valueChanged.connect(lambda gamma: self._choose(gamma=gamma))
         self._map.currentTextChanged.connect(lambda name: self._choose(colour_map=ColourMap(name)))
-        self._difference.currentTextChanged.connect(self._on_difference)
+        self._difference.currentTextChanged.connect(
+            lambda name: self._view.choose_difference_map(ColourMap(name))
+        )
 
     def _follow(self) -> None:
         if self.isVisible():
@@ -175,9 +177,6 @@ class DisplayPanel(QFrame):
             gamma = display.gamma if gamma is None else gamma
             new = replace(display, gamma=gamma, colour_map=colour_map or display.colour_map)
             self._view.choose_display(self.side, new)
-
-    def _on_difference(self, name: str) -> None:
-        self._view.choose_difference_map(ColourMap(name))
 
     def _buttons(self) -> None:
         automatic = push_button(

@@ -345,9 +345,6 @@ class RunTable(QTreeView):
     def order(self) -> tuple[int, Qt.SortOrder]:
         return self.header().sortIndicatorSection(), self.header().sortIndicatorOrder()
 
-    def sort_by(self, column: int, order: Qt.SortOrder) -> None:
-        self.header().setSortIndicator(column, order)
-
     def fill(self, runs: Sequence[Run]) -> None:
         column, order = self.order
         down = order is Qt.SortOrder.DescendingOrder
@@ -735,7 +732,8 @@ class RunsPanel(QWidget):
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         tip = "Order of the runs; a click on a heading sorts by it"
         self._order = choice_box("runsOrder", "Order of the runs", ORDERS, tip=tip)
-        self._order.textActivated.connect(lambda name: self.table.sort_by(*ORDERS[name]))
+        header = self.table.header()
+        self._order.textActivated.connect(lambda name: header.setSortIndicator(*ORDERS[name]))
         self._picture = ""
         which, tip = ("This picture", "All pictures"), "List the runs of one picture, or all"
         pairs = zip(which, (False, True), strict=True)

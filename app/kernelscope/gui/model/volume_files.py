@@ -6,7 +6,6 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -198,7 +197,11 @@ class FilteredFile:
         for done, place in enumerate(missing, 1):
             named = (f"{self.series.what} {done} of {len(missing)}", self.series.name(place))
             step = f"{', '.join(filter(None, named))}: "
-            progress = partial(_report_progress, report, step[0].upper() + step[1:])
+            step = step[0].upper() + step[1:]
+
+            def progress(stage: str, fraction: float, step: str = step) -> None:
+                report(StepProgress(step, stage, fraction))
+
             token.check()
             progress("read", 0.0)
             try:
@@ -219,12 +222,6 @@ class FilteredFile:
             replace(each, among=tuple(axis for axis in each.among if axis.letter in kept))
             for each in volumes
         ]
-
-
-def _report_progress(
-    report: Callable[[StepProgress], None], step: str, stage: str, fraction: float
-) -> None:
-    report(StepProgress(step, stage, fraction))
 
 
 _ALONE = "Open it alone, then add the others."

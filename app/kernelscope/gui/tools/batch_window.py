@@ -628,7 +628,9 @@ class BatchWindow(ToolWindow):
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._show_buttons())
         self.only_failed.toggled.connect(lambda _: self._show_rows())
         self.form.places_changed.connect(self._list)
-        self.form.changed.connect(self._keep_settings)
+        self.form.changed.connect(
+            lambda _: self._settings.set_texts("batch", self.form.settings().texts())
+        )
 
     # --- files ---
 
@@ -848,9 +850,6 @@ class BatchWindow(ToolWindow):
         if buttons["Start"].text() != word:
             buttons["Start"].setText(word)
             buttons["Start"].setAccessibleName(word.replace("&", ""))
-
-    def _keep_settings(self) -> None:
-        self._settings.set_texts("batch", self.form.settings().texts())
 
     # --- closing ---
 

@@ -506,13 +506,8 @@ class CodeEditor(CodeView):
         self.viewport().update()
         self.numbers.update()
 
-    def next_message(self) -> None:
-        self._go(1)
-
-    def previous_message(self) -> None:
-        self._go(-1)
-
-    def _go(self, way: int) -> None:
+    def go_to_message(self, way: int) -> None:
+        """Go to the next message, or for -1 to the one before, from the last to the first."""
         here = self.textCursor().position()
         beyond = [each for each in self._marks if way * (each.cursor.position() - here) > 0]
         ordered = beyond or self._marks

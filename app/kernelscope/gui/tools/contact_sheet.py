@@ -240,9 +240,11 @@ class ContactSheet(ToolWindow):
         self._lay_out()
         self._timer = QTimer(self, singleShot=True, interval=_REST_MS)
         self._timer.timeout.connect(self.compute)
-        self._compiling = QTimer(self, singleShot=True)
-        self._compiling.timeout.connect(self._on_compiling)
         self._running = 0
+        self._compiling = QTimer(self, singleShot=True)
+        self._compiling.timeout.connect(
+            lambda: self.tiles[self._running].wait_for("compiling (first use only)…")
+        )
         self._task: Task | None = None
         self.parameters.activated.connect(lambda _: self.compute())
         self._show_pins()
@@ -417,9 +419,6 @@ class ContactSheet(ToolWindow):
             self._known[_key(value.variant)] = value
         self._show_cell(self.tiles[value.index], value)
         self._mark_best()
-
-    def _on_compiling(self) -> None:
-        self.tiles[self._running].wait_for("compiling (first use only)…")
 
     def _on_finished(self) -> None:
         self._end()

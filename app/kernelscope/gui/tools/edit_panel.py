@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -644,10 +644,10 @@ class EditPanel(QWidget):
     def make_keys(self, window: QDialog) -> None:
         """Make the keys, which work everywhere in `window`."""
 
-        def in_editor(action: Callable[[CodeEditor], None]) -> None:
+        def go_to_message(way: int) -> None:
             if self._editor is not None:
                 self._tabs.setCurrentWidget(self._editor)
-                action(self._editor)
+                self._editor.go_to_message(way)
 
         def open_find() -> None:
             view = self._tabs.currentWidget()
@@ -659,8 +659,8 @@ class EditPanel(QWidget):
             ("Ctrl+Enter", self.compile),
             ("Ctrl+Shift+Return", self.grade),
             ("Ctrl+Shift+Enter", self.grade),
-            ("F8", lambda: in_editor(CodeEditor.next_message)),
-            ("Shift+F8", lambda: in_editor(CodeEditor.previous_message)),
+            ("F8", lambda: go_to_message(1)),
+            ("Shift+F8", lambda: go_to_message(-1)),
             ("Ctrl+F", open_find),
             ("F3", self.find_bar.find_next),
             ("Shift+F3", self.find_bar.find_previous),

@@ -103,10 +103,6 @@ def difference(
     return [*lines, *_of_texts(*sources)]
 
 
-def text_difference(before: str, after: str) -> list[DifferenceLine]:
-    return list(_of_texts(before.split("\n"), after.split("\n")))
-
-
 def _joined(functions: Iterator[list[str]]) -> list[str]:
     lines: list[str] = []
     for function in functions:
@@ -124,7 +120,10 @@ def _function(files: Sequence[SourceFile], launch: Launch) -> list[str]:
 
 def _of_facts(before: Sequence[Fact], after: Sequence[Fact]) -> Iterator[DifferenceLine]:
     """Yield facts of both, in the order of the first; those of one name follow each other."""
-    first, second = ({fact.name: _said(fact) for fact in facts} for facts in (before, after))
+    first, second = (
+        {fact.name: f"{fact.value} {fact.unit}".rstrip() for fact in facts}
+        for facts in (before, after)
+    )
     width = max(map(len, (*first, *second)), default=0)
     for name in dict.fromkeys((*first, *second)):
         values = first.get(name), second.get(name)
@@ -134,10 +133,6 @@ def _of_facts(before: Sequence[Fact], after: Sequence[Fact]) -> Iterator[Differe
         for kind, value in zip((GONE, NEW), values, strict=True):
             if value is not None:
                 yield DifferenceLine(kind, f"//   {name:{width}}  {value}")
-
-
-def _said(fact: Fact) -> str:
-    return f"{fact.value} {fact.unit}".rstrip()
 
 
 def _of_texts(before: list[str], after: list[str]) -> Iterator[DifferenceLine]:
@@ -526,7 +521,8 @@ class KernelViewer(ToolWindow):
     def _differences(self, request: Request) -> tuple[list[DifferenceLine], tuple[str, str]]:
         if self._other.currentData() == _ORIGINAL:
             before, after = source_files(request.step.filter.id)[0], self._files()[0]
-            return text_difference(before.text, after.text), (ORIGINAL, self.panel.version)
+            texts = (file.text.split("\n") for file in (before, after))
+            return list(_of_texts(*texts)), (ORIGINAL, self.panel.version)
         levels = request.step.filter.levels(Device.GPU)
         first, second = levels[self._level.currentIndex()], levels[self._other.currentIndex() - 1]
         sides = (

@@ -145,7 +145,7 @@ class SpaceWindow(ToolWindow):
         self.views = (SpaceView("Input", self), SpaceView("Output", self))
         self._lay_out()
         for view in self.views:
-            view.turned.connect(self._turn)
+            view.turned.connect(lambda right, up: self._look(self.camera.turned(right, up)))
             view.zoomed.connect(self._zoom)
 
     def show_volumes(self, source: Volume | None, output: Volume | None, display: Display) -> None:
@@ -212,9 +212,6 @@ class SpaceWindow(ToolWindow):
     def _look(self, camera: Viewpoint) -> None:
         self.camera = camera
         self._render()
-
-    def _turn(self, right: float, up: float) -> None:
-        self._look(self.camera.turned(right, up))
 
     def _zoom(self, factor: float) -> None:
         self._look(self.camera.zoomed(factor))

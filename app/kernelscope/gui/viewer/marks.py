@@ -12,8 +12,8 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, 
 GRID_FROM = 20.0  # device pixels per pixel from which the grid is drawn: 2000 %
 LENS = 176  # side of the magnifier
 
-_LENS_FACTOR = 4.0
-_LENS_LEAST = 8.0
+LENS_FACTOR = 4.0
+LENS_LEAST = 8.0
 """The magnifier shows pixels four times as large as around it, and at least 8 device pixels."""
 
 _GRID = QColor(128, 128, 128, 150)
@@ -174,10 +174,6 @@ def draw_divide(painter: QPainter, place: float, room: QRectF, *, upright: bool)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.drawPath(arrows)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-
-
-def lens_factor(cell: float) -> float:
-    return max(_LENS_FACTOR, _LENS_LEAST / cell)
 
 
 def draw_lens(

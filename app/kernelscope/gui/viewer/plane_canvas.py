@@ -428,7 +428,8 @@ class PlaneCanvas(QWidget):
         """Draw the surroundings of the probe larger; the pixel that is read off is marked."""
         device = self.cell * self.devicePixelRatioF()
         least = min(device.width(), device.height())
-        cell = device * (round(marks.lens_factor(least) * least) / least)
+        factor = max(marks.LENS_FACTOR, marks.LENS_LEAST / least)
+        cell = device * (round(factor * least) / least)
         centre = QPointF(probe.x + 0.5, probe.y + 0.5)
 
         def draw(inner: QPainter, room_in_lens: QRect) -> None:

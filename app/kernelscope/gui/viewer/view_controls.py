@@ -80,7 +80,7 @@ class WindowControl(QWidget):
         row.addWidget(self.auto_button)
         for box in (self._level, self._width):
             box.valueChanged.connect(self._on_boxes)
-        self.auto_button.clicked.connect(self._on_auto)
+        self.auto_button.clicked.connect(lambda on: view.choose(None if on else view.display))
         view.when({DRAWN}, self._refresh)
 
     def _refresh(self) -> None:
@@ -100,9 +100,6 @@ class WindowControl(QWidget):
         level, half, display = self._level.value(), self._width.value() / 2, self._view.display
         if display is not None:
             self._view.choose(display.spanning(level - half, level + half))
-
-    def _on_auto(self, checked: bool) -> None:
-        self._view.choose(None if checked else self._view.display)
 
     def _box(self, name: str, label: str, tip: str, row: QHBoxLayout) -> NumberBox:
         box = dressed(NumberBox(self), name, label.replace("&", ""), tip=tip)

@@ -287,10 +287,6 @@ class LineEditor(QLineEdit):
         self.setText(value if self._parameter is None else self._parameter.format(value))
 
 
-def _numbers_editor(parameter: NumbersParameter, parent: QWidget) -> LineEditor:
-    return LineEditor(parameter.default, parameter.none, parent, parameter)
-
-
 def _radii_editor(parameter: RadiiParameter, parent: QWidget) -> LineEditor:
     return LineEditor(parameter.default, "one, or along x, y, z", parent, parameter)
 
@@ -406,7 +402,9 @@ _EDITORS: Mapping[type[Parameter], Callable[[Any, QWidget], Editor]] = {
     AxesParameter: AxesEditor,
     ChoiceParameter: ChoiceEditor,
     FootprintParameter: FootprintEditor,
-    NumbersParameter: _numbers_editor,
+    NumbersParameter: lambda numbers, parent: LineEditor(
+        numbers.default, numbers.none, parent, numbers
+    ),
     RadiiParameter: _radii_editor,
     SidesParameter: _radii_editor,
     MaskParameter: MaskEditor,

@@ -279,7 +279,7 @@ class MainWindow(Frame):
         self.actions_["cancel"].installEventFilter(self.runner)
         self.open_pictures.changed.connect(self._refresh_actions)
         self.open_pictures.changed.connect(self.companions.follow_pictures)
-        self.filters.found.connect(self._focus_output)
+        self.filters.found.connect(lambda: self.page.canvas.focus())
         for page in self.pages.values():
             page.described.connect(self._status.pixel.set_full_text)
             page.zoomed.connect(self._status.zoom.setText)
@@ -331,9 +331,6 @@ class MainWindow(Frame):
     def _offer_filters(self) -> None:
         """Let the filter be chosen in one place: the browser, or the list while that is closed."""
         self.panel.show_chooser(self.docks[DockName.FILTERS].isHidden())
-
-    def _focus_output(self) -> None:
-        self.page.canvas.focus()
 
     def _warm_up(self) -> None:
         request = self.session.pictures.next_request() if self._cold else None
