@@ -47,6 +47,10 @@ class QuickCompiler(HostCompiler):
             watching._flags = (*watching._flags, "-DCHECKS_ELSEWHERE", str(checks))
         return watching
 
+    def version(self) -> str:
+        # The folder is that of the checkout: another one has the same objects elsewhere.
+        return super().version().replace(str(builds.kept("")), "")
+
     def tracing(self) -> HostCompiler:
         return QuickCompiler(self._command, _TRACED)
 
