@@ -101,6 +101,7 @@ class LadderTree(QTreeWidget):
         self._axes = TimeScale(()), TimeScale(())
         self._toggled_at: QPoint | None = None
         """Where the mouse has been since it folded levels or unfolded them."""
+        self._needed = self._widths()
         self.itemExpanded.connect(lambda _: self._fill())
         self.itemCollapsed.connect(lambda _: self._fill())
         stylist().restyled.connect(self._fill)
@@ -253,9 +254,9 @@ class LadderTree(QTreeWidget):
         }
 
     def _share_room(self) -> None:
-        widths = self._widths()
-        self.setColumnHidden(_DEVICE, not widths[_DEVICE])
-        for column, width in widths.items():
+        self._needed = self._widths()
+        self.setColumnHidden(_DEVICE, not self._needed[_DEVICE])
+        for column, width in self._needed.items():
             self.header().resizeSection(column, width)
 
     def entry(self) -> KnownRung | None:
@@ -328,7 +329,7 @@ class LadderTree(QTreeWidget):
     def minimumSizeHint(self) -> QSize:
         """Return a width in which no name is cut off, and the height of a few lines."""
         bar = self.verticalScrollBar().sizeHint().width() + 2 * self.frameWidth()
-        widths = self._widths()
+        widths = dict(self._needed)  # layouts ask more often than they change
         hints = (self.fontMetrics().horizontalAdvance(hint_of(each)) for each in self._entries)
         figures = max(_LEAST_BAR + widths.pop(_TIME), max(hints, default=0) + 2 * _MARGIN)
         return QSize(sum(widths.values()) + figures + bar, _FEWEST * self._row_height)
