@@ -258,8 +258,7 @@ def pytest_collection_finish() -> None:
     them. The program does the same; see `kernelscope.gui.work.garbage`.
     """
     gc.disable()
-    gc.collect()
-    gc.freeze()  # the tests themselves, which stay to the end
+    gc.freeze()  # the tests themselves, which stay to the end, with little garbage among them
 
 
 @pytest.hookimpl(wrapper=True)
