@@ -187,21 +187,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Tests that need a GPU are slow, since each process first compiles and loads kernels, and so are
     those of the exhaustive lane. These are left out unless `-m` names them.
     """
-    for item in items:
-        if item.get_closest_marker("gpu") or item.get_closest_marker("exhaustive"):
-            item.add_marker("slow")
-    for item in beyond_the_quick_loop(items):
-        item.add_marker("slow")
     named = any("::" in argument for argument in config.args)
     left_out = {"exhaustive"}
     if named or "exhaustive" in config.option.markexpr:
         left_out.clear()
     if missing_gpu():
         left_out.add("gpu")
-    without = [item for item in items if any(map(item.get_closest_marker, left_out))]
+    kept, without = list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        if marks & {"gpu", "exhaustive"}:
+            item.add_marker("slow")
+        (without if marks & left_out else kept).append(item)
+    for item in beyond_the_quick_loop(kept):
+        item.add_marker("slow")
     if without:
         config.hook.pytest_deselected(items=without)
-        items[:] = [item for item in items if not any(map(item.get_closest_marker, left_out))]
+        items[:] = kept
 
 
 CASES_OF_THE_LOOP = 3
