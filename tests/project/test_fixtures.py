@@ -79,6 +79,7 @@ def test_lanes(
             name=own,
             nodeid=own,
             get_closest_marker=lambda name, own=own: own if name == own else None,
+            iter_markers=lambda own=own: [SimpleNamespace(name=own)],
             add_marker=lambda name, own=own: marks.append(f"{own}: {name}"),
         )
         for own in ("plain", "gpu", "exhaustive")
