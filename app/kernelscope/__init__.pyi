@@ -234,8 +234,9 @@ def collaborative(
         How the noise depends on the brightness and on its neighbours. 'auto': Found from the
         picture; a notice says how sure that is. 'white': The same everywhere. 'camera': Photons
         and read-out: variance a · mean + b, found from the picture. It is made equal before,
-        and brought back after (Anscombe's transform). 'correlated': Neighbours have noise in
-        common, as after scaling or demosaicing: found as a spectrum.
+        and brought back after (Anscombe's transform). For raw files and linear pictures: a JPEG
+        has correlated noise, which *As the picture* finds. 'correlated': Neighbours have noise
+        in common, as after scaling or demosaicing: found as a spectrum.
     strength : float, default 100.0
         Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
         to 1000 %.
@@ -781,10 +782,10 @@ def hot_pixels(
 ) -> NDArray[Any]:
     """Return the result of the filter Hot pixels.
 
-    Mends single bright pixels of long exposures, also where demosaicing spread them.
+    Mends single bright or dark pixels of a sensor, also where demosaicing spread them.
 
-    Before a denoiser, for photographs of long exposure: hot pixels look like nothing else and
-    would stay. *Denoise* puts it first where it finds them.
+    Before a denoiser, for photographs of long exposure: hot, stuck and dead pixels look like
+    nothing else and would stay. *Denoise* puts it first where it finds them.
 
     Parameters
     ----------
@@ -792,8 +793,8 @@ def hot_pixels(
         Any array of real numbers; the result has its type. Every channel is filtered, see
         `alpha` and `channel_axis`. A stack with `axes` or `axis`.
     contrast : float, default 1.5
-        How far above the brightest samples around a hot one has to be, in units of how much
-        these differ. Less finds more. Allowed: 0.5 to 10.
+        How far above the brightest samples around a hot one has to be, or a dark one below the
+        darkest, in units of how much these differ. Less finds more. Allowed: 0.5 to 10.
     channel_axis : int or str, optional
         Axis of the channels; by default the last of three, if it has at most 4.
     axes : (int, int), optional
@@ -1904,8 +1905,9 @@ def nlm(
         How the noise depends on the brightness and on its neighbours. 'auto': Found from the
         picture; a notice says how sure that is. 'white': The same everywhere. 'camera': Photons
         and read-out: variance a · mean + b, found from the picture. It is made equal before,
-        and brought back after (Anscombe's transform). 'correlated': Neighbours have noise in
-        common, as after scaling or demosaicing: found as a spectrum.
+        and brought back after (Anscombe's transform). For raw files and linear pictures: a JPEG
+        has correlated noise, which *As the picture* finds. 'correlated': Neighbours have noise
+        in common, as after scaling or demosaicing: found as a spectrum.
     strength : float, default 100.0
         Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
         to 1000 %.
@@ -2596,8 +2598,9 @@ def sliding_dct(
         How the noise depends on the brightness and on its neighbours. 'auto': Found from the
         picture; a notice says how sure that is. 'white': The same everywhere. 'camera': Photons
         and read-out: variance a · mean + b, found from the picture. It is made equal before,
-        and brought back after (Anscombe's transform). 'correlated': Neighbours have noise in
-        common, as after scaling or demosaicing: found as a spectrum.
+        and brought back after (Anscombe's transform). For raw files and linear pictures: a JPEG
+        has correlated noise, which *As the picture* finds. 'correlated': Neighbours have noise
+        in common, as after scaling or demosaicing: found as a spectrum.
     strength : float, default 100.0
         Of the noise, how much is removed: 100 % suits its sigma, more smooths more. Allowed: 0
         to 1000 %.
@@ -3698,7 +3701,7 @@ def volume_collaborative(
 ) -> NDArray[Any]:
     """Return the result of the filter Volume collaborative.
 
-    Filters cubes that are alike together: keeps most of real heads, and takes longest.
+    Filters cubes that are alike together: the best on heads, and the slowest.
 
     For the cleanest result of one volume, where some seconds do not matter. Noise may be Rician
     and vary over the head.
@@ -3777,7 +3780,7 @@ def volume_collaborative(
 ) -> tuple[NDArray[Any], ...]:
     """Return the result of the filter Volume collaborative.
 
-    Filters cubes that are alike together: keeps most of real heads, and takes longest.
+    Filters cubes that are alike together: the best on heads, and the slowest.
 
     For the cleanest result of one volume, where some seconds do not matter. Noise may be Rician
     and vary over the head.

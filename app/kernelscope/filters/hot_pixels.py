@@ -1,7 +1,8 @@
-"""Hot pixels: samples that a long exposure made too bright get the values around them.
+"""Hot pixels: samples that a sensor made too bright or too dark get the values around them.
 
-A sample is hot if it is above the brightest of the 16 samples two pixels away, by more than
-`contrast` times the range of these. It has to be
+Dark samples are the hot ones of the negative, so only these are explained. A sample is hot if it is
+above the brightest of the 16 samples two pixels away, by more than `contrast` times the range of
+these. It has to be
 
 - sharp: none of the eight next to it rises 0.3 times as far, and the rule above holds for all 24.
   The optics draw no point like that: a star as wide as 1.5 pixels raises the four next to its
@@ -16,9 +17,9 @@ which these differ least. For example, with a contrast of 1.5:
     10 90 12    90 - 12 = 78 > 1.5 * 2: hot, and becomes 11, as the two above and below it
     10 11 12
 
-Where two hot samples side by side mend the same one, the first one decides: they are equal, since
-none is brighter than a hot one beside it. The order of operations is part of the contract: doubles,
-without multiply-adds that round once, so that every backend finds the same samples.
+Where two samples mend the same one, the first one decides. The order of operations is part of the
+contract: doubles, without multiply-adds that round once, so that every backend finds the same
+samples.
 """
 
 from __future__ import annotations
@@ -66,19 +67,20 @@ Numbers = NDArray[np.float64]
 
 
 class Hot(NamedTuple):
-    """Hot samples of a picture."""
+    """Hot and dark samples of a picture."""
 
     places: tuple[NDArray[np.intp], ...]  # rows, columns and channels
+    signs: Numbers  # -1 of dark ones
     rises: Numbers  # how far they are above the brightest sample two pixels away
     reaches: NDArray[np.intp]  # how far away the samples are that are not mended: 1 or 2
-    around: Numbers  # shape (hot samples, 5, 5)
+    around: Numbers  # shape (samples, 5, 5): of the negative for dark ones
 
 
 def find_hot(wide: NDArray[Any], contrast: float, least: float) -> Hot:
-    """Return the hot samples of a picture.
+    """Return the hot and dark samples of a picture.
 
     - `wide`: shape (height + 4, width + 4, colours). The picture, with two pixels on each side.
-    - `least`: how far they rise at least.
+    - `least`: how far they rise, or fall, at least.
     """
     height, width = wide.shape[0] - 4, wide.shape[1] - 4
     cells = [wide[s : s + height, t : t + width] for s, t in np.argwhere(_RING)]
@@ -86,15 +88,18 @@ def find_hot(wide: NDArray[Any], contrast: float, least: float) -> Hot:
     for each in cells[1:]:
         np.maximum(high, each, out=high)
         np.minimum(low, each, out=low)
-    places = np.nonzero(wide[2:-2, 2:-2] > high)
+    inside = wide[2:-2, 2:-2]
+    places = np.nonzero((inside > high) | (inside < low))
     brightest, darkest = high[places].astype(np.float64), low[places].astype(np.float64)
-    up = wide[2:-2, 2:-2][places] - brightest
+    middle = inside[places].astype(np.float64)
+    signs = np.where(middle > brightest, 1.0, -1.0)
     with np.errstate(invalid="ignore"):  # of infinite samples
+        up = np.where(signs > 0, middle - brightest, darkest - middle)
         apart = (up > least) & (up > contrast * (brightest - darkest))
         y, x, c = places = tuple(each[apart] for each in places)
-        up, number = up[apart], np.arange(len(y))
+        up, signs, number = up[apart], signs[apart], np.arange(np.count_nonzero(apart))
         windows = np.lib.stride_tricks.sliding_window_view(wide, (5, 5), (0, 1))
-        of_all = windows[y, x].astype(np.float64)  # (hot samples, colours, 5, 5)
+        of_all = windows[y, x] * signs[:, None, None, None]
         own = of_all[number, c]
         middle, beside = own[:, 2, 2], own[:, _BESIDE].max(1, initial=-np.inf)
         others = own[:, _BESIDE | _RING]
@@ -106,11 +111,11 @@ def find_hot(wide: NDArray[Any], contrast: float, least: float) -> Hot:
     coloured = (wide.shape[2] == 3) & (others_up.max(1, initial=-np.inf) <= _COLOURED * up)
     hot = (beside <= middle) & (sharp | coloured)
     reaches = np.where(sharp, 1, 2)
-    return Hot(tuple(each[hot] for each in places), up[hot], reaches[hot], own[hot])
+    return Hot(tuple(each[hot] for each in places), signs[hot], up[hot], reaches[hot], own[hot])
 
 
 def _between(around: Numbers, reach: int, s: int, t: int) -> Numbers:
-    """Return the mended samples, `s` below and `t` right of hot ones."""
+    """Return the mended samples of `around`, `s` below and `t` right of hot ones."""
     near, far = 2 - reach, 2 + reach
     ends = [
         (around[:, near, 2 + t], around[:, far, 2 + t], (reach + s) / (2 * reach)),
@@ -143,22 +148,29 @@ def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
             around = hot.around[chosen]
             values = _between(around, reach, s, t)
             raised = around[:, 2 + s, 2 + t] - values > _SPREAD * hot.rises[chosen]
-            y, x, c = (each[chosen][raised] for each in (y, x, channel))
-            output[y - start, x, c] = uncompiled.settled(values[raised], finish)
+            y, x, c, sign = (each[chosen][raised] for each in (y, x, channel, hot.signs))
+            output[y - start, x, c] = uncompiled.settled(sign * values[raised], finish)
     return output
 
 
 @inlined
 def stands_out(
-    samples: Line, corner: Index, pitch: Index, step: Index, contrast: Number, least: Number
+    samples: Line,
+    corner: Index,
+    pitch: Index,
+    step: Index,
+    sign: Index,
+    contrast: Number,
+    least: Number,
 ) -> Any:
-    """Whether a sample is far above those two pixels away; the first of the 5×5 is at `corner`."""
+    """Whether a sample is far above those two pixels away, or below them with a `sign` of -1; the
+    first of the 5×5 is at `corner`."""
     no_simd()
-    middle = cell(samples, corner + 2 * (pitch + step))
-    high = low = cell(samples, corner)
+    middle = sign * cell(samples, corner + 2 * (pitch + step))
+    high = low = sign * cell(samples, corner)
     for s in range(5):
         for t in range(0, 5, 1 if s % 4 == 0 else 4):
-            value = cell(samples, corner + s * pitch + t * step)
+            value = sign * cell(samples, corner + s * pitch + t * step)
             if not value < middle:
                 return False
             high = max(high, value)
@@ -239,21 +251,25 @@ def mend(
     start: Index,
     stop: Index,
 ) -> None:
-    """Mend a sample if it is hot, and those around it, in the rows from `start` to `stop`."""
+    """Mend a sample if it is hot or dark, and those around it, in the rows from `start` to
+    `stop`."""
     no_simd()
     _, width, channels = source.shape
     colours = 1 if channels < 3 else 3
     gather(source, y, x, c, 2, MIRROR, windows[c])
-    if not stands_out(windows[c], 0, 5, 1, contrast, least):
+    sign = 1 if stands_out(windows[c], 0, 5, 1, 1, contrast, least) else -1
+    if sign < 0 and not stands_out(windows[c], 0, 5, 1, sign, contrast, least):
         return
     for k in range(colours):
         gather(source, y, x, k, 2, MIRROR, windows[k])
+        for i in range(25):
+            windows[k, i] *= sign
     reach, up = reach_of(windows, c, colours, contrast)
     for s in range(max(1 - reach, start - y, -y), min(reach, stop - y)):
         for t in range(max(1 - reach, -x), min(reach, width - x)):
             value = between(windows[c], reach, s, t)
             if windows[c, 12 + 5 * s + t] - value > _SPREAD * up:
-                output[y + s, x + t, c] = settle(value, finish)
+                output[y + s, x + t, c] = settle(sign * value, finish)
 
 
 @kernel
@@ -266,7 +282,7 @@ def serial(
     start: Index,
     stop: Index,
 ) -> None:
-    """Plain loops, from the end: the first of several hot samples has the last word."""
+    """Plain loops, from the end: the first of several samples has the last word."""
     no_simd()
     height, width, channels = source.shape
     colours = 1 if channels < 3 else 3
@@ -282,25 +298,32 @@ def serial(
             for c in range(colours):
                 if first <= x < last:
                     corner = (y - 2) * pitch + (x - 2) * channels + c
-                    if not stands_out(samples, corner, pitch, channels, contrast, least):
+                    if not (
+                        stands_out(samples, corner, pitch, channels, 1, contrast, least)
+                        or stands_out(samples, corner, pitch, channels, -1, contrast, least)
+                    ):
                         continue
                 mend(source, output, y, x, c, windows, contrast, least, finish, start, stop)
 
 
 @kernel
-def keep_above(own: Line, others: Line, peaks: Line) -> None:
+def keep_apart(own: Line, others: Line, peaks: Line, pits: Line) -> None:
     for k in range(peaks.size):
         peaks[k] &= others[k] < own[k]
+        pits[k] &= others[k] > own[k]
 
 
 @kernel
-def find_peaks(samples: Line, corner: Index, pitch: Index, step: Index, peaks: Line) -> None:
-    """Write which samples of a row are above all that are two pixels away."""
+def find_peaks(
+    samples: Line, corner: Index, pitch: Index, step: Index, peaks: Line, pits: Line
+) -> None:
+    """Write which samples of a row are above, or below, all that are two pixels away."""
     own = samples[corner + 2 * (pitch + step) :]
     peaks[:] = True
+    pits[:] = True
     for s in range(5):
         for t in range(0, 5, 1 if s % 4 == 0 else 4):
-            keep_above(own, samples[corner + s * pitch + t * step :], peaks)
+            keep_apart(own, samples[corner + s * pitch + t * step :], peaks, pits)
 
 
 @kernel
@@ -318,25 +341,26 @@ def parallel(
     colours = 1 if channels < 3 else 3
     samples, pitch = source.reshape(source.size), width * channels
     windows = np.empty((3, 25), np.float64)
-    peaks = np.ones(pitch, np.bool_)
+    peaks, pits = np.ones(pitch, np.bool_), np.ones(pitch, np.bool_)
     output[start:stop] = source[start:stop]
     for y in range(min(stop, height - 1), max(start - 1, 0) - 1, -1):
         first, last = interior(y, 2, height, width, MIRROR)
         corner = (y - 2) * pitch
         if first < last:
-            inside = peaks[first * channels : last * channels]
-            find_peaks(samples, corner, pitch, channels, inside)
+            start_, stop_ = first * channels, last * channels
+            find_peaks(samples, corner, pitch, channels, peaks[start_:stop_], pits[start_:stop_])
         else:
             peaks[:] = True
+            pits[:] = True
         for k in range(pitch - 1, -1, -1):
-            if not peaks[k]:
+            if not (peaks[k] or pits[k]):
                 continue
             x, c = k // channels, k % channels
             if c >= colours:
                 continue
             if first <= x < last:
-                at = corner + k - 2 * channels
-                if not stands_out(samples, at, pitch, channels, contrast, least):
+                at, sign = corner + k - 2 * channels, 1 if peaks[k] else -1
+                if not stands_out(samples, at, pitch, channels, sign, contrast, least):
                     continue
             mend(source, output, y, x, c, windows, contrast, least, finish, start, stop)
 
@@ -380,33 +404,36 @@ wide as a pixel, has 8e-4 where it was demosaiced."""
 
 
 def hot_share(planes: NDArray[np.float32]) -> float:
-    """Return the share of hot pixels, if they are all over the picture; 0 if not.
+    """Return the share of hot and of dark pixels, if these are all over the picture; 0 if not.
 
     - `planes`: shape (height, width, colours), where white is 1.
     """
     height, width, _ = planes.shape
     wide = np.pad(planes, ((2, 2), (2, 2), (0, 0)), mode="reflect")
-    rows, columns, _ = find_hot(wide, *_CLEARLY).places
-    tiles = np.zeros((_TILES, _TILES))
-    np.add.at(tiles, (rows * _TILES // height, columns * _TILES // width), 1)
-    typical = float(np.median(tiles))
-    share = typical * tiles.size / (height * width)
-    return share if share > _FEWEST and typical >= 2 else 0.0
+    hot, found = find_hot(wide, *_CLEARLY), 0.0
+    for sign in (1, -1):
+        rows, columns = (each[hot.signs == sign] for each in hot.places[:2])
+        tiles = np.zeros((_TILES, _TILES))
+        np.add.at(tiles, (rows * _TILES // height, columns * _TILES // width), 1)
+        typical = float(np.median(tiles))
+        share = typical * tiles.size / (height * width)
+        found += share if share > _FEWEST and typical >= 2 else 0.0
+    return found
 
 
 SPEC = FilterSpec(
     id="hot_pixels",
     name="Hot pixels",
     category="Denoising",
-    summary="Mends single bright pixels of long exposures, also where demosaicing spread them.",
-    synonyms=("hot", "stuck", "defect", "long exposure", "dark frame", "specks", "photo"),
+    summary="Mends single bright or dark pixels of a sensor, also where demosaicing spread them.",
+    synonyms=("hot", "dead", "stuck", "defect", "long exposure", "dark frame", "specks", "photo"),
     source="after the module “hot pixels” of darktable, which compares with the four next samples",
     parameters=(
         FloatParameter(
             name="contrast",
             label="Contrast",
-            help="How far above the brightest samples around a hot one has to be, in units of how "
-            "much these differ. Less finds more.",
+            help="How far above the brightest samples around a hot one has to be, or a dark one "
+            "below the darkest, in units of how much these differ. Less finds more.",
             default=1.5,
             minimum=0.5,
             maximum=10.0,
@@ -430,8 +457,8 @@ SPEC = FilterSpec(
     },
     explanation=Explanation(
         formula=r"u(y, x) - \max_{r = 2} u > k\, \left(\max_{r = 2} u - \min_{r = 2} u\right)",
-        use="Before a denoiser, for photographs of long exposure: hot pixels look like nothing "
-        "else and would stay. *Denoise* puts it first where it finds them.",
+        use="Before a denoiser, for photographs of long exposure: hot, stuck and dead pixels look "
+        "like nothing else and would stay. *Denoise* puts it first where it finds them.",
         avoid="Stars narrower than 1.8 pixels in demosaiced pictures may have one colour and "
         "count as hot. For specks in more than 1 % of the pixels use the median.",
         sample="camera-salt-pepper.png",

@@ -693,7 +693,7 @@ def plan_cuda(task: CudaTask) -> CudaPlan:
 SPEC = StabilisedSpec(
     id="volume_collaborative",
     name="Volume collaborative",
-    summary="Filters cubes that are alike together: keeps most of real heads, and takes longest.",
+    summary="Filters cubes that are alike together: the best on heads, and the slowest.",
     synonyms=("denoise", "block matching", "bm4d", "wiener", "rician", "brain", "volume"),
     source="Maggioni et al., IEEE Transactions on Image Processing 22, 2013 (BM4D)",
     radius=radius,

@@ -439,7 +439,8 @@ NOISE = ChoiceParameter(
             "camera",
             "Camera",
             "Photons and read-out: variance a · mean + b, found from the picture. It is made "
-            "equal before, and brought back after (Anscombe's transform).",
+            "equal before, and brought back after (Anscombe's transform). For raw files and linear "
+            "pictures: a JPEG has correlated noise, which *As the picture* finds.",
         ),
         Choice(
             "correlated",
