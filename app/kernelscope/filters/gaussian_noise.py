@@ -12,35 +12,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
-from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import SEED, NoiseSpec, drawn_by
 from kernelscope.schema.explanation import EDGE, Example, Explanation
 from kernelscope.schema.filter import Unit
 from kernelscope.schema.parameters import FloatParameter
 from kernelscope.schema.samples import white_level
-
-
-@kernel
-def gaussian(
-    source: Plane,
-    output: Plane,
-    colours: Index,
-    seeds: Line,
-    finish: Record,
-    sigma: Number,
-    start: Index,
-    stop: Index,
-) -> None:
-    """Add noise of standard deviation `sigma`, in units of a sample."""
-    for y in range(start, stop):
-        np.random.seed(seeds[y])
-        for x in range(source.shape[1]):
-            for c in range(colours):
-                noise = sigma * np.random.standard_normal()
-                output[y, x, c] = settle(source[y, x, c] + noise, finish)
 
 
 def sigma_of(parameters: Mapping[str, Any]) -> float:
@@ -85,7 +61,6 @@ SPEC = NoiseSpec(
     ),
     unit=Unit.WHITE,
     implementations=drawn_by(
-        gaussian,
         lambda task: (sigma_of(task.parameters) * white_level(task.source.dtype),),
         lambda stream, row, sigma: row + sigma * stream.standard_normal(row.shape),
     ),

@@ -12,8 +12,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
-from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import SEED, NoiseSpec, drawn_by
 from kernelscope.schema.explanation import EDGE, Example, Explanation
 from kernelscope.schema.filter import Unit
@@ -24,38 +22,14 @@ _COUNTABLE = 2.0**52
 """From here on the noise is below the precision of float32, and counts would overflow."""
 
 
-@kernel
-def poisson(
-    source: Plane,
-    output: Plane,
-    colours: Index,
-    seeds: Line,
-    finish: Record,
-    photons: Number,
-    white: Number,
-    start: Index,
-    stop: Index,
-) -> None:
-    """Count `photons` for `white`, in proportion for other samples, none below zero."""
-    for y in range(start, stop):
-        np.random.seed(seeds[y])
-        for x in range(source.shape[1]):
-            for c in range(colours):
-                expected = max(0.0, np.float64(source[y, x, c])) * photons / white
-                count = expected
-                if expected < _COUNTABLE:
-                    count = np.float64(np.random.poisson(expected))
-                output[y, x, c] = settle(count * white / photons, finish)
-
-
 def _draw(
     stream: np.random.RandomState, row: NDArray[np.float64], photons: float, white: float
 ) -> NDArray[np.float64]:
-    expected = np.maximum(row, 0.0) * photons / white
-    countable = expected < _COUNTABLE
-    counts = np.where(countable, expected, 0)
-    counts[countable] = stream.poisson(expected[countable])
-    return np.where(countable, counts, expected) * white / photons
+    """Count `photons` for `white`, in proportion for other samples, none below zero."""
+    counts = np.maximum(row, 0.0) * photons / white
+    countable = counts < _COUNTABLE
+    counts[countable] = stream.poisson(counts[countable])
+    return counts * white / photons
 
 
 SPEC = NoiseSpec(
@@ -79,7 +53,6 @@ SPEC = NoiseSpec(
     ),
     unit=Unit.LEVELS,
     implementations=drawn_by(
-        poisson,
         lambda task: (float(task.parameters["photons"]), white_level(task.source.dtype)),
         _draw,
     ),

@@ -11,8 +11,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
-from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import SEED, NoiseSpec, drawn_by
 from kernelscope.schema.explanation import EDGE, Example, Explanation
 from kernelscope.schema.filter import Unit
@@ -20,31 +18,10 @@ from kernelscope.schema.parameters import FloatParameter
 from kernelscope.schema.samples import white_level
 
 
-@kernel
-def rician(
-    source: Plane,
-    output: Plane,
-    colours: Index,
-    seeds: Line,
-    finish: Record,
-    sigma: Number,
-    start: Index,
-    stop: Index,
-) -> None:
-    """Take samples for real parts; add noise of standard deviation `sigma` to both parts."""
-    for y in range(start, stop):
-        np.random.seed(seeds[y])
-        for x in range(source.shape[1]):
-            for c in range(colours):
-                real = source[y, x, c] + sigma * np.random.standard_normal()
-                imaginary = sigma * np.random.standard_normal()
-                magnitude = np.sqrt(real * real + imaginary * imaginary)
-                output[y, x, c] = settle(magnitude, finish)
-
-
 def _draw(
     stream: np.random.RandomState, row: NDArray[np.float64], sigma: float
 ) -> NDArray[np.float64]:
+    """Take samples for real parts; add noise of standard deviation `sigma` to both parts."""
     pairs = sigma * stream.standard_normal((*row.shape, 2))
     real, imaginary = row + pairs[..., 0], pairs[..., 1]
     return np.sqrt(real * real + imaginary * imaginary)
@@ -73,7 +50,7 @@ SPEC = NoiseSpec(
     ),
     unit=Unit.WHITE,
     implementations=drawn_by(
-        rician, lambda task: (task.parameters["sigma"] * white_level(task.source.dtype),), _draw
+        lambda task: (task.parameters["sigma"] * white_level(task.source.dtype),), _draw
     ),
     explanation=Explanation(
         formula=r"g = \sqrt{(u + \sigma n_1)^2 + (\sigma n_2)^2}, \quad n_1, n_2 \sim"

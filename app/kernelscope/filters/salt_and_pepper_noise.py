@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
 from kernelscope.filters.shared.noise import SEED, NoiseSpec, drawn_by
 from kernelscope.schema.explanation import EDGE, Example, Explanation
 from kernelscope.schema.filter import Unit
@@ -18,35 +17,10 @@ from kernelscope.schema.parameters import FloatParameter
 from kernelscope.schema.samples import white_level
 
 
-@kernel
-def salt_and_pepper(
-    source: Plane,
-    output: Plane,
-    colours: Index,
-    seeds: Line,
-    finish: Record,
-    density: Number,
-    white: Number,
-    start: Index,
-    stop: Index,
-) -> None:
-    """Replace the share `density` of the samples, by `white` and by zero alike."""
-    for y in range(start, stop):
-        np.random.seed(seeds[y])
-        for x in range(source.shape[1]):
-            for c in range(colours):
-                chance = np.random.random()
-                if chance < density / 2:
-                    output[y, x, c] = 0
-                elif chance < density:
-                    output[y, x, c] = white
-                else:
-                    output[y, x, c] = source[y, x, c]
-
-
 def _draw(
     stream: np.random.RandomState, row: NDArray[np.float64], density: float, white: float
 ) -> NDArray[np.float64]:
+    """Replace the share `density` of the samples, by `white` and by zero alike."""
     chance = stream.random_sample(row.shape)
     return np.where(chance < density / 2, 0, np.where(chance < density, white, row))
 
@@ -73,7 +47,6 @@ SPEC = NoiseSpec(
     ),
     unit=Unit.LEVELS,
     implementations=drawn_by(
-        salt_and_pepper,
         lambda task: (task.parameters["density"], white_level(task.source.dtype)),
         _draw,
     ),

@@ -10,35 +10,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from kernelscope.base.jit import Index, Line, Number, Plane, Record, kernel
-from kernelscope.filters.shared.correlation import settle
 from kernelscope.filters.shared.noise import SEED, NoiseSpec, drawn_by
 from kernelscope.schema.explanation import EDGE, Example, Explanation
 from kernelscope.schema.parameters import FloatParameter
-
-
-@kernel
-def speckle(
-    source: Plane,
-    output: Plane,
-    colours: Index,
-    seeds: Line,
-    finish: Record,
-    sigma: Number,
-    start: Index,
-    stop: Index,
-) -> None:
-    """Add to each sample its product with noise of standard deviation `sigma`."""
-    for y in range(start, stop):
-        np.random.seed(seeds[y])
-        for x in range(source.shape[1]):
-            for c in range(colours):
-                sample = np.float64(source[y, x, c])
-                noise = sigma * np.random.standard_normal()
-                output[y, x, c] = settle(sample + sample * noise, finish)
-
 
 SPEC = NoiseSpec(
     id="speckle_noise",
@@ -62,7 +36,6 @@ SPEC = NoiseSpec(
         SEED,
     ),
     implementations=drawn_by(
-        speckle,
         lambda task: (math.sqrt(task.parameters["variance"]),),
         lambda stream, row, sigma: row + row * (sigma * stream.standard_normal(row.shape)),
     ),

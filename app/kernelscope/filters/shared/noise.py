@@ -1,7 +1,7 @@
 """Shared by the noise filters: their random numbers and their settings.
 
-Row y draws from the Mersenne Twister ``numpy.random.RandomState(seeds[y])``, which Numba
-implements too, with ``seeds = numpy.random.SeedSequence(seed).generate_state(height)``: the
+Row y draws from the Mersenne Twister ``numpy.random.RandomState(seeds[y])``, with
+``seeds = numpy.random.SeedSequence(seed).generate_state(height)``: the
 result does not depend on bands and threads, and seeds next to each other have nothing in
 common. A row draws pixel by pixel and channel by channel; alpha draws nothing, so that it
 does not change the noise of the colours.
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.base.jit import JitKernel
+from kernelscope.base.jit import Line, Plane
 from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.correlation import Finish
 from kernelscope.schema.borders import Border
@@ -46,37 +46,33 @@ Draw = Callable[..., NDArray[Any]]
 """Maps a `RandomState`, the samples of a row (width, colours) and the amounts to noisy samples."""
 
 
-def drawn_by(kernel: JitKernel, amounts: Amounts, draw: Draw) -> Mapping[str, Any]:
-    """Return the implementations of a noise filter.
+def drawn_by(amounts: Amounts, draw: Draw) -> Mapping[str, Any]:
+    """Return the implementations of a noise filter, which NumPy alone computes, row by row.
 
-    Serial and parallel are the same kernel: drawing the numbers takes nearly all the time,
-    and the two have to draw the same ones.
-
-    - `kernel`: ``kernel(source, output, colours, seeds, finish, *amounts, start, stop)`` gives the
-      first `colours` channels of row y noise that is drawn after ``np.random.seed(seeds[y])``.
-    - `draw`: the same for a row by NumPy, whose numbers Numba draws too.
+    Drawing the numbers takes nearly all the time, and code that Numba compiles draws them at the
+    same pace. Serial and parallel are the same code: the two have to draw the same numbers.
     """
 
-    def plan(task: CpuTask) -> Sequence[CpuPass]:
-        height, colours = task.source.shape[0], colour_count(task.source.shape[2])
-        finish = Finish.of(task.source.dtype, np.float64)
-        arguments = (task.source, task.output, colours, _seeds(task, height), finish)
-        return [CpuPass(kernel, (*arguments, *amounts(task)), height)]
-
-    def rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
-        source, seeds, numbers = task.source, _seeds(task, stop), amounts(task)
-        output, colours = source[start:stop].copy(), colour_count(source.shape[2])
+    def fill(source: Plane, output: Plane, seeds: Line, *rest: Any) -> None:
+        *numbers, start, stop = rest
+        colours, finish = colour_count(source.shape[2]), Finish.of(source.dtype, np.float64)
+        stream = np.random.RandomState(0)  # to make one takes longer than to give it a seed
         for y in range(start, stop):
+            stream.seed(seeds[y])
             row = source[y, :, :colours].astype(np.float64)
-            noisy = draw(np.random.RandomState(seeds[y]), row, *numbers)
-            output[y - start, :, :colours] = uncompiled.finished(task, noisy)
-        return output
+            output[y, :, :colours] = uncompiled.settled(draw(stream, row, *numbers), finish)
 
-    return {"cpu": Cpu(plan, uncompiled=uncompiled.by_numpy(rows)), "gpu": _NO_GPU}
+    kernel = uncompiled.Ready(fill)
+
+    def plan(task: CpuTask) -> Sequence[CpuPass]:
+        arguments = (task.source, task.output, _seeds(task), *amounts(task))
+        return [CpuPass(kernel, arguments, task.source.shape[0])]
+
+    return {"cpu": Cpu(plan, uncompiled=plan), "gpu": _NO_GPU}
 
 
-def _seeds(task: CpuTask, rows: int) -> NDArray[Any]:
-    first = task.origin[0]
+def _seeds(task: CpuTask) -> NDArray[Any]:
+    first, rows = task.origin[0], task.source.shape[0]
     return np.random.SeedSequence(task.parameters["seed"]).generate_state(first + rows)[first:]
 
 
