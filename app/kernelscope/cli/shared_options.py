@@ -9,13 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kernelscope.base.errors import UnknownName
-from kernelscope.cli.common import (
-    Speaker,
-    add_gpu_option,
-    add_options,
-    quality,
-    switches,
-)
+from kernelscope.cli.common import Speaker, add_gpu_option, add_options, quality, switches
 from kernelscope.engine.area import Area
 from kernelscope.engine.options import Device, RunOptions
 from kernelscope.engine.recipe import DIMENSIONS, Recipe

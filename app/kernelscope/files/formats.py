@@ -14,13 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelscope.base import memory
-from kernelscope.base.errors import (
-    AppError,
-    ImageReadError,
-    ImageWriteError,
-    OutOfMemory,
-    TooLarge,
-)
+from kernelscope.base.errors import AppError, ImageReadError, ImageWriteError, OutOfMemory, TooLarge
 from kernelscope.base.installed import missing_package, pip_command
 from kernelscope.images.image import MAX_SAMPLES, NOTHING, Metadata
 

@@ -46,15 +46,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec, Unit
 from kernelscope.schema.launch import Cuda, CudaTask, Launch, level_launch
-from kernelscope.schema.levels import (
-    CONSTANT,
-    GLOBAL,
-    SERIAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-)
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.schema.parameters import FloatParameter, OddParameter
 
 _MOST = 65534

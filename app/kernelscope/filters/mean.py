@@ -31,11 +31,7 @@ from kernelscope.filters.shared.box import (
 )
 from kernelscope.filters.shared.correlation import Divisor, Finish, rectangle
 from kernelscope.filters.shared.cubes import AVERAGES, GAPS_IN_3D, cube_launch, instead
-from kernelscope.filters.shared.plain import (
-    interior,
-    no_simd,
-    put,
-)
+from kernelscope.filters.shared.plain import interior, no_simd, put
 from kernelscope.filters.shared.rows_cuda import QUAD, rows_launch, rows_pay_from
 from kernelscope.filters.shared.vectors import blank_row
 from kernelscope.schema.explanation import Example, Explanation, weighted

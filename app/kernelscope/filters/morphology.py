@@ -29,17 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelscope.base.jit import (
-    Flag,
-    Index,
-    Like,
-    Line,
-    Number,
-    Plane,
-    Record,
-    inlined,
-    kernel,
-)
+from kernelscope.base.jit import Flag, Index, Like, Line, Number, Plane, Record, inlined, kernel
 from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.border_kernels import border_index
 from kernelscope.filters.shared.extremes import (
@@ -67,15 +57,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import BenchDefaults, Cpu, CpuKernel, CpuPass, CpuTask, FilterSpec
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask, Launch, Scratch
-from kernelscope.schema.levels import (
-    CONSTANT,
-    GLOBAL,
-    SERIAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-)
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.schema.parameters import Choice, ChoiceParameter
 from kernelscope.schema.samples import Pixels
 

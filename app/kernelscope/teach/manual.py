@@ -19,9 +19,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.levels import USUAL_LEVELS, Level
-from kernelscope.schema.parameters import (
-    Parameter,
-)
+from kernelscope.schema.parameters import Parameter
 from kernelscope.schema.samples import Kind
 
 FOLDER = RESOURCES / "docs"  # where the pages are

@@ -62,14 +62,7 @@ from kernelscope.engine.request import Request
 from kernelscope.schema.devices import Device
 from kernelscope.schema.launch import Launch, planned
 from kernelscope.schema.levels import Level
-from kernelscope.traffic.trace import (
-    RECORD,
-    SECTOR,
-    WARP,
-    Counts,
-    Trace,
-    writer_of,
-)
+from kernelscope.traffic.trace import RECORD, SECTOR, WARP, Counts, Trace, writer_of
 
 MOST_RECORDS = 4 << 20  # of a trace: 96 MiB. Beyond them it is truncated
 

@@ -3,12 +3,7 @@
 from kernelscope.files.volumes.dicom import FORMAT as DICOM
 from kernelscope.files.volumes.dicom import DicomSeries, is_dicom
 from kernelscope.files.volumes.folder import DicomFiles, dicom_files
-from kernelscope.files.volumes.reading import (
-    is_volume,
-    read_volume,
-    read_volumes,
-    series_of,
-)
+from kernelscope.files.volumes.reading import is_volume, read_volume, read_volumes, series_of
 from kernelscope.files.volumes.volume_formats import (
     READABLE_VOLUMES,
     SEVERAL_VOLUMES,

@@ -39,12 +39,7 @@ from kernelscope.files.formats import (
 from kernelscope.files.lazy import Head, Sides, by_chunks
 from kernelscope.files.pictures.tiff_description import of_microscope
 from kernelscope.files.volumes.ome_zarr import VERSIONS, Multiscale, parsed
-from kernelscope.files.volumes.raw_volume import (
-    RawVolume,
-    choose,
-    spacing_from,
-    spacing_notices,
-)
+from kernelscope.files.volumes.raw_volume import RawVolume, choose, spacing_from, spacing_notices
 from kernelscope.images.image import DTYPES as PICTURE_DTYPES
 from kernelscope.images.image import MM_PER_INCH, Metadata
 from kernelscope.images.volume import DTYPES as VOLUME_DTYPES

@@ -25,12 +25,7 @@ from typing import Any
 
 from kernelscope.filters.median import cpu, cubes, cuda
 from kernelscope.filters.shared import uncompiled
-from kernelscope.filters.shared.footprints import (
-    FOOTPRINT,
-    radius_of,
-    size_parameter,
-    table_of,
-)
+from kernelscope.filters.shared.footprints import FOOTPRINT, radius_of, size_parameter, table_of
 from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import BenchDefaults, Cpu, Disturbance, FilterSpec, Remedy

@@ -15,13 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from kernelscope.filters.shared.footprints import (
-    Table,
-    footprint_launch,
-    is_full,
-    masked,
-    table_of,
-)
+from kernelscope.filters.shared.footprints import Table, footprint_launch, is_full, masked, table_of
 from kernelscope.filters.shared.rows_cuda import QUAD, rows_launch
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import CudaPlan, CudaTask, Launch, by_size, is_small, level_launch

@@ -14,17 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.base.jit import (
-    Array,
-    Flag,
-    Index,
-    Line,
-    Number,
-    Record,
-    Voxels,
-    inlined,
-    kernel,
-)
+from kernelscope.base.jit import Array, Flag, Index, Line, Number, Record, Voxels, inlined, kernel
 from kernelscope.filters.shared.border_kernels import REFLECT, border_index
 from kernelscope.filters.shared.mri_sigma import plan_local
 from kernelscope.filters.shared.mri_sigma_map import plan_map

@@ -37,14 +37,7 @@ from kernelscope.base.jit import (
 from kernelscope.filters.shared import groups
 from kernelscope.filters.shared.border_kernels import REDUCE, VALID, border_index, pad_columns
 from kernelscope.filters.shared.correlation import Work, finish_row, update_divisors
-from kernelscope.filters.shared.plain import (
-    count_cells,
-    gather,
-    no_simd,
-    put,
-    rolled,
-    wide_cell,
-)
+from kernelscope.filters.shared.plain import count_cells, gather, no_simd, put, rolled, wide_cell
 from kernelscope.filters.shared.vectors import LANES, Loops, padded_row
 from kernelscope.schema.borders import Border
 from kernelscope.schema.launch import CudaTask, Launch

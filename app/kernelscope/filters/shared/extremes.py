@@ -26,16 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.base.jit import (
-    Array,
-    Flag,
-    Index,
-    Line,
-    Plane,
-    Record,
-    inlined,
-    kernel,
-)
+from kernelscope.base.jit import Array, Flag, Index, Line, Plane, Record, inlined, kernel
 from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.border_kernels import (
     REDUCE,
@@ -60,15 +51,7 @@ from kernelscope.schema.borders import Border
 from kernelscope.schema.explanation import Cells, Example, Explanation, number
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, FilterSpec
 from kernelscope.schema.launch import Cuda, CudaTask, Launch, level_launch
-from kernelscope.schema.levels import (
-    CONSTANT,
-    GLOBAL,
-    SERIAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    TUNED,
-)
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SERIAL, SHARED, SINGLE_BLOCK, TEXTURE, TUNED
 from kernelscope.schema.samples import Pixels
 
 SOURCE = "Gonzalez and Woods, Digital Image Processing, chapters 5 and 9; Pecht 1985"

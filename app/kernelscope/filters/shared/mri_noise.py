@@ -12,11 +12,7 @@ from numpy.typing import NDArray
 from kernelscope.base.errors import InvalidImage, InvalidParameter
 from kernelscope.base.parallel import in_parts
 from kernelscope.base.remembered import remembered
-from kernelscope.filters.shared.mri_sigma import (
-    estimate_component,
-    estimate_global,
-    estimate_local,
-)
+from kernelscope.filters.shared.mri_sigma import estimate_component, estimate_global, estimate_local
 from kernelscope.filters.shared.mri_sigma_map import estimate_smooth, map_sigma
 from kernelscope.filters.shared.noise_model import NoiseKind
 from kernelscope.filters.shared.stack_noise import NOISE_STEPS, find_noises, in_words

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernelscope.base.errors import (
-    AppError,
-    NotANumber,
-    OutOfMemory,
-    SeveralVolumes,
-    TooLarge,
-)
+from kernelscope.base.errors import AppError, NotANumber, OutOfMemory, SeveralVolumes, TooLarge
 from kernelscope.base.text import one_line, without_name
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken

@@ -13,9 +13,7 @@ from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.engine.slices import SliceUnit, picture_of
 from kernelscope.files.names import stem_of
-from kernelscope.gui.model.comparison import (
-    with_reference,
-)
+from kernelscope.gui.model.comparison import with_reference
 from kernelscope.gui.model.display import Display, PaneSide, automatic_of
 from kernelscope.gui.model.drawn_view import DrawnView, draw_volume
 from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin
@@ -25,13 +23,7 @@ from kernelscope.gui.model.sketches import ViewedPicture
 from kernelscope.gui.model.slice_drawing import drawn_slice, resolution_of
 from kernelscope.gui.model.slice_previews import place_of
 from kernelscope.gui.session.canvas_view import SLICES, CanvasView, Edges
-from kernelscope.gui.session.subject import (
-    MAP,
-    PART,
-    Fields,
-    Savable,
-    Subject,
-)
+from kernelscope.gui.session.subject import MAP, PART, Fields, Savable, Subject
 from kernelscope.images.image import Image, Metadata
 from kernelscope.images.planes import Plane
 from kernelscope.images.scan import MAX_COMPONENTS, Scan

@@ -30,15 +30,7 @@ from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
-from kernelscope.engine.sweep import (
-    Cell,
-    Score,
-    Variant,
-    sweep,
-    sweepable,
-    variants,
-    why_unscored,
-)
+from kernelscope.engine.sweep import Cell, Score, Variant, sweep, sweepable, variants, why_unscored
 from kernelscope.engine.worker import Job
 from kernelscope.gui.model.display import Display
 from kernelscope.gui.model.times import EMULATED, Timing, duration

@@ -33,14 +33,7 @@ from kernelscope.gui.model.display import (
 )
 from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
 from kernelscope.gui.model.slice_drawing import Projection, slab
-from kernelscope.gui.session.canvas_view import (
-    DIVIDED,
-    DRAWN,
-    PANES,
-    SEEN,
-    SLICES,
-    CanvasView,
-)
+from kernelscope.gui.session.canvas_view import DIVIDED, DRAWN, PANES, SEEN, SLICES, CanvasView
 from kernelscope.gui.viewer import values
 from kernelscope.gui.viewer.layer import Key, Layer, Slabs, picture_layer
 from kernelscope.gui.viewer.marks import ProbeLine

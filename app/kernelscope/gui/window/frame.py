@@ -16,11 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import (
-    QMainWindow,
-    QWidget,
-    QWidgetItem,
-)
+from PySide6.QtWidgets import QMainWindow, QWidget, QWidgetItem
 
 from kernelscope.base.errors import AppError
 from kernelscope.engine.backend import Backend

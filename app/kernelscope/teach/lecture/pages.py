@@ -23,15 +23,7 @@ from kernelscope.bench.report import load
 from kernelscope.schema.borders import Border
 from kernelscope.schema.devices import Device
 from kernelscope.schema.launch import HARDWARE_BORDERS
-from kernelscope.schema.levels import (
-    CONSTANT,
-    GLOBAL,
-    SHARED,
-    SINGLE_BLOCK,
-    TEXTURE,
-    Level,
-    colour,
-)
+from kernelscope.schema.levels import CONSTANT, GLOBAL, SHARED, SINGLE_BLOCK, TEXTURE, Level, colour
 from kernelscope.schema.parameters import (
     Choice,
     ChoiceParameter,
