@@ -53,7 +53,7 @@ def test_the_output_is_exact_only_for_all_of_the_same_settings() -> None:
     part = replace(request, region=VISIBLE, live=True)
     assert freshness(None, request) is None
     assert freshness(replace(request, live=True), request) is Freshness.EXACT
-    assert freshness(part, request) is Freshness.PREVIEW
+    assert freshness(part, request) is Freshness.PART
     other = Image.from_array(IMAGE.pixels.copy())
     step = replace(request.step, border=Border.WRAP)
     for different in (

@@ -120,8 +120,8 @@ def test_the_slices_in_view_are_there_before_a_run(
     previewed(qtbot, window)
     for shown, wanted in zip(contents(window.volumes.canvas), halved(window), strict=True):
         np.testing.assert_array_equal(shown, wanted)
-    assert window.session.freshness is Freshness.PREVIEW
-    assert badge(window).startswith("◐ preview: slices in view, of 8×9×6 voxels")
+    assert window.session.freshness is Freshness.PART
+    assert badge(window).startswith("◐ part: slices in view, of 8×9×6 voxels")
     assert child(window, QLabel, "volumeOutputTitle").toolTip().startswith("Preview: CPU")
     assert window.session.volumes.result is None
     assert not listed
@@ -143,7 +143,7 @@ def test_another_position_is_computed_and_steps_back_are_at_hand(
     assert scanned.session.freshness is None, "nothing of this position is there"
     assert "computing…" in badge(scanned)
     cpu.one.release()
-    qtbot.waitUntil(lambda: scanned.session.freshness is Freshness.PREVIEW)
+    qtbot.waitUntil(lambda: scanned.session.freshness is Freshness.PART)
     assert [each is not None for each in contents(viewer)] == [True, False, False]
     assert notes(scanned) == ["", "Not computed yet", "Not computed yet"]
     cpu.go.set()
@@ -152,7 +152,7 @@ def test_another_position_is_computed_and_steps_back_are_at_hand(
         np.testing.assert_array_equal(shown, wanted)
     before = len(cpu.requests)
     viewer.go_to(first)
-    assert scanned.session.freshness is Freshness.PREVIEW
+    assert scanned.session.freshness is Freshness.PART
     previewed(qtbot, scanned)
     qtbot.waitUntil(lambda: scanned.live.resting)
     assert len(cpu.requests) == before
@@ -167,7 +167,7 @@ def test_planes_of_earlier_settings_are_marked(
     qtbot.waitUntil(lambda: scanned.session.freshness is Freshness.OUT_OF_DATE)
     qtbot.waitUntil(lambda: notes(scanned) == ["Earlier settings"] * 3)
     cpu.one.release()
-    qtbot.waitUntil(lambda: scanned.session.freshness is Freshness.PREVIEW)
+    qtbot.waitUntil(lambda: scanned.session.freshness is Freshness.PART)
     assert notes(scanned) == ["", "Earlier settings", "Earlier settings"]
     cpu.go.set()
     previewed(qtbot, scanned)
@@ -184,7 +184,7 @@ def test_a_single_plane_and_a_plane_that_was_clicked_come_first(
     previewed(qtbot, scanned)
     scanned.volumes.canvas.choose_plane(2)
     scanned.volumes.canvas.go_to((1, 1, 1))
-    qtbot.waitUntil(lambda: scanned.live.resting and scanned.session.freshness is Freshness.PREVIEW)
+    qtbot.waitUntil(lambda: scanned.live.resting and scanned.session.freshness is Freshness.PART)
     assert cpu.requests[-1].region == Box.slice_of(SHAPE, 2, 1)
     scanned.volumes.canvas.choose_plane(None)
     previewed(qtbot, scanned)
@@ -201,7 +201,7 @@ def test_a_filter_for_pictures_shows_the_slice_that_it_works_on(
     previewed(qtbot, scanned)
     scanned.session.set_filter("median")
     qtbot.waitUntil(lambda: notes(scanned) == ["", *["Earlier settings"] * 2])
-    assert scanned.session.freshness is Freshness.PREVIEW
+    assert scanned.session.freshness is Freshness.PART
     before = len(cpu.requests)
     scanned.volumes.canvas.go_to((1, 2, 3))
     previewed(qtbot, scanned, 1)
@@ -210,7 +210,7 @@ def test_a_filter_for_pictures_shows_the_slice_that_it_works_on(
     scanned.volumes.canvas.choose_plane(1)  # which changes the axis of the slices
     qtbot.waitUntil(lambda: len(cpu.requests) == before + 2)
     previewed(qtbot, scanned, 1)
-    assert scanned.session.freshness is Freshness.PREVIEW
+    assert scanned.session.freshness is Freshness.PART
 
 
 def test_the_settings_of_the_last_run_show_that_again(qtbot: QtBot, scanned: MainWindow) -> None:
@@ -219,7 +219,7 @@ def test_the_settings_of_the_last_run_show_that_again(qtbot: QtBot, scanned: Mai
     settled(qtbot, scanned)
     radius = editor(scanned, "search_radius")
     radius.set_value(2)
-    qtbot.waitUntil(lambda: scanned.session.freshness is Freshness.PREVIEW)
+    qtbot.waitUntil(lambda: scanned.session.freshness is Freshness.PART)
     previewed(qtbot, scanned)
     radius.set_value(5)
     settled(qtbot, scanned)
@@ -321,7 +321,7 @@ def test_slow_slices_are_shown_in_part(
     viewer = window.volumes.canvas
     part = Box((5, 129, 194), (1, 141, 212))
     qtbot.waitUntil(lambda: window.live.resting and badge(window).count("1 in part") == 1)
-    assert badge(window).startswith("◐ preview: slices in view, 1 in part, of 600×400×10 voxels")
+    assert badge(window).startswith("◐ part: slices in view, 1 in part, of 600×400×10 voxels")
     kept = window.session.volumes.previews.at(0, 5)
     assert kept is not None
     assert kept.part == part
@@ -490,7 +490,7 @@ def test_what_is_shown_is_true_after_many_changes(
         fresh = window.session.freshness
         assert window.live.badge.freshness is fresh
         seen[fresh] += 1
-        if fresh not in (Freshness.PREVIEW, Freshness.EXACT):
+        if fresh not in (Freshness.PART, Freshness.EXACT):
             return
         request = window.session.subject.request(window.session.require())
         settings = str(request.step)
@@ -505,7 +505,7 @@ def test_what_is_shown_is_true_after_many_changes(
 
     def shows_a_result() -> bool:
         compare()
-        return window.session.freshness in (Freshness.PREVIEW, Freshness.EXACT)
+        return window.session.freshness in (Freshness.PART, Freshness.EXACT)
 
     depth, height, width = SHAPE
     below = chance.randrange
@@ -520,7 +520,7 @@ def test_what_is_shown_is_true_after_many_changes(
         "run": window.runner.run,
     }
     for _ in range(400):
-        if seen[Freshness.PREVIEW] > 15 and seen[Freshness.OUT_OF_DATE] > 3:
+        if seen[Freshness.PART] > 15 and seen[Freshness.OUT_OF_DATE] > 3:
             break
         actions[chance.choices(list(actions), (6, 3, 8, 2, 1, 1))[0]]()
         compare()

@@ -750,7 +750,7 @@ def test_a_part_is_shown_again_after_a_look_at_the_residual(
         assert loaded.session.freshness is Freshness.OUT_OF_DATE, "the residual is another one"
         press(qtbot, loaded, "F2")
         wait_until(qtbot, lambda: output.content.view is View.OUTPUT)
-        assert loaded.session.freshness is Freshness.PREVIEW
+        assert loaded.session.freshness is Freshness.PART
         assert output.title.full_text.startswith(AROUND)
         np.testing.assert_array_equal(samples(), part.image.planes[0, 0])
     loaded.session.set_values("mean", {"size": 9})

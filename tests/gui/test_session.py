@@ -1183,7 +1183,7 @@ def test_a_part_with_other_settings_does_not_stay_over_the_result(
         assert part.region is not None
         if not late:
             machine.answer()
-            assert machine.session.freshness is Freshness.PREVIEW
+            assert machine.session.freshness is Freshness.PART
         machine.choose_auto()
         machine.answer()
         assert machine.session.freshness is Freshness.EXACT

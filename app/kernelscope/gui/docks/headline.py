@@ -12,14 +12,14 @@ from kernelscope.gui.widgets.parts import ElidedLabel, SnugLabel, dressed, in_ro
 
 _HELP = {
     Freshness.EXACT: "The output is that of these settings, for the whole picture.",
-    Freshness.PREVIEW: "Until the whole output is there: a part of it, the whole reduced, or the "
-    "result of a quick method.",
+    Freshness.PART: "A part of the output until the whole is there; its pixels are final.",
+    Freshness.PREVIEW: "Until the output is there: the whole reduced, or by a quick method.",
     Freshness.OUT_OF_DATE: "The output was computed with other settings.",
 }
 
 
 class FreshnessBadge(SnugLabel):
-    """A shape, a word and the details: ``◐ preview: the visible 900×700 pixels``."""
+    """A shape, a word and the details: ``◐ part: 900×700 of 6000×4000 pixels``."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -57,14 +57,15 @@ loaded at the same time, or for other programs."""
 
 
 class Freshness(StrEnum):
-    PREVIEW = "preview"
+    PREVIEW = "preview"  # reduced, or by another method
+    PART = "part"
     EXACT = "up to date"
     OUT_OF_DATE = "out of date"
 
     @property
     def symbol(self) -> str:
         """A shape for it, since colour is never the only signal."""
-        return {"preview": "◐", "up to date": "●", "out of date": "○"}[self]
+        return {"preview": "◐", "part": "◐", "up to date": "●", "out of date": "○"}[self]
 
 
 def freshness(shown: Request | None, wanted: Request | None) -> Freshness | None:
@@ -73,8 +74,9 @@ def freshness(shown: Request | None, wanted: Request | None) -> Freshness | None
         return None
     if wanted is None or not alike(shown, wanted):
         return Freshness.OUT_OF_DATE
-    whole = shown.region is None and shown.reduction == 1 and not shown.stand_in
-    return Freshness.EXACT if whole else Freshness.PREVIEW
+    if shown.reduction > 1 or shown.stand_in:
+        return Freshness.PREVIEW
+    return Freshness.EXACT if shown.region is None else Freshness.PART
 
 
 def describe_part(shown: Request) -> str:

@@ -478,7 +478,7 @@ class Live(QObject):
         if failed is not None and alike(failed[0], wanted):
             return failed[1]
         part = ""
-        if fresh is Freshness.PREVIEW and shown is not None:
+        if fresh in (Freshness.PREVIEW, Freshness.PART) and shown is not None:
             part = self.session.subject.describe_part(shown)
             if shown.stand_in:
                 return part

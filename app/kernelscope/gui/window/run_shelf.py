@@ -149,7 +149,10 @@ class RunShelf(QObject):
     def _is_preview(self) -> bool:
         """Whether a part of another result covers the one that is shown, or is about to."""
         previewed = self._session.subject.previewed
-        return previewed is not None or self._session.freshness is Freshness.PREVIEW
+        return previewed is not None or self._session.freshness in (
+            Freshness.PREVIEW,
+            Freshness.PART,
+        )
 
     def judge(self) -> None:
         """Compare the runs on the current input with the reference, where they were not yet."""
