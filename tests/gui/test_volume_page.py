@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -39,6 +40,8 @@ from kernelscope.filters.shared.mri_sigma_map import estimate_smooth
 from kernelscope.gui.model import comparison
 from kernelscope.gui.model.comparison import View
 from kernelscope.gui.model.display import Display
+from kernelscope.gui.model.figure import FigurePart
+from kernelscope.gui.model.slice_drawing import Projection
 from kernelscope.gui.session.subject import Savable
 from kernelscope.gui.session.volume_subject import VolumeSubject
 from kernelscope.gui.tools.file_dialogs import TogetherDialog
@@ -703,6 +706,71 @@ def test_a_phantom_without_contrasts_cannot_be_ordered(qtbot: QtBot) -> None:
     qtbot.addWidget(order)
     child(order, QCheckBox, Contrast.T1W.value).setChecked(False)
     assert not order.findChild(QPushButton, "makePhantom").isEnabled()
+
+
+def test_the_residual_of_photons_is_in_units_of_its_sigma(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    """Noise of 4 levels a photon and a read-out of 3 on a black of 100, by its formula."""
+    random = np.random.default_rng(1)
+    photons = np.broadcast_to(np.linspace(5, 400, 64), (8, 64, 64))
+    stack = 100 + 4 * random.poisson(photons) + random.normal(0, 3, photons.shape)
+    metadata: dict[str, object] = {"axes": "ZYX"}
+    for axis in "XYZ":
+        metadata |= {f"PhysicalSize{axis}": 0.2, f"PhysicalSize{axis}Unit": "µm"}
+    path, voxels = tmp_path / "cells.ome.tif", stack.round().astype(np.uint16)
+    tifffile.imwrite(path, voxels, ome=True, photometric="minisblack", metadata=metadata)
+    open_scan(qtbot, window, path)
+    subject, canvas = window.session.volumes, window.volumes.canvas
+    window.session.set_filter("volume_dct")
+
+    def residual(noise: str) -> tuple[np.ndarray, str]:
+        window.set_view("output")
+        window.session.set_values("volume_dct", {"noise": noise})
+        run(qtbot, window)
+        window.set_view("residual")
+        qtbot.waitUntil(lambda: canvas.output.content.is_change)
+        return subject.shown_output.voxels.astype(float), canvas.output.content.title
+
+    output, title = residual("gaussian")
+    assert title.startswith("Residual: output – input, ×")
+    output, title = residual("camera")
+    assert title == "Residual: (output – input) / σ of photons and read-out, ×1, up to ±3.98 σ"
+    sigmas = np.sqrt(np.maximum(4 * (output - 100), 0) + 9)
+    change = (output - voxels) / sigmas
+    assert 1 < np.median(np.abs(change)) < 100
+    lit = output > 400  # where sigma is that of the photons
+
+    def front() -> np.ndarray:
+        layer = canvas.output.views[0].front
+        assert layer is not None
+        assert layer.planes is not None
+        return layer.planes[:, :, 0]
+
+    canvas.go_to((4, 32, 56))
+    z, y, x = canvas.view.position
+    assert lit[z, y, x - 1]
+    np.testing.assert_allclose(front()[lit[z]], change[z][lit[z]], rtol=0.1)
+    display = canvas.output.views[0].front.display
+    assert (display.low, display.high) == pytest.approx((-128 / 255 * 8, 127 / 255 * 8))
+    texts: list[str] = []
+    canvas.described.connect(texts.append)
+    canvas.go_to((z, y, x - 1))
+    read = re.search(r"residual (\S+) σ", texts[-1])
+    assert read is not None
+    assert float(read[1]) == pytest.approx(change[z, y, x - 1], rel=0.1)
+    save = subject.difference()
+    assert save is not None
+    made = save()
+    assert made.name == "cells-residual-in-sigma"
+    (saved,) = made.images
+    np.testing.assert_allclose(saved.voxels[lit], change[lit], rtol=0.1)
+    figure = subject.figure()(View.RESIDUAL, FigurePart.WHOLE)
+    assert figure.pictures[2].title == "Residual: (output − input) / σ"
+    np.testing.assert_array_equal(figure.pictures[2].planes[:, :, 0], front())
+    canvas.view.choose_look(replace(canvas.view.look, projection=Projection.MEAN))
+    through = np.asarray(lit.all(0))
+    np.testing.assert_allclose(front()[through], change.mean(0)[through], rtol=0.1)
 
 
 def test_drawn_volumes_are_not_kept_alive(

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelscope.base.remembered import LastMade, remembered
 from kernelscope.engine.context import RunContext
@@ -28,6 +29,9 @@ from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from kernelscope.schema.filter import NoiseSteps
 from kernelscope.schema.samples import UNIT, Pixels
+
+Sigmas: TypeAlias = Callable[[NDArray[Any]], NDArray[np.float32]]
+"""Returns the sigma of the noise of each voxel."""
 
 
 def _model_of(request: Request) -> Any:
@@ -46,6 +50,23 @@ def _model_of(request: Request) -> Any:
 
     name = (choice.key, kind, step.grey, image.given_levels)
     return remembered(image.pixels, name, find)
+
+
+def photon_sigmas(request: Request, component: int) -> Sigmas | None:
+    """Return a function of voxels to the sigma of their noise, where that grows with them.
+
+    None unless a denoiser took the noise of a volume for that of photons and read-out, as its only
+    step.
+    """
+    if request.then or request.by_slices or not isinstance(request.source, Scan):
+        return None
+    found = with_noise(request).noise
+    noise = found[component] if found is not None else None
+    if noise is None or not noise.is_photons:
+        return None
+    gain, offset = noise.gain, noise.model.offsets[0] * noise.white**2
+    least = max(noise.read_noise, 1e-6 * noise.white) ** 2
+    return lambda voxels: np.sqrt(np.maximum(np.float32(gain) * voxels + np.float32(offset), least))
 
 
 def _picture(request: Request) -> Image:

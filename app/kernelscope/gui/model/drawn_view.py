@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kernelscope.base.errors import Incomparable
 from kernelscope.engine.result import Result
+from kernelscope.engine.stabilising import Sigmas
 from kernelscope.gui.model.comparison import NO_REFERENCE, View, like_output, offset_of
 from kernelscope.gui.model.display import Display, Viewed
 from kernelscope.gui.model.history import Reference
@@ -82,6 +83,9 @@ class Pyramid:
 _FORMULAS = {View.RESIDUAL: "output – input", View.DIFFERENCE: "output – reference"}
 
 
+_IN_SIGMAS = 8.0  # sigmas from black to white
+
+
 @dataclass(frozen=True, eq=False)
 class DrawnView:
     """The content of a pane; that of a volume is cut into slices when they are looked at."""
@@ -104,7 +108,9 @@ class DrawnView:
     change: Image | None = None  # the difference of pictures as it is drawn, to be saved
     window: float | None = None
     """The difference between black and white that gains are relative to, for floats that are not
-    from 0 to 1."""
+    from 0 to 1, or in sigmas."""
+    sigmas: Sigmas | None = None
+    """Of a volume: they divide the difference, where noise depends on the brightness."""
     problem: str = ""  # why nothing is drawn
     own_levels: Display | None = None
     """The levels of values of another kind than those of the input, such as a map of noise."""
@@ -121,9 +127,12 @@ class DrawnView:
             if isinstance(self.shown, Volume):
                 return name
             return f"{name}: {self.shown.width}×{self.shown.height}, {self.shown.mode}"
-        caption = f"{name}: {_FORMULAS[self.view]}, ×{self.gain}"
+        formula, unit = _FORMULAS[self.view], ""
+        if self.sigmas is not None:
+            formula, unit = f"({formula}) / σ of photons and read-out", " σ"
+        caption = f"{name}: {formula}, ×{self.gain}"
         if self.window is not None:
-            caption += f", up to ±{(255 - ZERO) / 255 * self.window / self.gain:.3g}"
+            caption += f", up to ±{(255 - ZERO) / 255 * self.window / self.gain:.3g}{unit}"
         return caption
 
     @property
@@ -177,15 +186,22 @@ def draw(
 
 
 def draw_volume(
-    view: View, output: Volume, other: Volume | None, gain: int | None, width: float
+    view: View,
+    output: Volume,
+    other: Volume | None,
+    gain: int | None,
+    width: float,
+    sigmas: Sigmas | None = None,
 ) -> DrawnView:
     """Return a view of a volume as `draw`; `other`: to subtract; `width`: from black to white."""
     if view is View.OUTPUT:
         return DrawnView(output)
     if other is None:
         return DrawnView(output, view=view, problem=NO_REFERENCE)
-    gain = gain or auto_gain(output, other, width, GAINS)
-    return DrawnView(output, view=view, minus=other, gain=gain)
+    made = DrawnView(output, view=view, minus=other, gain=gain or 1)
+    if sigmas is not None:
+        return replace(made, window=_IN_SIGMAS, sigmas=sigmas)
+    return made if gain else replace(made, gain=auto_gain(output, other, width, GAINS))
 
 
 def _window_of(image: Image) -> float | None:

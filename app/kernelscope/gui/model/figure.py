@@ -29,6 +29,7 @@ from kernelscope.base.text import enumerated
 from kernelscope.bench.statistics import short
 from kernelscope.engine.region import Region
 from kernelscope.engine.result import Judgement, Result
+from kernelscope.engine.stabilising import Sigmas
 from kernelscope.gui.model.comparison import View, like_output, offset_of, output_of
 from kernelscope.gui.model.display import ColourMap, Display, Viewed
 from kernelscope.gui.model.regions import Interest
@@ -74,6 +75,7 @@ def row_of(
     regions: Sequence[Interest] = (),
     place: tuple[Plane | None, Position] = (None, (0, 0, 0)),
     look: Look = Look(),  # noqa: B008 (it never changes)
+    sigmas: Sigmas | None = None,
 ) -> tuple[Picture, ...]:
     """Return input, output and the wanted change: of a picture, or of slices as on the screen.
 
@@ -81,7 +83,7 @@ def row_of(
     `View.RESIDUAL` or, with a reference, `View.DIFFERENCE`. `region`: the part of the output to
     show; by default all of it. `regions`: of interest, in pixels of the input. `place`: a plane,
     and a voxel of the slice. `look`: the projection, and the other channels of a composite, whose
-    changes are those of the channel in front.
+    changes are those of the channel in front. `sigmas`: they divide the residual of a volume.
 
     Raises `Incomparable`: if the reference has another size.
     """
@@ -94,7 +96,8 @@ def row_of(
         if isinstance(image, Volume):
             assert plane is not None
             assert minus is None or isinstance(minus, Volume)
-            planes = slice_of(image, minus, plane, position[plane.axis], look)[:, :, np.newaxis]
+            index, divided = position[plane.axis], sigmas if third is View.RESIDUAL else None
+            planes = slice_of(image, minus, plane, index, look, divided)[:, :, np.newaxis]
         elif minus is None:
             planes = image.planes
         else:
@@ -119,6 +122,8 @@ def row_of(
     other = source if third is View.RESIDUAL else reference and like_output(reference, result)
     if third in _NAMES and other is not None:
         title = _NAMES[third]
+        if sigmas is not None and third is View.RESIDUAL:
+            title = "Residual: (output − input) / σ"
         if look.beside and isinstance(part, Volume) and part.channel.name:
             title = f"{title} ({part.channel.name})"
         pictures.append(_change(title, cut(output, other), pixel))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelscope.engine.stabilising import Sigmas
 from kernelscope.gui.model.display import ColourMap, Display, map_of, table
 from kernelscope.images.image import MM_PER_INCH, Image, Metadata
 from kernelscope.images.planes import Plane
@@ -48,8 +49,20 @@ def project(volume: Volume, axis: int, slices: range, projection: Projection) ->
     return np.asarray(mean, np.float32)
 
 
+def change_of(
+    voxels: NDArray[Any], minus: NDArray[Any], sigmas: Sigmas | None
+) -> NDArray[np.float32]:
+    change: NDArray[np.float32] = voxels.astype(np.float32) - minus
+    return change if sigmas is None else change / sigmas(voxels)
+
+
 def project_change(
-    volume: Volume, minus: Volume, axis: int, slices: range, projection: Projection
+    volume: Volume,
+    minus: Volume,
+    axis: int,
+    slices: range,
+    projection: Projection,
+    sigmas: Sigmas | None = None,
 ) -> NDArray[np.float32]:
     """Return one slice for the differences of several, as `project`.
 
@@ -59,7 +72,7 @@ def project_change(
     total: NDArray[np.float64] = np.zeros(shape)
     for index in slices:
         cut = _across(axis, index)
-        change = volume.voxels[cut].astype(np.float32) - minus.voxels[cut]
+        change = change_of(volume.voxels[cut], minus.voxels[cut], sigmas)
         if projection is Projection.MEAN:
             total += change
         else:
@@ -70,16 +83,22 @@ def project_change(
 
 
 def slice_of(
-    volume: Volume, minus: Volume | None, plane: Plane, index: int, look: Look
+    volume: Volume,
+    minus: Volume | None,
+    plane: Plane,
+    index: int,
+    look: Look,
+    sigmas: Sigmas | None = None,
 ) -> NDArray[Any]:
     """Return a slice or a projection as it is drawn, rows from the top; a difference to `minus`."""
     if look.projection is Projection.SLICE:
         cut = plane.cut(volume.voxels, index)
-        return cut if minus is None else cut.astype(np.float32) - plane.cut(minus.voxels, index)
+        return cut if minus is None else change_of(cut, plane.cut(minus.voxels, index), sigmas)
     part = slab(index, look.slices, volume.voxels.shape[plane.axis])
     if minus is None:
         return plane.cut(project(volume, plane.axis, part, look.projection), 0)
-    return plane.cut(project_change(volume, minus, plane.axis, part, look.projection), 0)
+    change = project_change(volume, minus, plane.axis, part, look.projection, sigmas)
+    return plane.cut(change, 0)
 
 
 def _across(axis: int, index: int) -> tuple[slice, ...]:

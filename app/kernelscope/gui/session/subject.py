@@ -21,6 +21,7 @@ from kernelscope.base.errors import AppError
 from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request, RunSettings, alike
 from kernelscope.engine.result import Judgement, Result
+from kernelscope.engine.stabilising import Sigmas
 from kernelscope.engine.step import Step
 from kernelscope.files.names import stem, stem_of, targets_of
 from kernelscope.gui.model.comparison import (
@@ -850,7 +851,7 @@ class Subject(Observed, Generic[Opened, Part]):
         assert result is not None
         reference = self.reference.image if self.reference is not None else None
         planes, position, active, seen = self._planes, view.position, view.active_plane, view.seen
-        look = view.look
+        look, sigmas = view.look, self._residual_sigmas
         chosen, regions = [view.displays.of(side) for side in PaneSide], self.regions.all
 
         def make(third: View | None, wanted: FigurePart) -> Figure:
@@ -868,7 +869,9 @@ class Subject(Observed, Generic[Opened, Part]):
                 own = [each for each in regions if each.plane in (None, number)]
                 place = plane, position
                 rows.append(
-                    row_of(result, part, reference, displays, third, region, own, place, look)
+                    row_of(
+                        result, part, reference, displays, third, region, own, place, look, sigmas
+                    )
                 )
             wanted_planes = [planes[number] for number in numbers]
             names = slices_in_words(part, wanted_planes, position, displays[0], look)
@@ -881,6 +884,11 @@ class Subject(Observed, Generic[Opened, Part]):
             return Figure(of_planes(rows), caption, unit_of(part), len(rows))
 
         return make
+
+    @property
+    def _residual_sigmas(self) -> Sigmas | None:
+        """Sigmas by which the residual of a volume is divided, where they depend on it."""
+        return None
 
     def output_as_picture(self) -> Image | None:
         return self.result.image if self.result is not None else None

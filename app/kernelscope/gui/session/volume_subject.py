@@ -12,15 +12,16 @@ from kernelscope import filters
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.engine.slices import SliceUnit, picture_of
+from kernelscope.engine.stabilising import Sigmas, photon_sigmas
 from kernelscope.files.names import stem_of
-from kernelscope.gui.model.comparison import with_reference
+from kernelscope.gui.model.comparison import View, with_reference
 from kernelscope.gui.model.display import Display, PaneSide, automatic_of
 from kernelscope.gui.model.drawn_view import DrawnView, draw_volume
 from kernelscope.gui.model.history import History, Moment, Reference, ReferenceOrigin
 from kernelscope.gui.model.pipeline import kept_steps
 from kernelscope.gui.model.runs import describe_result
 from kernelscope.gui.model.sketches import ViewedPicture
-from kernelscope.gui.model.slice_drawing import drawn_slice, resolution_of
+from kernelscope.gui.model.slice_drawing import change_of, drawn_slice, resolution_of
 from kernelscope.gui.model.slice_previews import place_of
 from kernelscope.gui.session.canvas_view import SLICES, CanvasView, Edges
 from kernelscope.gui.session.subject import MAP, PART, Fields, Savable, Subject
@@ -147,7 +148,12 @@ class VolumeSubject(Subject[Scan, Volume]):
         if output is None or display is None:
             return lambda: None
         view, other, gain = self.session.view, self.subtracted, self.session.wanted_gain
-        return lambda: draw_volume(view, output, other, gain, display.width)
+        sigmas = self._residual_sigmas if view is View.RESIDUAL else None
+        return lambda: draw_volume(view, output, other, gain, display.width, sigmas)
+
+    @property
+    def _residual_sigmas(self) -> Sigmas | None:
+        return photon_sigmas(self.result.request, self.component) if self.result else None
 
     @property
     def is_earlier(self) -> bool:
@@ -220,14 +226,20 @@ class VolumeSubject(Subject[Scan, Volume]):
 
     def difference(self) -> Callable[[], Savable] | None:
         shown, output, other = self.map, self.shown_output, self.subtracted
-        title = f"{stem_of(other)}-{self.session.view}" if other is not None else ""
+        sigmas = self._residual_sigmas if self.session.view is View.RESIDUAL else None
+        unit = "" if sigmas is None else "-in-sigma"
+        title = f"{stem_of(other)}-{self.session.view}{unit}" if other is not None else ""
 
         def change() -> Savable:
             if shown is not None:
                 return Savable([shown], shown.title)
             assert output is not None
             assert other is not None
-            return Savable([replace(output.minus(other), title=title)], title)
+            made = replace(output.minus(other), title=title)
+            if sigmas is not None:
+                change = change_of(output.voxels, other.voxels, sigmas)
+                made = made.with_voxels(change, as_float=True)
+            return Savable([made], title)
 
         return change
 

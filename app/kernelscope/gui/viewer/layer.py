@@ -19,6 +19,7 @@ from PySide6.QtCore import QPointF, QRect, QRectF, QSizeF, Qt
 from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPixmap
 
 from kernelscope.engine.region import Region
+from kernelscope.engine.stabilising import Sigmas
 from kernelscope.gui.model.display import ColourMap, Display, table
 from kernelscope.gui.model.drawn_view import DrawnView, Pyramid
 from kernelscope.gui.model.slice_drawing import (
@@ -71,6 +72,7 @@ class Layer:
     coordinate of its first row and column. `display`: how the samples of `pyramid` are drawn.
     `part`: the pixels of the scene that are known, if not all. `revision`: another number after
     each change of the drawn picture. `is_dark`: the picture itself is black, for others' light.
+    `in_sigmas`: its values are differences in units of their noise.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class Layer:
         self.planes, self.offset, self.part = planes, offset, part
         self.minus: NDArray[Any] | None = None
         """Other samples of the same shape, if the difference to them is drawn."""
-        self.revision, self.is_dark = 0, False
+        self.revision, self.is_dark, self.in_sigmas = 0, False, False
         self._display = display
         self._parts: list[_Part] = []
         self._drawn: dict[object, QImage] = {}
@@ -299,21 +301,27 @@ class Slabs:
         self._wanted: dict[Key, Callable[[], NDArray[Any]]] = {}
 
     def values(
-        self, volume: Volume, minus: Volume | None, plane: Plane, index: int, look: Look
+        self,
+        volume: Volume,
+        minus: Volume | None,
+        plane: Plane,
+        index: int,
+        look: Look,
+        sigmas: Sigmas | None = None,
     ) -> NDArray[Any] | None:
         """Return the values to draw; None if they have to be computed elsewhere first."""
         axis = plane.axis
         if look.projection is Projection.SLICE:
-            return slice_of(volume, minus, plane, index, look)
+            return slice_of(volume, minus, plane, index, look, sigmas)
         part = slab(index, look.slices, volume.voxels.shape[axis])
-        key = (minus and ref(minus), axis, part, look.projection)
+        key = (minus and ref(minus), axis, part, look.projection, sigmas is None)
         made = self._made.setdefault(volume, {})
         if key not in made:
 
             def work() -> NDArray[Any]:
                 if minus is None:
                     return project(volume, axis, part, look.projection)
-                return project_change(volume, minus, axis, part, look.projection)
+                return project_change(volume, minus, axis, part, look.projection, sigmas)
 
             if volume.voxels.size // volume.voxels.shape[axis] * len(part) > _AT_ONCE:
                 self._wanted[(volume, *key)] = work
@@ -347,7 +355,7 @@ class Slabs:
         if not isinstance(volume, Volume) or content.problem:
             return None, True
         assert minus is None or isinstance(minus, Volume)
-        values = self.values(volume, minus, plane, index, look)
+        values = self.values(volume, minus, plane, index, look, content.sigmas)
         if minus is None:
             if values is None:
                 return None, False
@@ -361,9 +369,11 @@ class Slabs:
             return None, False
         layer = layer_of(under, display)
         if look.overlaid:
-            put_change(layer, Pyramid(values[:, :, np.newaxis]), look, display.width, content.gain)
+            width = content.window or display.width
+            put_change(layer, Pyramid(values[:, :, np.newaxis]), look, width, content.gain)
         layer.planes = values[:, :, np.newaxis]
         layer.minus = np.broadcast_to(np.float32(0), layer.planes.shape)
+        layer.in_sigmas = content.sigmas is not None
         return layer, True
 
     def _add_channels(

@@ -490,6 +490,8 @@ class PairView(QWidget):
         if self.view.look.overlaid:
             return replace(display, colour_map=ColourMap.GREY)
         if isinstance(minus, Volume):
+            if content.window is not None:
+                display = replace(display, low=0, high=content.window)
             return display.of_change(content.gain, self.view.difference_map)
         colours = self.view.difference_map if minus.is_grey else ColourMap.GREY
         return Display(0, 255, 1, colours)
@@ -713,25 +715,27 @@ class PairView(QWidget):
         for name, each in contents:
             if not isinstance(each.shown, Volume):
                 continue
-            minus = each.minus if isinstance(each.minus, Volume) else None
+            minus, sigmas = each.minus if isinstance(each.minus, Volume) else None, each.sigmas
             value = each.shown.voxels[voxel]
             change = value if minus is None else value.item() - minus.voxels[voxel].item()
-            text = values.text_of(np.asarray([change]), factor)
+            own, unit = (factor, "") if sigmas is None else (1 / sigmas(value).item(), " σ")
+            text = values.text_of(np.asarray([change]), own) + unit
             if plane is not None and look.projection is not Projection.SLICE:
                 index = self.view.position[plane.axis]
-                slab = self._slabs.values(each.shown, minus, plane, index, look)
+                slab = self._slabs.values(each.shown, minus, plane, index, look, sigmas)
                 if slab is not None:
                     column, row = plane.place(voxel, volume.voxels.shape)
                     largest = minus is not None and look.projection is not Projection.MEAN
                     kind = "largest" if largest else look.projection.value.lower()
-                    text += f" ({kind} {values.text_of(slab[row, column, None], factor)})"
+                    whole = values.text_of(slab[row, column, None], None if unit else factor)
+                    text += f" ({kind} {whole}{unit})"
             found.append((name, text))
-        own = found[0][0], found[-1][0]
+        names = found[0][0], found[-1][0]
         reference = self.reference  # it may still be that of the input before
         if isinstance(reference, Volume) and reference.voxels.shape == volume.voxels.shape:
             sample = reference.voxels[voxel][None]
             found.append(("reference", values.text_of(sample, factor)))
-        return Reading(values.place_text(volume, voxel), found, own)
+        return Reading(values.place_text(volume, voxel), found, names)
 
     def _factor(self, samples: NDArray[Any]) -> float | None:
         """Return the factor from samples to the units that are chosen; None for as stored."""
@@ -756,7 +760,7 @@ class PairView(QWidget):
         samples = layer.samples_at(x, y)
         if samples is None:
             return []
-        factor = self._factor(samples)
+        factor = None if layer.in_sigmas else self._factor(samples)
         if layer.minus is None:
             return values.words_of(samples, factor)
         return values.change_words(samples, _at(layer, layer.minus, x, y), factor)
