@@ -20,17 +20,11 @@ import pytest
 from kernelscope.base.errors import AppError
 from kernelscope.base.json_fields import InvalidJson
 from kernelscope.base.paths import RESOURCES
-from kernelscope.bench import (
-    Difference,
-    Report,
-    beside_each_other,
-    expand,
-    load,
-    merge,
-    presets,
-    save,
-)
+from kernelscope.bench import presets
+from kernelscope.bench.cases import expand
 from kernelscope.bench.charts import Plot, chart, choices
+from kernelscope.bench.report import Report, beside_each_other, load, merge, save
+from kernelscope.bench.rows import Difference
 from kernelscope.bench.tables import (
     format_comparison,
     format_origins,

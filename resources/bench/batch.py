@@ -34,7 +34,10 @@ from kernelscope.backends import create_backends
 from kernelscope.base import machine
 from kernelscope.base.parallel import core_count
 from kernelscope.base.paths import RESOURCES
-from kernelscope.big.batch import Batch, FileState, Journal, find_items
+from kernelscope.big.batch.conductor import Batch
+from kernelscope.big.batch.item import FileState
+from kernelscope.big.batch.journal import Journal
+from kernelscope.big.batch.listing import find_items
 from kernelscope.engine.backend import close_all
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs

@@ -26,8 +26,11 @@ from typing import Any
 import numpy as np
 
 from kernelscope.base import machine
-from kernelscope.big.batch import FileOutcome, FileState, Journal, cluster, find_items
-from kernelscope.big.batch.item import PARTS
+from kernelscope.big.batch import cluster
+from kernelscope.big.batch.conductor import FileOutcome
+from kernelscope.big.batch.item import PARTS, FileState
+from kernelscope.big.batch.journal import Journal
+from kernelscope.big.batch.listing import find_items
 from kernelscope.big.batch.task import TaskSettings
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions

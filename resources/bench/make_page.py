@@ -34,11 +34,11 @@ from page_tables import (
 )
 from page_textbooks import beside_textbooks
 
-from kernelscope.bench import Report, load
 from kernelscope.bench.charts import Chart, Plot, Selection, chart
 from kernelscope.bench.figures import (
     PSNR,
 )
+from kernelscope.bench.report import Report, load
 from kernelscope.gui.tools.bench_charts import create_drawer, save_chart
 
 

@@ -25,8 +25,11 @@ import numpy as np
 
 from kernelscope.backends.cuda.compiler import CubinCache, choose_compiler
 from kernelscope.backends.cuda.sources import read_source
-from kernelscope.bench import Plan, load, presets, summarise
+from kernelscope.bench import presets
 from kernelscope.bench.cases import subjects
+from kernelscope.bench.plan import Plan
+from kernelscope.bench.report import load
+from kernelscope.bench.statistics import summarise
 from kernelscope.cli.main import main as kernelscope
 from kernelscope.schema.blocks import takes_block
 from kernelscope.schema.launch import Cuda, CudaPlan, CudaTask

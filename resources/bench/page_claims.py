@@ -11,7 +11,6 @@ from page_files import FOLDER, SEVERAL, SIZE, experiment
 from page_tables import subjects, table
 from page_textbooks import textbook_ratio
 
-from kernelscope.bench import Report, find_baseline
 from kernelscope.bench.figures import (
     PSNR,
     SCALING,
@@ -22,9 +21,11 @@ from kernelscope.bench.figures import (
     Scope,
     all_figures,
 )
+from kernelscope.bench.report import Report
 from kernelscope.bench.statistics import (
     Interval,
     Ratio,
+    find_baseline,
     ratio,
     short,
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from kernelscope.bench import Plan, Report, load, merge
+from kernelscope.bench.plan import Plan
+from kernelscope.bench.report import Report, load, merge
 
 FOLDER = Path(__file__).parent
 PAGE, MANUAL = FOLDER / "README.md", FOLDER.parent / "docs"

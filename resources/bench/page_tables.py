@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from page_files import C_PEER, FOLDER, SIZED, SIZED_C, bench_files
 
-from kernelscope.bench import Report, Row, find_baseline, load, speed_up
 from kernelscope.bench.figures import (
     PSNR,
     SPEED_UP,
@@ -17,11 +16,15 @@ from kernelscope.bench.figures import (
     all_figures,
     beside,
 )
+from kernelscope.bench.report import Report, load
+from kernelscope.bench.rows import Row
 from kernelscope.bench.statistics import (
     BASELINE,
+    find_baseline,
     full_time,
     ratio,
     short,
+    speed_up,
     summarise,
 )
 from kernelscope.bench.tables import format_reasons

@@ -25,7 +25,6 @@ from distributed.comm.tcp import convert_stream_closed_error
 
 from kernelscope.base.errors import AppError
 from kernelscope.base.parallel import core_count
-from kernelscope.big.batch import JOURNAL, FileOutcome, FileState, Item, Journal, find_items
 from kernelscope.big.batch.cluster import (
     ClusterBatch,
     Tls,
@@ -34,7 +33,10 @@ from kernelscope.big.batch.cluster import (
     pinned,
     share_of_cores,
 )
-from kernelscope.big.batch.item import PARTS
+from kernelscope.big.batch.conductor import FileOutcome
+from kernelscope.big.batch.item import JOURNAL, PARTS, FileState, Item
+from kernelscope.big.batch.journal import Journal
+from kernelscope.big.batch.listing import find_items
 from kernelscope.big.batch.task import TaskSettings
 from kernelscope.big.workers import SchedulerLost
 from kernelscope.cli.main import main

@@ -12,17 +12,11 @@ import numpy as np
 import pytest
 
 from kernelscope.backends.cpu import CpuBackend
-from kernelscope.big.batch import (
-    Batch,
-    FileOutcome,
-    FileState,
-    Item,
-    Journal,
-    Pause,
-    conductor,
-    find_items,
-)
-from kernelscope.big.batch.conductor import read_sources
+from kernelscope.big.batch import conductor
+from kernelscope.big.batch.conductor import Batch, FileOutcome, read_sources
+from kernelscope.big.batch.item import FileState, Item, Pause
+from kernelscope.big.batch.journal import Journal
+from kernelscope.big.batch.listing import find_items
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken

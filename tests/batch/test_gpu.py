@@ -9,7 +9,10 @@ import pytest
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
-from kernelscope.big.batch import Batch, FileState, Journal, find_items
+from kernelscope.big.batch.conductor import Batch
+from kernelscope.big.batch.item import FileState
+from kernelscope.big.batch.journal import Journal
+from kernelscope.big.batch.listing import find_items
 from kernelscope.engine.backend import Backend, close_all
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device, RunOptions

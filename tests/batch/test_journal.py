@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from kernelscope.base.errors import AppError, ImageWriteError
-from kernelscope.big.batch import JOURNAL, Item, Journal, ResultReport
-from kernelscope.big.batch.item import Handling
-from kernelscope.big.batch.journal import state_of
+from kernelscope.big.batch.item import JOURNAL, Handling, Item, ResultReport
+from kernelscope.big.batch.journal import Journal, state_of
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kernelscope.base.errors import AppError
-from kernelscope.big.batch import JOURNAL, find_items
+from kernelscope.big.batch.item import JOURNAL
+from kernelscope.big.batch.listing import find_items
 
 
 def touch(*paths: Path) -> None:

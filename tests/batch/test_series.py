@@ -15,8 +15,10 @@ import pytest
 from pydicom.uid import BasicTextSRStorage, generate_uid
 
 from kernelscope.base.once import once
-from kernelscope.big.batch import FileState, Item, find_items, task
+from kernelscope.big.batch import task
+from kernelscope.big.batch.item import FileState, Item
 from kernelscope.big.batch.journal import Journal
+from kernelscope.big.batch.listing import find_items
 from kernelscope.big.batch.task import OPEN, TaskSettings, describe, filter_file, finish
 from kernelscope.big.workers import worker_tools
 from kernelscope.cli.main import main

@@ -17,8 +17,9 @@ import pytest
 
 import kernelscope
 from kernelscope.base.once import once
-from kernelscope.big.batch import FileState, Item, Journal, task
-from kernelscope.big.batch.item import PARTS
+from kernelscope.big.batch import task
+from kernelscope.big.batch.item import PARTS, FileState, Item
+from kernelscope.big.batch.journal import Journal
 from kernelscope.big.batch.task import (
     OPEN,
     TaskSettings,

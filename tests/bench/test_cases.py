@@ -12,9 +12,11 @@ import pytest
 from kernelscope import filters
 from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.base.json_fields import Field, parse
-from kernelscope.bench import Content, Data, Plan, expand, grid, peers
-from kernelscope.bench.cases import Case
-from kernelscope.bench.presets import cases
+from kernelscope.bench import peers
+from kernelscope.bench.cases import Case, expand
+from kernelscope.bench.data import Content, Data
+from kernelscope.bench.plan import Plan
+from kernelscope.bench.presets import cases, grid
 from kernelscope.engine.backend import Backend
 from kernelscope.images.image import Image
 from tests.bench.stand_in import StandIn

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from kernelscope.base.paths import RESOURCES
-from kernelscope.bench import Row
 from kernelscope.bench.figures import (
     SCALING,
     SOURCES,
@@ -24,6 +23,7 @@ from kernelscope.bench.figures import (
     comparable,
 )
 from kernelscope.bench.presets import weights
+from kernelscope.bench.rows import Row
 from kernelscope.filters import get
 from tests.bench.made_up import row
 

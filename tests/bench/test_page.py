@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from kernelscope.base.paths import RESOURCES
-from kernelscope.bench import Difference, Row
 from kernelscope.bench.figures import SPEED_UP, TIME, all_figures
+from kernelscope.bench.rows import Difference, Row
 from kernelscope.bench.statistics import Interval, Ratio
 from tests.bench.made_up import row
 from tests.scripts import load_script

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from kernelscope.base.errors import AppError, Cancelled, InvalidParameter
-from kernelscope.bench import Content, Data, verify
+from kernelscope.bench.data import Content, Data
+from kernelscope.bench.parity import verify
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.context import RunContext
 from kernelscope.engine.control import CancelToken

@@ -9,9 +9,13 @@ import pytest
 
 from kernelscope.base.errors import InvalidParameter
 from kernelscope.base.json_fields import Field
-from kernelscope.bench import PRESETS, Plan, Preset, expand, measure, presets
+from kernelscope.bench import presets
+from kernelscope.bench.cases import expand
 from kernelscope.bench.data import SALT_AND_PEPPER
 from kernelscope.bench.figures import all_figures
+from kernelscope.bench.plan import Plan
+from kernelscope.bench.presets import PRESETS, Preset
+from kernelscope.bench.runner import measure
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.images.image import Image

@@ -12,28 +12,21 @@ from pathlib import Path
 import pytest
 
 from kernelscope.base.errors import AppError
-from kernelscope.bench import (
-    Difference,
-    Plan,
-    Report,
-    beside_each_other,
-    compare,
-    facts,
-    find_baseline,
-    grid,
-    load,
-    measure,
-    merge,
-    save,
-    save_csv,
-)
 from kernelscope.bench.figures import beside
+from kernelscope.bench.plan import Plan
+from kernelscope.bench.presets import grid
+from kernelscope.bench.report import Report, beside_each_other, facts, load, merge, save
+from kernelscope.bench.rows import Difference
+from kernelscope.bench.runner import measure
+from kernelscope.bench.statistics import find_baseline
 from kernelscope.bench.tables import (
     TABLE,
+    compare,
     format_comparison,
     format_origins,
     format_reasons,
     format_row,
+    save_csv,
     to_csv,
 )
 from kernelscope.engine.backend import Backend, Fact, FactGroup

@@ -11,20 +11,12 @@ import numpy as np
 import pytest
 
 from kernelscope.base.errors import AppError, Cancelled
-from kernelscope.bench import (
-    BenchProgress,
-    Content,
-    Data,
-    Plan,
-    Row,
-    Sweep,
-    data,
-    grid,
-    measure,
-    peers,
-    rules,
-)
-from kernelscope.bench.runner import planned_work
+from kernelscope.bench import data, peers, rules
+from kernelscope.bench.data import Content, Data
+from kernelscope.bench.plan import Plan, Sweep
+from kernelscope.bench.presets import grid
+from kernelscope.bench.rows import Row
+from kernelscope.bench.runner import BenchProgress, measure, planned_work
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.options import Device

@@ -96,8 +96,8 @@ def begin(*_: object, **__: object) -> NoReturn:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for place in (
         "kernelscope.engine.steps.execute",
-        "kernelscope.bench.measure",
-        "kernelscope.bench.verify",
+        "kernelscope.bench.runner.measure",
+        "kernelscope.bench.parity.verify",
         "kernelscope.cli.phantom.head",
         "kernelscope.gui.run",
     ):

@@ -28,7 +28,8 @@ from PIL import PngImagePlugin
 from kernelscope.backends.cuda import CudaBackend
 from kernelscope.base.errors import ImageWriteError
 from kernelscope.base.json_fields import Field
-from kernelscope.big.batch import JOURNAL, Batch, Handling, Item
+from kernelscope.big.batch.conductor import Batch
+from kernelscope.big.batch.item import JOURNAL, Handling, Item
 from kernelscope.big.batch.task import TaskSettings, describe
 from kernelscope.cli.arguments import apply_parser
 from kernelscope.cli.batch import _handling, _parser
@@ -128,7 +129,7 @@ def test_each_gpu_that_is_there_takes_files(chosen: str, monkeypatch: pytest.Mon
 
     there = Availability(True, "made up")
     monkeypatch.setattr(CudaBackend, "_availability", there)
-    monkeypatch.setattr("kernelscope.big.batch.Batch", Noting)
+    monkeypatch.setattr("kernelscope.big.batch.conductor.Batch", Noting)
     monkeypatch.setenv("KERNELSCOPE_GPU", "0,2")
     batch(f"in --out out --device cpu {chosen}")
     assert [each["gpu"].ordinals for each in sets] == [(0,), (2,)]

@@ -15,9 +15,11 @@ import pytest
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.base.paths import RESOURCES
-from kernelscope.bench import Plan, Report, grid, load, save
 from kernelscope.bench.charts import Plot
 from kernelscope.bench.peers import plain_c
+from kernelscope.bench.plan import Plan
+from kernelscope.bench.presets import grid
+from kernelscope.bench.report import Report, load, save
 from kernelscope.cli import bench as cli_bench
 from kernelscope.engine.backend import Backend
 from kernelscope.gui.tools import bench_charts
@@ -283,6 +285,8 @@ def test_mistakes(line: str, status: int, message: str) -> None:
 def test_a_folder_for_plots_that_cannot_be_is_refused_before_measuring(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernelscope.bench.measure", lambda *_: pytest.fail("it was measured"))
+    monkeypatch.setattr(
+        "kernelscope.bench.runner.measure", lambda *_: pytest.fail("it was measured")
+    )
     Path("file").write_text("")
     assert "cannot be created" in refused("bench --quick --filters mean --plot", name)

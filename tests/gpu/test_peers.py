@@ -8,7 +8,10 @@ import pytest
 
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.cuda import CudaBackend
-from kernelscope.bench import Plan, grid, measure, peers
+from kernelscope.bench import peers
+from kernelscope.bench.plan import Plan
+from kernelscope.bench.presets import grid
+from kernelscope.bench.runner import measure
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 

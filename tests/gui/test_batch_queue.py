@@ -7,12 +7,8 @@ from typing import Any
 
 import pytest
 
-from kernelscope.big.batch import (
-    FileOutcome,
-    FileState,
-    Item,
-    ResultReport,
-)
+from kernelscope.big.batch.conductor import FileOutcome
+from kernelscope.big.batch.item import FileState, Item, ResultReport
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import ESTIMATE, Step
 from kernelscope.gui.model.batch_run import (

@@ -22,8 +22,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QLineEdit, QMessageBox, QPush
 from pytestqt.qtbot import QtBot
 
 from kernelscope.base.errors import AppError
-from kernelscope.big.batch import FileState
-from kernelscope.big.batch.item import Pause
+from kernelscope.big.batch.item import FileState, Pause
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe
 from kernelscope.engine.step import Step

@@ -36,21 +36,14 @@ from pytestqt.qtbot import QtBot
 from kernelscope import filters
 from kernelscope.base.errors import AppError
 from kernelscope.base.paths import RESOURCES
-from kernelscope.bench import (
-    PRESETS,
-    QUICK_LOOK,
-    Content,
-    Data,
-    Parity,
-    Plan,
-    Report,
-    Row,
-    Sweep,
-    load,
-    save,
-)
 from kernelscope.bench.charts import Chart, Plot, Selection, Series, chart, choices
+from kernelscope.bench.data import Content, Data
+from kernelscope.bench.parity import Parity
+from kernelscope.bench.plan import Plan, Sweep
+from kernelscope.bench.presets import PRESETS, QUICK_LOOK
 from kernelscope.bench.recorded import entries
+from kernelscope.bench.report import Report, load, save
+from kernelscope.bench.rows import Row
 from kernelscope.engine.backend import Availability
 from kernelscope.engine.request import Request
 from kernelscope.engine.worker import Job

@@ -11,9 +11,18 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kernelscope.base.text import significant
-from kernelscope.bench import Row, figures, find_baseline, roofline, speed_up, summarise
+from kernelscope.bench import figures
 from kernelscope.bench.figures import SOURCES, PublishedFigure
-from kernelscope.bench.statistics import BASELINE, RooflinePoint, full_time
+from kernelscope.bench.rows import Row
+from kernelscope.bench.statistics import (
+    BASELINE,
+    RooflinePoint,
+    find_baseline,
+    full_time,
+    roofline,
+    speed_up,
+    summarise,
+)
 from kernelscope.schema.devices import Device
 from kernelscope.schema.levels import USUAL_LEVELS, colour
 

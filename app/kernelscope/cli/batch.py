@@ -51,7 +51,9 @@ from kernelscope.images.levels import given_levels
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kernelscope.big.batch import FileOutcome, Handling, Item, Journal
+    from kernelscope.big.batch.conductor import FileOutcome
+    from kernelscope.big.batch.item import Handling, Item
+    from kernelscope.big.batch.journal import Journal
     from kernelscope.engine.backend import Backend
     from kernelscope.engine.recipe import Recipe
     from kernelscope.images.judging.metrics import Quality
@@ -85,7 +87,10 @@ def batch(arguments: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from kernelscope.big.batch import FileOutcome, FileState, Item, Journal, find_items
+    from kernelscope.big.batch.conductor import FileOutcome
+    from kernelscope.big.batch.item import FileState, Item
+    from kernelscope.big.batch.journal import Journal
+    from kernelscope.big.batch.listing import find_items
     from kernelscope.files import read_recipe
     from kernelscope.files.write_errors import check_target, replace_file
 
@@ -157,7 +162,7 @@ def _here(
     report: Callable[[FileOutcome], None],
     say: Speaker,
 ) -> None:
-    from kernelscope.big.batch import Batch
+    from kernelscope.big.batch.conductor import Batch
     from kernelscope.engine.costs import Costs, default_path
 
     with _backends_of_gpus(options.gpu) as (backends, *more):
@@ -213,7 +218,7 @@ def _on_cluster(
 
 
 def _handling(options: argparse.Namespace) -> Handling:
-    from kernelscope.big.batch import Handling
+    from kernelscope.big.batch.item import Handling
 
     found = options.nan, options.as_float, options.lossy, options.quality
     return Handling(*found, options.white, options.black)
@@ -248,7 +253,7 @@ def _left_out(count: int) -> list[str]:
 
 def _unjudged(outcomes: list[FileOutcome], references: Path | None) -> list[str]:
     """Return a notice about results that were not compared with a reference."""
-    from kernelscope.big.batch import FileState
+    from kernelscope.big.batch.item import FileState
 
     if references is None:
         return []
@@ -260,7 +265,7 @@ def _unjudged(outcomes: list[FileOutcome], references: Path | None) -> list[str]
 
 def _closing(counts: Counter[Any], total: int, seconds: float) -> str:
     """Return the last line: ``198 of 200 files in 12.3 s, 2 failed``."""
-    from kernelscope.big.batch import FileState
+    from kernelscope.big.batch.item import FileState
 
     parts = [f"{counts[FileState.DONE]} of {total} files in {seconds:.1f} s"]
     if counts[FileState.SKIPPED]:

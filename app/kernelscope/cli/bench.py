@@ -28,7 +28,9 @@ from kernelscope.cli.common import (
 from kernelscope.schema.devices import Device
 
 if TYPE_CHECKING:
-    from kernelscope.bench import Data, Plan, Report
+    from kernelscope.bench.data import Data
+    from kernelscope.bench.plan import Plan
+    from kernelscope.bench.report import Report
     from kernelscope.engine.backend import Backend
     from kernelscope.engine.control import CancelToken
 
@@ -53,7 +55,7 @@ def bench(arguments: list[str]) -> int:
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
-    from kernelscope.bench import PRESETS
+    from kernelscope.bench.presets import PRESETS
 
     presets = "\n".join(f"  {name}\n      {each.summary}" for name, each in PRESETS.items())
     parser = Parser(
@@ -130,7 +132,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan(options: argparse.Namespace, sizes: tuple[int, ...], data: Data | None = None) -> Plan:
-    from kernelscope.bench import Plan, grid, load, presets
+    from kernelscope.bench import presets
+    from kernelscope.bench.plan import Plan
+    from kernelscope.bench.presets import grid
+    from kernelscope.bench.report import load
 
     if options.preset is not None and Path(options.preset).suffix == ".json":
         plan = load(Path(options.preset)).plan
@@ -175,9 +180,12 @@ def _session(
 
 
 def _measure(options: argparse.Namespace) -> int:
-    from kernelscope.bench import BenchProgress, Report, Row, expand, facts, measure, save, save_csv
+    from kernelscope.bench.cases import expand
     from kernelscope.bench.output import is_stream
-    from kernelscope.bench.tables import format_row
+    from kernelscope.bench.report import Report, facts, save
+    from kernelscope.bench.rows import Row
+    from kernelscope.bench.runner import BenchProgress, measure
+    from kernelscope.bench.tables import format_row, save_csv
 
     draw = _drawer(options)
     status = StatusLine()
@@ -218,8 +226,8 @@ def _measure(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from kernelscope.bench import load, merge, save_csv
-    from kernelscope.bench.tables import format_row
+    from kernelscope.bench.report import load, merge
+    from kernelscope.bench.tables import format_row, save_csv
 
     draw = _drawer(options)
     report = merge([load(path) for path in options.show])
@@ -277,8 +285,9 @@ def _drawer(options: argparse.Namespace) -> Callable[[Report], None]:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from kernelscope.bench import Data, verify
     from kernelscope.bench.cases import subjects
+    from kernelscope.bench.data import Data
+    from kernelscope.bench.parity import verify
     from kernelscope.files import read_image
 
     picture = None if options.verify is True else Data.of(read_image(Path(options.verify)))
@@ -309,7 +318,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from kernelscope.bench import beside_each_other, load
+    from kernelscope.bench.report import beside_each_other, load
     from kernelscope.bench.tables import format_comparison
 
     draw = _drawer(options)

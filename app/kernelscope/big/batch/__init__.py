@@ -12,33 +12,3 @@
 
 Free of Qt and of the command line, which both use it.
 """
-
-from kernelscope.big.batch.conductor import Batch, FileOutcome
-from kernelscope.big.batch.item import (
-    COMMAND_LINE,
-    JOURNAL,
-    FileState,
-    Handling,
-    Hints,
-    Item,
-    Pause,
-    ResultReport,
-)
-from kernelscope.big.batch.journal import Journal
-from kernelscope.big.batch.listing import FoundFiles, find_items
-
-__all__ = [
-    "COMMAND_LINE",
-    "JOURNAL",
-    "Batch",
-    "FileOutcome",
-    "FileState",
-    "FoundFiles",
-    "Handling",
-    "Hints",
-    "Item",
-    "Journal",
-    "Pause",
-    "ResultReport",
-    "find_items",
-]

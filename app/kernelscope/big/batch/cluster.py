@@ -47,8 +47,6 @@ from kernelscope.files.write_errors import explained
 if TYPE_CHECKING:
     from distributed import Client, Future, Security
 
-_logger = logging.getLogger(__name__)
-
 _CONNECT_SECONDS = 10.0  # a scheduler that has not answered by then is not there
 _ENCRYPTED = ("tls", "wss")  # protocols of Dask that need keys
 

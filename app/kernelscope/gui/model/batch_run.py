@@ -9,16 +9,9 @@ from pathlib import Path
 
 from kernelscope.base.durations import about, duration
 from kernelscope.base.text import without_name
-from kernelscope.big.batch import (
-    Batch,
-    FileOutcome,
-    FileState,
-    Handling,
-    Hints,
-    Item,
-    Journal,
-    Pause,
-)
+from kernelscope.big.batch.conductor import Batch, FileOutcome
+from kernelscope.big.batch.item import FileState, Handling, Hints, Item, Pause
+from kernelscope.big.batch.journal import Journal
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.costs import Costs

@@ -59,7 +59,8 @@ from PySide6.QtWidgets import (
 
 from kernelscope.base.errors import AppError
 from kernelscope.base.text import one_line
-from kernelscope.big.batch import FileState, FoundFiles, find_items
+from kernelscope.big.batch.item import FileState
+from kernelscope.big.batch.listing import FoundFiles, find_items
 from kernelscope.engine.backend import Backend
 from kernelscope.engine.costs import Costs
 from kernelscope.engine.recipe import Recipe

@@ -27,9 +27,9 @@ from PySide6.QtWidgets import QApplication, QToolTip
 from shiboken6 import delete
 
 from kernelscope.base.errors import AppError
-from kernelscope.bench import Report
 from kernelscope.bench.charts import Chart, Plot, Series, all_whole, chart, choices
 from kernelscope.bench.output import write
+from kernelscope.bench.report import Report
 from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.appearance import SMALLEST
 from kernelscope.gui.widgets.parts import dressed, look_at_every_item, wrapped

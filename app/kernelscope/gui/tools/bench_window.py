@@ -33,37 +33,26 @@ from PySide6.QtWidgets import (
 from kernelscope import filters
 from kernelscope.base.errors import AppError, InvalidParameter
 from kernelscope.base.text import significant
-from kernelscope.bench import (
-    PRESETS,
-    QUICK_LOOK,
-    BenchProgress,
-    Data,
-    Parity,
-    Plan,
-    Preset,
-    Report,
-    Row,
-    Sweep,
-    facts,
-    figures,
+from kernelscope.bench import figures
+from kernelscope.bench.charts import Chart, Plot, Selection, all_whole, chart, choices
+from kernelscope.bench.data import Data, kind_of
+from kernelscope.bench.parity import Parity, verify
+from kernelscope.bench.plan import CPU, DEVICES, GPU, Plan, Sweep
+from kernelscope.bench.presets import PRESETS, QUICK_LOOK, Preset, grid
+from kernelscope.bench.recorded import FOLDER, RecordedTime, entries, with_cpu
+from kernelscope.bench.report import Report, facts, load, merge, save
+from kernelscope.bench.rows import Row
+from kernelscope.bench.rules import REPEAT
+from kernelscope.bench.runner import BenchProgress, measure
+from kernelscope.bench.statistics import (
+    BASELINE,
     find_baseline,
-    grid,
-    load,
-    measure,
-    merge,
-    save,
-    save_csv,
+    full_time,
+    megapixels_per_second,
     speed_up,
     summarise,
-    verify,
 )
-from kernelscope.bench.charts import Chart, Plot, Selection, all_whole, chart, choices
-from kernelscope.bench.data import kind_of
-from kernelscope.bench.plan import CPU, DEVICES, GPU
-from kernelscope.bench.recorded import FOLDER, RecordedTime, entries, with_cpu
-from kernelscope.bench.rules import REPEAT
-from kernelscope.bench.statistics import BASELINE, full_time, megapixels_per_second
-from kernelscope.bench.tables import remarks
+from kernelscope.bench.tables import remarks, save_csv
 from kernelscope.engine.backend import Availability, Backend
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.request import Request
