@@ -246,7 +246,7 @@ def collaborative(
         1000 %.
     setting : {'full', 'fast'}, default 'full'
         How many blocks are compared, and how far away. 'full': Every third block, with all up
-        to 19 pixels away. 'fast': Every fourth, up to 12 pixels away: 0.1 dB less, half the
+        to 19 pixels away. 'fast': Every fourth, up to 12 pixels: 0.1 to 0.3 dB less, half the
         time.
     border : {'reflect', 'mirror', 'nearest', 'constant'}, default 'reflect'
         Treatment of cells outside the image.
