@@ -41,7 +41,7 @@ from kernelscope.images.scan import Scan
 from kernelscope.images.volume import Volume
 from kernelscope.schema.borders import Border
 from kernelscope.schema.crop import Box
-from tests.gui.helpers import FakeCpu, Opener, child, choose_place, hover, press
+from tests.gui.helpers import FakeCpu, Opener, child, choose_place, hover, press, run
 from tests.gui.test_live import badge, settled
 from tests.gui.test_volume_page import SHAPE, add, open_scan, voxels, write
 
@@ -172,6 +172,27 @@ def test_planes_of_earlier_settings_are_marked(
     cpu.go.set()
     previewed(qtbot, scanned)
     assert all(each.request.step.parameters["search_radius"] == 2 for each in kept(scanned))
+
+
+def test_a_residual_during_a_run_names_the_run_that_it_is_of(
+    qtbot: QtBot, scanned: MainWindow, cpu: FakeCpu
+) -> None:
+    editor(scanned, "search_radius").set_value(3)
+    run(qtbot, scanned)
+    editor(scanned, "search_radius").set_value(2)
+    output = scanned.volumes.canvas.output
+    qtbot.waitUntil(lambda: "search radius 2" in output.title.toolTip())
+    cpu.go.clear()
+    scanned.runner.run()
+    press(qtbot, scanned, "F3")
+    qtbot.waitUntil(lambda: output.content.is_change)
+    assert scanned.runner.busy
+    title = output.title.full_text
+    assert title.startswith("Earlier settings – Residual: output – input, ×")
+    assert "search radius 3 voxels" in title
+    cpu.go.set()
+    qtbot.waitUntil(lambda: output.title.full_text.startswith("Residual: "))
+    assert "search radius 2 voxels" in output.title.full_text
 
 
 def kept(window: MainWindow) -> list[Any]:

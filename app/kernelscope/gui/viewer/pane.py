@@ -120,8 +120,9 @@ class Pane(QWidget):
         if len(self.views) == 1:
             self.details.set_full_text(details, brief)
             self.set_caption(title)
-        elif title == self.heading and details:
-            self.set_caption(f"{title}: {details}", f"{title}: {brief}" if brief else "")
+        elif details:  # also those of a difference, which may be of an earlier run
+            joint = ": " if title == self.heading else " · "
+            self.set_caption(title + joint + details, brief and title + joint + brief)
         else:
             self.set_caption(title)
 
