@@ -146,7 +146,6 @@ class _Timed(NamedTuple):
 
     @property
     def whole(self) -> Row | None:
-        """The row, if it has times of whole runs."""
         return self.row if self.row.seconds and self.row.is_whole else None
 
 

@@ -97,8 +97,6 @@ class _CheckedRegion(ctypes.Structure):
 
 
 class _Finding(ctypes.Structure):
-    """``emulator::checks::Finding``."""
-
     _fields_ = (
         ("instruction", ctypes.c_uint64),
         ("count", ctypes.c_uint64),

@@ -40,8 +40,6 @@ class _Point(ctypes.Structure):
 
 
 class _Context(ctypes.Structure):
-    """NppStreamContext."""
-
     _fields_ = (
         ("stream", ctypes.c_void_p),
         ("device", ctypes.c_int),
@@ -105,7 +103,6 @@ def _call(part: str, function: str, output: Any, *arguments: Any) -> Callable[[]
 
 
 def _filter(function: str, source: Any, output: Any, *rest: Any) -> Callable[[], Any]:
-    """Return a call of one of the filters that have borders."""
     size = _Size(source.shape[1], source.shape[0])
     image = (*_image(source), size, _Point(0, 0), *_image(output), size)
     return _call("if", function, output, *image, *rest)

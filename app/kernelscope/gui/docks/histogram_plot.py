@@ -315,7 +315,6 @@ class HistogramPlot(QWidget):
         graph.viewport().update()
 
     def _colours(self, area: QRectF, axis: ValueAxis, display: Display) -> QImage:
-        """Return the colours in which the values of the axis are drawn."""
         count = max(int(area.width() * self.devicePixelRatioF()), 1)
         values = np.linspace(axis.low, axis.high, count).astype(np.float32)
         colours = np.empty((1, count, 4), np.uint8)

@@ -137,7 +137,6 @@ class DrawnView:
 
     @property
     def is_change(self) -> bool:
-        """Whether a difference is drawn."""
         return self.minus is not None
 
     def at(self, voxel: Position) -> Volume | None:

@@ -183,7 +183,6 @@ def slices_in_words(
 
 
 def unit_of(part: Viewed) -> str:
-    """Return the unit of the scale bar."""
     return "px" if isinstance(part, Image) else "mm" if part.stated else "voxels"
 
 

@@ -38,8 +38,6 @@ THUMBNAIL_SIDE = 192  # longer side of a thumbnail in pixels: sharp at 200 % on 
 
 @dataclass(frozen=True)
 class Examined:
-    """The answer of `Gallery.examine`."""
-
     thumbnail: NDArray[np.uint8]
     twin: Run | None  # an earlier run of the same work whose output has the same bytes
 

@@ -326,8 +326,6 @@ class TimeScale:
 
 @dataclass(frozen=True)
 class KnownRung:
-    """A rung with all that is known about it."""
-
     rung: Rung
     time: Time | None = None  # measured here with the present settings on the present picture
     figure: RecordedTime | None = None  # recorded elsewhere; only for a rung that cannot run here

@@ -68,8 +68,6 @@ _OPTIONS = RunOptions(device=Device.CPU)
 
 @dataclass(frozen=True, eq=False)
 class ViewedPicture:
-    """The picture that is looked at, and its middle."""
-
     image: Image  # the open picture, or a slice of the open volumes
     centre: tuple[int, int]  # column and row in the middle of the view
     anchor: object  # the open picture: sketches are kept as long as it is open

@@ -25,8 +25,6 @@ _MOST = 64  # slices kept, so that steps back show at once: 5 MB of a head in 16
 
 @dataclass(frozen=True, eq=False)
 class SlicePreview:
-    """A slice of an output, or a part of one."""
-
     result: Result  # of a request whose region is the slice
     volumes: tuple[Volume, ...]
     """Each component in the shape of the whole, with this slice in place of every slice across its

@@ -177,7 +177,6 @@ class CanvasView(Observed):
 
     @property
     def colour_map(self) -> ColourMap:
-        """The colours that are drawn."""
         chosen = self.display.colour_map if self.display is not None else ColourMap.GREY
         return chosen if chosen.is_grey or self.is_grey else ColourMap.GREY
 

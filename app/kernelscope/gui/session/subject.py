@@ -146,7 +146,6 @@ class Observed:
             self._tell()
 
     def note(self, *fields: str) -> None:
-        """Note that attributes have changed."""
         with self.changing(*fields):
             pass
 

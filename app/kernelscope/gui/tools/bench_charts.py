@@ -183,7 +183,6 @@ class Painter:
             self._draw_at(ends, pen=pg.mkPen(colour, width=1.5), connect="pairs")
 
     def _draw_at(self, points: Sequence[tuple[float, float]], **style: Any) -> None:
-        """Draw places and their values."""
         places, values = zip(*points, strict=True)
         both = (places, values) if self.values_on == "left" else (values, places)
         self._plot.plot(*both, **style)

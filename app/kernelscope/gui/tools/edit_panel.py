@@ -453,7 +453,6 @@ class EditPanel(QWidget):
             self._put(self._subject.text, "Reverted; undo (Ctrl+Z) brings your text back.", line)
 
     def _put(self, text: str, state: str, line: int = 0) -> None:
-        """Put a text into the editor, and the cursor at a line."""
         if self._editor is None:
             return
         cursor = self._editor.textCursor()

@@ -28,8 +28,6 @@ _STEPS: dict[int, Corner] = {
 
 @dataclass(frozen=True)
 class Touch:
-    """A place of the mouse."""
-
     point: QPointF
     """Pixel (x, y) of the input, or of a slice as it is drawn, covers x to x + 1 and y to y + 1. It
     may lie outside of the picture."""

@@ -165,7 +165,6 @@ class NumberEditor(QWidget):
         self._move_slider()
 
     def put_under(self, label: QLabel) -> None:
-        """Have the label in the line of the number."""
         self._line.insertWidget(0, label)
 
     def value(self) -> int | float:

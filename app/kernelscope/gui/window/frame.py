@@ -66,7 +66,6 @@ class SettingsColumn(QWidget):
             widget.setVisible(not hidden)
 
     def end_with(self, widget: QWidget) -> None:
-        """Put a widget at the bottom."""
         self._bottom = widget
         self._parts.append(widget)
         widget.setParent(self)

@@ -182,7 +182,6 @@ class OpenPictures(QObject):
         self._show_strip()
 
     def _subject_of(self, document: Document) -> Subject[Any, Any]:
-        """Return the subject that shows documents of this kind."""
         return next(each for each in self._session.subjects if each.kind is document.kind)
 
     def bring_holder_of(self, source: object) -> None:
