@@ -3,8 +3,8 @@
 //
 // A sample is hot if it rises above the brightest of the 16 samples two pixels away by more than CONTRAST times
 // the range of these, and is sharp or of one colour: see the module of the filter. Dark samples, the hot ones of
-// the negative, are mended alike. Doubles are computed in the
-// order of the CPU code, without fused multiply-adds, so that both find the same samples.
+// the negative, are mended alike. Doubles are computed in the order of the CPU code, without fused multiply-adds, so
+// that both find the same samples.
 //
 // level         demonstrates                                       image
 // single_block  one multiprocessor at work, the others idle        global
@@ -16,9 +16,8 @@
 // Launch: blocks of 32 x 8 threads stride over the output, a thread a pixel at a time (single_block: one
 // block of 32 x 32).
 // A sample takes 17 cached reads and about 50 operations where it is above or below those two pixels away, 12 and
-// 30 mostly;
-// in colour nine times as many, since each of the 3 x 3 around it may be hot. At best 1 read from and 1 write to
-// device memory.
+// 30 mostly; in colour nine times as many, since each of the 3 x 3 around it may be hot. At best 1 read from and
+// 1 write to device memory.
 #ifndef CHANNELS
 #define CHANNELS 1
 #endif
@@ -41,47 +40,27 @@
 // Contrast, and how far hot samples rise at least.
 __constant__ double limits[2];
 
-typedef decltype((Sample)0 * 1) Value;  // a sample or its negative
-
-// The cells of a picture, or with a sign of -1 those of its negative.
-template <typename Cells>
-struct Signed {
-    static constexpr int ROWS = Cells::ROWS, COLUMNS = Cells::COLUMNS;
-    const Cells cells;
-    const Value sign;
-
-    template <typename Line>
-    struct Row {
-        const Line line;
-        const Value sign;
-
-        __device__ inline Value operator[](int v) const
-        {
-            const Sample sample = line[v];
-            return sign * sample;
-        }
-    };
-
-    __device__ inline auto row(int u) const
-    {
-        const auto line = cells.row(u);
-        return Row<decltype(line)>{line, sign};
-    }
-};
-
-template <typename Cells>
-__device__ inline Signed<Cells> with_sign(const Cells& cells, int sign)
+// The brighter of two samples, or for dark ones (a SIGN of -1) the darker.
+template <int SIGN>
+__device__ inline Sample farther(Sample one, Sample other)
 {
-    return {cells, (Value)sign};
+    return SIGN > 0 ? max(one, other) : min(one, other);
+}
+
+// Whether a sample is as far as another; false with NaN.
+template <int SIGN>
+__device__ inline bool as_far(Sample one, Sample other)
+{
+    return SIGN > 0 ? one >= other : one <= other;
 }
 
 // The brightest and the darkest of the samples two pixels from the one u rows below and v columns right of the
-// pixel. Returns false if one is NaN; where only PEAKS matter, also if one is not below the sample, at the first
-// row that has one.
-template <bool PEAKS, typename Cells>
-__device__ inline bool look_around(const Cells& cells, int u, int v, Value& high, Value& low)
+// pixel. Returns false if one is NaN; where only PEAKS matter, also if one is as far as the sample, at the first row
+// that has one.
+template <int SIGN, bool PEAKS, typename Cells>
+__device__ inline bool look_around(const Cells& cells, int u, int v, Sample& high, Sample& low)
 {
-    const Value middle = cells.row(u)[v];
+    const Sample middle = cells.row(u)[v];
     high = low = cells.row(u - 2)[v];
 #pragma unroll Cells::ROWS
     for (int s = -2; s <= 2; ++s) {
@@ -89,8 +68,8 @@ __device__ inline bool look_around(const Cells& cells, int u, int v, Value& high
         bool fits = true;
 #pragma unroll Cells::COLUMNS
         for (int t = -2; t <= 2; t += s == -2 || s == 2 ? 1 : 4) {
-            const Value cell = row[v + t];
-            fits &= PEAKS ? cell < middle : cell == cell;
+            const Sample cell = row[v + t];
+            fits &= PEAKS ? as_far<SIGN>(middle, cell) && cell != middle : cell == cell;
             high = max(high, cell);
             low = min(low, cell);
         }
@@ -100,48 +79,58 @@ __device__ inline bool look_around(const Cells& cells, int u, int v, Value& high
 }
 
 // How far from a sample of channel c the next ones are that are not mended, 1 or 2; 0 if it is not hot, or dark
-// with a sign of -1. `up` is how far it rises.
-template <typename Channels>
-__device__ inline int judge(const Channels& channels, int sign, int c, int u, int v, double& up)
+// with a SIGN of -1. `up` is how far it rises or falls.
+template <int SIGN, typename Channels, typename Cells>
+__device__ inline int judge(
+    const Channels& channels, const Cells& cells, int c, int u, int v, double& up)
 {
-    const auto cells = with_sign(channels(c), sign);
-    const Value middle = cells.row(u)[v];
-    Value high, low;
-    if (!look_around<true>(cells, u, v, high, low)) return 0;
+    const Sample middle = cells.row(u)[v];
+    Sample high, low;
+    if (!look_around<SIGN, true>(cells, u, v, high, low)) return 0;
+    const Sample nearest = SIGN > 0 ? high : low;
     // Contrast is 0.5 or more. Cards for games have few units for doubles, and noise has many peaks. Halves of
     // floats are exact, and do not overflow.
-    if ((float)middle - (float)high < 0.98f * (0.5f * high - 0.5f * low)) return 0;
+    if (SIGN * ((float)middle - (float)nearest) < 0.98f * (0.5f * high - 0.5f * low)) return 0;
     const double contrast = limits[0];
-    up = (double)middle - high;
+    up = SIGN * ((double)middle - nearest);
     if (!(up > limits[1] && up > contrast * ((double)high - low))) return 0;
 
-    Value beside = cells.row(u - 1)[v - 1], least = low;
+    Sample beside = cells.row(u - 1)[v - 1], last = SIGN > 0 ? low : high;
 #pragma unroll 1
     for (int i = 0; i < 9; ++i) {
         if (i == 4) continue;
-        const Value cell = cells.row(u + i / 3 - 1)[v + i % 3 - 1];
-        if (!(cell <= middle)) return 0;
-        beside = max(beside, cell);
-        least = min(least, cell);
+        const Sample cell = cells.row(u + i / 3 - 1)[v + i % 3 - 1];
+        if (!as_far<SIGN>(middle, cell)) return 0;
+        beside = farther<SIGN>(beside, cell);
+        last = farther<-SIGN>(last, cell);
     }
-    const double most = max(beside, high);
-    if (beside - (middle - up) < SHARP * up && middle - most > contrast * (most - least)) return 1;
+    const double first = farther<SIGN>(beside, nearest);
+    if (SIGN * (beside - (middle - SIGN * up)) < SHARP * up
+        && SIGN * (middle - first) > contrast * (SIGN * (first - last)))
+        return 1;
 #pragma unroll 1
     for (int k = 0; k < COLOURS; ++k) {
         if (k == c) continue;
-        const auto others = with_sign(channels(k), sign);
-        if (!look_around<false>(others, u, v, high, low)) return 0;
-        if (!((double)others.row(u)[v] - high <= COLOURED * up)) return 0;
+        const auto others = channels(k);
+        if (!look_around<SIGN, false>(others, u, v, high, low)) return 0;
+        if (!(SIGN * ((double)others.row(u)[v] - (SIGN > 0 ? high : low)) <= COLOURED * up)) return 0;
     }
     return COLOURS == 3 ? 2 : 0;
 }
 
-// The value of the pixel, which lies s rows below and t columns right of a hot sample, where that raised it.
-template <typename Cells>
-__device__ inline bool mend(const Cells& cells, int reach, int s, int t, double up, Sample& result)
+// Whether a sample, s rows above and t columns left of the pixel, is hot, or dark, and moved that with it: then
+// `result` lies between the next samples that are not mended.
+template <int SIGN, typename Channels, typename Cells>
+__device__ inline bool mend(
+    const Channels& channels, const Cells& cells, int c, int s, int t, Sample& result)
 {
+    const Sample pixel = cells.row(0)[0];
+    if (!as_far<SIGN>(cells.row(-s)[-t], pixel)) return false;  // beside a hot one, none is brighter
+    double up;
+    const int reach = judge<SIGN>(channels, cells, c, -s, -t, up);
+    if (reach <= max(abs(s), abs(t))) return false;
     double nearest = 1e300, value = 0;
-    const auto consider = [&](Value first, Value last, int place) {
+    const auto consider = [&](Sample first, Sample last, int place) {
         const double step = (double)last - first;
         if (fabs(step) >= nearest) return;
         nearest = fabs(step);
@@ -154,8 +143,8 @@ __device__ inline bool mend(const Cells& cells, int reach, int s, int t, double 
         consider(cells.row(-reach)[-reach], cells.row(reach)[reach], 0);
         consider(cells.row(-reach)[reach], cells.row(reach)[-reach], 0);
     }
-    if (!(cells.row(0)[0] - value > SPREAD * up)) return false;
-    result = (Sample)(cells.sign * (SAMPLE_BITS == 32 ? value : rint(value)));
+    if (!(SIGN * (pixel - value) > SPREAD * up)) return false;
+    result = (Sample)(SAMPLE_BITS == 32 ? value : rint(value));
     return true;
 }
 
@@ -163,21 +152,16 @@ __device__ inline bool mend(const Cells& cells, int reach, int s, int t, double 
 template <typename Channels>
 __device__ inline Sample mended(const Channels& channels, int c, const Geometry& g, int y, int x)
 {
-    Sample result = channels(c).row(0)[0];
+    const auto cells = channels(c);
+    Sample result = cells.row(0)[0];
     const int reach = COLOURS == 3;
 #pragma unroll 1
     for (int s = reach; s >= -reach; --s)
 #pragma unroll 1
         for (int t = reach; t >= -reach; --t) {
             if (y < s || x < t || y - s >= g.height || x - t >= g.width) continue;
-#pragma unroll 1
-            for (int sign = 1; sign >= -1; sign -= 2) {
-                const auto cells = with_sign(channels(c), sign);
-                if (!(cells.row(0)[0] <= cells.row(-s)[-t])) continue;  // beside a hot one, none is brighter
-                double up;
-                const int found = judge(channels, sign, c, -s, -t, up);
-                if (found > max(abs(s), abs(t)) && mend(cells, found, s, t, up, result)) return result;
-            }
+            if (mend<1>(channels, cells, c, s, t, result) || mend<-1>(channels, cells, c, s, t, result))
+                return result;
         }
     return result;
 }
@@ -260,7 +244,9 @@ __device__ inline Judged begin(const JudgedTiles& tiles, const Geometry& g, Plac
 #pragma unroll 1
             for (int c = 0; c < COLOURS && 0 <= y && y < bottom && 0 <= x && x < right; ++c) {
                 double up;
-                if (judge(channels, 1, c, 0, 0, up) || judge(channels, -1, c, 0, 0, up)) bits |= 1 << c;
+                const auto cells = channels(c);
+                if (judge<1>(channels, cells, c, 0, 0, up) || judge<-1>(channels, cells, c, 0, 0, up))
+                    bits |= 1 << c;
             }
             hot[tile.place(y, x)] = bits;
         }
