@@ -9,6 +9,8 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,6 +108,31 @@ def test_the_cache_folder_follows_the_sources(
     assert changed != before
     source.rename(source.with_name("mode.py"))
     assert jit.cache_folder() not in (before, changed)
+
+
+@pytest.mark.parametrize(
+    ("module", "own", "shared"),
+    [
+        ("kernelscope.filters.mean.cpu", True, True),
+        ("kernelscope.filters.mean.cpu", False, False),  # a folder without the digest of all rooms
+        ("notebook", True, False),
+    ],
+)
+def test_each_checkout_of_the_same_sources_has_the_same_code(
+    module: str, own: bool, shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jit, "_is_own_cache", lambda: own)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "c/d")
+    function: Any = SimpleNamespace(__module__=module, __name__="sums")
+
+    def path(**changed: Any) -> Path:
+        files = {"_cache_path": "c/d/cpu_1", "_version": "0.61", "_source_stamp": (1.0, 100)}
+        return jit._CacheFiles(function, SimpleNamespace(**files | changed))._path("types")
+
+    elsewhere = path(_cache_path="c/d/cpu_2"), path(_source_stamp=(2.0, 100))
+    assert [each == path() for each in elsewhere] == [shared] * 2
+    assert path().parent == Path("c/d" if shared else "c/d/cpu_1")
+    assert path(_version="0.62") != path()
 
 
 @pytest.mark.parametrize(
@@ -379,6 +406,8 @@ def test_an_open_folder_is_closed_before_code_is_kept_in_it(tmp_path: Path) -> N
 
 PLAN = """
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 import numpy as np
 from kernelscope.base import jit
 from kernelscope.filters import get

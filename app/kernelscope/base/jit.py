@@ -311,8 +311,13 @@ class _CacheFiles:
     def __init__(self, function: Callable[..., Any], files: Any, suffix: str = "") -> None:
         room = function.__module__.removeprefix("kernelscope.")
         self._name = f"{room}.{function.__name__}{suffix}"
-        self._folder = Path(files._cache_path)
-        self._state = (files._version, sys.version, files._source_stamp)
+        self._state: tuple[Any, ...] = files._version, sys.version
+        if _is_own_cache() and room != function.__module__:
+            # Another checkout or installation of these sources has the same code.
+            self._folder = Path(os.environ["NUMBA_CACHE_DIR"])
+        else:
+            self._folder = Path(files._cache_path)
+            self._state += (files._source_stamp,)
 
     def _path(self, key: Any) -> Path:
         digest = hashlib.sha256(repr((self._state, key)).encode()).hexdigest()
@@ -389,11 +394,17 @@ def _prebuilt_folder() -> Path | None:
 
 
 @once
+def _is_own_cache() -> bool:
+    """Return whether the cache is that of exactly these sources, not a folder of the user's."""
+    return Path(os.environ["NUMBA_CACHE_DIR"]) == cache_folder()
+
+
+@once
 def can_cache() -> bool:
     """Return whether the cache can be written. Numba would fail, or use another folder."""
     folder = Path(os.environ["NUMBA_CACHE_DIR"])
     try:
-        if folder == cache_folder():  # a folder of the user's choice may be shared: leave it
+        if _is_own_cache():  # a folder of the user's choice may be shared: leave it
             atomic.own_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
