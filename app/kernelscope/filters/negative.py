@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.base.jit import Index, Plane, kernel
+from kernelscope.base.jit import Index, Number, Plane, kernel
 from kernelscope.filters.shared import uncompiled
 from kernelscope.filters.shared.teaching import GAPS, TeachingSpec
 from kernelscope.schema.explanation import EDGE, Cells, Example, Explanation
 from kernelscope.schema.filter import Cpu, CpuPass, CpuTask, Unit
 from kernelscope.schema.launch import Cuda, CudaTask, Launch
 from kernelscope.schema.levels import GLOBAL, SHARED, SINGLE_BLOCK, TUNED, Level
+from kernelscope.schema.samples import white_level
 
 MAPPED = Level(
     "mapped",
@@ -53,34 +53,27 @@ CELLS = 16  # samples of each thread
 
 
 @kernel
-def negative_integer(source: Plane, output: Plane, start: Index, stop: Index) -> None:
+def negative(source: Plane, output: Plane, white: Number, start: Index, stop: Index) -> None:
     pitch = source.shape[1] * source.shape[2]
     cells = source.reshape(source.size)[start * pitch : stop * pitch]
     results = output.reshape(output.size)[start * pitch : stop * pitch]
     for x in range(results.size):
-        results[x] = ~cells[x]  # white has all bits set
+        results[x] = white - cells[x]
 
 
-@kernel
-def negative_float(source: Plane, output: Plane, start: Index, stop: Index) -> None:
-    """As `negative_integer`, where white is 1."""
-    pitch = source.shape[1] * source.shape[2]
-    cells = source.reshape(source.size)[start * pitch : stop * pitch]
-    results = output.reshape(output.size)[start * pitch : stop * pitch]
-    for x in range(results.size):
-        results[x] = np.float32(1) - cells[x]
+def _white(task: CpuTask) -> Any:
+    return task.source.dtype.type(white_level(task.source.dtype))
 
 
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
-    rows = task.output.shape[0]
-    compute = negative_float if task.source.dtype.kind == "f" else negative_integer
-    return [CpuPass(compute, (task.source, task.output), rows)]
+    arguments = task.source, task.output, _white(task)
+    return [CpuPass(negative, arguments, task.output.shape[0])]
 
 
 def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:
     """Return the negative of a band by NumPy."""
-    source = task.source[start:stop]
-    return np.float32(1) - source if source.dtype.kind == "f" else ~source
+    made: NDArray[Any] = _white(task) - task.source[start:stop]
+    return made
 
 
 def plan_cuda(task: CudaTask) -> Launch:

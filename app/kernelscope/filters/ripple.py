@@ -59,32 +59,21 @@ def brightness(x: Index, y: Index, width: Index, height: Index, wave: Line) -> A
 
 
 @kernel
-def ripple_integer(output: Plane, white: Number, wave: Line, start: Index, stop: Index) -> None:
+def ripple(output: Plane, white: Number, wave: Line, start: Index, stop: Index) -> None:
     height, width, channels = output.shape
     for y in range(start, stop):
         for x in range(width):
-            value = np.rint(white * brightness(x, y, width, height, wave))
-            for c in range(channels):
-                output[y, x, c] = np.int32(value)
-
-
-@kernel
-def ripple_float(output: Plane, wave: Line, start: Index, stop: Index) -> None:
-    """As `ripple_integer`, where white is 1."""
-    height, width, channels = output.shape
-    for y in range(start, stop):
-        for x in range(width):
-            value = brightness(x, y, width, height, wave)
+            value = white * brightness(x, y, width, height, wave)
+            if output.dtype.type(0.5) == 0:  # integers: the compiler knows
+                value = np.rint(value)
             for c in range(channels):
                 output[y, x, c] = value
 
 
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
-    output, numbers = task.output, wave(task.parameters["tick"])
-    if output.dtype.kind == "f":
-        return [CpuPass(ripple_float, (output, numbers), output.shape[0])]
-    white = np.float32(white_level(output.dtype))
-    return [CpuPass(ripple_integer, (output, white, numbers), output.shape[0])]
+    output, white = task.output, np.float32(white_level(task.output.dtype))
+    arguments = output, white, wave(task.parameters["tick"])
+    return [CpuPass(ripple, arguments, output.shape[0])]
 
 
 def _rows(task: CpuTask, start: int, stop: int) -> NDArray[Any]:

@@ -35,7 +35,6 @@ from kernelscope.filters.shared.border_kernels import (
     REDUCE,
     VALID,
     border_index,
-    divide_round,
     fetch_row,
 )
 from kernelscope.filters.shared.correlation import Finish
@@ -292,28 +291,13 @@ def parallel_float(source: Plane, output: Array, border: Index, start: Index, st
 
 
 @kernel
-def edges_integer(source: Plane, output: Plane, start: Index, stop: Index) -> None:
+def edges(source: Plane, output: Plane, finish: Record, start: Index, stop: Index) -> None:
     """Redo for ``reduce`` the samples that have windows beyond the image."""
     height, width, channels = source.shape
     for y in range(start, stop):
-        for x in range(width):
-            if RADIUS <= x < width - RADIUS and RADIUS <= y < height - RADIUS:
-                continue
-            for c in range(channels):
-                mean = most_even_mean(source, y, x, c, REDUCE)
-                output[y, x, c] = divide_round(mean, 36)
-
-
-@kernel
-def edges_float(source: Plane, output: Plane, start: Index, stop: Index) -> None:
-    height, width, channels = source.shape
-    for y in range(start, stop):
-        for x in range(width):
-            if RADIUS <= x < width - RADIUS and RADIUS <= y < height - RADIUS:
-                continue
-            for c in range(channels):
-                mean = most_even_mean(source, y, x, c, REDUCE)
-                output[y, x, c] = np.float32(mean / 36)
+        first, last = interior(y, RADIUS, height, width, REDUCE)
+        results = output[y].reshape(width * channels)
+        rim(source, results, finish, REDUCE, y, first, last)
 
 
 def radius(parameters: Mapping[str, Any]) -> int:
@@ -322,13 +306,11 @@ def radius(parameters: Mapping[str, Any]) -> int:
 
 def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
     source, output, border = task.source, task.output, task.border
-    rows = output.shape[0]
-    is_float = source.dtype == np.float32
+    rows, finish = output.shape[0], Finish.of(source.dtype, np.float64)
     if task.level == SERIAL.id:
-        finish = Finish.of(source.dtype, np.float64)
         return [CpuPass(serial, (source, output, finish, border.code), rows)]
     flat = output.reshape(rows, -1)
-    if is_float:
+    if source.dtype == np.float32:
         passes = [CpuPass(parallel_float, (source, flat, border.code), rows)]
     else:
         bits = 8 * source.itemsize
@@ -336,8 +318,7 @@ def plan_cpu(task: CpuTask) -> Sequence[CpuPass]:
         arguments = (source, flat, border.code, bits, like)
         passes = [CpuPass(parallel_integer, arguments, rows)]
     if border is Border.REDUCE:
-        edges = edges_float if is_float else edges_integer
-        passes.append(CpuPass(edges, (source, output), rows))
+        passes.append(CpuPass(edges, (source, output, finish), rows))
     return passes
 
 
