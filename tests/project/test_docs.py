@@ -335,13 +335,13 @@ def with_example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run_in(folder: Path, *arguments: str) -> str:
     """Run Python in a copy of the project, not as part of this run; return its output."""
-    mine = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    others = "PYTEST_", "NUMBA_CACHE_DIR"  # its code is kept under the name of its own sources
+    mine = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
         env=mine
         | {
-            "NUMBA_CACHE_DIR": str(folder / "cache"),
             "PYTHONPATH": os.pathsep.join(
                 [str(folder / "app"), str(folder), os.environ.get("PYTHONPATH", "")]
             ).rstrip(os.pathsep),
