@@ -87,7 +87,7 @@ from kernelscope.gui.window import main_window
 
 class Window(main_window.MainWindow):
     def open_first(self, path):
-        QTimer.singleShot(200, self.look)
+        QTimer.singleShot(0, self.look)
 
     def look(self):
         for dialog in self.findChildren(ReportDialog):
