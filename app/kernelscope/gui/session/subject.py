@@ -340,12 +340,7 @@ class Subject(Observed, Generic[Opened, Part]):
 
     def open(self, moment: Moment[Opened, Part]) -> None:
         """Show an opened input, with the steps of the one before; Undo returns to that."""
-        unsaved = any(run.source() is self.source for run in self.session.gallery.unsaved())
-        before = self.source.title if unsaved and self.source is not None else ""
         self.push(self.session.with_steps(self, moment))
-        if before:
-            undo = f"The output of {before} is not saved: Undo (Ctrl+Z) returns to it."
-            self.session.notice = "  ".join(filter(None, (undo, self.session.notice)))
 
     def push(self, moment: Moment[Opened, Part]) -> None:
         had_none = self.reference is None
