@@ -174,7 +174,7 @@ def test_the_times_of_a_page_name_mask_size_machine_and_day(name: str, device: s
     """And levels at one size, or by the megapixel: else the sizes would pass for a gain."""
     spec = filters.get(name)
     found = nearest(spec, device)
-    settings, levels = _settings(found, spec), _levels(spec, device)
+    settings, levels = _settings(found), _levels(spec, device)
     for figure in found.values():
         assert "mask size 3" in figure.setting or "×" in figure.setting.partition(", border")[0]
         assert f"{figure.setting} ({figure.machine}, {figure.date})" in settings

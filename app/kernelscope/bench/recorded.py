@@ -327,9 +327,7 @@ class Recorded:
             self._last = (wanted, device), found
         return found
 
-    def same(
-        self, request: Request, card: str, device: str = Device.GPU
-    ) -> dict[str, RecordedTime]:
+    def same(self, request: Request, card: str) -> dict[str, RecordedTime]:
         """Return a card's figures of levels for the work of a request, at its size.
 
         None are scaled. Values that change no work, such as those in a mask, may differ.

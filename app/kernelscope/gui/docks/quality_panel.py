@@ -349,7 +349,7 @@ class QualityPanel(QWidget):
                 and judged.after is not None
             ):
                 gain = improvement(name, judged.before, judged.after)
-                item.setText(3, _verdict(name, judged.before, judged.after, gain))
+                item.setText(3, _verdict(name, judged.before, gain))
                 if gain:
                     column = 2 if gain > 0 else 1
                     font = item.font(column)
@@ -419,7 +419,7 @@ def improvement(name: str, before: Quality, after: Quality) -> float:
     return float(second - first if name in _MORE_IS_BETTER else abs(first) - abs(second))
 
 
-def _verdict(name: str, before: Quality, after: Quality, gain: float) -> str:
+def _verdict(name: str, before: Quality, gain: float) -> str:
     if getattr(before, _attribute(name)) is None:
         return ""
     if gain == 0:

@@ -159,7 +159,7 @@ def _cost(spec: FilterSpec) -> Iterator[str]:
         levels = spec.levels(device)
         if levels:
             yield _levels(spec, device)
-            yield _settings(nearest(spec, device), spec)
+            yield _settings(nearest(spec, device))
         if device == Device.GPU and levels:
             yield f"Operations are those of the plan, for each {unit} of the result."
         reasons: dict[str, list[str]] = {}
@@ -170,7 +170,7 @@ def _cost(spec: FilterSpec) -> Iterator[str]:
             yield f"{name} levels that it does not have:\n\n" + "\n".join(lines)
 
 
-def _settings(measured: Mapping[str, RecordedTime], spec: FilterSpec) -> str:
+def _settings(measured: Mapping[str, RecordedTime]) -> str:
     """Return where and with which settings the times of a table were measured."""
     if not measured:
         return "No times of this filter were recorded."
