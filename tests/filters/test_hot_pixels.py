@@ -125,7 +125,8 @@ def with_all(dtype: Any, channels: int) -> NDArray[Any]:
     if dtype == np.float32:
         for value in (np.nan, np.inf, -np.inf, 3e38):
             hot[tuple(random.integers(0, hot.shape, (3, 3)).T)] = value
-    source = np.concatenate([hot[..., :1]] if channels == 1 else [hot, hot[..., : channels - 3]], 2)
+    alpha = np.maximum(hot[..., : channels - 3], 1)  # the engine gives other colours where it is 0
+    source = np.concatenate([hot[..., :1]] if channels == 1 else [hot, alpha], 2)
     source.flags.writeable = False
     return source
 
