@@ -27,8 +27,10 @@ from kernelscope.gui.widgets.appearance import Appearance, Stylist
 from kernelscope.gui.widgets.theme import show_markdown
 from kernelscope.gui.widgets.tool_window import ToolWindow
 from kernelscope.gui.window.dock_list import DockName
+from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.schema.samples import Kind
-from tests.gui.helpers import Opener, load, wait_until
+from tests.gui.helpers import Opener, child, load, run, settle, wait_until
+from tests.gui.test_volume_page import open_scan, voxels, write
 
 
 @pytest.mark.slow
@@ -56,9 +58,34 @@ def test_the_hidden_page_of_volumes_does_not_widen_the_window(
     window = open_window()
     load(qtbot, window, picture)
     hidden = window.pages[Kind.VOLUME].minimumSizeHint().width()
-    assert window.centralWidget().minimumSizeHint().width() < 0.75 * hidden
+    assert window.centralWidget().minimumSizeHint().width() < 0.9 * hidden
     window.session.bring_to_front(window.session.volumes)
     wait_until(qtbot, lambda: window.centralWidget().minimumSizeHint().width() >= hidden)
+
+
+def test_strength_and_the_arrangement_are_in_sight(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, stylist: Stylist
+) -> None:
+    """Of volumes, also with a reference and the gain of a residual."""
+    stylist.apply(Appearance(scale=1.5))
+    window.resize(1280, 720)
+    open_scan(qtbot, window, write(tmp_path / "T1.nii", voxels()))
+    window.use_input_as_reference()
+    for filter_id, name in (("mri_nlm", "beta"), ("volume_dct", "strength")):
+        window.session.set_filter(filter_id)
+        run(qtbot, window)
+        window.set_view("residual")
+        qtbot.waitUntil(lambda: window.volumes.canvas.output.content.is_change)
+        settle(qtbot, window)
+        assert window.size() == QSize(1280, 720)
+        (editor,) = (
+            each for each in window.findChildren(QWidget, name) if each.isVisibleTo(window)
+        )
+        assert editor.visibleRegion().boundingRect() == editor.rect()
+        arranged = window.actions_.of_choice("arrangement")
+        for action in (*arranged, *window.actions_.of_choice("view")):
+            button = child(window, QToolButton, f"{action.objectName()}Button")
+            assert button.visibleRegion().boundingRect() == button.rect(), action.objectName()
 
 
 @pytest.mark.slow

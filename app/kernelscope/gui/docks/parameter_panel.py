@@ -308,7 +308,9 @@ class FilterForm(Form):
     estimate_wanted = Signal(str)  # the parameter of this name should be estimated from the picture
 
     def __init__(self, spec: FilterSpec, parent: QWidget | None = None) -> None:
-        super().__init__(f"{spec.id}Form", spec.parameters, parent)
+        # The slider that is moved most is seen without scrolling, in low windows as well.
+        ordered = sorted(spec.parameters, key=lambda each: not getattr(each, "is_strength", False))
+        super().__init__(f"{spec.id}Form", ordered, parent)
         page = filter_page(spec)
         set_help(self, page)
         for parameter in spec.parameters:

@@ -41,7 +41,9 @@ class ViewBar(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
-        row.addWidget(tool_row("viewButtons", steps, arrangements), 1)
+        row.addWidget(tool_row("viewButtons", steps), 1)  # a menu has those without room
+        for action in arrangements:
+            row.addWidget(self._button(action, icon_only=True))
         for action in views:
             row.addWidget(button := self._button(action))
             action.changed.connect(partial(self._offer, button))
