@@ -23,7 +23,7 @@ from kernelscope.engine.region import Region
 from kernelscope.engine.request import Request
 from kernelscope.engine.result import Result
 from kernelscope.gui.model.comparison import View
-from kernelscope.gui.model.display import Arrangement, ColourMap, Display, Units
+from kernelscope.gui.model.display import ColourMap, Display, Units
 from kernelscope.gui.model.drawn_view import draw
 from kernelscope.gui.viewer import marks
 from kernelscope.gui.viewer.layer import Layer
@@ -163,19 +163,22 @@ def test_residuals_of_floats_beyond_0_to_1_are_seen() -> None:
 
 
 def test_buttons_without_room_are_in_a_menu(qtbot: QtBot, loaded: MainWindow) -> None:
-    alone = loaded.findChild(QWidget, "outputAloneButton")
-    row = alone.parentWidget()
+    reuse, alone = (loaded.findChild(QWidget, f"{name}Button") for name in ("reuse", "outputAlone"))
+    row = reuse.parentWidget()
     more = row.findChild(QToolButton, "qt_toolbar_ext_button")
     loaded.resize(1280, 720)
-    qtbot.waitUntil(lambda: alone.isVisible() and not more.isVisible())
+    qtbot.waitUntil(lambda: reuse.isVisible() and not more.isVisible())
+    run(qtbot, loaded)
     loaded.resize(710, 640)
-    qtbot.waitUntil(lambda: not alone.isVisible())
+    qtbot.waitUntil(lambda: not reuse.isVisible())
+    assert alone.isVisible(), "the arrangement stays"
     assert more.isVisible()
-    (action,) = (each for each in more.menu().actions() if each.objectName() == "outputAlone")
+    (action,) = (each for each in more.menu().actions() if each.objectName() == "reuse")
+    output = loaded.pictures.canvas.output.shown
     action.trigger()
-    assert loaded.pictures.canvas.view.panes.arrangement is Arrangement.OUTPUT
+    qtbot.waitUntil(lambda: loaded.pictures.canvas.input.shown is output)
     loaded.resize(1280, 720)
-    qtbot.waitUntil(lambda: alone.isVisible() and not more.isVisible())
+    qtbot.waitUntil(lambda: reuse.isVisible() and not more.isVisible())
 
 
 # --- levels and colours ---
