@@ -288,6 +288,7 @@ def real_window(qtbot: QtBot, store: Path) -> Iterator[MainWindow]:
     open_panels(window)
     yield window
     qtbot.waitUntil(lambda: not window.background.owes)
+    window._leaves = True
     window.close()
     window.deleteLater()
 
