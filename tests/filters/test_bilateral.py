@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -38,6 +39,13 @@ def gaussian(distances: NDArray[Any], sigma: float) -> NDArray[np.float64]:
     return found
 
 
+@functools.cache
+def table_of(step: int, sigma: float) -> NDArray[np.int64]:
+    """Return the weights of differences, `step` levels apart."""
+    found = [round(65534 * float(gaussian(np.array(i * step), sigma))) for i in range(1025)]
+    return np.array([*found, *[0] * (65536 // step)])
+
+
 def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) -> NDArray[Any]:
     """Return exact weighted means: of integers with the integer weights that the module names."""
     size = parameters["size"]
@@ -54,10 +62,9 @@ def oracle(source: NDArray[Any], parameters: Mapping[str, Any], border: Border) 
     if source.dtype == np.uint16:
         while 1024 * step < min(5 * sigma, 65536):
             step *= 2
-    table = [round(65534 * float(gaussian(np.array(i * step), sigma))) for i in range(1025)]
-    table += [0] * (65536 // step)
+    table = table_of(step, sigma)
     entry, rest = np.divmod(differences, step)
-    below, above = np.array(table)[entry], np.array([*table[1:], 0])[entry]
+    below, above = table[entry], np.append(table[1:], 0)[entry]
     # Halves up, as for the weights.
     factors = (2 * (below * (step - rest) + above * rest) + step) // (2 * step)
     shift = 16 if size <= 16 else 18
