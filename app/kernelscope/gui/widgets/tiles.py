@@ -102,12 +102,20 @@ def draw_tile(
 
 
 def image_of(
-    samples: NDArray[Any], layout: QImage.Format, wanted: QImage.Format | None = None
+    samples: NDArray[Any],
+    layout: QImage.Format,
+    wanted: QImage.Format | None = None,
+    colours: Sequence[int] = (),
 ) -> QImage:
-    """Return samples, shape (height, width, ...), as an image of its own, maybe converted."""
+    """Return samples, shape (height, width, ...), as an image of its own, maybe converted.
+
+    `colours`: of an indexed layout, as Qt has them.
+    """
     samples = np.ascontiguousarray(samples)
     height, width = samples.shape[:2]
     borrowed = QImage(samples.data, width, height, samples.strides[0], layout)
+    if colours:
+        borrowed.setColorTable(colours)
     return borrowed.copy() if wanted in (None, layout) else borrowed.convertToFormat(wanted)
 
 
