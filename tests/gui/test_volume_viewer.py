@@ -171,6 +171,23 @@ def test_the_output_of_a_composite_names_the_channels_that_are_filtered(viewer: 
         assert viewer.output.title.full_text == f"Output: Median{only}"
 
 
+def test_slices_of_a_flat_stack_are_large_until_all_are_chosen(
+    qtbot: QtBot, viewer: PairView
+) -> None:
+    def stack(depth: int, step: float) -> Volume:
+        cells = np.zeros((depth, 40, 50), np.uint8)
+        return Volume.from_array(cells, spacing=(step, 1.0, 1.0))
+
+    for depth, step, large in ((10, 1.0, 0), (10, 2.0, None), (5, 1.0, 0), (40, 1.0, None)):
+        show_input(viewer, stack(depth, step))
+        assert viewer.view.large == large, (depth, step)
+    show_input(viewer, stack(5, 1.0))
+    qtbot.mouseClick(viewer.findChild(QToolButton, "plane3Button"), LEFT)
+    assert viewer.view.large is None
+    show_input(viewer, stack(6, 1.0))
+    assert viewer.view.large is None
+
+
 def test_a_click_moves_the_crosshair_in_all_planes(qtbot: QtBot, viewer: PairView) -> None:
     shown = volume()
     show_input(viewer, shown, "Input: v")

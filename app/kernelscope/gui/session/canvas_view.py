@@ -43,8 +43,9 @@ class Panes:
     shows_values: bool = True  # beside the cursor
     magnified: bool = False  # whether a magnifier is drawn at the cursor
     scale_bar: bool = True  # over slices of which the file states the distance of voxels
-    enlarged: bool = False
-    """Whether one plane of a volume is large, and the others are small beside it."""
+    enlarged: bool | None = None
+    """Whether one plane of a volume is large, and the others are small beside it; None for stacks
+    that are much wider than deep alone."""
 
 
 class CanvasView(Observed):
@@ -58,6 +59,8 @@ class CanvasView(Observed):
         self.chosen_plane: int | None = None  # the plane to show alone; None for all of them
         self.flat: int | None = None
         """The only plane of a volume of a single slice, which is looked at as a picture is."""
+        self.widest: int | None = None
+        """The plane of the slices of a volume that is much wider than deep."""
         self._large = 0
         self.clicked = 0
         """The view that was clicked last: the planes of the input, then those of the output."""
@@ -120,7 +123,9 @@ class CanvasView(Observed):
 
     @property
     def large(self) -> int | None:
-        return self._large if self.panes.enlarged and self.plane_number is None else None
+        usual = self.widest if self.panes.enlarged is None else None
+        large = self._large if self.panes.enlarged else usual
+        return large if self.plane_number is None else None
 
     def enlarge(self, plane: int | None) -> None:
         """Show a plane large and the others small beside it; all alike for None."""

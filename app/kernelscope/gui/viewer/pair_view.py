@@ -56,6 +56,7 @@ from kernelscope.images.planes import Plane, Position, planes_of
 from kernelscope.images.volume import AXES, Volume
 from kernelscope.schema.samples import white_level
 
+_FLAT = 3  # times that a stack is wider than deep from which on its slices are shown large
 _LOW = 200  # pixels of height below which a view has only its own value beside the cursor
 
 _Pixel = tuple[int, int]  # column and row
@@ -180,6 +181,9 @@ class PairView(QWidget):
                 spacing = volume.spacing[plane.columns], volume.spacing[plane.rows]
                 pane.views[number].set_spacing(*spacing)
         extents = [values.extent(volume, plane) for plane in self.view.planes]
+        depths = [volume.spacing[axis] * shape[axis] for axis in across]
+        thin, *others = sorted(depths)
+        self.view.widest = depths.index(thin) if _FLAT * thin < others[0] else None
         self._show_planes()
         self.view.camera.show(extents, min(volume.spacing))
         self.apply_camera()

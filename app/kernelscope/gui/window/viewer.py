@@ -63,8 +63,8 @@ class Viewer(QObject):
             self._session.arrange(arrangement=Arrangement(name))
         if (name := texts(_UNITS)) in list(Units):
             self._session.arrange(units=Units(name))
-        if texts(_LARGE) == "on":
-            self._session.volumes.view.enlarge(0)
+        if large := texts(_LARGE):
+            self._session.volumes.view.enlarge(0 if large == "on" else None)
         if texts(_PROBE) == "off":
             self._session.arrange(shows_values=False)
         if texts(_SCALE_BAR) == "off":
@@ -73,7 +73,8 @@ class Viewer(QObject):
 
     def _remember(self) -> None:
         large = self._session.volumes.view.panes.enlarged
-        self._settings.set_text(_LARGE, "on" if large else "off")
+        if large is not None:  # else nothing was chosen
+            self._settings.set_text(_LARGE, "on" if large else "off")
 
     @choice(
         "arrangement",
