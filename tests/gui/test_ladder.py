@@ -89,8 +89,13 @@ def test_keys_and_clicks_choose_and_run_levels_whose_times_go_with_the_settings(
     assert ready.session.place == PARALLEL
     assert cpu.requests == []
     QTest.keyClick(rungs, Qt.Key.Key_Up)
+    drawn: list[tuple[object, int]] = []
+    rungs.model().dataChanged.connect(
+        lambda first, last: drawn.append((rungs.itemFromIndex(first), last.column()))
+    )
     QTest.keyClick(rungs, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: entry(ready, SERIAL).time is not None)
+    assert (item_of(rungs, SERIAL), rungs.columnCount() - 1) in drawn, "the whole row, once"
     assert ready.session.place == SERIAL
 
     cpu.requests.clear()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QPoint, QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, QRect, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAction,
     QBrush,
@@ -195,19 +195,23 @@ class LadderTree(QTreeWidget):
             ),
             (parity.symbol if parity else "", theme.error_text(palette) if differs else quiet),
         )
-        for column, (words, colour_) in enumerate(cells):
-            item.setText(column, words)
-            item.setForeground(column, colour_)
-            item.setToolTip(column, f"{tip}\n{how}")
         place = rung.place
         page = level_page(place.kernels.value, place.level) if place.level else ""
         spoken = f"{' '.join(tip.splitlines())}{', chosen' * chosen}"
-        item.setData(_NAME, HELP_ROLE, page)
-        item.setData(_NAME, Qt.ItemDataRole.AccessibleTextRole, spoken)
-        item.setSizeHint(_BAR, QSize(0, self._row_height))
-        item.setFirstColumnSpanned(rung.level is None)
-        if rung.level is not None:
-            self._paint(item, entry, shares, QColor(colour(rung.level)))
+        with QSignalBlocker(self.model()):  # for each of twenty, Qt would measure the row anew
+            for column, (words, colour_) in enumerate(cells):
+                item.setText(column, words)
+                item.setForeground(column, colour_)
+                item.setToolTip(column, f"{tip}\n{how}")
+            item.setData(_NAME, HELP_ROLE, page)
+            item.setData(_NAME, Qt.ItemDataRole.AccessibleTextRole, spoken)
+            item.setSizeHint(_BAR, QSize(0, self._row_height))
+            if rung.level is not None:
+                self._paint(item, entry, shares, QColor(colour(rung.level)))
+        first = self.indexFromItem(item, _NAME)
+        self.model().dataChanged.emit(first, first.siblingAtColumn(_PARITY))
+        if item.isFirstColumnSpanned() != (rung.level is None):
+            item.setFirstColumnSpanned(rung.level is None)
 
     def _paint(
         self, item: RungItem, entry: KnownRung, shares: tuple[float, ...], shade: QColor
