@@ -169,6 +169,11 @@ def test_the_output_of_a_composite_names_the_channels_that_are_filtered(viewer: 
     ):
         viewer.view.choose_look(replace(viewer.view.look, beside=beside, filtered=filtered))
         assert viewer.output.title.full_text == f"Output: Median{only}"
+    residual = DrawnView(dapi[0], view=View.RESIDUAL, minus=dapi[0])
+    viewer.show_output(residual, "Residual: output – input")
+    assert viewer.output.title.full_text == "Residual: output – input · DAPI only"
+    viewer.view.choose_look(replace(viewer.view.look, beside=()))
+    assert viewer.output.title.full_text == "Residual: output – input"
 
 
 def test_slices_of_a_flat_stack_are_large_until_all_are_chosen(

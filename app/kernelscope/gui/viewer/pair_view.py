@@ -398,8 +398,10 @@ class PairView(QWidget):
                     self._fill(pane, canvas)
             pane.place_hint()
         output, names = self.output.content, list[str]()
-        if volume is not None and not output.is_change and not output.caption:
-            names = self.view.look.filtered_with(volume)
+        if volume is not None and not output.caption:
+            look = self.view.look  # a difference is that of the channel in front
+            change = [volume.channel.name] if look.beside else []
+            names = change if output.is_change else look.filtered_with(volume)
         self.output.set_only(", ".join(filter(None, names)))
         self._note_line()
         work = self._slabs.take_work()
