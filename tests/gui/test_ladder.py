@@ -80,6 +80,7 @@ def test_keys_and_clicks_choose_and_run_levels_whose_times_go_with_the_settings(
     qtbot: QtBot, ready: MainWindow, cpu: FakeCpu
 ) -> None:
     rungs = ready.levels.ladder.rungs
+    assert [item_of(rungs, each).isFirstColumnSpanned() for each in (AUTO, SERIAL)] == [True, False]
     rungs.setFocus()
     rungs.setCurrentItem(item_of(rungs, AUTO))
     QTest.keyClick(rungs, Qt.Key.Key_Down)
