@@ -355,16 +355,20 @@ def test_closing_during_a_save_waits_and_stays_if_it_fails(
     monkeypatch.setattr(file_dialogs, "write_image", write)
     load(qtbot, window, picture)
     run(qtbot, window)
+    next(iter(window.session.gallery)).seconds = 47.0
     press(qtbot, window, "Ctrl+S")
     save_as(qtbot, window, tmp_path / "result.png")
     window.close()
     assert window.isVisible()
+    assert window.findChild(QMessageBox, "unsaved") is None, "it is being saved"
     go_on.set()
     if fails:
         box = dialog(qtbot, window, QMessageBox)
         assert "disk is full" in box.text()
         assert window.isVisible()
         box.reject()
+        window.close()
+        assert "is not saved" in child(window, QMessageBox, "unsaved").informativeText()
     else:
         qtbot.waitUntil(lambda: not window.isVisible())
 
@@ -867,9 +871,7 @@ def test_results_are_saved_after_every_question(
     assert sizes[0] > 1.2 * sizes[1]
 
 
-def test_the_quality_of_jpeg_can_be_left_to_the_source_again(
-    qtbot: QtBot, window: MainWindow
-) -> None:
+def test_the_quality_of_jpeg_can_be_the_usual_one_again(qtbot: QtBot, window: MainWindow) -> None:
     preferences = Preferences(window.settings)
     qtbot.addWidget(preferences)
     spin = preferences.findChild(QSpinBox, "jpegQuality")

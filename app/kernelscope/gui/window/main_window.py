@@ -417,13 +417,16 @@ class MainWindow(Frame):
             accept_copy(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        if self.companions.asks_first() or self._asks_about_outputs():
+        if self.companions.asks_first():
             event.ignore()
             return
         if self.background.owes:
             # A save that fails must be reported while the picture can still be saved elsewhere.
             self._close_when_saved = True
             self.show_status("The window closes when the picture is saved…")
+            event.ignore()
+            return
+        if self._asks_about_outputs():  # the last to ask: “Quit” is of this moment, none is saved
             event.ignore()
             return
         self.last_session.close()
