@@ -279,7 +279,7 @@ class VolumeSteps(QObject):
 
     @_of_channels
     def show_channel(self, number: int) -> None:
-        """Draw a channel of the composite, or hide it; what is saved of it follows."""
+        """Draw a channel of the composite, or hide it; pictures and figures of it follow."""
         view = self._page.subject.view
         if number in self._numbers:
             view.choose_look(replace(view.look, hidden=view.look.hidden ^ {number}))
