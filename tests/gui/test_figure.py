@@ -250,17 +250,22 @@ def test_a_figure_of_a_composite_has_the_channels_that_are_not_hidden() -> None:
     front, *others = (replace(FULL, colour_map=each) for each in maps)
     beside = (green, others[0]), (red, others[1])
     result, plane = result_of_volumes(blue, blue.voxels // 2), planes_of(blue)[0]
-    for hidden, first, second, words in (
-        ((), (200, 50, 100), (200, 50, 50), "DAPI in blue, GFP in green, RFP in red"),
-        ((0, 2), (0, 50, 0), (0, 50, 0), "GFP in green"),
-        ((0, 1, 2), (0, 0, 0), (0, 0, 0), ""),
+    every, made = "DAPI in blue, GFP in green, RFP in red", replace(red, title="made")
+    some = beside[0], (made, others[1])
+    for hidden, filtered, first, second, words, only in (
+        ((), beside, (200, 50, 100), (200, 50, 50), every, " (DAPI only)"),
+        ((), some, (200, 50, 100), (200, 50, 50), every, " (DAPI, RFP only)"),
+        ((0,), some, (200, 50, 0), (200, 50, 0), "GFP in green, RFP in red", " (RFP only)"),
+        ((1,), some, (200, 0, 100), (200, 0, 50), "DAPI in blue, RFP in red", ""),
+        ((0, 2), beside, (0, 50, 0), (0, 50, 0), "GFP in green", " (not filtered)"),
+        ((0, 1, 2), beside, (0, 0, 0), (0, 0, 0), "", ""),
     ):
-        look = Look(beside=beside, filtered=beside, hidden=frozenset(hidden))
+        look = Look(beside=beside, filtered=filtered, hidden=frozenset(hidden))
         place = plane, (0, 0, 0)
         pictures = row_of(result, blue, None, (front, front), None, place=place, look=look)
         assert [each.planes[3, 4].tolist() for each in pictures] == [[*first], [*second]]
         assert [each.planes.shape for each in pictures] == [(4, 5, 3)] * 2
-        assert pictures[1].title == ("Output (DAPI only)" if len(hidden) < 3 else "Output")
+        assert pictures[1].title == f"Output{only}"
         text = slices_in_words(blue, [plane], (0, 0, 0), front, look)
         assert text.startswith(words or "slice 1")
 

@@ -115,8 +115,8 @@ def row_of(
         light = added_light(own.shape[:2], (*front, *others))
         return Picture(title, light, Display.full(np.dtype(np.uint8)), pixel)
 
-    names = look.filtered_with(part) if isinstance(part, Volume) else []
-    titles = "Input", f"Output ({', '.join(names)} only)" if any(names) else "Output"
+    only = look.filtered_only(part) if isinstance(part, Volume) else ""
+    titles = "Input", f"Output ({only})" if only else "Output"
     looks = look, look.of_output
     pictures = list(map(drawn, titles, (source, output), displays, looks))
     other = source if third is View.RESIDUAL else reference and like_output(reference, result)

@@ -139,11 +139,16 @@ class Look:
         fitting = [p for p in self.beside if p[0] is not front and p[0].voxels.shape == shape]
         return [pair for pair in fitting if self.shows(pair[0])]
 
-    def filtered_with(self, front: Volume) -> list[str]:
-        """Return the names of the filtered channels; none if all that are drawn are filtered."""
+    def filtered_only(self, front: Volume) -> str:
+        """Return which channels are filtered, ``DAPI only``; empty if all that are drawn are."""
         pairs = [(raw, made) for (raw, _), (made, _) in zip(self.beside, self.filtered)]  # noqa: B905
-        names = [front.channel.name, *(made.channel.name for raw, made in pairs if made is not raw)]
-        return names if any(made is raw and self.shows(raw) for raw, made in pairs) else []
+        drawn = [(raw, made) for raw, made in pairs if self.shows(raw)]
+        if all(made is not raw for raw, made in drawn):
+            return ""
+        filtered = [front] if self.shows(front) else []
+        filtered += [made for raw, made in drawn if made is not raw]
+        names = ", ".join(each.channel.name for each in filtered if each.channel.name)
+        return f"{names} only" if names else "" if filtered else "not filtered"
 
     def layer(self, change: NDArray[np.float32], width: float, gain: int) -> NDArray[np.uint8]:
         """Return differences as colours to be drawn over anatomy.

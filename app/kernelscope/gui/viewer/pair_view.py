@@ -397,12 +397,14 @@ class PairView(QWidget):
                 if self.view.plane_number in (None, canvas.plane):
                     self._fill(pane, canvas)
             pane.place_hint()
-        output, names = self.output.content, list[str]()
+        output, only = self.output.content, ""
         if volume is not None and not output.caption:
-            look = self.view.look  # a difference is that of the channel in front
-            change = [volume.channel.name] if look.beside else []
-            names = change if output.is_change else look.filtered_with(volume)
-        self.output.set_only(", ".join(filter(None, names)))
+            look, name = self.view.look, volume.channel.name
+            if not output.is_change:
+                only = look.filtered_only(volume)
+            elif look.beside and name:
+                only = f"{name} only"  # a difference is that of the channel in front
+        self.output.set_only(only)
         self._note_line()
         work = self._slabs.take_work()
         if work is not None:

@@ -164,10 +164,10 @@ class Pane(QWidget):
             self._mark = mark
             self._draw_caption()
 
-    def set_only(self, channels: str) -> None:
-        """Name the filtered channels of a composite in the caption; empty if all are."""
-        if channels != self._only:
-            self._only = channels
+    def set_only(self, only: str) -> None:
+        """Add to the caption which channels of a composite are filtered, as ``DAPI only``."""
+        if only != self._only:
+            self._only = only
             self._draw_caption()
 
     def set_caption(self, text: str, brief: str = "") -> None:
@@ -186,7 +186,7 @@ class Pane(QWidget):
         text, brief = self._caption
         mark = self._mark if not self.is_empty else ""
         if self._only and not self.is_empty:
-            text, brief = (each and f"{each} · {self._only} only" for each in (text, brief))
+            text, brief = (each and f"{each} · {self._only}" for each in (text, brief))
         self.title.set_full_text(mark + text, brief and mark + brief)
         colours = QPalette()
         if mark:  # not by a style sheet, which takes Qt half a millisecond
