@@ -514,6 +514,7 @@ def test_the_dock_opens_when_it_is_asked_for(window: MainWindow) -> None:
         ("hot_pixels unsharp", 1, "hot_pixels collaborative* unsharp", "; added as step 2"),
         ("median unsharp", 0, "collaborative* median unsharp", "; added as step 1"),
         ("mean mean", 1, "mean collaborative*", ""),
+        ("mean mean=5", 1, "collaborative* mean mean", "; added as step 1"),
     ],
 )
 def test_denoise_among_steps_loses_none_and_uses_a_denoiser_that_is_there(
@@ -530,9 +531,12 @@ def test_denoise_among_steps_loses_none_and_uses_a_denoiser_that_is_there(
     subject = window.session.subject
     settings = {name: {"strength": 70.0} for name in ("collaborative", "nlm")}
     made = [
-        RunSettings(Step.create(name, settings.get(name)), on=word == name)
+        RunSettings(
+            Step.create(name, {"size": int(size)} if size else settings.get(name)),
+            on=not word.startswith("-"),
+        )
         for word in before.split()
-        for name in [word.strip("-")]
+        for name, _, size in [word.strip("-").partition("=")]
     ]
     pipeline = Pipeline(tuple(made), place)
     subject.open(replace(subject.moment, pipeline=pipeline, settings=pipeline.present))

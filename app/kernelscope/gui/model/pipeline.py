@@ -187,9 +187,9 @@ class Pipeline:
         return Pipeline((*self.steps[:place], copy, *self.steps[place:]), place)
 
     def without_copy(self) -> Pipeline:
-        """Return the same without the step of the form if that before has the same filter."""
+        """Return the same without the step of the form if it is still as that before."""
         before = self.steps[self.place - 1] if self.place else None
-        copied = before and before.on and before.step.filter is self.present.step.filter
+        copied = before and before.on and before.step.fixed == self.present.step.fixed
         return self.removed(self.place) if copied else self
 
     def inserted(self, place: int, settings: RunSettings) -> Pipeline:
