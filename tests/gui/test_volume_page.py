@@ -768,6 +768,10 @@ def test_the_residual_of_photons_is_in_units_of_its_sigma(
     figure = subject.figure()(View.RESIDUAL, FigurePart.WHOLE)
     assert figure.pictures[2].title == "Residual: (output − input) / σ"
     np.testing.assert_array_equal(figure.pictures[2].planes[:, :, 0], front())
+    window.use_input_as_reference()
+    figure = subject.figure()(View.DIFFERENCE, FigurePart.WHOLE)
+    whole = (output - voxels)[z].astype(np.float32)
+    np.testing.assert_array_equal(figure.pictures[2].planes[:, :, 0], whole)
     canvas.view.choose_look(replace(canvas.view.look, projection=Projection.MEAN))
     through = np.asarray(lit.all(0))
     np.testing.assert_allclose(front()[through], change.mean(0)[through], rtol=0.1)
