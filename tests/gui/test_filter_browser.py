@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from pytestqt.qtbot import QtBot
 
 from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
+from kernelscope.engine import denoising
 from kernelscope.engine.control import CancelToken
 from kernelscope.engine.denoising import Proposal
 from kernelscope.engine.request import RunSettings
@@ -525,9 +526,13 @@ def test_denoise_among_steps_loses_none_and_uses_a_denoiser_that_is_there(
     place: int,
     after: str,
     note: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    asked = mock.Mock(wraps=denoising.propose)
+    monkeypatch.setattr(step_commands, "propose", asked)
     window = open_window(live=False)
     load(qtbot, window, picture)
+    opened = window.session.pictures.source
     subject = window.session.subject
     settings = {name: {"strength": 70.0} for name in ("collaborative", "nlm")}
     made = [
@@ -539,10 +544,14 @@ def test_denoise_among_steps_loses_none_and_uses_a_denoiser_that_is_there(
         for name, _, size in [word.strip("-").partition("=")]
     ]
     pipeline = Pipeline(tuple(made), place)
-    subject.open(replace(subject.moment, pipeline=pipeline, settings=pipeline.present))
+    window.steps._apply(pipeline, "Steps")
+    qtbot.waitUntil(lambda: subject.pending is None and window.steps._task is None)
+    assert (subject.source is opened) is (place == 0)
     window.statusBar().clearMessage()
     window.steps.denoise()
     qtbot.waitUntil(lambda: not window.background._tasks and subject.pending is None)
+    (source,) = asked.call_args.args
+    assert (source is opened) is (before != "hot_pixels unsharp"), "as it was before filters"
     shown = subject.pipeline
     assert shown is not None
     words = [each.step.filter.id + "*" * (each is shown.present) for each in shown.steps if each.on]
