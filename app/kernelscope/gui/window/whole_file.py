@@ -25,6 +25,7 @@ from kernelscope.engine.worker import Job
 from kernelscope.files.formats import Format
 from kernelscope.files.names import stem
 from kernelscope.files.pictures.tiff_description import OME_SUFFIXES
+from kernelscope.files.volumes.volume_formats import ZARR
 from kernelscope.gui.model.comparison import StepProgress
 from kernelscope.gui.model.history import parts_of
 from kernelscope.gui.model.volume_files import FilteredFile, VolumeDone
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from kernelscope.big.lazy.files import Filed
 
 _TIFF = Format("TIFF, OME-TIFF", (".tif", ".tiff"))
-_ZARR = Format("OME-Zarr", (".ome.zarr", ".zarr"))
+_ZARR = ZARR.writers[0].format
 
 
 @dataclass(frozen=True)
