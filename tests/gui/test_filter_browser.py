@@ -399,16 +399,16 @@ def test_denoise_pressed_again_keeps_the_choices_since(
     def denoise() -> str:
         window.statusBar().clearMessage()
         window.steps.denoise()
-        qtbot.waitUntil(lambda: window.statusBar().currentMessage().startswith("It suits"))
+        qtbot.waitUntil(lambda: window.statusBar().currentMessage().endswith("It suits"))
         return window.statusBar().currentMessage()
 
     load(qtbot, window, picture)
     session.set_values("collaborative", {"strength": 55.0})  # before the method was proposed
-    assert "kept" not in denoise()
+    assert denoise() == "It suits"
     assert session.values.numbers["strength"] == 100
     session.set_values("collaborative", {"strength": 70.0, "sigma": 3.0})
     chroma[0] = 130.0
-    assert denoise().endswith("; kept: Noise sigma, Strength")
+    assert denoise() == "Kept: Noise sigma, Strength; It suits"
     assert [session.values.numbers[name] for name in ("strength", "sigma", "chroma")] == [
         70,
         3,
@@ -420,13 +420,13 @@ def test_denoise_pressed_again_keeps_the_choices_since(
     assert session.values.numbers["chroma"] == 90
 
     load(qtbot, window, write_picture(picture.with_name("other.png"), 9))
-    assert denoise().endswith("; kept: Strength")  # the rest is of the picture before
+    assert denoise().startswith("Kept: Strength; ")  # the rest is of the picture before
     assert session.values.numbers["strength"] == 70
     assert session.values.numbers["chroma"] == 130
     assert session.values.automatic == ("sigma",)
 
     session.set_filter("median")
-    assert "kept" not in denoise()
+    assert denoise() == "It suits"
     assert session.values.numbers["strength"] == 100
 
 
@@ -508,12 +508,12 @@ def test_the_dock_opens_when_it_is_asked_for(window: MainWindow) -> None:
 @pytest.mark.parametrize(
     ("before", "place", "after", "note"),
     [
-        ("collaborative unsharp", 0, "collaborative* unsharp", "; step 1 stays as it is"),
-        ("unsharp -collaborative", 0, "unsharp collaborative*", "; step 2 stays as it is"),
-        ("hot_pixels nlm", 0, "hot_pixels nlm*", "; step 2 stays as it is"),
-        ("collaborative unsharp unsharp", 2, "collaborative* unsharp", "; step 1 stays as it is"),
-        ("hot_pixels unsharp", 1, "hot_pixels collaborative* unsharp", "; added as step 2"),
-        ("median unsharp", 0, "collaborative* median unsharp", "; added as step 1"),
+        ("collaborative unsharp", 0, "collaborative* unsharp", "Step 1 stays as it is; "),
+        ("unsharp -collaborative", 0, "unsharp collaborative*", "Step 2 stays as it is; "),
+        ("hot_pixels nlm", 0, "hot_pixels nlm*", "Step 2 stays as it is; "),
+        ("collaborative unsharp unsharp", 2, "collaborative* unsharp", "Step 1 stays as it is; "),
+        ("hot_pixels unsharp", 1, "hot_pixels collaborative* unsharp", "Added as step 2; "),
+        ("median unsharp", 0, "collaborative* median unsharp", "Added as step 1; "),
         ("mean mean", 1, "mean collaborative*", ""),
         ("mean mean=5", 1, "collaborative* mean mean", "; added as step 1"),
     ],
@@ -560,5 +560,5 @@ def test_denoise_among_steps_loses_none_and_uses_a_denoiser_that_is_there(
     assert strength == (70 if "stays" in note else 100)
     assert window.session.filter_id == shown.present.step.filter.id
     said = window.statusBar().currentMessage()
-    assert said.endswith(f"{'Sliding DCT' if 'nlm' in before else 'Non-local means'}{note}")
+    assert f"{note}{'Non-local means' if 'nlm' in before else 'Collaborative'}" in said
     assert ("Non-local means; other filters: Collab" in said) == ("nlm" in before)

@@ -271,15 +271,15 @@ class StepCommands(QObject):
         there = left.steps[place].step.filter if place is not None else None
         if len(pipeline.steps) == 1 or (place is None and left is not pipeline):
             if kept := self._take_values(proposal, source):
-                note = f"; kept: {', '.join(kept)}"
+                note = f"Kept: {', '.join(kept)}; "
             pipeline = subject.pipeline
         elif place is None:
             step = fitted(Step.create(spec.id, proposal.values), source, subject.slice_axis)
             pipeline = pipeline.inserted(pipeline.noisy, RunSettings(step))
-            note = f"; added as step {pipeline.place + 1}"
+            note = f"Added as step {pipeline.place + 1}; "
         else:
             pipeline = left if left.steps[place].on else left.switched(place)
-            pipeline, note = pipeline.selected(place), f"; step {place + 1} stays as it is"
+            pipeline, note = pipeline.selected(place), f"Step {place + 1} stays as it is; "
             if there is not None and there is not spec:
                 others = tuple(each for each in (spec, *others) if each is not there)
                 line = there.name
@@ -291,7 +291,7 @@ class StepCommands(QObject):
         self._apply(pipeline, "Denoise")
         if others:
             line = f"{line}; other filters: {', '.join(each.name for each in others)}"
-        return line + note
+        return note + line  # the end is cut off where the bar is short
 
     def _take_values(self, proposal: Proposal, source: object) -> list[str]:
         """Take the values of a proposal; return the labels of those that the user chose since.
