@@ -468,6 +468,10 @@ def test_times_and_channels_have_a_bar_each(
     assert view.chosen_map is ColourMap.BLUE
     assert child(window, QToolButton, "playVolumesButton").isVisible()
     assert not channels.findChild(QToolButton, "playChannelsButton").isVisible()
+    window.actions_["composite"].trigger()
+    qtbot.waitUntil(lambda: channels.findChild(QWidget, "channelEyes").isVisible())
+    assert not bar.findChild(QWidget, "volumeEyes").isVisible(), "a channel has one button"
+    window.actions_["composite"].trigger()
     child(window, Slider, "channelStepSlider").setValue(1)
     qtbot.waitUntil(lambda: shown(0, 1))
     qtbot.waitUntil(lambda: channels.text == "Channel  2 / 2  RFP")

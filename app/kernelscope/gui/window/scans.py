@@ -313,8 +313,10 @@ class VolumeSteps(QObject):
             for volume, display in self._drawn
         ]
         drawn = self.drawn_numbers
-        for bar in self.bar, self.channel_bar:
-            bar.show_eyes(names, [number in drawn for number in self._numbers])
+        series = self.place[0]
+        has_both = series is not None and series.has_both
+        for bar, has in (self.bar, not has_both), (self.channel_bar, has_both):
+            bar.show_eyes(names * has, [number in drawn for number in self._numbers * has])
         self._frame.actions_.tick(self)
 
     @property
