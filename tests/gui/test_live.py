@@ -570,7 +570,8 @@ def test_another_method_shows_a_preview_until_the_code_is_ready(
     wait_until(qtbot, lambda: window.live.resting)
     assert subject.result is None, "there is nothing to be saved"
     assert window.session.freshness is Freshness.PREVIEW
-    assert badge(window).endswith("by sliding DCT while the code compiles")
+    said = "by sliding DCT while the code still compiles, Run (F5) computes the whole"
+    assert badge(window).endswith(said)
     assert "quick preview by sliding DCT" in window.page.canvas.output.details.toolTip()
     ready.set()
     wait_until(qtbot, lambda: window.session.freshness is Freshness.EXACT)

@@ -481,7 +481,7 @@ class Live(QObject):
         if fresh in (Freshness.PREVIEW, Freshness.PART) and shown is not None:
             part = self.session.subject.describe_part(shown)
             if shown.stand_in:
-                return part
+                return part if self.runner.busy else f"{part}, Run (F5) computes the whole"
         if self._estimates.pending:
             return part or "estimating…"
         if self.runner.busy or self._at_work is not None or not self._resting:
