@@ -229,7 +229,7 @@ class Runner(QObject):
         if event.type() != QEvent.Type.Shortcut or seconds < LONG_SECONDS:
             return False
         again = seconds - self._asked < _AGAIN_SECONDS
-        self._asked = -math.inf if again else seconds
+        self._asked = seconds
         if not again:
             self.show_status(f"This run has taken {about(seconds)}: Esc again stops it.")
         return not again
