@@ -232,10 +232,12 @@ def test_filter_all_show_and_save(
     qtbot.waitUntil(lambda: not members.filtered.missing)
     settle(qtbot, window)
     assert len(cpu.requests) == (TIMES * CHANNELS - 1) * SHAPE[0], "the first two are known"
+    assert len(window.session.gallery.saved) == 0
     press(qtbot, window, "Ctrl+Alt+S")
     for name in ("out.ome.zarr", "out.ome.tif"):
         save_as(qtbot, window, tmp_path / name)
         settle(qtbot, window)
+        assert len(window.session.gallery.saved) == TIMES * CHANNELS, "Quit asks about none"
         saved = read_volumes(tmp_path / name)
         assert [each.channel.name for each in saved] == ["DAPI", "RFP"] * TIMES
         assert [each.among for each in saved] == [
