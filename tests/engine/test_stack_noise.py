@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -16,9 +17,10 @@ from kernelscope import filters
 from kernelscope.backends.cpu import CpuBackend
 from kernelscope.backends.emulator import EmulatorBackend
 from kernelscope.engine.options import Device
-from kernelscope.engine.request import Request
+from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.engine.run import execute
+from kernelscope.engine.stabilising import photon_sigmas
 from kernelscope.engine.step import Step
 from kernelscope.engine.steps import execute_all
 from kernelscope.filters.shared.noise_model import NoiseKind, NoiseModel
@@ -283,6 +285,14 @@ def test_each_channel_has_noise_of_its_own() -> None:
         np.testing.assert_array_equal(
             together.scan.volumes[number].voxels, alone.scan.volumes[0].voxels
         )
+    for number, each in enumerate(stacks[:2]):
+        sigmas, noise = photon_sigmas(together.request, number), find_photons(each)
+        assert sigmas is not None
+        found = sigmas(np.array([noise.black + 100 * noise.gain], np.float32))
+        assert found == pytest.approx(math.hypot(10 * noise.gain, noise.read_noise), rel=1e-3)
+    assert photon_sigmas(together.request, 2) is None
+    two = replace(together.request, then=(RunSettings(Step.create("volume_dct")),))
+    assert photon_sigmas(two, 0) is None, "the residual is that of both steps"
 
 
 def test_sigma_that_is_given_is_that_of_the_mean() -> None:
