@@ -122,6 +122,10 @@ def with_all(dtype: Any, channels: int) -> NDArray[Any]:
     for y, x in random.integers(0, (34, 42), (40, 2)):
         down = random.integers(0, 2)
         hot[y, x, 1] = hot[y + down, x + 1 - down, 1] = white_of(hot)
+    for top, sign in ((4, 1), (14, -1)):  # apart from all around but one, which is on the far side
+        patch = 0.5 + random.uniform(0, 0.02, (5, 5, 3))
+        patch[2, 2], patch[1, 2] = 0.5 + 0.2 * sign, 0.5 - 0.3 * sign
+        hot[top : top + 5, 12:17] = (white_of(hot) * patch).astype(dtype)
     if dtype == np.float32:
         for value in (np.nan, np.inf, -np.inf, 3e38):
             hot[tuple(random.integers(0, hot.shape, (3, 3)).T)] = value
