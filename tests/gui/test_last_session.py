@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtWidgets import QComboBox, QDialog
 from pytestqt.qtbot import QtBot
@@ -28,6 +29,8 @@ from kernelscope.gui.window.main_window import MainWindow
 from tests.gui.helpers import Opener, child, dialog, load, run, settle, write_picture
 from tests.gui.test_drops import drop
 from tests.gui.test_open_pictures import documents
+from tests.gui.test_volume_page import titles, voxels, write
+from tests.gui.test_volume_steps import write_film
 from tests.patience import PATIENCE
 
 _CHANGE = """
@@ -149,6 +152,32 @@ def test_the_session_before_is_opened_again_with_its_steps(
     assert pipeline is not None
     assert [each.step.filter.id for each in pipeline.steps] == ["gaussian_noise", "median"]
     assert pipeline.steps[1].step.parameters["size"] == 5
+
+
+def test_files_with_channels_and_times_are_opened_again(
+    qtbot: QtBot, open_window: Opener, tmp_path: Path
+) -> None:
+    names = ["bold.nii.gz", "film.ome.tif"]
+    write(tmp_path / names[0], np.stack([voxels(n) for n in range(3)]))
+    write_film(tmp_path / names[1])
+    first = open_window()
+    drop(first, [tmp_path / names[0]])
+    qtbot.waitUntil(lambda: titles(first) == names[:1])
+    first.session.set_filter("gaussian_noise")
+    drop(first, [tmp_path / names[1]])
+    qtbot.waitUntil(lambda: titles(first) == names[1:])
+    settle(qtbot, first)
+    assert [each.can_sleep for each in documents(first)] == [False, False], "at another volume"
+    first.close()
+
+    second = open_window()
+    assert "opens film.ome.tif and 1 more" in second.last_session.offer
+    second.actions_["reopenSession"].trigger()
+    qtbot.waitUntil(lambda: sorted(each.title for each in documents(second)) == names)
+    settle(qtbot, second)
+    film = next(each for each in documents(second) if each.title == names[1])
+    second.open_pictures.show(film)
+    qtbot.waitUntil(lambda: second.files.members.count == 6)
 
 
 @pytest.mark.parametrize(

@@ -39,11 +39,15 @@ def size_of(source: Opened) -> str:
 
 
 def path_of(source: Opened) -> Path | None:
-    """Return the file that has all of a source, so that it can be read again."""
+    """Return the file that a source is of, which may have other channels and times as well."""
     if isinstance(source, Image):
         return source.path
-    whole = len(source.volumes) == 1 and not source.volumes[0].among
-    return source.volumes[0].path if whole else None
+    return source.volumes[0].path if len(source.volumes) == 1 else None
+
+
+def _whole(source: Opened) -> bool:
+    """Return whether its file has nothing else, so that the source can be read from it again."""
+    return isinstance(source, Image) or not source.volumes[0].among
 
 
 @dataclass(eq=False)
@@ -64,8 +68,9 @@ class Document:
 
     @classmethod
     def of(cls, source: Opened, thumbnail: NDArray[np.uint8]) -> Document:
-        document = cls(source.kind, source.title, path_of(source), size_of(source), thumbnail)
+        document = cls(source.kind, source.title, None, size_of(source), thumbnail)
         document.wake(source)
+        document.locate()
         return document
 
     def describe(self, thumbnail: Callable[[Opened], NDArray[np.uint8]]) -> None:
@@ -80,10 +85,12 @@ class Document:
 
     def locate(self) -> Path | None:
         """Return the file of the input, or of the one before it in the history."""
-        if not self.asleep:
-            read = [path_of(each.source) for each in self.history.moments if not each.steps]
-            self.path = next((each for each in reversed(read) if each is not None), None)
-        return self.path
+        if self.asleep:
+            return self.path
+        read = [each.source for each in self.history.moments if not each.steps]
+        read = [each for each in reversed(read) if path_of(each) is not None]
+        self.path = next((path_of(each) for each in read if _whole(each)), None)
+        return path_of(read[0]) if read else None
 
     @property
     def asleep(self) -> bool:
