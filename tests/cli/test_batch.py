@@ -527,6 +527,17 @@ def test_a_notice_of_many_files_is_printed_once() -> None:
     assert "CMYK" not in batch("in --out out --resume").err  # the summary has it again
 
 
+@each_summary
+def test_a_file_that_was_cut_off_is_marked(summary: str) -> None:
+    for name in ("a", "b"):
+        write(f"in/{name}.png", pixels(1, 99))
+    path = Path("in/b.png")
+    path.write_bytes(path.read_bytes()[:5000])
+    printed = batch(f"in --out out --summary {summary}").out
+    assert printed.splitlines()[-1].endswith(" s, 1 cut off")
+    assert [row["status"] for row in table(summary)] == ["done", "done, cut off"]
+
+
 ONLY_APPLY = {
     "--recipe": "an argument of its own here",
     "--save-recipe": "there is a recipe",

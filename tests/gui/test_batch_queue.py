@@ -64,6 +64,23 @@ def test_rows_follow_the_stages_of_their_files(queue: BatchQueue) -> None:
     assert queue.note(FileOutcome(Item(Path("/x"), Path("/y")), FileState.DONE)) is None
 
 
+def test_files_that_were_cut_off_say_so_and_are_counted(queue: BatchQueue) -> None:
+    cut_off = ResultReport(("The file is cut off: only rows 1 to 9 of 20 are there.",))
+    queue.begin(0)
+    queue.note(ended(0, report=cut_off))
+    queue.note(ended(1))
+    queue.note(ended(2, FileState.FAILED, report=cut_off))
+    queue.note(ended(3, FileState.SKIPPED, report=cut_off))
+    names = ["done, cut off", "done", "failed", "done before, cut off"]
+    assert [row.state_name for row in queue.rows] == names
+    queue.end(4)
+    assert queue.describe(9) == "4 of 4 files, 1 done before, 2 cut off, 1 failed, took 4 s"
+    queue.show(ITEMS[1:])
+    assert ", 1 cut off," in queue.describe(9)
+    queue.begin(9)
+    assert "cut off" not in queue.describe(9)
+
+
 def test_the_time_left_is_that_of_the_files_left_without_pauses(queue: BatchQueue) -> None:
     queue.begin(100)
     queue.note(ended(0))

@@ -30,6 +30,7 @@ from kernelscope.files import read_image, write_recipe
 from kernelscope.gui.model.batch_run import REPLACE
 from kernelscope.gui.tools.batch_window import BatchWindow, Thumbnails
 from kernelscope.gui.tools.preferences import JPEG_QUALITY
+from kernelscope.gui.widgets import theme
 from kernelscope.gui.widgets.controls import ChoiceBox
 from kernelscope.gui.widgets.messages import ErrorDialog
 from kernelscope.gui.widgets.settings import Settings
@@ -158,6 +159,20 @@ def test_a_bad_file_shows_its_reason_and_the_others_go_on(
     batch.only_failed.click()
     batch.remove(batch.table.selected() or [2])
     assert len(shown(batch)) == COUNT - 1, "without failures, all are shown"
+
+
+def test_a_file_that_was_cut_off_is_marked(qtbot: QtBot, batch: BatchWindow, folder: Path) -> None:
+    path = folder / "2.png"
+    noise = np.random.default_rng(1).integers(0, 256, (99, 99), np.uint8)
+    PillowImage.fromarray(noise).save(path)
+    path.write_bytes(path.read_bytes()[:5000])
+    fill(qtbot, batch, folder)
+    run(qtbot, batch)
+    assert "1 cut off" in state(batch)
+    model = batch.table.model()
+    assert [model.index(row, 2).data() for row in (1, 2)] == ["Done", "Done, cut off"]
+    done, cut_off = (model.index(row, 2).data(Qt.ItemDataRole.ForegroundRole) for row in (1, 2))
+    assert cut_off.color() == theme.warning_text(batch.palette()) != done.color()
 
 
 def test_a_pause_holds_the_batch_and_resume_goes_on(

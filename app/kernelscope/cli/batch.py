@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from kernelscope.engine.recipe import Recipe
     from kernelscope.images.judging.metrics import Quality
 
-_TEXTS, _TIMES = ("status", "reason", "size", "device"), ("read", "filtered", "written")
+_TEXTS, _TIMES = ("reason", "size", "device"), ("read", "filtered", "written")
 _RECORD = ("kept", "changed", "lost")
 _JOBS = 2  # files that are read ahead and written behind for each GPU
 
@@ -145,7 +145,8 @@ def _run(options: argparse.Namespace) -> int:
     counts = Counter(each.status for each in (*problems, *outcomes))
     say.notices(_grouped([each for each in outcomes if each.status is not FileState.SKIPPED]))
     say.notices([*_left_out(found.left_out), *_unjudged(outcomes, options.reference)])
-    say.line(_closing(counts, total, time.perf_counter() - start))
+    cut_off = sum(each.is_cut_off for each in outcomes)
+    say.line(_closing(counts, cut_off, total, time.perf_counter() - start))
     if token.cancelled:
         left = total - len(outcomes)
         say.notices([f"Stopped with {left} files left: the same command with --resume goes on."])
@@ -263,13 +264,15 @@ def _unjudged(outcomes: list[FileOutcome], references: Path | None) -> list[str]
     return [f"{count} {word} not compared: see “note” in the summary."] if count else []
 
 
-def _closing(counts: Counter[Any], total: int, seconds: float) -> str:
-    """Return the last line: ``198 of 200 files in 12.3 s, 2 failed``."""
+def _closing(counts: Counter[Any], cut_off: int, total: int, seconds: float) -> str:
+    """Return the last line: ``198 of 200 files in 12.3 s, 1 cut off, 2 failed``."""
     from kernelscope.big.batch.item import FileState
 
     parts = [f"{counts[FileState.DONE]} of {total} files in {seconds:.1f} s"]
     if counts[FileState.SKIPPED]:
         parts.append(f"{counts[FileState.SKIPPED]} were done before")
+    if cut_off:
+        parts.append(f"{cut_off} cut off")
     if counts[FileState.FAILED]:
         parts.append(f"{counts[FileState.FAILED]} failed")
     return ", ".join(parts)
@@ -281,6 +284,7 @@ def _summary(outcomes: list[FileOutcome], path: Path, *, judged: bool) -> str:
         {
             "source": str(each.item.source),
             "target": str(each.item.target),
+            "status": each.status_name,
             **{name: getattr(each, name) for name in _TEXTS},
             **{name: round(getattr(each, name), 6) for name in _TIMES},
             "notices": [*each.report.notices],
@@ -295,6 +299,7 @@ def _summary(outcomes: list[FileOutcome], path: Path, *, judged: bool) -> str:
     names = (
         "source",
         "target",
+        "status",
         *_TEXTS,
         *_TIMES,
         "notices",

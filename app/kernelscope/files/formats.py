@@ -29,7 +29,10 @@ ONLY_FIRST = "Only the first"
 
 AGAIN = "Get the file again from where it came from."  # the way out where a file is damaged
 
-CUT_OFF = "The file is cut off: only rows 1 to {rows} of {height} are there; the others are {rest}."
+IS_CUT_OFF = "The file is cut off:"
+"""How a notice begins of a file that opens with the part that is there."""
+
+CUT_OFF = IS_CUT_OFF + " only rows 1 to {rows} of {height} are there; the others are {rest}."
 ANIMATION = f"{ONLY_FIRST} picture of an animation is shown."
 PALETTE = "Palette colours converted to {}."
 ONE_BIT = "Black and white (1 bit) converted to 8-bit grey."

@@ -56,6 +56,7 @@ from kernelscope.files import (
     write_image,
     write_pages,
 )
+from kernelscope.files.formats import IS_CUT_OFF
 from kernelscope.files.picture_formats import writer_of
 from kernelscope.files.volumes import (
     check_write_volume,
@@ -104,6 +105,16 @@ class FileOutcome:
     report: ResultReport = EMPTY
     """Conversions, and whatever of the file the result does not keep; also of one done before."""
     state: tuple[_Sum, _Sum] | None = None  # size and time of the file before it was read
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the result is one of the part that is there of a file that was cut off."""
+        said = any(each.startswith(IS_CUT_OFF) for each in self.report.notices)
+        return said and self.status is not FileState.FAILED
+
+    @property
+    def status_name(self) -> str:
+        return f"{self.status}, cut off" if self.is_cut_off else str(self.status)
 
 
 @dataclass(frozen=True, eq=False)

@@ -217,12 +217,12 @@ def _cut(data: bytes, samples: NDArray[Any], decode: Callable[[bytes], NDArray[A
         return []
     rows = int(differs.argmax())
     if rows and _segments(data).kind in _PROGRESSIVE:
-        return [f"The file is cut off: detail is missing, most below row {rows} of {len(samples)}."]
+        return [f"{formats.IS_CUT_OFF} detail is missing, most below row {rows} of {len(samples)}."]
     if rows:
         return [formats.CUT_OFF.format(rows=rows, height=len(samples), rest="grey")]
     if np.ptp(samples) == 0:
         raise Unreadable(_CUT_OFF, AGAIN)
-    return ["The file is cut off: parts of the picture are coarse, or not there and grey."]
+    return [f"{formats.IS_CUT_OFF} parts of the picture are coarse, or not there and grey."]
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int, int] | None:

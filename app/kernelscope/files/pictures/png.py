@@ -176,7 +176,7 @@ def _completed(chunks: list[bytes]) -> tuple[list[bytes], list[str]]:
     if whole == len(rows):
         notice = "The file is cut off behind its picture, which is whole."
     elif interlaced:
-        notice = "The file is cut off: pixels of its later passes are not there, and are black."
+        notice = f"{formats.IS_CUT_OFF} pixels of its later passes are not there, and are black."
     else:
         notice = formats.CUT_OFF.format(rows=whole, height=height, rest="black")
     return [*others, *data], [notice]

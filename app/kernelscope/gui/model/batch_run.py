@@ -36,7 +36,12 @@ class FileRow:
 
     @property
     def state_name(self) -> str:
-        return "done before" if self.state is FileState.SKIPPED else self.state.value
+        name = "done before" if self.state is FileState.SKIPPED else self.state.value
+        return f"{name}, cut off" if self.is_cut_off else name
+
+    @property
+    def is_cut_off(self) -> bool:
+        return self.outcome is not None and self.outcome.is_cut_off
 
     @property
     def size(self) -> str:
@@ -81,6 +86,7 @@ class BatchQueue:
         self.running = self.paused = self.stopping = False
         self._places: dict[Path, int] = {}
         self._counts: Counter[FileState] = Counter()
+        self._cut_off: set[Item] = set()
         self._worked, self._since = 0.0, 0.0
 
     def __len__(self) -> int:
@@ -91,6 +97,7 @@ class BatchQueue:
         self.rows = [known.get(item) or FileRow(item) for item in items]
         self._places = {row.item.source: place for place, row in enumerate(self.rows)}
         self._counts = Counter(row.state for row in self.rows)
+        self._cut_off.intersection_update(items)
 
     def place(self, source: Path) -> int | None:
         return self._places.get(source)
@@ -108,11 +115,14 @@ class BatchQueue:
         if place is not None:
             self._set(self.rows[place], state)
             self.rows[place].outcome = outcome
+            if outcome is not None and outcome.is_cut_off:
+                self._cut_off.add(item)
         return place
 
     # --- the clock ---
 
     def begin(self, now: float) -> None:
+        self._cut_off.clear()
         for row in self.rows:
             row.outcome = None
             self._set(row, FileState.WAITING)
@@ -181,6 +191,8 @@ class BatchQueue:
         parts = [f"{self.ended} of {count} files"]
         if self._counts[FileState.SKIPPED]:
             parts.append(f"{self._counts[FileState.SKIPPED]} done before")
+        if self._cut_off:
+            parts.append(f"{len(self._cut_off)} cut off")
         if self.failed:
             parts.append(f"{self.failed} failed")
         left = self.seconds_left(now)

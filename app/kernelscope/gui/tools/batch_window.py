@@ -453,6 +453,8 @@ def _ink(row: FileRow, column: int) -> QBrush | None:
     palette = QGuiApplication.palette()
     if column in (_STATE, _RESULT) and row.state is FileState.FAILED:
         return QBrush(theme.error_text(palette))
+    if column in (_STATE, _RESULT) and row.is_cut_off:
+        return QBrush(theme.warning_text(palette))
     if column == _STATE and row.state in _BUSY:
         return QBrush(palette.color(QPalette.ColorRole.Link))
     if column == _FILE or row.state in _BUSY:
@@ -499,7 +501,7 @@ class BatchTable(QTableView):
 
     def _space_columns(self) -> None:
         unit = self.fontMetrics().averageCharWidth()
-        for column, characters in ((_FILE, 44), (_SIZE, 15), (_STATE, 14)):
+        for column, characters in ((_FILE, 44), (_SIZE, 15), (_STATE, 20)):
             self.horizontalHeader().resizeSection(column, characters * unit)
 
     def changeEvent(self, event: QEvent) -> None:
