@@ -408,7 +408,7 @@ def test_channels_of_a_composite_are_hidden_by_click_and_key(
     press(qtbot, window, "Ctrl+Alt+3")
     assert seen() == [False, True, False]
     press(qtbot, window, "Ctrl+Alt+4")
-    assert "no such channel" in window.statusBar().currentMessage()
+    assert "No channel 4 is drawn" in window.statusBar().currentMessage()
     press(qtbot, window, "Alt+.")
     qtbot.waitUntil(lambda: view.look.beside[0][0].channel.name == "DAPI")
     assert seen() == [False, True, False], "whatever is in front"

@@ -284,7 +284,9 @@ class VolumeSteps(QObject):
         if number in self._numbers:
             view.choose_look(replace(view.look, hidden=view.look.hidden ^ {number}))
         else:
-            self._frame.show_status("There is no such channel in a composite in front.")
+            self._frame.show_status(
+                f"No channel {number + 1} is drawn; Composite draws those of a file together."
+            )
 
     @property
     def _numbers(self) -> list[int]:
