@@ -12,6 +12,7 @@ import pytest
 import tifffile
 from numpy.typing import NDArray
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QToolButton
 from pytestqt.qtbot import QtBot
 
@@ -28,7 +29,9 @@ from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.gui.model.volume_files import FilteredFile, VolumeDone, VolumeSeries
 from kernelscope.gui.widgets.controls import Slider
 from kernelscope.gui.widgets.messages import ErrorDialog
+from kernelscope.gui.widgets.parts import ElidedLabel
 from kernelscope.gui.window import scans
+from kernelscope.gui.window.bars import RunBar
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.scan import Scan
 from tests.gui.helpers import FakeCpu, child, choose_files, dialog, press, run, save_as, settle
@@ -139,6 +142,34 @@ def test_numbers_are_estimated_for_each_volume(
     assert [estimates for _, estimates, _ in seen] == [True, True]
     assert [[axis.index for axis in among] for among, _, _ in seen] == [[0, 1], [2, 1]]
     assert all(then == steps[1:] for _, _, then in seen)
+
+
+def test_the_time_left_is_that_of_all_volumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    write_film(tmp_path / "film.ome.tif")
+    now, bar = 100.0, RunBar(QAction("Run"), QAction("Cancel"))
+    qtbot.addWidget(bar)
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    shown = []
+
+    def report(value: object) -> None:
+        if isinstance(value, StepProgress):
+            bar.show_progress(value.stage, value.fraction, value.step, value.left)
+            shown.append(child(bar, ElidedLabel, "runState").full_text)
+
+    def execute(_request: Any, _backends: Any, _token: Any, progress: Any, _costs: Any) -> None:
+        nonlocal now
+        for fraction in (0.0, 0.25, 0.75):
+            progress("compute", fraction)
+            now += 10 / 3
+
+    monkeypatch.setattr(volume_files, "execute_all", execute)
+    for places in ([0, 1, 2], [0]):
+        filtered = FilteredFile(series_of(tmp_path / "film.ome.tif"), MEDIAN, None, places)
+        filtered.run({}, Costs(), {}, CancelToken(), report)
+    ends = [text.partition("Compute ")[2] for text in shown if "75 %" in text]
+    assert ends == ["75 %", "75 %, 13 s left", "75 %, 3 s left", "75 %, 2 s left"]
 
 
 def test_a_cancelled_run_goes_on_where_it_stopped(tmp_path: Path) -> None:

@@ -176,6 +176,8 @@ class StepProgress(NamedTuple):
     step: str  # its number and name, to put before the stage; empty if there is only one
     stage: str
     fraction: float
+    left: str | None = None
+    """The time left of the whole job, empty until it is known; None: that of the stage is it."""
 
 
 class StepDone(NamedTuple):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ from kernelscope.engine.costs import Costs
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.engine.steps import execute_all
+from kernelscope.engine.timing import left
 from kernelscope.files import read_image
 from kernelscope.files.volumes import is_volume, read_volume, series_of
 from kernelscope.gui.model.comparison import StepProgress
@@ -188,13 +191,22 @@ class FilteredFile:
         """Filter the missing volumes, of which `known` need not be read; a job of the worker."""
         first, *then = self.steps
         missing = self.missing
+        before: float | None = None  # how long the volume before took
         for done, place in enumerate(missing, 1):
             named = (f"{self.series.what} {done} of {len(missing)}", self.series.name(place))
             step = f"{', '.join(filter(None, named))}: "
             step = step[0].upper() + step[1:]
 
-            def progress(stage: str, fraction: float, step: str = step) -> None:
-                report(StepProgress(step, stage, fraction))
+            begun = time.monotonic()
+            rest: Callable[[], str | None] = partial(_left, before, len(missing) - done, begun)
+
+            def progress(
+                stage: str,
+                fraction: float,
+                step: str = step,
+                rest: Callable[[], str | None] = rest,
+            ) -> None:
+                report(StepProgress(step, stage, fraction, rest()))
 
             token.check()
             progress("read", 0.0)
@@ -206,6 +218,7 @@ class FilteredFile:
             request = Request(source, first.step, first.options, then=tuple(then))
             result = execute_all(request, backends, token, progress, costs)
             report(VolumeDone(place, result))
+            before = time.monotonic() - begun
 
     def outputs(self) -> list[Volume]:
         """Return the outputs as those of a file that has no other volumes."""
@@ -216,6 +229,13 @@ class FilteredFile:
             replace(each, among=tuple(axis for axis in each.among if axis.letter in kept))
             for each in volumes
         ]
+
+
+def _left(each: float | None, count: int, begun: float) -> str | None:
+    """Return the time left of a volume and `count` others, if `each` takes so long."""
+    if each is None:
+        return "" if count else None
+    return f", {left(count * each + max(0.0, each - (time.monotonic() - begun)))}"
 
 
 _ALONE = "Open it alone, then add the others."

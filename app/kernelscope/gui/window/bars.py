@@ -152,7 +152,9 @@ class RunBar(QWidget):
         self._expected = seconds if seconds is not None and seconds >= _LEAST_SECONDS else None
         self._begun = time.monotonic()
 
-    def show_progress(self, stage: str, fraction: float, step: str = "") -> None:
+    def show_progress(
+        self, stage: str, fraction: float, step: str = "", left: str | None = None
+    ) -> None:
         """Show a stage of the run `step`; time stands in for the fraction if the pace is known."""
         if stage in _STAGES and stage != "judge":
             self._begun = time.monotonic()  # it is no part of the time that is expected
@@ -172,7 +174,8 @@ class RunBar(QWidget):
             self._bar.setRange(0, 0)
         known = _STAGES.get(stage, stage.capitalize())
         text = f"{known} {100 * fraction:.0f} %" if fraction > 0 else known
-        left = self._time_left.describe(step + stage, fraction)
+        if left is None:
+            left = self._time_left.describe(step + stage, fraction)
         self._label.set_full_text(f"{step}{text}{left}")
 
     def show_idle(self, text: str) -> None:

@@ -261,7 +261,7 @@ class Runner(QObject):
         if task is not self._task:
             return
         if isinstance(report, StepProgress):
-            self._bar.show_progress(report.stage, report.fraction, report.step)
+            self._bar.show_progress(report.stage, report.fraction, report.step, report.left)
         elif not isinstance(report, StepDone):
             return  # who began the job takes it
         elif report.next is None:
