@@ -105,6 +105,25 @@ def test_names_are_whole_where_the_strip_has_room(qtbot: QtBot) -> None:
     assert strip.tile_size().width() < room, "the longest is closed"
 
 
+def test_the_strip_knows_what_was_saved(
+    qtbot: QtBot, window: MainWindow, paths: list[Path]
+) -> None:
+    drop(window, paths)
+    settle(qtbot, window, 4)
+
+    def said() -> list[str]:
+        tiles = [window.film_strip.item(row) for row in range(2)]
+        return [each.data(Qt.ItemDataRole.AccessibleTextRole).split(", ")[4] for each in tiles]
+
+    assert said() == ["as opened"] * 2
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: said() == ["output not saved", "as opened"])
+    savable = window.session.subject.output()
+    assert savable is not None
+    window.file_dialogs.saved.emit(savable, paths[0])
+    assert said() == ["an output saved", "as opened"]
+
+
 @pytest.mark.smoke
 def test_pictures_dropped_together_all_open(
     qtbot: QtBot, window: MainWindow, paths: list[Path]

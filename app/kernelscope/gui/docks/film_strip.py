@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -32,6 +32,7 @@ from kernelscope.gui.widgets.tiles import (
 
 _DOCUMENT = Qt.ItemDataRole.UserRole
 _FRONT = Qt.ItemDataRole.UserRole + 1
+_STATE = Qt.ItemDataRole.UserRole + 2
 
 _PICTURE = QSize(56, 42)
 _MARGIN, _GAP, _CROSS = 3, 8, 16
@@ -61,8 +62,16 @@ class FilmStrip(QListWidget):
         stylist().restyled.connect(self._measure)
         self.hide()
 
-    def show_documents(self, documents: Sequence[Document], front: Document | None) -> None:
-        """Show the documents as they are now; `front`, the one on the screen, comes into view."""
+    def show_documents(
+        self,
+        documents: Sequence[Document],
+        front: Document | None,
+        saved: Container[object] = (),
+    ) -> None:
+        """Show the documents as they are now; `front`, the one on the screen, comes into view.
+
+        `saved`: the inputs of which an output was saved.
+        """
         self.setVisible(len(documents) > 1)
         if self.isHidden():
             documents = ()
@@ -72,9 +81,10 @@ class FilmStrip(QListWidget):
             was = item.data(_FRONT)
             item.setData(_DOCUMENT, document)
             item.setData(_FRONT, document is front)
+            item.setData(_STATE, state := _state(document, saved))
             item.setText(document.title)
             item.setToolTip(plain_tip(_tip(document)))
-            item.setData(Qt.ItemDataRole.AccessibleTextRole, _describe(document, front))
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, _describe(document, state, front))
             if document is front and not was:
                 self.setCurrentItem(item)
                 self.scrollToItem(item)
@@ -158,7 +168,7 @@ class _FilmTile(TileDelegate):
         room = area.adjusted(frame.width() + _MARGIN + _GAP, _MARGIN, -_MARGIN, -_MARGIN)
         cut = Qt.TextElideMode.ElideMiddle
         name = TileLine(document.title, bold=front, cut=cut, spare=_CROSS)
-        lines = name, TileLine(_state(document), quiet=True, cut=cut)
+        lines = name, TileLine(index.data(_STATE), quiet=True, cut=cut)
         tile = Tile(document.thumbnail, lines, opacity=0.45 if document.asleep else 1.0)
         draw_tile(painter, tile, frame, room, palette)
         if front or hovered:
@@ -175,14 +185,16 @@ def cross_of(tile: QRect) -> QRect:
     return place
 
 
-def _state(document: Document) -> str:
+def _state(document: Document, saved: Container[object]) -> str:
     if document.asleep:
         return "on disk"
-    return ("as opened", "has an output", "has steps")[document.work]
+    if any(moment.source in saved for moment in document.history.moments):
+        return "an output saved"
+    return ("as opened", "output not saved", "has steps")[document.work]
 
 
-def _describe(document: Document, front: Document | None) -> str:
-    parts = [document.title, document.size, _state(document)]
+def _describe(document: Document, state: str, front: Document | None) -> str:
+    parts = [document.title, document.size, state]
     return ", ".join(filter(None, (*parts, "in front" * (document is front))))
 
 

@@ -378,6 +378,7 @@ class MainWindow(Frame):
     def _on_saved(self, savable: Savable, path: Path) -> None:
         self.settings.add_recent(path)
         self.session.gallery.saved.update(savable.sources)
+        self.open_pictures.show_strip()
 
     def _asks_about_outputs(self) -> bool:
         """Ask whether to quit if that ends a long run, or loses outputs that took long."""

@@ -145,7 +145,7 @@ class OpenPictures(QObject):
             self.show(document)
             self._opened(image)
         self._make_room()
-        self._show_strip()
+        self.show_strip()
 
     def _end_round(self) -> None:
         problems, volumes, count = self._problems, self._volumes, self._count
@@ -179,7 +179,7 @@ class OpenPictures(QObject):
         else:
             subject.show_history(document.history, document.settings)
         self._make_room()
-        self._show_strip()
+        self.show_strip()
 
     def _subject_of(self, document: Document) -> Subject[Any, Any]:
         return next(each for each in self._session.subjects if each.kind is document.kind)
@@ -224,7 +224,7 @@ class OpenPictures(QObject):
         document = self.documents.reopen()
         if document is not None:
             self.show(document)
-            self._show_strip()
+            self.show_strip()
 
     def _close(self, document: Document) -> None:
         if len(self.documents) < 2:
@@ -240,7 +240,7 @@ class OpenPictures(QObject):
         too_long = f" {gone.title} was closed too long ago for that." if gone is not None else ""
         self._say(f"Closed {document.title}; Ctrl+Shift+T opens it again{kept}.{too_long}")
         self._make_room()
-        self._show_strip()
+        self.show_strip()
 
     def _wake(self, document: Document, then: Callable[[], None]) -> None:
         path = document.path
@@ -281,7 +281,7 @@ class OpenPictures(QObject):
             notice, self._notice = self._notice, ""
             QTimer.singleShot(0, self, lambda: self._frame.show_status(notice))
         if fields & {SHOWN, KIND}:
-            self._show_strip()
+            self.show_strip()
 
     def _say(self, text: str) -> None:
         """Say in the status bar that something happened, and again after a picture is shown."""
@@ -298,10 +298,10 @@ class OpenPictures(QObject):
             document = Document(subject.kind, history=subject.history)
             self.documents.add(document)
         self.documents.bring_to_front(document)
-        self._show_strip()  # which looks up the paths from which others are read again
+        self.show_strip()  # which looks up the paths from which others are read again
         self._make_room()
 
-    def _show_strip(self) -> None:
+    def show_strip(self) -> None:
         current = self.documents.current
         # A sample that was only looked at needs no tile, as it makes room for the next picture.
         tiles = [each for each in self.documents if each is current or not _is_sample(each)]
@@ -310,7 +310,7 @@ class OpenPictures(QObject):
             for each in tiles:
                 if each is current or not each.size:  # the first one, which had no strip
                     each.describe(lambda source: thumbnail(source, _SIDE))
-        self.strip.show_documents(tiles, current)
+        self.strip.show_documents(tiles, current, self._session.gallery.saved)
         shown = current, len(self.documents), self.documents.closed
         if shown != self._shown:  # not with each result that is drawn
             self._shown = shown
