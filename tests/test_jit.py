@@ -119,13 +119,16 @@ def test_the_cache_folder_follows_the_sources(
     ],
 )
 def test_each_checkout_of_the_same_sources_has_the_same_code(
-    module: str, own: bool, shared: bool, monkeypatch: pytest.MonkeyPatch
+    module: str, own: bool, shared: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(jit, "_is_own_cache", lambda: own)
     monkeypatch.setenv("NUMBA_CACHE_DIR", "c/d")
-    function: Any = SimpleNamespace(__module__=module, __name__="sums")
+    for name in ("a", "b", "edited"):
+        (tmp_path / f"{name}.py").write_text("edited" if name == "edited" else "")
 
-    def path(**changed: Any) -> Path:
+    def path(file: str = "a", **changed: Any) -> Path:
+        code = SimpleNamespace(co_filename=f"{tmp_path / file}.py")
+        function: Any = SimpleNamespace(__module__=module, __name__="sums", __code__=code)
         files = {"_cache_path": "c/d/cpu_1", "_version": "0.61", "_source_stamp": (1.0, 100)}
         return jit._CacheFiles(function, SimpleNamespace(**files | changed))._path("types")
 
@@ -133,6 +136,12 @@ def test_each_checkout_of_the_same_sources_has_the_same_code(
     assert [each == path() for each in elsewhere] == [shared] * 2
     assert path().parent == Path("c/d" if shared else "c/d/cpu_1")
     assert path(_version="0.62") != path()
+    assert path("b") == path()
+    assert (path("edited") != path()) == shared  # else the time of the file says it
+    of_this_python = path()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "version", "3.99")
+        assert path() != of_this_python
 
 
 @pytest.mark.parametrize(

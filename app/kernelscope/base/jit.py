@@ -298,6 +298,11 @@ def inlined(function: Callable[..., Any]) -> JitKernel:
     return JitKernel(function, inline=True)
 
 
+@functools.cache
+def _digest_of(file: str) -> bytes:
+    return hashlib.sha256(Path(file).read_bytes()).digest()
+
+
 class _CacheFiles:
     """The cache files of one function, in place of Numba's own.
 
@@ -315,6 +320,8 @@ class _CacheFiles:
         if _is_own_cache() and room != function.__module__:
             # Another checkout or installation of these sources has the same code.
             self._folder = Path(os.environ["NUMBA_CACHE_DIR"])
+            # The folder is that of the sources at the start, and this file may have changed since.
+            self._state += (_digest_of(function.__code__.co_filename),)
         else:
             self._folder = Path(files._cache_path)
             self._state += (files._source_stamp,)
