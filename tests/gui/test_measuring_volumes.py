@@ -336,6 +336,15 @@ def snr_of_a_volume_takes_the_noise_of_its_background(qtbot: QtBot, scanned: Mai
     )
     assert rician.isChecked(), "a scan, not a microscope's"
     assert not rician.isEnabled(), "no background is chosen"
+    regions = scanned.measuring.regions
+    regions.remove()
+    qtbot.waitUntil(lambda: not background.isEnabled())
+    press(qtbot, scanned, "Ctrl+Alt+L")
+    draw(view_of(scanned, AXIAL), (1, 1), (6, 1))
+    qtbot.waitUntil(background.isEnabled)
+    regions.remove()
+    press(qtbot, scanned, "Ctrl+Alt+R")
+    draw(view_of(scanned, AXIAL), (6, 1), (9, 4))
     background.setCurrentText(chosen(scanned).name)
     number = scanned.volumes.canvas.view.position[0] + 1
     names = {f"{each.name} (axial {number})" for each in scanned.measuring.regions.all}

@@ -303,8 +303,8 @@ class MeasurePanel(QWidget):
         self._rician.setEnabled(self._background.currentIndex() > 0)
         for widget in (self._name, self._remove, *self._boxes):
             widget.setEnabled(chosen is not None)
-        for box in (self._against, self._background):
-            box.setEnabled(len(names) > 1)
+        self._against.setEnabled(len(names) > 1)
+        self._background.setEnabled(bool(names) and len(self.regions.all) > 1)  # lines have SNR
         self._show_place(chosen)
         if chosen is None or not self._name.hasFocus():
             self._name.setText(chosen.name if chosen is not None else "")

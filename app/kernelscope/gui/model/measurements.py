@@ -248,8 +248,7 @@ class RegionRow:
     unit: float  # white of the picture, by which units are converted
     is_float: bool  # the samples are floats, or interpolated along a line
     snr: float | None = None
-    """Of the region by itself, or over the background that is chosen; None for that, and then for
-    lines."""
+    """Of the region by itself, or over the background that is chosen; None for that."""
     cnr: float | None = None
     """Against the selected region for it; None for that region itself and for lines."""
     slice: str = ""  # name of the slice of a volume; empty in pictures
@@ -376,12 +375,12 @@ def measure(
         found = {region.name: channels for region, _, channels in pairs}
         for region, picture, channels in pairs:
             is_line = region.shape is Shape.LINE
-            others = {} if is_line else {n: c for n, c in found.items() if n != region.name}
+            others = {n: c for n, c in found.items() if n != region.name}
             for channel, each in channels.items():
                 area = cnr = snr = None
                 if picture.steps is not None and not is_line:
                     area = each.count * picture.steps[0] * picture.steps[1]
-                if against.cnr in others:
+                if against.cnr in others and not is_line:
                     cnr = contrast_to_noise(each, others[against.cnr][channel])
                 if against.background in others:
                     noise = others[against.background][channel]
