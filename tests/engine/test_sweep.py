@@ -74,6 +74,9 @@ def test_strengths_range_from_half_to_twice() -> None:
     assert len(found) == 9
     assert (found[0], found[4], found[-1]) == (0.02, 0.04, 0.08)
     assert found == tuple(sorted(found))
+    strength = filters.get("collaborative").parameter("strength")
+    assert strength.variants(100.0, 9) == (50, 59, 71, 84, 100, 120, 140, 170, 200)
+    assert strength.variants(84.9, 3) == (42, 84.9, 170)  # the user's own is left as it is
 
 
 def test_numbers_measured_for_one_value_do_not_hold_for_others() -> None:

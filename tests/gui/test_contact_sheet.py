@@ -95,6 +95,7 @@ def test_nine_values_have_their_results_times_and_figures_and_a_click_adopts_one
         assert "dB" in tile.text
         assert "one run" in tile.text or "first run" in tile.text
     backends["cpu"].close()
+    assert "Click or Return adopts" in sheet.note.text()
     best = [tile for tile in sheet.tiles if "best" in tile.text]
     assert [tile.psnr for tile in best] == [max(tile.psnr or 0 for tile in sheet.tiles)]
 

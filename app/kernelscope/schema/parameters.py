@@ -625,10 +625,10 @@ Limits = tuple[float, float]
 def around(value: float, count: int, limits: Limits, usual: Limits) -> tuple[float, ...]:
     """Return values from a half to twice `value`; around 0, values of the `usual` range."""
     if value > 0 and limits[0] >= 0:
-        wanted = [value * factor for factor in _factors(count)]
+        wanted = [_short(value * factor, 2) for factor in _factors(count)]
     else:
-        wanted = list(np.linspace(*usual, count))
-    near = {min(max(_short(each), limits[0]), limits[1]) for each in wanted}
+        wanted = [_short(each) for each in np.linspace(*usual, count)]
+    near = {min(max(each, limits[0]), limits[1]) for each in wanted}
     near.discard(min(near, key=lambda each: abs(each - value)))
     return tuple(sorted(near | {value}))
 
@@ -657,9 +657,9 @@ def _factors(count: int) -> list[float]:
     return [float(each) for each in np.geomspace(0.5, 2, count)]
 
 
-def _short(number: float) -> float:
-    """Return `number` with three significant digits, which are easy to read and to distinguish."""
-    return float(f"{number:.3g}")
+def _short(number: float, digits: int = 3) -> float:
+    """Return `number` with few significant digits, which are easy to read and to distinguish."""
+    return float(f"{number:.{digits}g}")
 
 
 _NAMES = ("Gaussian", "Rician")

@@ -311,7 +311,7 @@ class ContactSheet(ToolWindow):
             if isinstance(region, Region)
             else ""
         )
-        self.note.setText(f"{part}. Click adopts; Shift+click or P pins.".lstrip(". "))
+        self.note.setText(f"{part}. Click or Return adopts; Shift+click or P pins.".lstrip(". "))
 
         values = [each.value for each in cells]
         first = values.index(request.step.parameters[parameter.name])
