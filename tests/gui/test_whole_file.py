@@ -34,7 +34,17 @@ from kernelscope.gui.window import scans
 from kernelscope.gui.window.bars import RunBar
 from kernelscope.gui.window.main_window import MainWindow
 from kernelscope.images.scan import Scan
-from tests.gui.helpers import FakeCpu, child, choose_files, dialog, press, run, save_as, settle
+from tests.gui.helpers import (
+    FakeCpu,
+    answer,
+    child,
+    choose_files,
+    dialog,
+    press,
+    run,
+    save_as,
+    settle,
+)
 from tests.gui.test_drops import said
 from tests.gui.test_volume_page import SHAPE, open_scan, voxels, write
 
@@ -291,6 +301,33 @@ def test_filter_all_show_and_save(
     assert len(cpu.requests) == (2 * TIMES * CHANNELS - 1) * SHAPE[0]
     assert box.windowTitle() == "Save 6 Volumes"
     box.reject()
+
+
+@pytest.mark.parametrize("filter_id", ["median", "nlm"])
+def test_quitting_offers_to_save_all_volumes_that_took_long_together(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, filter_id: str
+) -> None:
+    write_film(tmp_path / "film.ome.tif")
+    open_scan(qtbot, window, tmp_path / "film.ome.tif")
+    window.session.set_filter(filter_id)
+    window.files.whole_file.filter_channels()
+    filtered, gallery = window.files.members.filtered, window.session.gallery
+    assert filtered is not None
+    qtbot.waitUntil(lambda: len(gallery) == CHANNELS)
+    settle(qtbot, window)
+    for seconds, count in ((4.0, 0), (7.0, CHANNELS)):
+        for each in gallery:
+            each.seconds = seconds
+        assert len(gallery.unsaved()) == count
+    window.close()
+    box = dialog(qtbot, window, QMessageBox)
+    assert box.informativeText() == "The output of film.ome.tif is not saved; it took 14 s."
+    answer(qtbot, box, "Save All Volumes…")
+    save_as(qtbot, window, tmp_path / "out.ome.tif")
+    qtbot.waitUntil(lambda: gallery.unsaved() == [])
+    saved = read_volumes(tmp_path / "out.ome.tif")
+    for volume, output in zip(saved, filtered.outputs(), strict=True):
+        np.testing.assert_array_equal(volume.voxels, output.voxels)
 
 
 def test_a_run_of_another_source_or_of_fewer_steps_is_not_the_output(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
@@ -79,17 +80,29 @@ class Gallery(Runs):
     def unsaved(self) -> list[Run]:
         """Return the newest run that took long of each input of which no output was saved.
 
-        Work that another run did quickly is computed again as quickly.
+        Volumes of a file count together that went through the same filter. Work that another run
+        did quickly is computed again as quickly.
         """
         quickest: dict[Hashable, float] = {}
         for run in self:
             if run.seconds is not None:
                 quickest[run.work] = min(run.seconds, quickest.get(run.work, math.inf))
-        found: dict[Source, Run] = {}
-        for run in self:
-            long = quickest.get(run.work, 0.0) >= LONG_SECONDS
-            if long and run.result is not None and run.result.request.source not in self.saved:
-                found.setdefault(run.result.request.source, run)
+        saved = {source.fingerprint for source in self.saved}
+        lost = [
+            (run, run.result.request.source.fingerprint, _file_of(run.result.request.source))
+            for run in self
+            if run.result and run.result.request.source.fingerprint not in saved
+        ]
+        found: dict[Hashable, Run] = {}
+        for run, volume, file in lost:
+            seconds = {
+                other: quickest.get(each.work, 0.0)
+                for each, other, its_file in reversed(lost)
+                if file and its_file == file and each.filter_name == run.filter_name
+            }
+            seconds[volume] = quickest.get(run.work, 0.0)
+            if sum(seconds.values()) >= LONG_SECONDS:
+                found.setdefault(volume, run)
         return list(found.values())
 
     def to_judge(self, source: Source, reference: Image | Volume) -> list[Run]:
@@ -171,6 +184,11 @@ def _bytes(runs: Iterable[Run]) -> int:
     results = [run.result for run in runs if run.result is not None]
     sources = [each for result in results for each in (result.request.source, result.output)]
     return sum(sizes_of(sources).values())
+
+
+def _file_of(source: Source) -> Path | None:
+    """Return the file that a volume is of; None for other sources."""
+    return source.volumes[0].path if isinstance(source, Scan) else None
 
 
 def _is_twin(other: Run, run: Run) -> bool:

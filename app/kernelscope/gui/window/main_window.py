@@ -81,7 +81,7 @@ _GREETING = (
 _OF_ACTIONS = frozenset({KIND, FILTER, MOMENT, REFERENCE, RESULT, REVERTED, SETTLED})
 """Changes after which other actions are possible."""
 
-_SAVE = "Save…"
+_SAVE, _SAVE_ALL = "Save…", "Save All Volumes…"
 
 _PATIENCE = 2.0
 """Seconds that closing waits for a run to stop; only a kernel being compiled takes longer."""
@@ -393,12 +393,19 @@ class MainWindow(Frame):
         def answered(answer: str) -> None:
             if answer == _SAVE:
                 self.run_shelf.save_run(unsaved[0])
+            elif answer == _SAVE_ALL:
+                self.files.whole_file.save_last()
             else:
                 self._leaves = True
                 self.close()
 
-        answers = [*[_SAVE] * bool(unsaved), "Quit"]
-        self.file_dialogs.ask("unsaved", "Quit?", "\n".join(texts), answers, answered, _SAVE)
+        filtered = self.files.members.filtered
+        of_file = filtered.results.values() if filtered is not None else ()
+        lost = {run.result.request.source for run in unsaved if run.result is not None}
+        together = sum(each.request.source in lost for each in of_file) > 1
+        save = _SAVE_ALL if together else _SAVE
+        answers = [*[save] * bool(unsaved), "Quit"]
+        self.file_dialogs.ask("unsaved", "Quit?", "\n".join(texts), answers, answered, save)
         return True
 
     def _on_settled(self, well: bool) -> None:

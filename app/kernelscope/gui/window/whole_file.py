@@ -182,6 +182,13 @@ class WholeFile(QObject):
         known = filtered is not None and filtered.series is series
         self._filter(filtered.places if filtered and known else range(count), self._save)
 
+    def save_last(self) -> None:
+        """Save the volumes that were filtered last, whatever is in front."""
+        filtered = self._members.filtered
+        if filtered is not None:
+            places = [place for place in filtered.places if place in filtered.results]
+            self._save(replace(filtered, places=places))
+
     def _save(self, filtered: FilteredFile) -> None:
         name = f"{stem(filtered.series.path)}-{filtered.steps[-1].step.filter.id}"
         sources = [each.request.source for each in filtered.results.values()]
