@@ -299,7 +299,7 @@ def test_the_result_is_judged_by_the_reference(line: str) -> None:
         ("median T1.nii.gz out.png", "volumes are not written as .png files"),
         ("mri-nlm T1.nii.gz out.npy", "Or add --lossy."),
         ("mri-nlm T1.nii.gz nowhere/out.nii", "the folder"),
-        ("mri-nlm 4d.nii out.npy --lossy", "several volumes are written to NIfTI and TIFF"),
+        ("mri-nlm 4d.nii out.npy --lossy", "several volumes are written to NIfTI, TIFF and"),
         (
             "mri-nlm 4d.nii out.nii --component T2.nii",
             "4d.nii: it holds 2 volumes. Choose one by number: 1: volume 1; 2: volume 2. "

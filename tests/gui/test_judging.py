@@ -84,7 +84,7 @@ def add_noise(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     canvas = window.page.canvas
     spoilt = canvas.output.shown
-    click(qtbot, window, "reuseButton")
+    window.actions_["reuse"].trigger()
     qtbot.waitUntil(lambda: canvas.input.shown is spoilt)
 
 
