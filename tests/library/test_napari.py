@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 import kernelscope as ks
 from kernelscope import filters
-from kernelscope.library import generated, napari
+from kernelscope.library import napari
 from kernelscope.schema.filter import FilterSpec
 from kernelscope.schema.samples import Kind
 from tests.patience import PATIENCE
@@ -202,7 +202,7 @@ def test_only_filters_are_found() -> None:
 @pytest.mark.slow
 def test_napari_finds_the_filters() -> None:
     npe2 = pytest.importorskip("npe2")
-    found = npe2.PluginManifest.from_file(generated.MANIFEST)
+    found = npe2.PluginManifest.from_file(Path(ks.__file__).with_name("napari.yaml"))
     found.validate_imports()
     commands = {each.command for each in found.contributions.widgets}
     assert commands == {f"kernelscope.{spec.id}" for spec in SPECS}

@@ -3,7 +3,8 @@
 ``import kernelscope as ks`` shows the members of this package as its own: a function for each
 filter (`functions`), `recipes.Recipe`, `heads.phantom`, `heads.noise`, `comparison.quality`, and
 the errors. They are generated from the specs, or imported on first use: importing the package
-costs nothing. ``kernelscope/__init__.pyi`` describes them for editors; `generated` writes it.
+costs nothing. ``.ci/generate.py`` writes ``kernelscope/__init__.pyi``, which describes them for
+editors.
 """
 
 from __future__ import annotations

@@ -61,11 +61,6 @@ def quoted(text: str) -> str:
     return '"' + text.replace("\\", r"\\").replace('"', r"\"") + '"'
 
 
-def literal(value: Any) -> str:
-    """Return a default as it stands in code."""
-    return quoted(value) if isinstance(value, str) else repr(value)
-
-
 _WHOLE = Annotation("int", "int")
 _SIDE = Annotation("int | tuple[int, int]", "int or (int, int)")
 _SIDES = Annotation(
@@ -147,12 +142,6 @@ class Argument:
         if self.default is None or self.default == ():
             return f"{self.name} : {self.annotation.words}, optional"
         return f"{self.name} : {self.annotation.words}, default {self.default!r}"
-
-    @property
-    def declaration(self) -> str:
-        """The argument as it stands in the stub."""
-        declared = f"{self.name}: {self.annotation.text}"
-        return declared if self.default is NO_DEFAULT else f"{declared} = {literal(self.default)}"
 
 
 _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD

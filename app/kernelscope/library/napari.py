@@ -1,8 +1,8 @@
 """The filters as widgets of napari, an image viewer, which makes them from these functions.
 
-``kernelscope/napari.yaml`` names a function of this module for each filter; `generated` writes
-it. napari makes a widget from the signature: an image layer, the parameters, a button to run. The
-filter runs on a thread of napari's, and its result becomes a new layer.
+``kernelscope/napari.yaml``, which ``.ci/generate.py`` writes, names a function of this module for
+each filter. napari makes a widget from the signature: an image layer, the parameters, a button to
+run. The filter runs on a thread of napari's, and its result becomes a new layer.
 """
 
 from __future__ import annotations
