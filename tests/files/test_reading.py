@@ -257,6 +257,13 @@ class TestAnimations:
         np.testing.assert_array_equal(image.pixels[0, :, 3], [0, 255])
         np.testing.assert_array_equal(image.pixels[0, 1], [0, 0, 255, 255])
 
+    def test_transparent_grey_gif(self, save):
+        grey = np.arange(256, dtype=np.uint8).reshape(16, 16)
+        image = read_image(save("a.gif", PIL.Image.fromarray(grey), transparency=40))
+        expected = np.stack([grey, np.where(grey == 40, 0, 255)], axis=-1)
+        np.testing.assert_array_equal(image.pixels, expected)
+        assert image.notices == ("The transparent colour became an alpha channel.",)
+
 
 class TestOrientation:
     @pytest.mark.parametrize("orientation", range(1, 9))

@@ -100,8 +100,7 @@ def _convert(image: Any) -> Decoded:
     alpha = image.has_transparency_data
     if image.mode in ("L", "RGB", "RGBA"):
         if alpha and image.mode != "RGBA":
-            notice = "The transparent colour became an alpha channel."
-            return Decoded(np.asarray(image.convert(image.mode + "A")), [notice])
+            return Decoded(_with_alpha(image), ["The transparent colour became an alpha channel."])
         return Decoded(np.asarray(image))
     if image.mode == "1":
         return Decoded(np.asarray(image.convert("L")), [formats.ONE_BIT])
@@ -109,6 +108,17 @@ def _convert(image: Any) -> Decoded:
     notices = {"P": formats.PALETTE.format(model), "CMYK": formats.CMYK}
     notice = notices.get(image.mode, f"{image.mode} converted to {model}.")
     return Decoded(np.asarray(image.convert(model)), [notice])
+
+
+def _with_alpha(image: Any) -> NDArray[Any]:
+    if image.mode != "L":
+        return np.asarray(image.convert("RGBA"))
+    # Pillow's own grey with alpha takes 4 bytes per pixel, beside two copies of the result.
+    grey = np.asarray(image)
+    result = np.full((*grey.shape, 2), 255, np.uint8)
+    result[..., 0] = grey
+    result[..., 1][grey == image.info["transparency"]] = 0
+    return result
 
 
 def encode_bmp(pixels: NDArray[Any], metadata: Metadata = NOTHING) -> bytes:
