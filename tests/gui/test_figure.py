@@ -266,7 +266,7 @@ def test_a_figure_of_a_composite_has_the_channels_that_are_not_hidden() -> None:
         assert [each.planes[3, 4].tolist() for each in pictures] == [[*first], [*second]]
         assert [each.planes.shape for each in pictures] == [(4, 5, 3)] * 2
         assert pictures[1].title == f"Output{only}"
-        text = slices_in_words(blue, [plane], (0, 0, 0), front, look)
+        text = slices_in_words(blue, [(plane, look)], (0, 0, 0), front)
         assert text.startswith(words or "slice 1")
 
 
@@ -491,10 +491,10 @@ def test_a_figure_has_the_channels_of_a_composite_and_the_projection() -> None:
     assert pictures[2].title == "Residual: output − input (GFP)"
     change = (front.voxels // 2).astype(int)[3:6] - front.voxels[3:6]
     np.testing.assert_array_equal(pictures[2].planes[:, :, 0], change.min(0))
-    words = slices_in_words(front, [plane], (4, 2, 2), green, look)
+    words = slices_in_words(front, [(plane, look)], (4, 2, 2), green)
     assert words == "DAPI in red, GFP in green, maximum of slices 4–6 across z"
     later = replace(front, among=(Among("T", 2, 5), *front.among), interval=2.5)
-    words = slices_in_words(later, [plane], (4, 2, 2), green, look)
+    words = slices_in_words(later, [(plane, look)], (4, 2, 2), green)
     assert words.startswith("DAPI in red, GFP in green, time 3 (5 s), maximum of slices 4–6")
     estimated = replace(result, estimates={"size": 5})
     assert "those of GFP: each channel has its own" in caption_of(estimated, None, channel="GFP")

@@ -259,6 +259,9 @@ def test_other_views_wait_for_a_run(qtbot: QtBot, scanned: MainWindow, cpu: Fake
     viewer.go_to((0, 0, 0))
     qtbot.waitUntil(lambda: scanned.live.resting)
     assert len(cpu.requests) == before
+    viewer.view.enlarge(1)  # only the large plane is projected
+    qtbot.waitUntil(lambda: [each is None for each in contents(viewer)] == [False, True, False])
+    viewer.view.enlarge(None)
     viewer.view.choose_look(Look())
     previewed(qtbot, scanned)
     before = len(cpu.requests)

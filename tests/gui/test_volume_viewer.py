@@ -421,6 +421,25 @@ def test_a_maximum_of_a_slab_is_drawn_and_named(qtbot: QtBot, shown: PairView) -
     assert f"(maximum {source.voxels[9:13, 3, 4].max()})" in texts[-1]
 
 
+def test_beside_a_large_plane_only_that_is_projected(shown: PairView) -> None:
+    """So a crosshair in a projection across z still shows the depth of a cell beside it."""
+    shown.view.enlarge(0)
+    shown.view.choose_look(replace(shown.view.look, projection=Projection.MAXIMUM))
+    notes = [view.note for view in shown.input.views]
+    assert notes == [f"Maximum of slices 1–{SHAPE[0]}", "", ""]
+    source, (z, y, x) = shown.input.shown, shown.view.position
+    assert source is not None
+    planes, steps = shown.view.planes, shown.view.display.steps
+    highest = planes[0].cut(source.voxels.max(0, keepdims=True), 0)
+    assert np.array_equal(grey(shown.input.views[0]), steps(highest))
+    assert np.array_equal(grey(shown.input.views[1]), steps(planes[1].cut(source.voxels, y)))
+    assert shown.view.slices == [(1, y), (2, x)]
+    shown.view.enlarge(1)
+    assert shown.view.slices == [(0, z), (2, x)]
+    shown.view.enlarge(None)
+    assert all(view.note.startswith("Maximum") for view in shown.input.views)
+
+
 def test_a_large_slab_is_computed_elsewhere_first(
     shown: PairView, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,10 +147,9 @@ def of_planes(rows: Sequence[Sequence[Picture]]) -> tuple[Picture, ...]:
 
 def slices_in_words(
     part: Viewed,
-    planes: Sequence[Plane | None],
+    planes: Sequence[tuple[Plane | None, Look]],
     position: Position,
     display: Display,
-    look: Look = Look(),  # noqa: B008
 ) -> str:
     """Return channels with their colours, time, projection and place of slices; empty for a
     picture.
@@ -162,15 +161,15 @@ def slices_in_words(
     place = ""
     if part.flat_axis is None:
         slices = []
-        for each in filter(None, planes):
+        for each, own in planes:
+            assert each is not None
             index, side = position[each.axis], part.voxels.shape[each.axis]
-            one = look.projection is Projection.SLICE
-            taken = range(index, index + 1) if one else slab(index, look.slices, side)
-            slices.append(f"slice{'s' * (len(taken) > 1)} {numbers(taken)} {each.name.lower()}")
+            one = own.projection is Projection.SLICE
+            taken = range(index, index + 1) if one else slab(index, own.slices, side)
+            of = "" if one else f"{own.projection.value.lower()} of "
+            slices.append(f"{of}slice{'s' * (len(taken) > 1)} {numbers(taken)} {each.name.lower()}")
         place = enumerated(slices, "and")
-        if look.projection is not Projection.SLICE:
-            place = f"{look.projection.value.lower()} of {place}"
-    channels = part.channel.name
+    channels, look = part.channel.name, planes[0][1]
     if look.beside:
         front = [(part, display)] if look.shows(part) else []
         channels = in_colours((*front, *look.others(part)))

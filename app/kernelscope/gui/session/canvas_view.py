@@ -129,18 +129,34 @@ class CanvasView(Observed):
 
     def enlarge(self, plane: int | None) -> None:
         """Show a plane large and the others small beside it; all alike for None."""
-        with self.changing(PANES):
+        with self.changing(PANES, SLICES):
             self._large = self._large if plane is None else plane
             self.panes = replace(self.panes, enlarged=plane is not None)
 
+    def look_in(self, plane: Plane) -> Look:
+        """Return how a plane is drawn: beside a large one, small ones are not projected."""
+        if self.large is None or self.planes[self.large] == plane:
+            return self.look
+        return replace(self.look, projection=Projection.SLICE)
+
     @property
     def places(self) -> list[tuple[int, int]]:
+        """The axis and the index of each slice in view, that of the active plane first."""
+        return [(plane.axis, self.position[plane.axis]) for plane in self._shown]
+
+    @property
+    def slices(self) -> list[tuple[int, int]]:
+        """Those of `places` that are drawn as they are, and not projected."""
+        looks = {plane.axis: self.look_in(plane) for plane in self._shown}
+        return [each for each in self.places if looks[each[0]].projection is Projection.SLICE]
+
+    @property
+    def _shown(self) -> list[Plane]:
         shown = list(range(len(self.planes)))
         if self.plane_number is not None:
             shown = shown[self.plane_number : self.plane_number + 1]
         shown.sort(key=lambda number: number != self.clicked % self.count)
-        axes = [self.planes[number].axis for number in shown]
-        return [(axis, self.position[axis]) for axis in axes]
+        return [self.planes[number] for number in shown]
 
     @property
     def axis(self) -> int:

@@ -64,7 +64,6 @@ from kernelscope.gui.model.pipeline import Pipeline
 from kernelscope.gui.model.regions import Interest, Regions
 from kernelscope.gui.model.runs import Run
 from kernelscope.gui.model.sketches import ViewedPicture
-from kernelscope.gui.model.slice_drawing import Projection
 from kernelscope.gui.model.slice_previews import SlicePreview, SlicePreviews, place_of
 from kernelscope.images.image import Image
 from kernelscope.images.levels import relevelled, takes_levels
@@ -643,7 +642,7 @@ class Subject(Observed, Generic[Opened, Part]):
     @property
     def previews_in_view(self) -> list[SlicePreview]:
         """The slices in view that were computed alone, the last one at the end."""
-        places = self.view.places if self._shows_output else ()
+        places = self.view.slices if self._shows_output else ()
         return [each for each in self.previews if place_of(each.request) in places]
 
     def drop_previews(self) -> bool:
@@ -658,7 +657,7 @@ class Subject(Observed, Generic[Opened, Part]):
         settings, earlier = self.session.settings, set()
         whole = self.result.request if self.result is not None else None
         for axis, index in self.view.places:
-            preview = self.previews.at(axis, index)
+            preview = self.previews.at(axis, index) if (axis, index) in self.view.slices else None
             request = preview.request if preview is not None else whole
             if request is not None and not (settings and settings.made(request)):
                 earlier.add(axis)
@@ -709,11 +708,13 @@ class Subject(Observed, Generic[Opened, Part]):
         return (part,) if part is not None and self._shows_output else ()
 
     def _in_view(self, request: Request) -> list[tuple[int, int]]:
-        projected = self.view.look.projection is not Projection.SLICE
-        if projected or request.then or not request.has_boxes:
+        if request.then or not request.has_boxes:
             return []
-        places = self.view.places
-        return [each for each in places if not request.by_slices or each[0] == request.step.axis]
+        return [
+            each
+            for each in self.view.slices
+            if not request.by_slices or each[0] == request.step.axis
+        ]
 
     def shows_part(self, request: Request) -> bool:
         place = place_of(request)
@@ -845,7 +846,8 @@ class Subject(Observed, Generic[Opened, Part]):
         assert result is not None
         reference = self.reference.image if self.reference is not None else None
         planes, position, active, seen = self._planes, view.position, view.active_plane, view.seen
-        look, sigmas = view.look, self._residual_sigmas
+        looks, sigmas = [view.look_in(p) if p else view.look for p in planes], self._residual_sigmas
+        look = view.look
         chosen, regions = [view.displays.of(side) for side in PaneSide], self.regions.all
 
         def make(third: View | None, wanted: FigurePart) -> Figure:
@@ -864,11 +866,12 @@ class Subject(Observed, Generic[Opened, Part]):
                 place = plane, position
                 rows.append(
                     row_of(
-                        result, part, reference, displays, third, region, own, place, look, sigmas
+                        *(result, part, reference, displays, third, region, own, place),
+                        *(looks[number], sigmas),
                     )
                 )
-            wanted_planes = [planes[number] for number in numbers]
-            names = slices_in_words(part, wanted_planes, position, displays[0], look)
+            wanted_planes = [(planes[number], looks[number]) for number in numbers]
+            names = slices_in_words(part, wanted_planes, position, displays[0])
             pairs = zip(look.beside, look.filtered, strict=False)
             others = any(raw is not made for (raw, _), (made, _) in pairs)
             channel = part.channel.name if isinstance(part, Volume) and others else ""

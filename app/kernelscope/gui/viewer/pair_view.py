@@ -260,11 +260,11 @@ class PairView(QWidget):
 
     def _content_at(self, position: Position, planes: Sequence[Plane]) -> DrawnView:
         """Return the preview that shows a voxel in one of `planes`, or else the whole output."""
-        if self.view.look.projection is Projection.SLICE:
-            for plane in planes:
-                index, preview = self._previews.get(plane.axis, (-1, NOTHING))
-                if index == position[plane.axis]:
-                    return preview
+        for plane in planes:
+            index, preview = self._previews.get(plane.axis, (-1, NOTHING))
+            sliced = self.view.look_in(plane).projection is Projection.SLICE
+            if sliced and index == position[plane.axis]:
+                return preview
         return self.output.content
 
     # --- slices ---
@@ -412,7 +412,7 @@ class PairView(QWidget):
 
     def _slab(self, volume: Volume, plane: Plane) -> range:
         """Return the slices that are drawn in a plane."""
-        index, look = self.view.position[plane.axis], self.view.look
+        index, look = self.view.position[plane.axis], self.view.look_in(plane)
         if look.projection is Projection.SLICE:
             return range(index, index + 1)
         return slab(index, look.slices, volume.voxels.shape[plane.axis])
@@ -441,7 +441,7 @@ class PairView(QWidget):
             part, state = self._slab(self.volume, plane), ""
             if shows_output:
                 state = self._state(plane, content)
-            note = values.note_of(self.view.look.projection, part, state, drawn=drawn)
+            note = values.note_of(self.view.look_in(plane).projection, part, state, drawn=drawn)
             canvas.note = ", ".join(filter(None, (self.volume.oblique, note, canvas.note)))
         first, second = self.names
         if content.is_change or content.caption:
@@ -464,12 +464,13 @@ class PairView(QWidget):
         self, number: int | None, side: PaneSide, content: DrawnView
     ) -> tuple[Layer | None, bool]:
         """Return the layer of a plane, as before if nothing changed; False while it is computed."""
-        display, look = self._display_of(content, side), self.view.look
-        if side is PaneSide.OUTPUT:
-            look = look.of_output
+        display, plane = self._display_of(content, side), self._plane(number)
         if display is None:
             return None, True
-        plane, overlaid = self._plane(number), look.overlaid and content.is_change
+        look = self.view.look if plane is None else self.view.look_in(plane)
+        if side is PaneSide.OUTPUT:
+            look = look.of_output
+        overlaid = look.overlaid and content.is_change
         index = self.view.position[plane.axis] if plane is not None else 0
         deep = (plane, index, look) if plane is not None else None
         state = content, deep, (look, display) if overlaid else None
@@ -710,7 +711,8 @@ class PairView(QWidget):
         return Reading(f"x {x}, y {y}", found, (own[0], own[1]), self._display_text())
 
     def _read_voxel(self, volume: Volume, number: int, pixel: _Pixel) -> Reading:
-        plane, look = self.view.planes[number] if number >= 0 else None, self.view.look
+        plane = self.view.planes[number] if number >= 0 else None
+        look = self.view.look if plane is None else self.view.look_in(plane)
         voxel, planes = self.view.position, self.view.planes
         if plane is not None:
             voxel, planes = plane.moved(voxel, *pixel, volume.voxels.shape), (plane,)

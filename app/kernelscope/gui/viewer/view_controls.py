@@ -118,7 +118,8 @@ class ProjectionControl(QWidget):
     def __init__(self, view: CanvasView) -> None:
         super().__init__()
         self._view = view
-        tip = "Show one slice, or the largest, smallest or mean value of several"
+        tip = "Show one slice, or the largest, smallest or mean value of several. "
+        tip += "With Large, the large plane is projected: the small ones show their slices"
         self._kind = choice_box("projection", "Projection", Projection, tip=tip)
         self._slices = dressed(
             WholeBox(self),

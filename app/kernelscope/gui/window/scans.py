@@ -454,7 +454,7 @@ class VolumeSteps(QObject):
                 (volume, replace(displays[number] or first_of(volume), colour_map=each))
                 for (number, volume), each in zip(channels.items(), maps, strict=True)
             ]
-            work = partial(composite, pairs, plane, place, view.look)
+            work = partial(composite, pairs, plane, place, view.look_in(plane))
             self._background.start(_PICTURE, work, self._open_picture)
 
         self._read(_PICTURE, series, series.along("C", index), draw, self.open_composite)
