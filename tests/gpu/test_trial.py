@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -98,10 +96,8 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_harm_is_stopped_and_named(gpu: CudaBackend, name: str) -> None:
     code, ending, text = HOSTILE[name]
-    start = time.monotonic()
     report = tried(with_code(code), work(side=100), run=5).report
     assert (report.ending, text in report.text) == (ending, True), report
-    assert time.monotonic() - start < 40
     # The window's own context still works.
     again = tried(MEAN, work(side=100)).report
     assert again.ending is Ending.DONE, again

@@ -57,10 +57,16 @@ def test_the_hidden_page_of_volumes_does_not_widen_the_window(
     stylist.apply(Appearance(scale=1.5))
     window = open_window()
     load(qtbot, window, picture)
-    hidden = window.pages[Kind.VOLUME].minimumSizeHint().width()
-    assert window.centralWidget().minimumSizeHint().width() < 0.9 * hidden
+    shown, hidden = (window.pages[kind] for kind in (Kind.PICTURE, Kind.VOLUME))
+    central, around = window.centralWidget(), hidden.parentWidget()
+    assert around.minimumSizeHint() == shown.minimumSizeHint()
+    assert central.minimumSizeHint().width() < hidden.minimumSizeHint().width()
     window.session.bring_to_front(window.session.volumes)
-    wait_until(qtbot, lambda: window.centralWidget().minimumSizeHint().width() >= hidden)
+    wait_until(
+        qtbot,
+        lambda: central.minimumSizeHint().width() >= hidden.minimumSizeHint().width(),
+    )
+    assert around.minimumSizeHint() == hidden.minimumSizeHint()
 
 
 def test_strength_and_the_arrangement_are_in_sight(
