@@ -57,7 +57,7 @@ def test_sys_exit(script: RunScript) -> None:
 
 
 def test_ctrl_c_while_running(script: RunScript) -> None:
-    """Main leaves at once; the device's thread stops at the next launch, of more than a minute's."""
+    """The device's thread stops at the next launch: all would take longer than a script may."""
     done = script(
         """
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's "&" ignores it
