@@ -95,6 +95,28 @@ def test_a_number_picks_one_of_them(number: int, time: int, channel: int) -> Non
     assert made[number - 1].steps["x"] == pytest.approx(2.5e-4)
 
 
+def test_the_residuals_of_channels_are_in_sigmas_of_photons() -> None:
+    """As in the window: noise of 4 levels a photon on a black of 100 beside noise of 5 levels."""
+    random = np.random.default_rng(1)
+    photons = np.broadcast_to(np.linspace(5, 400, 64), (8, 64, 64))
+    lit = 100 + 4 * random.poisson(photons) + random.normal(0, 3, photons.shape)
+    even = 500 + 5 * random.normal(0, 1, photons.shape)
+    metadata = {"axes": "CZYX", "PhysicalSizeX": 0.2, "PhysicalSizeXUnit": "µm"}
+    stacks = np.stack((lit, even)).round().astype(np.uint16)
+    tifffile.imwrite("in.ome.tif", stacks, photometric="minisblack", metadata=metadata)
+    said = run("denoise in.ome.tif out.ome.tif --residual r.ome.tif").out.splitlines()
+    assert said[-1].startswith("r.ome.tif: output - input of ")
+    assert said[-1].endswith(", in units of the sigma of its noise in volume 1 alone")
+    first, second = read_volumes("r.ome.tif")
+    outputs = [each.voxels.astype(float) for each in read_volumes("out.ome.tif")]
+    np.testing.assert_array_equal(second.voxels, outputs[1] - stacks[1])
+    bright = outputs[0] > 400
+    change = (outputs[0] - stacks[0]) / np.sqrt(np.maximum(4 * (outputs[0] - 100), 0) + 9)
+    np.testing.assert_allclose(first.voxels[bright], change[bright], rtol=0.1)
+    errors = run("denoise in.ome.tif out.ome.tif --residual slices.pngs", status=1).err
+    assert "slices.pngs: several volumes are written to NIfTI, TIFF" in errors
+
+
 def test_each_result_has_a_line() -> None:
     _ome("in.ome.tif")
     lines = run("apply mean in.ome.tif o.ome.tif --device cpu").out.splitlines()
@@ -111,9 +133,10 @@ def test_one_picture_of_several_goes_where_only_one_fits() -> None:
     assert "--reference is for one picture; in.tif holds 3" in error
 
 
-def test_an_ome_zarr_is_read_as_a_whole() -> None:
+@pytest.mark.parametrize(("version", "metadata"), [("0.4", ".zattrs"), ("0.5", "zarr.json")])
+def test_an_ome_zarr_is_read_as_a_whole(version: str, metadata: str) -> None:
     """Every time and channel, as of the same OME-TIFF, and a plane as a picture."""
-    write_zarr(Path("in.zarr"), np.moveaxis(TZCYX, 1, 2), "tczyx", 2, DYES)
+    write_zarr(Path("in.zarr"), np.moveaxis(TZCYX, 1, 2), "tczyx", 2, DYES, version)
     said = run("apply negative in.zarr all.ome.tif --json")
     made = read_volumes("all.ome.tif")
     for index, each in enumerate(made):
@@ -134,6 +157,7 @@ def test_an_ome_zarr_is_read_as_a_whole() -> None:
             assert np.array_equal(each.voxels, same.voxels)
             assert each.among == same.among
             assert (each.channel, each.interval) == (same.channel, same.interval)
+        assert (path / metadata).exists(), "it is of the version of the input"
     run("apply negative in.zarr one.tif --volume 3 --quiet")
     assert np.array_equal(read_volume("one.tif").voxels, made[2].voxels)
     write_zarr(Path("plane.zarr"), TZCYX[0, 0, 0], "yx", 1)

@@ -310,7 +310,6 @@ def test_the_result_is_judged_by_the_reference(line: str) -> None:
             "--reference is for one volume; 4d.nii holds 2 volumes. Choose one with --volume N, "
             "or leave it out.",
         ),
-        ("median 4d.nii out.nii --residual r.nii", "--residual is for one volume; 4d.nii holds 2"),
         ("mri-nlm 4d.nii out.nii --volume 3", "There is 1 to 2"),
         ("mri-nlm T1.nii.gz out.nii --volume 1,1", "--volume has 2 numbers for 1 files"),
         ("mri-nlm T1.nii.gz out.nii --component T2.nii --component a/T2.nii", "written twice"),

@@ -18,7 +18,7 @@ from kernelscope.base.errors import ImageReadError, TooLarge
 from kernelscope.big.lazy import viewing
 from kernelscope.big.lazy.viewing import Resolution, read_at, resolution_of
 from kernelscope.files import formats, read_image
-from kernelscope.files.volumes.ome_zarr import Axis, attributes_of
+from kernelscope.files.volumes.ome_zarr import LATEST, VERSIONS, Axis, attributes_of
 from kernelscope.files.volumes.zarr_source import open_zarr
 from kernelscope.gui.model.volume_files import read_file
 from kernelscope.images.image import Image
@@ -36,13 +36,14 @@ def write(
     axes: str,
     levels: int = 3,
     channels: list[dict[str, Any]] | None = None,
+    version: str = LATEST,
 ) -> list[NDArray[Any]]:
     """Write levels, each of every second row and column of the one before; return them."""
     along = [Axis(name, 0.5, UNITS.get(name, "micrometer")) for name in axes]
     factors = [[2**level if name in "yx" else 1 for name in axes] for level in range(levels)]
     omero = {"channels": channels} if channels else {}
-    attributes = attributes_of("0.5", along, factors, omero=omero)
-    group = zarr.create_group(path, zarr_format=3, attributes=attributes)
+    attributes = attributes_of(version, along, factors, omero=omero)
+    group = zarr.create_group(path, zarr_format=VERSIONS[version], attributes=attributes)
     found = [whole[..., :: 2**level, :: 2**level] for level in range(levels)]
     for level, each in enumerate(found):
         chunks = tuple(min(side, 16) for side in each.shape)

@@ -125,6 +125,8 @@ def _run(command: ApplyCommand, files: PictureFiles | VolumeFiles) -> None:
 def _refuse_comparisons(command: ApplyCommand, sources: Sequence[Source]) -> None:
     """Refuse options that are for one picture or volume, before several are filtered."""
     given = {"reference": command.reference, "residual": command.residual}
+    if isinstance(sources[0], Scan):
+        del given["residual"]  # each volume has one
     option = next((name for name, value in given.items() if value), None)
     if option is not None:
         single, several, one = (

@@ -388,7 +388,8 @@ def _add_run_options(
             write OUTPUT - reference to FILE: of a picture amplified around mid-grey, of a volume
             the values
         --residual FILE
-            write the change made by the last step, its output - its input, in the same way
+            write the change made by the last step, its output - its input, in the same way; where
+            a denoiser took the noise of a volume for that of photons, in units of its sigma
         """
     add_options(group, text, reference={"type": str})
     add_level_options(group)

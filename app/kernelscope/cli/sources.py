@@ -224,7 +224,8 @@ class VolumeFiles:
         scan, command = self._scans[0], self._command
         recipe_request(self.recipe, scan)
         if len(self._scans) > 1:
-            check_write_volumes([each.volumes[0] for each in self._scans], command.result)
+            for path in filter(None, (command.result, command.residual)):
+                check_write_volumes([each.volumes[0] for each in self._scans], path)
         for volume, path in zip(scan.volumes, self._targets, strict=True):
             try:
                 check_write_volume(volume, path, lossy=command.lossy)
@@ -255,16 +256,22 @@ class VolumeFiles:
 
         first, lossy = results[0], self._command.lossy
         made = list(zip(first.scan.volumes, self._targets, strict=True))
-        changes = self._changes(first)
+        changes = self._changes(results)
         if len(results) > 1:
             status.show(f"save {self._targets[0].name}")
             write_volumes([each.scan.volumes[0] for each in results], self._targets[0])
             records = [record_of(self._targets[0], *(each.output for each in results))]
         else:
-            for volume, path in (*made, *((change, path) for change, path, _ in changes)):
+            for volume, path in made:
                 status.show(f"save {path.name}")
                 write_volume(volume, path, lossy=lossy)
             records = [record_of(path, volume) for volume, path in made]
+        for changed, path, _ in changes:
+            status.show(f"save {path.name}")
+            if len(changed) > 1:
+                write_volumes(changed, path)
+            else:
+                write_volume(changed[0], path, lossy=lossy)
         status.clear()
         for record in records:
             say.notices(record.losses)
@@ -275,17 +282,28 @@ class VolumeFiles:
             say.line(f"{path}: {of}")
         return joined(records)
 
-    def _changes(self, result: Result) -> list[tuple[Volume, Path, str]]:
-        """Return the differences of the first volume that the outputs name: values, file, text."""
-        output, reference = result.scan.volumes[0], result.request.reference
-        residual, difference = self._command.residual, self._command.difference
-        found = []
-        if residual:
-            change = output.minus(result.request.scan.volumes[0])
-            name = result.request.step.filter.name
-            found.append((change, residual, f"output - input of {name}"))
-        if difference and isinstance(reference, Volume):
-            found.append((output.minus(reference), difference, "output - reference"))
+    def _changes(self, results: Sequence[Result]) -> list[tuple[list[Volume], Path, str]]:
+        """Return the differences of the first volume of each result: values, file, text."""
+        from kernelscope.engine.stabilising import change_of_volume, photon_sigmas
+
+        outputs = [each.scan.volumes[0] for each in results]
+        request, found = results[0].request, []
+        if self._command.residual:
+            sigmas = [photon_sigmas(each.request, 0) for each in results]
+            changed = [
+                change_of_volume(output, each.request.scan.volumes[0], own)
+                for output, each, own in zip(outputs, results, sigmas, strict=True)
+            ]
+            of = f"output - input of {request.step.filter.name}"
+            scaled = [n for n, own in enumerate(sigmas, 1) if own is not None]
+            if scaled:
+                of += ", in units of the sigma of its noise"
+            if 0 < len(scaled) < len(results):
+                of += f" in volume{'s' * (len(scaled) > 1)} {', '.join(map(str, scaled))} alone"
+            found.append((changed, self._command.residual, of))
+        if self._command.difference and isinstance(request.reference, Volume):
+            made = [outputs[0].minus(request.reference)]
+            found.append((made, self._command.difference, "output - reference"))
         return found
 
 

@@ -69,6 +69,21 @@ def photon_sigmas(request: Request, component: int) -> Sigmas | None:
     return lambda voxels: np.sqrt(np.maximum(np.float32(gain) * voxels + np.float32(offset), least))
 
 
+def change_of(
+    voxels: NDArray[Any], minus: NDArray[Any], sigmas: Sigmas | None
+) -> NDArray[np.float32]:
+    change: NDArray[np.float32] = voxels.astype(np.float32) - minus
+    return change if sigmas is None else change / sigmas(voxels)
+
+
+def change_of_volume(output: Volume, other: Volume, sigmas: Sigmas | None) -> Volume:
+    """Return the change as a volume, in units of `sigmas` where there are any."""
+    made = output.minus(other)
+    if sigmas is None:
+        return made
+    return made.with_voxels(change_of(output.voxels, other.voxels, sigmas), as_float=True)
+
+
 def _picture(request: Request) -> Image:
     """Return the colours that count, as the filter gets them."""
     return to_grey(visible(request)) if request.step.grey else visible(request)

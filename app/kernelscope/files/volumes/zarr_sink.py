@@ -22,7 +22,14 @@ from kernelscope.base import atomic
 from kernelscope.base.errors import ImageWriteError
 from kernelscope.engine.control import CancelToken, Progress, no_progress
 from kernelscope.files.lazy import Head, Sides, by_chunks
-from kernelscope.files.volumes.ome_zarr import LATEST, VERSIONS, attributes_of, axes_for, omero_for
+from kernelscope.files.volumes.ome_zarr import (
+    LATEST,
+    VERSIONS,
+    Multiscale,
+    attributes_of,
+    axes_for,
+    omero_for,
+)
 from kernelscope.files.volumes.tiff_stack import axes_of, channels_of
 from kernelscope.files.volumes.zarr_source import ZARR, install_hint
 from kernelscope.files.write_errors import check_folder, explained, replacing, resolved
@@ -151,9 +158,16 @@ def reduced(samples: NDArray[Any], steps: tuple[int, ...]) -> NDArray[Any]:
 
 @contextmanager
 def zarr_sink(
-    path: Path, shape: Sides, dtype: np.dtype[Any], kind: Kind, head: Head
+    path: Path,
+    shape: Sides,
+    dtype: np.dtype[Any],
+    kind: Kind,
+    head: Head,
+    version: str = LATEST,
 ) -> Iterator[ZarrSink]:
     """Provide a folder that takes the place of `path` when the block ends.
+
+    `version`: of the metadata, unless `head` has those of an input.
 
     If the block raises an exception, an existing folder is unchanged and nothing else is left.
     """
@@ -164,7 +178,7 @@ def zarr_sink(
         )
     with replacing(path, atomic.new_folder(resolved(path))) as made:
         with explained(path):
-            sink = _laid_out(path, made, shape, dtype, kind, head)
+            sink = _laid_out(path, made, shape, dtype, kind, head, version)
         yield sink
         with explained(path):
             _flush(made)
@@ -197,7 +211,8 @@ def write(path: Path, volumes: Sequence[Volume]) -> None:
     dtype = np.result_type(*map(stored_in, volumes))
     dtype = dtype if dtype in DTYPES else np.dtype(np.float32)
     shape = first.depth, first.height, first.width
-    with zarr_sink(path, shape, dtype, Kind.VOLUME, head) as sink:
+    version = first.header.version if isinstance(first.header, Multiscale) else LATEST
+    with zarr_sink(path, shape, dtype, Kind.VOLUME, head, version) as sink:
         for place, number in enumerate(order.ravel().tolist()):
             each = volumes[number]
             same = each.unscaled.dtype == dtype
@@ -220,14 +235,20 @@ def stored_in(volume: Volume) -> np.dtype[Any]:
 
 
 def _laid_out(
-    path: Path, folder: Path, shape: Sides, dtype: np.dtype[Any], kind: Kind, head: Head
+    path: Path,
+    folder: Path,
+    shape: Sides,
+    dtype: np.dtype[Any],
+    kind: Kind,
+    head: Head,
+    version: str,
 ) -> ZarrSink:
     import numcodecs
     import zarr
     from zarr.codecs import ZstdCodec
 
     source = head.ome
-    version = source.version if source else LATEST
+    version = source.version if source else version
     number = VERSIONS[version]
     axes, sides = _axes(kind, shape)
     axes = "".join(axis.letter.lower() for axis in head.among) + axes

@@ -444,6 +444,7 @@ def raw_volume(head: Head, samples: NDArray[Any]) -> RawVolume:
         samples,
         head.spacing,
         notices=list(head.notices),
+        header=head.ome,
         others=_others(head),
         stated=head.stated,
         channel=head.channel,

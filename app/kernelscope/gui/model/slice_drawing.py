@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelscope.engine.stabilising import Sigmas
+from kernelscope.engine.stabilising import Sigmas, change_of
 from kernelscope.gui.model.display import ColourMap, Display, map_of, table
 from kernelscope.images.image import MM_PER_INCH, Image, Metadata
 from kernelscope.images.planes import Plane
@@ -47,13 +47,6 @@ def project(volume: Volume, axis: int, slices: range, projection: Projection) ->
         return np.asarray(part.min(axis=axis, keepdims=True))
     mean = part.mean(axis=axis, dtype=np.float64, keepdims=True)
     return np.asarray(mean, np.float32)
-
-
-def change_of(
-    voxels: NDArray[Any], minus: NDArray[Any], sigmas: Sigmas | None
-) -> NDArray[np.float32]:
-    change: NDArray[np.float32] = voxels.astype(np.float32) - minus
-    return change if sigmas is None else change / sigmas(voxels)
 
 
 def project_change(

@@ -12,7 +12,7 @@ from kernelscope import filters
 from kernelscope.engine.request import Request, RunSettings
 from kernelscope.engine.result import Result
 from kernelscope.engine.slices import SliceUnit, picture_of
-from kernelscope.engine.stabilising import Sigmas, photon_sigmas
+from kernelscope.engine.stabilising import Sigmas, change_of_volume, photon_sigmas
 from kernelscope.files.names import stem_of
 from kernelscope.gui.model.comparison import View, with_reference
 from kernelscope.gui.model.display import Display, PaneSide, automatic_of
@@ -21,7 +21,7 @@ from kernelscope.gui.model.history import History, Moment, Reference, ReferenceO
 from kernelscope.gui.model.pipeline import kept_steps
 from kernelscope.gui.model.runs import describe_result
 from kernelscope.gui.model.sketches import ViewedPicture
-from kernelscope.gui.model.slice_drawing import change_of, drawn_slice, resolution_of
+from kernelscope.gui.model.slice_drawing import drawn_slice, resolution_of
 from kernelscope.gui.model.slice_previews import place_of
 from kernelscope.gui.session.canvas_view import SLICES, CanvasView, Edges
 from kernelscope.gui.session.subject import MAP, PART, Fields, Savable, Subject
@@ -235,11 +235,8 @@ class VolumeSubject(Subject[Scan, Volume]):
                 return Savable([shown], shown.title)
             assert output is not None
             assert other is not None
-            made = replace(output.minus(other), title=title)
-            if sigmas is not None:
-                change = change_of(output.voxels, other.voxels, sigmas)
-                made = made.with_voxels(change, as_float=True)
-            return Savable([made], title)
+            made = change_of_volume(output, other, sigmas)
+            return Savable([replace(made, title=title)], title)
 
         return change
 
