@@ -85,7 +85,7 @@ def test_parts_and_steps_name_the_method(backend: CpuBackend, region: Region | N
     result = execute_all(asked, {"cpu": backend})
     assert result.request.stand_in == "sliding DCT"
     assert freshness(result.request, asked) is Freshness.PREVIEW
-    assert describe_part(result.request) == "by sliding DCT while the code still compiles"
+    assert describe_part(result.request) == "by sliding DCT"
 
 
 def test_code_that_nobody_waits_for_is_not_compiled_at_the_end(

@@ -573,8 +573,18 @@ def test_another_method_shows_a_preview_until_the_code_is_ready(
     said = "by sliding DCT while the code still compiles, Run (F5) computes the whole"
     assert badge(window).endswith(said)
     assert "quick preview by sliding DCT" in window.page.canvas.output.details.toolTip()
+    compiled = window.live.use_compiled
+    seen: list[tuple[Freshness | None, str]] = []
+
+    def look() -> None:
+        compiled()
+        seen.append((window.session.freshness, badge(window)))
+
+    monkeypatch.setattr(window.live, "use_compiled", look)
     ready.set()
     wait_until(qtbot, lambda: window.session.freshness is Freshness.EXACT)
+    said = "◐ preview: by sliding DCT, computing the output…"
+    assert seen[0] == (Freshness.PREVIEW, said), "it is on the screen until the output is there"
     assert subject.result is not None
     own = execute_all(replace(subject.result.request, live=False), {"cpu": CpuBackend()})
     np.testing.assert_array_equal(subject.result.image.pixels, own.image.pixels)

@@ -84,7 +84,7 @@ def describe_part(shown: Request) -> str:
     region = shown.region
     height, width = shown.whole_shape[:2]
     if shown.stand_in:
-        return f"by {shown.stand_in} while the code still compiles"
+        return f"by {shown.stand_in}"
     if isinstance(region, Region):
         return f"{region.width}×{region.height} of {width}×{height} pixels"
     if shown.reduction > 1:

@@ -485,12 +485,6 @@ class Subject(Observed, Generic[Opened, Part]):
             self.preview, self.shown = result, result.request
         return True
 
-    def drop_stand_ins(self) -> None:
-        """Have previews by other methods computed again; they stay on the screen until then."""
-        self.previews.drop_stand_ins()
-        if self.shown is not None and self.shown.stand_in:
-            self.shown, self.preview = self._on_screen(), None
-
     def is_current(self, settings: RunSettings | None) -> bool:
         """Return whether a run would produce the result again; `settings` are None if invalid."""
         if self.result is None or settings is None:

@@ -263,7 +263,7 @@ class Live(QObject):
         if self._has(wanted):
             return  # it is being drawn
         expect, parts = self.pace.expect, subject.visible_parts(wanted)
-        if known and shown is not None and shown.stand_in:
+        if known and shown and shown.stand_in and self.pace.is_uncompiled(wanted):
             if shown.region is None or not parts:
                 return  # the code is on its way
             expect = self._expect_part
@@ -285,7 +285,7 @@ class Live(QObject):
             )
             if request is None:
                 continue
-            before, part = subject.part_shown(request), request.region
+            before, part = self._part_shown(request), request.region
             if (
                 looking
                 and part not in (None, visible)
@@ -308,6 +308,12 @@ class Live(QObject):
         if known and shown is not None and shown.region is None and request.reduction > 1:
             return
         self._submit(request)
+
+    def _part_shown(self, request: Request) -> Region | Box | None:
+        """Return the part that need not be computed; any, once there is code, of a stand-in."""
+        shown = self.session.subject.shown
+        replaced = shown is not None and shown.stand_in and not self.pace.is_uncompiled(request)
+        return None if replaced else self.session.subject.part_shown(request)
 
     def _submit(self, request: Request) -> None:
         self._failed = None
@@ -391,7 +397,7 @@ class Live(QObject):
         self._overtaken = True
         subject = self.session.subject
         shown, result, wanted = subject.shown, subject.result, subject.wanted()
-        subject.drop_stand_ins()
+        subject.previews.drop_stand_ins()  # those in view stay until the output is there
         early = result is not None and result.uncompiled
         idle = self.session.live and self._at_work is None
         if early and idle and wanted is not None and self._has(wanted):
@@ -399,6 +405,7 @@ class Live(QObject):
             self._submit(wanted)
         elif idle and wanted and shown is not None and shown.stand_in and alike(shown, wanted):
             self._submit(replace(wanted, region=shown.region))
+            self.refresh(wanted)
         else:
             self._follow()
 
@@ -440,7 +447,7 @@ class Live(QObject):
                 subject.show_output(result, settings, same_step=self._same_step)
                 self._same_step = not first
                 shown = True  # which was followed already
-            elif is_worthwhile(subject.part_shown(request), request.region, request.region):
+            elif is_worthwhile(self._part_shown(request), request.region, request.region):
                 subject.show_preview(result)  # or its time alone counts
         if result.uncompiled and self._overtaken:
             self.use_compiled()
@@ -480,8 +487,11 @@ class Live(QObject):
         part = ""
         if fresh in (Freshness.PREVIEW, Freshness.PART) and shown is not None:
             part = self.session.subject.describe_part(shown)
-            if shown.stand_in:
+            if shown.stand_in and self.pace.is_uncompiled(wanted):
+                part += " while the code still compiles"
                 return part if self.runner.busy else f"{part}, Run (F5) computes the whole"
+            if shown.stand_in and self._at_work is not None:
+                return f"{part}, computing the output…"
         if self._estimates.pending:
             return part or "estimating…"
         if self.runner.busy or self._at_work is not None or not self._resting:
