@@ -106,13 +106,19 @@ def test_nine_values_have_their_results_times_and_figures_and_a_click_adopts_one
     assert child(real, QSpinBox, "sizeBox").value() == 9
 
 
-def test_the_focus_stays_on_its_value_when_values_move(qtbot: QtBot, real: MainWindow) -> None:
+def test_a_tile_that_is_adopted_stays_and_the_second_time_comes_to_the_middle(
+    qtbot: QtBot, real: MainWindow
+) -> None:
     sheet = _sheet(qtbot, real)
     sheet.activateWindow()
     qtbot.waitUntil(sheet.isActiveWindow)
     sheet.tiles[7].setFocus()
+    before = [tile.value for tile in sheet.tiles]
     QTest.keyClick(sheet.tiles[7], Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: [t.value for t in sheet.tiles if "current" in t.text] == [17])
+    assert [tile.value for tile in sheet.tiles] == before
+    assert all(tile.psnr is not None for tile in sheet.tiles)
+    QTest.keyClick(sheet.tiles[7], Qt.Key.Key_Return)
     assert sheet.tiles[7].value != 17
     assert [tile.value for tile in sheet.tiles if tile.hasFocus()] == [17]
 
@@ -134,6 +140,8 @@ def test_values_that_stay_keep_their_results(
     cpu.go.clear()
     qtbot.mouseClick(sheet.tiles[6], Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: [t.value for t in sheet.tiles if "current" in t.text] == [adopted])
+    assert not [each for each in cpu.requests if each.region is not None]
+    qtbot.mouseClick(sheet.tiles[6], Qt.MouseButton.LeftButton)
     still = [tile for tile in sheet.tiles if tile.value in kept]
     assert len(still) > 5
     assert all(tile.picture is not None for tile in still)
@@ -392,7 +400,7 @@ def test_closing_stops_the_work(
 ) -> None:
     """Esc rejects the dialog, which sends no close event."""
     sheet = _sheet(qtbot, real)
-    sheet.compute()
+    sheet.compute(anew=True)
     task = real.runner.tasks.current
     assert task is not None
     stopped: list[None] = []

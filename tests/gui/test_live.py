@@ -28,7 +28,7 @@ from kernelscope.gui.model.freshness import LOOKING, Freshness, pixels_of
 from kernelscope.gui.model.gallery import judge_run
 from kernelscope.gui.session.canvas_view import DRAWN, SEEN
 from kernelscope.gui.session.session import SETTINGS
-from kernelscope.gui.session.subject import JUDGED, RESULT, SHOWN, Fields
+from kernelscope.gui.session.subject import JUDGED, PART, RESULT, SHOWN, Fields
 from kernelscope.gui.viewer.pane import COMPILING, NOTHING, RUNNING, Pane
 from kernelscope.gui.viewer.plane_canvas import PlaneCanvas
 from kernelscope.gui.widgets.settings import Settings
@@ -606,6 +606,32 @@ def test_numpy_shows_the_output_and_the_code_computes_it_once_more(
     np.testing.assert_array_equal(early, later)
     assert window.session.freshness is Freshness.EXACT
     assert not subject.history.undo_name, "it is the same step"
+
+
+def test_the_part_keeps_its_size_when_a_value_is_chosen(
+    qtbot: QtBot, live_window: MainWindow, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It shrank to a part that was there within 0.1 s, as while a slider moves."""
+    load(qtbot, live_window, picture)
+    settled(qtbot, live_window)
+    monkeypatch.setattr(freshness, "_SMALLEST_SIDE", 2)
+    pace = live_window.live.pace
+    monkeypatch.setattr(pace, "record", lambda *_, **__: None)
+    monkeypatch.setattr(pace, "expect", lambda each: 4 * LOOKING * pixels_of(each) / 1200)
+    monkeypatch.setattr(pace, "is_sure", lambda _: True)
+    subject = live_window.session.pictures
+    size(live_window, 7)
+    settle(qtbot, live_window)
+    assert subject.shown is not None
+    before, parts = subject.shown.region, []
+    assert isinstance(before, Region)
+    subject.when({PART}, lambda: parts.append(subject.shown))
+    live_window.session.set_values("median", {"size": 9})
+    live_window.live.end_gesture()
+    settle(qtbot, live_window)
+    assert [each and each.region for each in parts] == [before]
+    assert parts[0] is not None
+    assert parts[0].step.parameters["size"] == 9
 
 
 def test_a_line_that_is_dragged_asks_for_the_part_beside_it(

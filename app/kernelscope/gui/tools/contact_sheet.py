@@ -1,10 +1,12 @@
 """Run > Contact Sheet: nine values of a parameter, each with its result, side by side.
 
     settings, view or input change -> a short rest -> one job: nine results, then their scores
-    click or Return: adopt the value     Shift+click or P: pin, two of them to compare
+    click or Return: adopt the value, again: have it in the middle
+    Shift+click or P: pin, two of them to compare
 
-Only the middle of the visible part is computed, so that the sheet follows the settings. Runs and
-benchmarks come first: the sheet waits until they end.
+A tile that is adopted stays where it is, as all others do. Only the middle of the visible part is
+computed, so that the sheet follows the settings. Runs and benchmarks come first: the sheet waits
+until they end.
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ class SheetTile(QWidget):
     """A picture with a caption, which can be clicked, pinned and reached by Tab.
 
     `image`: `picture` as it is drawn. `same`: another tile with the same result, in words.
+    `is_waiting`: whether neither a result nor a problem is there.
     """
 
     chosen = Signal(object)
@@ -93,7 +96,7 @@ class SheetTile(QWidget):
         self.psnr: float | None = None
         self.same = self._figures = ""
         self._best = self._is_pinned = False
-        self._is_waiting = True
+        self.is_waiting = True
         self.wait_for("waiting…")
 
     def wait_for(self, reason: str) -> None:
@@ -101,11 +104,11 @@ class SheetTile(QWidget):
         self._refresh()
 
     def give_up(self) -> None:
-        if self._is_waiting:
+        if self.is_waiting:
             self.wait_for("not computed")
 
     def show_cell(self, cell: Cell, display: Display) -> None:
-        self._problem, self._is_waiting = cell.problem, False
+        self._problem, self.is_waiting = cell.problem, False
         if cell.result is not None:
             if self.image.isNull():
                 self.picture = cell.result.image
@@ -123,6 +126,10 @@ class SheetTile(QWidget):
                 self.same = f"same as {self.parameter.caption(cell.same.value)}"
             parts = time, _score_text(cell.score), self.same
             self._figures = " · ".join(filter(None, parts))
+        self._refresh()
+
+    def set_current(self, current: bool) -> None:
+        self._current = current
         self._refresh()
 
     def set_best(self, best: bool) -> None:
@@ -219,8 +226,9 @@ class ContactSheet(ToolWindow):
         self.take_size(1080, 820)
         self._tasks, self._request, self._display = tasks, request, display
         self._shown: Request | None = None
+        self._cells: list[Variant] = []  # those of the tiles
         self._known: dict[Hashable, Cell] = {}
-        """Cells of the tiles: values move along when one is adopted, and keep their results."""
+        """Cells with results: those whose values move with the current one keep them."""
         self._pinned: list[SheetTile] = []
         self.parameters = choice_box("sheetParameter", "Parameter that varies")
         self.note = text_label("", "", "note", parent=self)
@@ -259,7 +267,7 @@ class ContactSheet(ToolWindow):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self.compute()
+        self.compute(anew=True)
 
     def leave(self) -> None:
         """End the work, and close the windows that compare results of this sheet."""
@@ -268,9 +276,8 @@ class ContactSheet(ToolWindow):
         for dialog in self.findChildren(QDialog):
             dialog.close()
 
-    def compute(self) -> None:
-        """Compute the sheet for the current settings, unless it shows them already."""
-        self._compiling.stop()
+    def compute(self, *, anew: bool = False) -> None:
+        """Compute the sheet around the current settings; `anew`: even if a tile has them."""
         asked = self._request()
         if asked is None:
             self._clear(
@@ -291,8 +298,14 @@ class ContactSheet(ToolWindow):
             return
         parameter = self._offer(offered)
         request = replace(whole, region=middle(visible, whole.output_shape))
+        if not anew and self._has(request, parameter):
+            self._shown = request
+            for tile in self.tiles:
+                tile.set_current(tile.value == request.step.parameters[parameter.name])
+            return
+        self._compiling.stop()
         self._shown = request
-        cells = variants(request, parameter.name)
+        cells = self._cells = variants(request, parameter.name)
         known = {
             index: self._known[_key(each)]
             for index, each in enumerate(cells)
@@ -311,7 +324,8 @@ class ContactSheet(ToolWindow):
             if isinstance(region, Region)
             else ""
         )
-        self.note.setText(f"{part}. Click or Return adopts; Shift+click or P pins.".lstrip(". "))
+        note = f"{part}. Click or Return adopts, again centres; Shift+click or P pins."
+        self.note.setText(note.lstrip(". "))
 
         values = [each.value for each in cells]
         first = values.index(request.step.parameters[parameter.name])
@@ -337,6 +351,14 @@ class ContactSheet(ToolWindow):
         task.failed.connect(self._on_failed)
         task.stopped.connect(self._on_stopped)
 
+    def _has(self, request: Request, parameter: Parameter) -> bool:
+        """Return whether a tile has the result of these settings, or is about to."""
+        shown = [tile for tile in self.tiles if not tile.isHidden()]
+        complete = self._task is not None or not any(tile.is_waiting for tile in shown)
+        same = self._shown is not None and shown[0].parameter is parameter
+        wanted = _key(Variant(None, request))
+        return complete and same and any(_key(each) == wanted for each in self._cells)
+
     def _offer(self, offered: tuple[Parameter, ...]) -> Parameter:
         names = [each.name for each in offered]
         chosen = self.parameters.currentData()
@@ -360,7 +382,6 @@ class ContactSheet(ToolWindow):
             self._grid.addWidget(tile, index // _COLUMNS, index % _COLUMNS)
         assert self._shown is not None
         current = self._shown.step.parameters[parameter.name]
-        # Values move along when one is adopted.
         focused = next((each.value for each in self.tiles if each.hasFocus()), None)
         pinned = [tile.value for tile in self._pinned]
         for index, tile in enumerate(self.tiles):
@@ -450,7 +471,11 @@ class ContactSheet(ToolWindow):
     # --- choosing ---
 
     def _adopt(self, tile: SheetTile) -> None:
-        if self._shown is not None:
+        if self._shown is None:
+            return
+        if tile.value == self._shown.step.parameters[tile.parameter.name]:
+            self.compute(anew=True)
+        else:
             self.adopted.emit(self._shown.step.filter.id, tile.parameter.name, tile.value)
 
     def _pin(self, tile: SheetTile) -> None:

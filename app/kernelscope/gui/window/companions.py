@@ -70,11 +70,12 @@ class Companions:
         memory: Callable[[], str],
         in_front: Callable[[], RungPlace],
         opened: Callable[[], Sequence[Path]],
+        end_gesture: Callable[[], None],
     ) -> None:
         self.frame, self.session, self.background = frame, frame.session, frame.background
         self.runner, self._costs = runner, costs
         self._order_phantom, self._memory, self._in_front = order_phantom, memory, in_front
-        self._opened = opened
+        self._opened, self._end_gesture = opened, end_gesture
         self.availability: Mapping[str, Availability] = {}
         """Whether each backend can be used, as far as that is known."""
         self._launches: dict[str, LaunchReport] = {}
@@ -193,8 +194,12 @@ class Companions:
             lambda request: self.session.subject.display_of(request.image),
             self.frame,
         )
-        made.adopted.connect(lambda id_, name, value: self.session.set_values(id_, {name: value}))
+        made.adopted.connect(self._adopt)
         return made
+
+    def _adopt(self, filter_id: str, name: str, value: object) -> None:
+        self.session.set_values(filter_id, {name: value})
+        self._end_gesture()
 
     # --- commands ---
 

@@ -272,6 +272,7 @@ class Live(QObject):
         looks: list[tuple[bool, Region | Box | None]]
         firsts = subject.first_parts(wanted) or (None,)
         looks = [(False, each) for each in firsts]
+        earlier = shown.region if self._resting and shown is not None and not known else None
         if self._resting:
             looks += [(True, each) for each in (*firsts, *(parts or (None,)))]
         for looking, visible in looks:
@@ -286,14 +287,20 @@ class Live(QObject):
             if request is None:
                 continue
             before, part = self._part_shown(request), request.region
+            inner = isinstance(part, Region) and part != visible  # not all that is in view
+            if inner and not looking and isinstance(earlier, Region) and earlier.contains(part):
+                continue  # the view would shrink to it, and grow again
             if (
                 looking
                 and part not in (None, visible)
                 and not (
                     visible in firsts
                     and isinstance(part, Region)
-                    and isinstance(before, Region)
-                    and part.contains(before)
+                    and (
+                        part.contains(before)
+                        if isinstance(before, Region)
+                        else isinstance(earlier, Region)
+                    )
                 )
             ):
                 continue  # another part would take turns with the first one for ever
@@ -371,6 +378,12 @@ class Live(QObject):
         if self._task is not None:
             self._task.drop()
             self._task = None
+
+    def end_gesture(self) -> None:
+        """Compute at once as after a pause: a value was chosen, which nothing moves through."""
+        self._stop()
+        self.rest.stop()
+        self._on_rest()
 
     # --- answers ---
 

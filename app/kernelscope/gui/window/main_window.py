@@ -106,7 +106,7 @@ class MainWindow(Frame):
             self.background,
             self.show_status,
         )
-        self.files = Files(self, self.runner, lambda image: self.open_pictures.open_one(image))
+        self.files = Files(self, self.runner, lambda opened: self.open_pictures.open_one(opened))
         self.open_pictures = OpenPictures(self, self.files.find_truth)
         self.last_session = LastSession(self, settings, self.session, self.open_pictures)
         self.companions = Companions(
@@ -117,6 +117,7 @@ class MainWindow(Frame):
             memory=self._describe_memory,
             in_front=lambda: self.levels.in_front,
             opened=self.open_pictures.files,
+            end_gesture=lambda: self.live.end_gesture(),
         )
         self.live = Live(self.runner, self.session, self.background, settings, self.headline.badge)
         self.measuring = Measuring(self, self.live)
