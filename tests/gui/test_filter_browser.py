@@ -462,7 +462,10 @@ def test_denoise_chooses_the_filter_and_its_values_and_says_why(
     PillowImage.fromarray(hot).save(path)
     load(qtbot, window, path)
     subject = window.session.subject
-    for _ in range(2):  # the second time they are mended already
+    for on in (True, True, False):  # the second time they are mended already
+        if not on:
+            window.steps.switch(0)
+            qtbot.waitUntil(lambda: subject.pending is None and window.steps._task is None)
         window.findChild(QAction, "denoise").trigger()
         qtbot.waitUntil(lambda: not window.background._tasks and subject.pending is None)
         qtbot.waitUntil(lambda: window.session.filter_id == "collaborative")
@@ -470,7 +473,9 @@ def test_denoise_chooses_the_filter_and_its_values_and_says_why(
         steps = [each.step.filter.id for each in subject.pipeline.steps]
         assert steps == ["hot_pixels", "collaborative"]
         assert subject.pipeline.place == 1
-        assert subject.source is not subject.base
+        assert subject.pipeline.steps[0].on is on
+        assert (subject.source is not subject.base) is on
+        assert ("Hot pixels stays off" in window.statusBar().currentMessage()) is not on
 
 
 @pytest.mark.slow

@@ -285,9 +285,14 @@ class StepCommands(QObject):
                 line = there.name
         first = proposal.first
         assert pipeline is not None
-        if first is not None and all(each.step.filter is not first for each in pipeline.before):
+        there_already = [
+            each for each in pipeline.steps[: pipeline.place] if each.step.filter is first
+        ]
+        if first is not None and not there_already:
             step = fitted(Step.create(first.id), source, subject.slice_axis)
             pipeline = pipeline.preceded(RunSettings(step))
+        elif first is not None and not any(each.on for each in there_already):
+            note += f"{first.name} stays off; "  # the user switched it off
         self._apply(pipeline, "Denoise")
         if others:
             line = f"{line}; other filters: {', '.join(each.name for each in others)}"
